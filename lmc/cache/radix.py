@@ -1,0 +1,277 @@
+"""Radix tree over token sequences: finds, shares and evicts cached prefixes.
+
+The structure is RadixAttention's (SGLang, arXiv 2312.07104, section 3): edges are labelled with token sequences, every
+token of an edge has one page of keys and values. Pages inside the tree belong to the tree; a request that reads them
+holds a pin on the node where its prefix ends. The unit of eviction is one token: the tail of the least recently used
+leaf goes first, so a cut leaf keeps the part that a later request is more likely to share.
+"""
+
+import heapq
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmc.cache.invariants import check_ownership, check_tree
+from lmc.cache.node import RadixNode
+from lmc.cache.pool import InvariantError, PagePool, Pages
+
+Tokens = NDArray[np.int32]
+HEAP_SLACK = 64  # stale entries tolerated in the eviction heap before it is rebuilt
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixMatch:
+    """The longest cached prefix of a sequence.
+
+    `node` is where it ends and is what to pin; unpinned, it is valid only until the next call that changes the tree.
+    """
+
+    pages: Pages
+    node: RadixNode
+
+    @property
+    def length(self) -> int:
+        """Length of the match in tokens."""
+        return int(self.pages.size)
+
+
+def as_tokens(tokens: Sequence[int] | Tokens) -> Tokens:
+    """Token ids as the array the tree compares (no copy if they already are one)."""
+    return np.asarray(tokens, dtype=np.int32)
+
+
+def common_prefix_length(left: Tokens, right: Tokens) -> int:
+    """Number of leading tokens that two sequences share."""
+    length = min(left.size, right.size)
+    different = left[:length] != right[:length]
+    first = int(different.argmax()) if length else 0
+    return first if length and different[first] else length
+
+
+class RadixCache:
+    """Cached prefixes over one `PagePool`. Not thread-safe: one owner calls it."""
+
+    def __init__(self, pool: PagePool) -> None:
+        self.pool = pool
+        self._roots: dict[Hashable, RadixNode] = {}
+        self._clock = 0
+        self._total_tokens = 0
+        self._pinned_tokens = 0
+        self._evicted_tokens = 0
+        self._heap: list[tuple[int, int, RadixNode]] = []
+        self._node_count = 0
+        self._push_count = 0
+
+    @property
+    def total_tokens(self) -> int:
+        """Tokens (= pages) in the tree."""
+        return self._total_tokens
+
+    @property
+    def evictable_tokens(self) -> int:
+        """Tokens that `evict` could free now: those on no path to a pinned node."""
+        return self._total_tokens - self._pinned_tokens
+
+    @property
+    def pinned_tokens(self) -> int:
+        """Tokens on a path to a pinned node."""
+        return self._pinned_tokens
+
+    @property
+    def evicted_tokens(self) -> int:
+        """Tokens evicted since the cache was made."""
+        return self._evicted_tokens
+
+    def match_prefix(self, tokens: Sequence[int] | Tokens, extra_key: Hashable = None) -> PrefixMatch:
+        """Find the longest cached prefix of `tokens` and mark it as used now.
+
+        An edge that matches in part is split, so that the returned node ends exactly where the match ends.
+        `extra_key` names the tree: sequences with different keys share nothing (adapter, RoPE variant, image content).
+        """
+        key = as_tokens(tokens)
+        node, path = self._walk(self._roots.get(extra_key) or RadixNode.root(), key)
+        self._touch(path)
+        return PrefixMatch(_concatenated_pages(path), node)
+
+    def insert(self, tokens: Sequence[int] | Tokens, pages: Pages, extra_key: Hashable = None) -> PrefixMatch:
+        """Put a sequence with its pages into the tree; the tree then owns one page for each token.
+
+        Where the tree already holds a token, it keeps its own page and the caller's page is freed if it differs.
+        The match returned covers the whole sequence with the tree's pages: the caller must go on with those.
+        """
+        key = as_tokens(tokens)
+        if key.size != pages.size:
+            raise ValueError(f"{key.size} tokens need {key.size} pages, got {pages.size}")
+        if not self.pool.is_allocated(pages):
+            raise InvariantError("inserting pages that are not allocated")
+        root = self._roots.setdefault(extra_key, RadixNode.root())
+        node, path = self._walk(root, key)
+        matched = sum(step.length for step in path)
+        if matched < key.size:
+            node = self._add_leaf(node, key[matched:].copy(), pages[matched:].astype(np.int64))
+            path.append(node)
+        self._touch(path)
+        kept = _concatenated_pages(path)
+        self.pool.free(pages[pages != kept])
+        return PrefixMatch(kept, node)
+
+    def pin(self, node: RadixNode) -> None:
+        """Protect the prefix that ends at `node` from eviction, until as many calls of `unpin`.
+
+        Raises:
+            InvariantError: the node was evicted since it was returned.
+        """
+        if node.parent is None and not node.is_root:
+            raise InvariantError("pin of a prefix that was evicted")
+        for step in _path_to_root(node):
+            if step.pin_count == 0:
+                self._pinned_tokens += step.length
+            step.pin_count += 1
+
+    def unpin(self, node: RadixNode) -> None:
+        """Take one pin off the prefix that ends at `node`.
+
+        Raises:
+            InvariantError: the prefix is not pinned.
+        """
+        for step in _path_to_root(node):
+            if step.pin_count == 0:
+                raise InvariantError("unpin of a prefix that is not pinned")
+            step.pin_count -= 1
+            if step.pin_count == 0:
+                self._pinned_tokens -= step.length
+                self._offer(step)
+
+    def evict(self, count: int) -> int:
+        """Free up to `count` tokens, least recently used leaves first, and return how many were freed."""
+        freed = 0
+        while freed < count and self._heap:
+            last_access, _, node = heapq.heappop(self._heap)
+            if not node.evictable or node.last_access != last_access:
+                continue  # stale: the node was used, pinned, extended or removed since it was offered
+            freed += self._cut_tail(node, count - freed)
+        self._evicted_tokens += freed
+        return freed
+
+    def nodes(self) -> Iterator[RadixNode]:
+        """Every node that holds tokens, parents before children."""
+        pending = list(self._roots.values())
+        while pending:
+            node = pending.pop()
+            pending.extend(node.children.values())
+            if node.parent is not None:
+                yield node
+
+    def check_invariants(self, held_pages: Iterable[Pages] = ()) -> None:
+        """Check the whole structure against the pool; `held_pages` are those that running requests own.
+
+        Raises:
+            InvariantError: naming what is wrong. See `lmc.cache.invariants` for the list.
+        """
+        self.pool.check_invariants()
+        nodes = list(self.nodes())
+        check_tree(self._roots.values(), nodes)
+        check_ownership(self.pool, nodes, held_pages)
+        offered = {(entry[2], entry[0]) for entry in self._heap}
+        if any(node.evictable and (node, node.last_access) not in offered for node in nodes):
+            raise InvariantError("an evictable leaf is missing from the eviction heap")
+        if len(nodes) != self._node_count:
+            raise InvariantError(f"{self._node_count} nodes counted, {len(nodes)} found")
+        if sum(node.length for node in nodes) != self._total_tokens:
+            raise InvariantError("total_tokens is not the number of tokens in the tree")
+        if sum(node.length for node in nodes if node.pin_count) != self._pinned_tokens:
+            raise InvariantError("pinned_tokens is not the number of tokens under pins")
+        if any(node.last_access > self._clock for node in nodes):
+            raise InvariantError("a node was used in the future")
+
+    def _walk(self, node: RadixNode, key: Tokens) -> tuple[RadixNode, list[RadixNode]]:
+        """Follow `key` down from a root: the node where the match ends (split if need be) and the nodes passed."""
+        matched = 0
+        path: list[RadixNode] = []
+        while matched < key.size:
+            child = node.children.get(int(key[matched]))
+            if child is None:
+                break
+            common = common_prefix_length(child.tokens, key[matched:])
+            node = child if common == child.length else self._split(child, common)
+            path.append(node)
+            matched += common
+            if node is not child:
+                break
+        return node, path
+
+    def _split(self, node: RadixNode, length: int) -> RadixNode:
+        """Cut the edge of `node` after `length` tokens; the new upper node is returned, `node` keeps the rest.
+
+        `node` stays the lower part, so that pins held on it still mean the same prefix. Both parts are copies: a view
+        would keep the whole edge in memory after one part is evicted.
+        """
+        parent = node.parent
+        assert parent is not None
+        upper = RadixNode(node.tokens[:length].copy(), node.pages[:length].copy(), parent, node.last_access)
+        upper.pin_count = node.pin_count
+        node.tokens, node.pages = node.tokens[length:].copy(), node.pages[length:].copy()
+        node.parent = upper
+        upper.children[node.first_token] = node
+        parent.children[upper.first_token] = upper
+        self._node_count += 1
+        return upper
+
+    def _add_leaf(self, parent: RadixNode, tokens: Tokens, pages: Pages) -> RadixNode:
+        leaf = RadixNode(tokens, pages, parent, last_access=-1)
+        parent.children[leaf.first_token] = leaf
+        self._node_count += 1
+        self._total_tokens += leaf.length
+        return leaf
+
+    def _cut_tail(self, node: RadixNode, count: int) -> int:
+        """Free the last `count` tokens of a leaf, or all of it."""
+        kept = max(0, node.length - count)
+        freed = node.length - kept
+        self.pool.free(node.pages[kept:])
+        self._total_tokens -= freed
+        if kept:
+            node.tokens, node.pages = node.tokens[:kept].copy(), node.pages[:kept].copy()
+            self._offer(node)
+            return freed
+        parent = node.parent
+        assert parent is not None
+        del parent.children[node.first_token]
+        node.detach()
+        self._node_count -= 1
+        self._offer(parent)
+        return freed
+
+    def _touch(self, path: list[RadixNode]) -> None:
+        self._clock += 1
+        for node in path:
+            node.last_access = self._clock
+        if path:
+            self._offer(path[-1])
+
+    def _offer(self, node: RadixNode) -> None:
+        """Enter a node into the eviction heap if it is an unpinned leaf. Its older entries turn stale by themselves."""
+        if not node.evictable:
+            return
+        if len(self._heap) > 2 * self._node_count + HEAP_SLACK:
+            candidates = (leaf for leaf in self.nodes() if leaf.evictable and leaf is not node)
+            self._heap = [self._heap_entry(leaf) for leaf in candidates]
+            heapq.heapify(self._heap)
+        heapq.heappush(self._heap, self._heap_entry(node))
+
+    def _heap_entry(self, node: RadixNode) -> tuple[int, int, RadixNode]:
+        self._push_count += 1  # breaks ties, so that nodes themselves are never compared
+        return node.last_access, self._push_count, node
+
+
+def _path_to_root(node: RadixNode) -> Iterator[RadixNode]:
+    """The nodes from `node` up to, but without, the root."""
+    while node.parent is not None:
+        yield node
+        node = node.parent
+
+
+def _concatenated_pages(path: list[RadixNode]) -> Pages:
+    return np.concatenate([node.pages for node in path]) if path else np.empty(0, np.int64)

@@ -1,0 +1,115 @@
+import time
+
+import numpy as np
+import pytest
+
+from lmc.cache import InvariantError, PagePool, RadixCache
+
+
+def cache_with(*sequences: list[int], num_pages: int = 64) -> RadixCache:
+    cache = RadixCache(PagePool(num_pages))
+    for sequence in sequences:
+        put(cache, sequence)
+    return cache
+
+
+def put(cache: RadixCache, sequence: list[int], extra_key: str | None = None):
+    return cache.insert(sequence, cache.pool.allocate(len(sequence)), extra_key)
+
+
+def test_match_finds_the_longest_prefix_and_splits_there() -> None:
+    cache = cache_with([1, 2, 3, 4])
+    match = cache.match_prefix([1, 2, 9])
+    assert match.length == 2
+    assert match.node.tokens.tolist() == [1, 2]
+    assert [node.tokens.tolist() for node in cache.nodes()] == [[1, 2], [3, 4]]
+    assert cache.match_prefix([7]).length == 0
+    assert cache.match_prefix([]).length == 0
+    cache.check_invariants()
+
+
+def test_insert_keeps_the_trees_pages_and_frees_duplicates() -> None:
+    cache = cache_with([1, 2, 3])
+    first = cache.match_prefix([1, 2, 3]).pages
+    again = put(cache, [1, 2, 3, 4])
+    assert again.pages[:3].tolist() == first.tolist()
+    assert cache.total_tokens == cache.pool.used_count == 4
+    cache.check_invariants()
+
+
+def test_extra_keys_do_not_share() -> None:
+    cache = cache_with([1, 2])
+    assert cache.match_prefix([1, 2], extra_key="adapter").length == 0
+    other = put(cache, [1, 2], extra_key="adapter")
+    assert not np.isin(other.pages, cache.match_prefix([1, 2]).pages).any()
+    cache.check_invariants()
+
+
+def test_evict_cuts_the_least_recently_used_leaf_from_its_end() -> None:
+    cache = cache_with([1, 2, 3], [1, 5, 6])
+    cache.match_prefix([1, 2, 3])
+    assert cache.evict(1) == 1
+    assert cache.match_prefix([1, 5, 6]).length == 2
+    assert cache.match_prefix([1, 2, 3]).length == 3
+    assert cache.evict(100) == 4
+    assert (cache.total_tokens, cache.evicted_tokens, cache.pool.used_count) == (0, 5, 0)
+    cache.check_invariants()
+
+
+def test_pins_protect_a_prefix_through_splits_and_count() -> None:
+    cache = cache_with([1, 2, 3, 4])
+    node = cache.match_prefix([1, 2, 3, 4]).node
+    cache.pin(node)
+    cache.pin(node)
+    put(cache, [1, 2, 8])
+    assert (cache.pinned_tokens, cache.evictable_tokens) == (4, 1)
+    assert cache.evict(100) == 1
+    cache.unpin(node)
+    assert cache.evict(100) == 0
+    cache.unpin(node)
+    assert cache.evict(100) == 4
+    with pytest.raises(InvariantError, match="not pinned"):
+        cache.unpin(put(cache, [1]).node)
+    cache.check_invariants()
+
+
+def test_a_node_that_was_evicted_cannot_be_pinned() -> None:
+    cache = cache_with([1, 2])
+    node = cache.match_prefix([1, 2]).node
+    cache.evict(2)
+    with pytest.raises(InvariantError, match="was evicted"):
+        cache.pin(node)
+
+
+def test_insert_checks_its_arguments() -> None:
+    cache = cache_with()
+    with pytest.raises(ValueError, match="2 tokens need 2 pages, got 1"):
+        cache.insert([1, 2], cache.pool.allocate(1))
+    with pytest.raises(InvariantError, match="not allocated"):
+        cache.insert([1], np.array([63]))
+
+
+def test_a_cut_or_split_edge_does_not_keep_the_whole_edge_in_memory() -> None:
+    cache = cache_with(list(range(60)))
+    cache.match_prefix([0, 1])
+    cache.evict(10)
+    assert all(node.tokens.base is None and node.pages.base is None for node in cache.nodes())
+
+
+def test_eviction_heap_stays_bounded() -> None:
+    cache = cache_with([1, 2, 3])
+    for _ in range(10_000):
+        cache.match_prefix([1, 2, 3])
+    assert len(cache._heap) < 200
+    cache.check_invariants()
+
+
+def test_long_prompts_match_fast() -> None:
+    length = 200_000
+    cache = RadixCache(PagePool(length))
+    tokens = np.arange(length, dtype=np.int32)
+    cache.insert(tokens, cache.pool.allocate(length))
+    start = time.perf_counter()
+    for _ in range(20):
+        assert cache.match_prefix(tokens).length == length
+    assert (time.perf_counter() - start) / 20 < 0.02  # about 1 ms where measured; token by token in Python is > 20 ms
