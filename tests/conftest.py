@@ -1,0 +1,45 @@
+"""What every test shares: settings of the environment, counts of generated cases, and the `gpu` mark.
+
+`LMC_TEST_FULL=1` (make test-full) raises the counts. Fixtures and strategies of one package live in its own folder.
+"""
+
+import os
+
+# Before torch is imported anywhere: see the Makefile for the first; two test processes share the cores.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+# A test that would reach for the network fails instead.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TRANSFORMERS_OFFLINE", "1")
+# Tests state their target themselves.
+os.environ.pop("LMC_TARGET", None)
+
+import hypothesis
+import pytest
+
+# Wall-clock deadlines say more about the machine than about the code. The quick profile is derandomized: the same
+# commit gives the same verdict; the full one draws new cases every time and prints how to repeat a failure.
+hypothesis.settings.register_profile(
+    "quick", max_examples=25, stateful_step_count=25, deadline=None, derandomize=True, database=None
+)
+hypothesis.settings.register_profile(
+    "full", max_examples=500, stateful_step_count=60, deadline=None, print_blob=True, database=None
+)
+hypothesis.settings.load_profile("full" if os.environ.get("LMC_TEST_FULL") == "1" else "quick")
+
+
+def _cuda_is_available() -> bool:
+    try:
+        import torch
+    except ImportError:
+        return False
+    return torch.cuda.is_available()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out the tests marked `gpu` where there is no CUDA device; torch is asked only if there are such tests."""
+    needs_gpu = [item for item in items if item.get_closest_marker("gpu")]
+    if not needs_gpu or _cuda_is_available():
+        return
+    for item in needs_gpu:
+        item.add_marker(pytest.mark.skipif(True, reason="needs a CUDA device"))

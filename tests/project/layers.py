@@ -1,0 +1,158 @@
+"""The layers of lmc as a table, and the import statements of a source file.
+
+DESIGN in one line: leaves ◄ frontend, passes, backend, runtime, report ◄ driver ◄ jit surface and command line.
+"""
+
+import ast
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+LEAVES = frozenset({"lmc.ir", "lmc.grammar", "lmc.cache", "lmc.cost"})
+
+# Package → packages and modules it may import; itself it always may. The longest name that holds a module decides.
+LAYERS: dict[str, frozenset[str]] = {
+    "lmc.ir": frozenset(),
+    "lmc.grammar": frozenset(),
+    "lmc.cache": frozenset(),
+    "lmc.cost": frozenset({"lmc.ir"}),  # tokens, money and time *over a Module*: it has to know what a Module is
+    "lmc.builtin_model": frozenset(),
+    "lmc.frontend": frozenset({"lmc.ir"}),
+    "lmc.passes": frozenset({"lmc.ir", "lmc.grammar", "lmc.cost"}),
+    "lmc.backend": LEAVES,
+    "lmc.runtime": LEAVES | {"lmc.backend.plan", "lmc.backend.schedule"},
+    "lmc.runtime.kernels": frozenset(),
+    "lmc.report": LEAVES | {"lmc.backend.plan"},
+    "lmc.driver": LEAVES
+    | {"lmc.frontend", "lmc.passes", "lmc.backend", "lmc.runtime", "lmc.report", "lmc.builtin_model"},
+    "lmc.jit": frozenset({"lmc.driver"}),
+    "lmc.cli": frozenset({"lmc.driver"}),
+}
+
+# Parts that load torch: reached only through the registry of the driver, never by an import statement from outside.
+TORCH_PARTS = frozenset({"lmc.runtime.local", "lmc.runtime.kernels"})
+REGISTRY = "lmc.driver.registry"
+
+# Third-party packages by import name and by who may use them.
+BASE_PACKAGES = frozenset(
+    {"jinja2", "lark", "networkx", "numpy", "pydantic", "pydantic_core", "rich", "tokenizers", "typer"}
+)
+LOCAL_PACKAGES = frozenset({"safetensors", "torch", "transformers"})
+GPU_PACKAGES = frozenset({"flashinfer", "triton"})
+THIRD_PARTY: dict[str, frozenset[str]] = {
+    "lmc": BASE_PACKAGES,
+    "lmc.runtime.local": BASE_PACKAGES | LOCAL_PACKAGES,
+    "lmc.runtime.kernels": GPU_PACKAGES | {"torch"},
+}
+
+# Calls that import what a string names.
+DYNAMIC_IMPORTS = frozenset({"import_module", "__import__", "run_module"})
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module name as a statement of `module` at `line` gives it."""
+
+    module: str
+    line: int
+    target: str
+
+
+def module_name(path: Path) -> str:
+    """`lmc/ir/ops.py` → `lmc.ir.ops`; a package's `__init__.py` is the package."""
+    parts = path.relative_to(REPOSITORY).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def sources() -> dict[str, str]:
+    """Every module of lmc with its source text."""
+    return {module_name(path): path.read_text("utf-8") for path in sorted((REPOSITORY / "lmc").rglob("*.py"))}
+
+
+def imports(module: str, source: str, modules: frozenset[str]) -> list[Import]:
+    """All imports of a module, wherever they stand: in functions and under TYPE_CHECKING too.
+
+    `from a.b import c` names `a.b.c` where that is one of `modules`, else `a.b`.
+    """
+    found: list[Import] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found += [Import(module, node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            if node.level or node.module is None:
+                found.append(Import(module, node.lineno, "." * node.level + (node.module or "")))
+                continue
+            for alias in node.names:
+                submodule = f"{node.module}.{alias.name}"
+                found.append(Import(module, node.lineno, submodule if submodule in modules else node.module))
+    return found
+
+
+def within(name: str, package: str) -> bool:
+    """Whether a dotted name is a package or lies in it."""
+    return name == package or name.startswith(package + ".")
+
+
+def owner(name: str, table: dict[str, frozenset[str]]) -> str | None:
+    """The row of a table that decides about a module: the longest one that holds it."""
+    return max((row for row in table if within(name, row)), key=len, default=None)
+
+
+def layer_violations(modules: dict[str, str]) -> list[str]:
+    """Imports inside lmc that no arrow of the table allows."""
+    names = frozenset(modules)
+    problems: list[str] = []
+    for module, source in modules.items():
+        row = owner(module, LAYERS)
+        for item in imports(module, source, names):
+            if item.target.startswith("."):
+                problems.append(f"{module}:{item.line}: relative import")
+                continue
+            target_row = owner(item.target, LAYERS)
+            if row is None or target_row == row or not within(item.target, "lmc"):
+                continue
+            if item.target == "lmc" or not any(within(item.target, allowed) for allowed in LAYERS[row]):
+                problems.append(f"{module}:{item.line}: {row} may not import {item.target}")
+    return problems
+
+
+def torch_part_violations(modules: dict[str, str]) -> list[str]:
+    """Import statements that reach a torch part from outside it, past the registry."""
+    names = frozenset(modules)
+    return [
+        f"{item.module}:{item.line}: {item.target} is reached only through {REGISTRY}"
+        for module, source in modules.items()
+        for item in imports(module, source, names)
+        for part in TORCH_PARTS
+        if within(item.target, part) and not any(within(module, own) for own in TORCH_PARTS)
+    ]
+
+
+def third_party_violations(modules: dict[str, str]) -> list[str]:
+    """Imports of packages that are not declared, or not for this part of lmc."""
+    problems: list[str] = []
+    for module, source in modules.items():
+        row = owner(module, THIRD_PARTY)
+        allowed = THIRD_PARTY[row] if row else BASE_PACKAGES
+        for item in imports(module, source, frozenset()):
+            root = item.target.partition(".")[0]
+            if root and root not in sys.stdlib_module_names and root != "lmc" and root not in allowed:
+                problems.append(f"{module}:{item.line}: {root} is not for {row}")
+    return problems
+
+
+def dynamic_import_violations(modules: dict[str, str]) -> list[str]:
+    """Imports by string outside the registry."""
+    problems: list[str] = []
+    for module, source in modules.items():
+        if module == REGISTRY:
+            continue
+        for node in ast.walk(ast.parse(source)):
+            name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
+            if isinstance(node, ast.alias):
+                name = node.name
+            if name in DYNAMIC_IMPORTS:
+                problems.append(f"{module}:{getattr(node, 'lineno', 0)}: {name} outside {REGISTRY}")
+    return problems

@@ -1,0 +1,54 @@
+"""What an import loads, asked of a fresh interpreter."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.project.layers import REPOSITORY, TORCH_PARTS, sources, within
+
+CALL_MAIN = """
+import sys
+from lmc.cli import main
+sys.argv = ["lmc", *{arguments!r}]
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end.code
+"""
+
+HEAVY = ["torch", "transformers", "safetensors", "triton", "flashinfer"]
+
+
+def loaded_after(code: str) -> list[str]:
+    """The heavy packages in `sys.modules` after running `code` in an interpreter of its own."""
+    report = f"{code}\nimport json, sys\nprint(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", report], cwd=REPOSITORY, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("module", ["lmc", "lmc.cli", "lmc.driver"])
+def test_import_loads_no_torch(module: str):
+    assert loaded_after(f"import {module}") == []
+
+
+def test_no_module_outside_the_torch_parts_loads_torch():
+    light = [name for name in sources() if not any(within(name, part) for part in TORCH_PARTS)]
+    light = [name for name in light if not name.endswith("__main__")]
+    assert "lmc" in light
+    assert loaded_after(f"import importlib\nfor name in {light!r}: importlib.import_module(name)") == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--version"], ["compile", "examples/judge.py", "--emit", "ir"], ["opt", "--list-passes"]],
+    ids=lambda arguments: arguments[0],
+)
+def test_command_loads_no_torch(arguments: list[str]):
+    assert loaded_after(CALL_MAIN.format(arguments=arguments)) == []
+
+
+def test_a_loaded_package_is_reported():
+    assert loaded_after("import sys, types\nsys.modules['torch'] = types.ModuleType('torch')") == ["torch"]

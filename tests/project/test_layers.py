@@ -1,0 +1,106 @@
+"""The arrows between the packages of lmc, read from the import statements of every module."""
+
+import graphlib
+
+import pytest
+
+from tests.project import layers
+from tests.project.layers import LAYERS, REPOSITORY, owner, sources, within
+
+MODULES = sources()
+
+
+def test_no_import_goes_against_the_arrows():
+    assert layers.layer_violations(MODULES) == []
+
+
+def test_torch_parts_are_reached_only_through_the_registry():
+    assert layers.torch_part_violations(MODULES) == []
+
+
+def test_third_party_packages_are_declared_for_their_part():
+    assert layers.third_party_violations(MODULES) == []
+
+
+def test_only_the_registry_imports_by_name():
+    assert layers.dynamic_import_violations(MODULES) == []
+
+
+def test_every_package_has_a_row_and_a_readme():
+    packages = {module.split(".")[1] for module in MODULES if module.count(".") >= 1}
+    assert {name for name in packages if owner(f"lmc.{name}", LAYERS) is None} == set()
+    folders = {REPOSITORY / "lmc" / name for name in packages if (REPOSITORY / "lmc" / name).is_dir()}
+    assert [folder.name for folder in sorted(folders) if not (folder / "README.md").is_file()] == []
+
+
+def test_the_table_has_no_cycle():
+    packages = {row: {owner(target, LAYERS) or target for target in allowed} for row, allowed in LAYERS.items()}
+    assert graphlib.TopologicalSorter(packages).prepare() is None
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "problem"),
+    [
+        ("lmc.grammar.fsm", "from lmc.ir.types import Text", "lmc.grammar may not import lmc.ir.types"),
+        ("lmc.frontend.jit", "import lmc.passes.cse", "lmc.frontend may not import lmc.passes.cse"),
+        ("lmc.runtime.executor", "from lmc.backend import lower", "lmc.runtime may not import lmc.backend"),
+        ("lmc.report.page", "from lmc.backend import schedule", "lmc.report may not import lmc.backend.schedule"),
+        (
+            "lmc.runtime.kernels.attention",
+            "from lmc.runtime.local import pool",
+            "may not import lmc.runtime.local.pool",
+        ),
+        ("lmc.ir.module", "def f():\n    import lmc.driver", "lmc.ir may not import lmc.driver"),
+        ("lmc.ir.module", "if TYPE_CHECKING:\n    import lmc.cost", "lmc.ir may not import lmc.cost"),
+        ("lmc.ir.module", "import lmc", "lmc.ir may not import lmc"),
+        ("lmc.ir.module", "from . import types", "relative import"),
+        ("lmc.cli.main", "from lmc.passes import manager", "lmc.cli may not import lmc.passes"),
+    ],
+)
+def test_a_wrong_arrow_is_found(module: str, source: str, problem: str):
+    known = {"lmc.backend.schedule": "", "lmc.runtime.local.pool": "", module: source}
+    [found] = layers.layer_violations(known)
+    assert found.endswith(problem)
+    assert found.startswith(f"{module}:{source.count(chr(10)) + 1}: ")
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("lmc.runtime.executor", "from lmc.backend.plan import Plan"),
+        ("lmc.runtime.executor", "from lmc.backend import plan"),
+        ("lmc.driver.compile", "from lmc.passes import manager"),
+        ("lmc.cost.tokens", "from lmc.ir import module"),
+        ("lmc.ir.module", "from lmc.ir.types import Text"),
+    ],
+)
+def test_a_right_arrow_is_not_reported(module: str, source: str):
+    assert layers.layer_violations({"lmc.backend.plan": "", module: source}) == []
+
+
+@pytest.mark.parametrize(
+    "source", ["import torch", "def f():\n    from transformers import AutoModel", "import requests"]
+)
+@pytest.mark.parametrize("module", ["lmc.ir.module", "lmc.runtime.executor", "lmc.driver.registry"])
+def test_a_package_in_the_wrong_part_is_found(module: str, source: str):
+    [found] = layers.third_party_violations({module: source})
+    assert found.startswith(module)
+
+
+def test_transformers_is_not_for_kernels():
+    assert layers.third_party_violations({"lmc.runtime.kernels.norm": "import torch, triton"}) == []
+    [found] = layers.third_party_violations({"lmc.runtime.kernels.norm": "import transformers"})
+    assert found.endswith("transformers is not for lmc.runtime.kernels")
+
+
+def test_a_way_around_the_registry_is_found():
+    direct = {"lmc.driver.compile": "from lmc.runtime.local import engine"}
+    assert len(layers.torch_part_violations(direct)) == 1
+    by_name = {"lmc.cli.run": "import importlib\nimportlib.import_module('lmc.runtime.local')"}
+    assert layers.dynamic_import_violations(by_name) == ["lmc.cli.run:2: import_module outside lmc.driver.registry"]
+    assert layers.dynamic_import_violations({"lmc.driver.registry": by_name["lmc.cli.run"]}) == []
+
+
+def test_within_does_not_take_a_prefix_for_a_package():
+    assert within("lmc.ir.ops", "lmc.ir")
+    assert not within("lmc.irregular", "lmc.ir")
