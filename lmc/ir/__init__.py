@@ -1,0 +1,1 @@
+"""The IR: types, ops, modules, their meaning, and what engines must offer. Never imports torch (see README.md)."""

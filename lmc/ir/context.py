@@ -1,0 +1,293 @@
+"""The meaning of a context: settled tokens + pending text, and the chat turns they belong to.
+
+``Context`` is an immutable value; every method gives a new one, so a fork is several uses of one context. It is shared
+by interpreter, eager mode and executor, which keeps the three of one mind about tokens.
+
+Rules (DESIGN.md, "Meaning of a context"):
+
+* A generation or a special token settles the pending text, encoded as one string.
+* Generated tokens are kept as generated. What is left of a token that straddled a stop becomes pending text.
+* After a role message, bare text and generations belong to an implicitly opened assistant turn.
+* User text is never parsed for special tokens; only the template's own are special.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+
+from lmc.ir.engine import Generation
+from lmc.ir.errors import CaptureError, InputError
+from lmc.ir.template import ChatTemplate, Message, Slot
+from lmc.ir.tokenizer import SpecialToken, Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """Tokens that a model gave, and their text."""
+
+    token_ids: tuple[int, ...]
+    text: str
+
+
+Part = str | Generated
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Settled token ids and the text after them that is not encoded yet."""
+
+    settled: tuple[int, ...] = ()
+    pending: str = ""
+
+    def extend(self, parts: Iterable[Part | SpecialToken], tokenizer: Tokenizer) -> Tokens:
+        """Append ``parts`` in order."""
+        chunks: list[int] = []
+        pending = self.pending
+        for part in parts:
+            if isinstance(part, str):
+                pending += part
+                continue
+            chunks.extend(tokenizer.encode(pending))
+            pending = ""
+            if isinstance(part, SpecialToken):
+                chunks.append(part.id)
+            else:
+                chunks.extend(part.token_ids)
+        return Tokens(self.settled + tuple(chunks), pending) if chunks else Tokens(self.settled, pending)
+
+
+@dataclass(frozen=True)
+class Context:
+    """One immutable context. Start with ``Context.empty``.
+
+    ``messages`` are the closed turns, ``turns[i]`` the parts of turn i where it holds generated tokens. ``role`` is
+    the role of the open turn (None: no turn is open) and ``parts`` what it (or the raw completion) holds so far.
+    ``synced`` is the last settled state, from which the prompt goes on where the template is prefix-stable.
+    """
+
+    template: ChatTemplate = field(repr=False)
+    messages: tuple[Message, ...] = ()
+    turns: tuple[tuple[Part, ...] | None, ...] = ()
+    role: str | None = None
+    parts: tuple[Part, ...] = ()
+    synced: _Synced | None = field(default=None, repr=False)
+
+    @classmethod
+    def empty(cls, tokenizer: Tokenizer) -> Context:
+        """A context without any text."""
+        return cls(_template_of(tokenizer))
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer that gives text its tokens."""
+        return self.template.tokenizer
+
+    @property
+    def is_chat(self) -> bool:
+        """Whether any role message was opened."""
+        return self.role is not None or bool(self.messages)
+
+    def text(self, text: str) -> Context:
+        """Append bare text: to the open turn, else to a new assistant turn, else to the raw completion."""
+        if not text:
+            return self
+        opened = self._opened
+        return replace(opened, parts=(*opened.parts, text))
+
+    def begin(self, role: str) -> Context:
+        """Close the open turn, if any, and open one of ``role``."""
+        if not self.is_chat and self.parts:
+            raise CaptureError(
+                f"a {role} message can't follow bare text",
+                remedy="put the text into a role message (lmc.system, lmc.user), or use no roles at all",
+            )
+        return replace(self.end(), role=role)
+
+    def end(self) -> Context:
+        """Close the open turn; nothing where none is open."""
+        if self.role is None:
+            return self
+        if any(isinstance(part, Generated) for part in self.parts):
+            message = Message(self.role, ChatTemplate.slot(len(self.messages)))
+            turn = self.parts
+        else:
+            content = "".join(part for part in self.parts if isinstance(part, str))
+            message = Message(self.role, self.template.escape(content))
+            turn = None
+        return replace(self, messages=(*self.messages, message), turns=(*self.turns, turn), role=None, parts=())
+
+    def message(self, role: str, text: str) -> Context:
+        """Append one whole message."""
+        opened = self.begin(role)
+        return (replace(opened, parts=(text,)) if text else opened).end()
+
+    def generated(self, generation: Generation) -> Context:
+        """Append what a generation from ``self.prompt`` gave."""
+        opened = self._opened
+        kept = Generated(generation.token_ids, generation.text.removesuffix(generation.remainder))
+        parts = (*opened.parts, kept, generation.remainder) if generation.remainder else (*opened.parts, kept)
+        tokens = Tokens(self.prompt + generation.token_ids, generation.remainder)
+        synced = _Synced(opened._rendered, len(opened.messages), len(parts), tokens)
+        return replace(opened, parts=parts, synced=synced)
+
+    @cached_property
+    def prompt(self) -> tuple[int, ...]:
+        """Token ids a generation from here continues; never empty."""
+        tokens = self.tokens
+        return tokens.settled + self.tokenizer.encode(tokens.pending) or self.tokenizer.start_ids
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        """Settled tokens and pending text at the place where a generation would begin."""
+        opened = self._opened
+        if not opened.is_chat:
+            return opened._raw_tokens()
+        return opened._chat_tokens()
+
+    @cached_property
+    def stable_prefix(self) -> tuple[int, ...]:
+        """The leading tokens that stay the same whatever is appended to this context (DESIGN.md)."""
+        if self.is_chat and self.role is None and not self._closes_stably:
+            return ()
+        tokens = self.tokens if self.role is not None or not self.is_chat else self._closed_tokens
+        return tokens.settled + self.tokenizer.stable_prefix(tokens.pending)
+
+    def choices(self, choices: Sequence[str]) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+        """Prompt and continuations (token ids) that score ``choices`` appended here.
+
+        Pending text and choice are encoded jointly; every choice is scored from the first token at which any of them
+        differs from the pending text alone, so that all are scored over the same span.
+        """
+        tokens = self.tokens
+        alone = self.tokenizer.encode(tokens.pending)
+        joint = [self.tokenizer.encode(tokens.pending + choice) for choice in choices]
+        start = min(_common_length(alone, ids) for ids in joint)
+        start = min(start, *(max(len(ids) - 1, 0) for ids in joint))
+        prompt = tokens.settled + alone[:start]
+        if not prompt:
+            prompt = self.tokenizer.start_ids
+        return prompt, tuple(ids[start:] for ids in joint)
+
+    def transcript(self) -> str:
+        """The whole context as text, the template's own marks included."""
+        if not self.is_chat:
+            return _parts_text(self.parts)
+        if self.role is None:
+            return self._segments_text(self.template.closed(self.messages))
+        return self._segments_text(self._rendered) + _parts_text(self.parts)
+
+    def message_list(self) -> list[dict[str, str]]:
+        """Roles and contents, the open turn last; empty for a raw completion."""
+        if not self.is_chat:
+            return []
+        closed = [
+            {
+                "role": message.role,
+                "content": self.template.unescape(message.content) if turn is None else _parts_text(turn),
+            }
+            for message, turn in zip(self.messages, self.turns, strict=True)
+        ]
+        return closed if self.role is None else [*closed, {"role": self.role, "content": _parts_text(self.parts)}]
+
+    @property
+    def rendered_whole(self) -> bool:
+        """Whether the last prompt had to be rendered anew because the template is not prefix-stable here."""
+        opened = self._opened
+        return opened.is_chat and opened.synced is not None and opened._tail() is None
+
+    @cached_property
+    def _opened(self) -> Context:
+        if self.is_chat and self.role is None:
+            return replace(self, role="assistant")
+        return self
+
+    @cached_property
+    def _rendered(self) -> str:
+        """Escaped template text up to the content of the open turn ("" for a raw completion)."""
+        return "" if self.role is None else self.template.open_prefix(self.messages, self.role)
+
+    @cached_property
+    def _closes_stably(self) -> bool:
+        closed = self.template.closed(self.messages)
+        return all(
+            rendered is None or rendered.startswith(closed)
+            for rendered in (self._next_prefix("assistant"), self._next_prefix("user"))
+        )
+
+    def _next_prefix(self, role: str) -> str | None:
+        """Template text up to a next turn of ``role``; None where the template refuses one here."""
+        try:
+            return self.template.open_prefix(self.messages, role)
+        except InputError:
+            return None
+
+    @cached_property
+    def _closed_tokens(self) -> Tokens:
+        return Tokens().extend(self._fill(self.template.closed(self.messages)), self.tokenizer)
+
+    def _raw_tokens(self) -> Tokens:
+        if self.synced is not None:
+            return self.synced.tokens.extend(self.parts[self.synced.part_count :], self.tokenizer)
+        start = () if self.tokenizer.bos_id is None else (self.tokenizer.bos_id,)
+        return Tokens(start).extend(self.parts, self.tokenizer)
+
+    def _chat_tokens(self) -> Tokens:
+        tail = self._tail()
+        if tail is not None and self.synced is not None:
+            rendered, parts = tail
+            return self.synced.tokens.extend((*self._fill(rendered), *parts), self.tokenizer)
+        return Tokens().extend((*self._fill(self._rendered), *self.parts), self.tokenizer)
+
+    def _tail(self) -> tuple[str, tuple[Part, ...]] | None:
+        """What follows the synced state: template text, then parts. None where the template is not prefix-stable."""
+        synced = self.synced
+        if synced is None:
+            return None
+        if len(self.messages) == synced.message_count:
+            return "", self.parts[synced.part_count :]
+        before = synced.rendered + ChatTemplate.slot(synced.message_count)
+        turn = self.turns[synced.message_count]
+        if turn is None or not self._rendered.startswith(before):
+            return None
+        added = _parts_text(turn[synced.part_count :])
+        return self.template.escape(added) + self._rendered[len(before) :], self.parts
+
+    def _fill(self, rendered: str) -> list[Part | SpecialToken]:
+        filled: list[Part | SpecialToken] = []
+        for segment in self.template.segments(rendered):
+            if not isinstance(segment, Slot):
+                filled.append(segment)
+                continue
+            filled.extend(self.turns[segment.index] or ())
+        return filled
+
+    def _segments_text(self, rendered: str) -> str:
+        return "".join(part if isinstance(part, str) else part.text for part in self._fill(rendered))
+
+
+@dataclass(frozen=True, slots=True)
+class _Synced:
+    """The state right after a generation: template text up to its turn, where in it we were, and the tokens."""
+
+    rendered: str
+    message_count: int
+    part_count: int
+    tokens: Tokens
+
+
+def _common_length(left: Sequence[int], right: Sequence[int]) -> int:
+    for index, (a, b) in enumerate(zip(left, right, strict=False)):
+        if a != b:
+            return index
+    return min(len(left), len(right))
+
+
+def _parts_text(parts: Iterable[Part]) -> str:
+    return "".join(part if isinstance(part, str) else part.text for part in parts)
+
+
+@lru_cache(maxsize=16)
+def _template_of(tokenizer: Tokenizer) -> ChatTemplate:
+    return ChatTemplate(tokenizer)

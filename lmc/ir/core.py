@@ -1,0 +1,267 @@
+"""Values, ops, functions and modules: the data structures of the IR.
+
+Everything is immutable. Ops compare by identity; their operands are ``Value``s, which compare by name and type, so a
+pass is one forward walk with a substitution map and nothing ever walks def-use chains recursively.
+
+A concrete op is a dataclass whose fields are declared with ``operand()``, ``operands()``, ``parts()``, ``regions()`` or
+``attribute()``. Those declarations drive printer, parser, verifier, substitution and serialization, so adding an op
+means adding one class (see the package's README).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar, Literal, TypeVar
+
+from lmc.ir.errors import Location, VerifyError
+from lmc.ir.types import Type
+
+Attribute = None | bool | int | float | str | tuple["Attribute", ...]
+Part = "str | Value"
+FieldKind = Literal["operand", "operands", "parts", "arguments", "regions", "attribute"]
+_KIND = "lmc_kind"
+
+
+class Effect(Enum):
+    """What an op does besides computing its results. Passes consult this (and the op's flags) and nothing else."""
+
+    PURE = "pure"
+    SAMPLES = "samples"
+    READS = "reads"
+    WRITES = "writes"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """The result of an op or a parameter: a name, unique in its function, and a type."""
+
+    name: str
+    type: Type
+
+    def __str__(self) -> str:
+        return f"%{self.name}"
+
+
+def operand() -> Any:
+    """A field that holds one Value."""
+    return dataclasses.field(metadata={_KIND: "operand"})
+
+
+def operands(default: tuple[Value, ...] | dataclasses._MISSING_TYPE = dataclasses.MISSING) -> Any:
+    """A field that holds a tuple of Values."""
+    return dataclasses.field(default=default, metadata={_KIND: "operands"})
+
+
+def parts() -> Any:
+    """A field that holds text: a tuple of literal strings and Values of type ``!text``."""
+    return dataclasses.field(default=(), metadata={_KIND: "parts"})
+
+
+def arguments() -> Any:
+    """A field that holds call arguments: a tuple of Values and literal attributes."""
+    return dataclasses.field(default=(), metadata={_KIND: "arguments"})
+
+
+def regions() -> Any:
+    """A field that holds a tuple of Blocks."""
+    return dataclasses.field(default=(), metadata={_KIND: "regions"})
+
+
+def attribute(default: Attribute | dataclasses._MISSING_TYPE = dataclasses.MISSING) -> Any:
+    """A field that holds a literal. Without a default it must be given."""
+    return dataclasses.field(default=default, metadata={_KIND: "attribute"})
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Op:
+    """Base of all ops. ``location`` is the user's line; ``results`` are defined by the op, in order."""
+
+    results: tuple[Value, ...] = ()
+    location: Location | None = None
+
+    NAME: ClassVar[str]
+    IS_TERMINATOR: ClassVar[bool] = False
+    FIELDS: ClassVar[tuple[tuple[str, FieldKind], ...]] = ()
+
+    @property
+    def effect(self) -> Effect:
+        """What the op does besides computing its results."""
+        return Effect.PURE
+
+    @property
+    def may_raise(self) -> bool:
+        """Whether running the op can raise on well-typed operands, because of what the values are."""
+        return False
+
+    @property
+    def billable(self) -> bool:
+        """Whether running the op costs money on a priced target."""
+        return False
+
+    def verify(self) -> None:
+        """Raise ``VerifyError`` where a rule of this op is broken. Operands are defined and fields typed already."""
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        """Every Value the op uses, in field order, repeats included; not those used inside its regions."""
+        return tuple(self._walk_operands())
+
+    @property
+    def regions(self) -> tuple[Block, ...]:
+        """The op's regions, in field order."""
+        return tuple(block for name, kind in self.FIELDS if kind == "regions" for block in getattr(self, name))
+
+    def substitute(self, mapping: Mapping[Value, Value]) -> Op:
+        """The op with operands replaced by ``mapping`` (regions untouched); itself where nothing changes."""
+        changed: dict[str, Any] = {}
+        for name, kind in self.FIELDS:
+            if kind == "attribute" or kind == "regions":
+                continue
+            old = getattr(self, name)
+            if kind == "operand":
+                new = mapping.get(old, old)
+            else:
+                new = tuple(mapping.get(entry, entry) if isinstance(entry, Value) else entry for entry in old)
+            if new != old:
+                changed[name] = new
+        return dataclasses.replace(self, **changed) if changed else self
+
+    def fail(self, cause: str, remedy: str | None = None) -> VerifyError:
+        """A ``VerifyError`` about this op, to be raised by ``verify``."""
+        return VerifyError(f"{self.NAME}: {cause}", remedy=remedy, location=self.location)
+
+    def _walk_operands(self) -> Iterator[Value]:
+        for name, kind in self.FIELDS:
+            if kind == "attribute" or kind == "regions":
+                continue
+            held = getattr(self, name)
+            if kind == "operand":
+                yield held
+            else:
+                yield from (entry for entry in held if isinstance(entry, Value))
+
+
+OpClass = TypeVar("OpClass", bound=type[Op])
+_REGISTRY: dict[str, type[Op]] = {}
+
+
+def register(name: str, *, terminator: bool = False) -> Callable[[OpClass], OpClass]:
+    """Class decorator: make a dataclass an op called ``name`` (``dialect.op``)."""
+
+    def decorate(cls: OpClass) -> OpClass:
+        made = dataclass(frozen=True, eq=False, kw_only=True)(cls)
+        made.NAME = name
+        made.IS_TERMINATOR = terminator
+        made.FIELDS = tuple(
+            (field.name, field.metadata[_KIND]) for field in dataclasses.fields(made) if _KIND in field.metadata
+        )
+        if name in _REGISTRY:
+            raise ValueError(f"two ops are called {name}")
+        _REGISTRY[name] = made
+        return made
+
+    return decorate
+
+
+def op_class(name: str) -> type[Op] | None:
+    """The op class called ``name``; None where there is none."""
+    return _REGISTRY.get(name)
+
+
+def op_names() -> tuple[str, ...]:
+    """Names of all ops, sorted."""
+    return tuple(sorted(_REGISTRY))
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Parameters and ops; the last op is the only terminator."""
+
+    parameters: tuple[Value, ...] = ()
+    ops: tuple[Op, ...] = ()
+
+    @property
+    def terminator(self) -> Op:
+        """The last op."""
+        return self.ops[-1]
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """A named body. Its result types are those of its terminator's operands."""
+
+    name: str
+    body: Block
+
+    @property
+    def parameters(self) -> tuple[Value, ...]:
+        """The body's parameters."""
+        return self.body.parameters
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A symbol for what a generation may produce: ``kind`` regex, choices, schema or dtype; ``text`` its definition.
+
+    ``choices`` and ``schema`` hold canonical JSON (sorted keys, no spaces), ``dtype`` the Python type's name.
+    """
+
+    name: str
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostFunction:
+    """A symbol for a function of the user's program, called by ``host.call``.
+
+    ``target`` is ``module:qualname`` and ``digest`` the SHA-256 of its source; it is resolved only from the program the
+    user passes, never imported because a file names it.
+    """
+
+    name: str
+    target: str
+    digest: str
+    effect: Effect = Effect.WRITES
+
+
+@dataclass(frozen=True, eq=False)
+class Module:
+    """One captured program: symbols and functions. The function named like the module is the program."""
+
+    name: str
+    functions: tuple[Function, ...]
+    constraints: tuple[Constraint, ...] = ()
+    hosts: tuple[HostFunction, ...] = ()
+
+    @property
+    def main(self) -> Function:
+        """The program's function."""
+        return next(function for function in self.functions if function.name == self.name)
+
+    def with_main(self, body: Block) -> Module:
+        """The module with another body of ``main``."""
+        return self.with_bodies({self.name: body})
+
+    def with_bodies(self, bodies: Mapping[str, Block]) -> Module:
+        """The module with other bodies of the functions named."""
+        functions = tuple(
+            Function(function.name, bodies[function.name]) if function.name in bodies else function
+            for function in self.functions
+        )
+        return dataclasses.replace(self, functions=functions)
+
+
+def walk(blocks: Iterable[Block]) -> Iterator[Op]:
+    """Every op of ``blocks`` and of the regions in them, outer before inner, in order. Never recursive."""
+    stack = [iter(block.ops) for block in reversed(list(blocks))]
+    while stack:
+        op = next(stack[-1], None)
+        if op is None:
+            stack.pop()
+            continue
+        yield op
+        stack.extend(iter(region.ops) for region in reversed(op.regions))

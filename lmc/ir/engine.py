@@ -1,0 +1,226 @@
+"""The Engine protocol: what interpreter, eager mode and executor ask of a model.
+
+It lives in this leaf package, and not in ``lmc.runtime``, because the reference interpreter and eager mode run over
+any engine too, and neither may import the runtime.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
+
+from lmc.ir.tokenizer import Tokenizer
+
+FinishReason = Literal["stop", "length", "eos"]
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How tokens are drawn and when a generation ends.
+
+    ``temperature`` 0 is greedy (ties go to the lowest token id). ``top_k`` 0 means the whole vocabulary. ``stop``
+    strings and ``stop_token_ids`` end the generation and are not kept; no stop is honoured before ``min_tokens``
+    tokens. ``logprobs`` k asks for the log-probability of each kept token and of the k likeliest ones (0: only the
+    kept token's; None: none).
+    """
+
+    max_tokens: int = 256
+    min_tokens: int = 0
+    stop: tuple[str, ...] = ()
+    stop_token_ids: tuple[int, ...] = ()
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+    logprobs: int | None = None
+
+    @property
+    def greedy(self) -> bool:
+        """True where the same prompt always gives the same tokens."""
+        return self.temperature == 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One generation: continue ``prompt`` (token ids). ``seed`` is the 64-bit key of all its random draws."""
+
+    prompt: tuple[int, ...]
+    sampling: SamplingParams
+    seed: int = 0
+    op_id: str = ""
+    instance: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """Log-probability (natural) of one kept token, and of the likeliest tokens at its position, best first."""
+
+    token_id: int
+    logprob: float
+    top: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """What a request gave.
+
+    ``token_ids`` are the tokens that stay in the context: all whole tokens before the stop text, no stop, no EOS.
+    ``remainder`` is the text of a token that straddles the start of the stop text; it becomes pending text.
+    ``text`` is everything before the stop. ``generated_tokens`` counts every token the model was asked for,
+    ``cached_tokens`` the prompt tokens that were not computed again.
+    """
+
+    token_ids: tuple[int, ...]
+    text: str
+    finish_reason: FinishReason
+    remainder: str = ""
+    matched_stop: str | int | None = None
+    logprobs: tuple[TokenLogprob, ...] | None = None
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    generated_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRequest:
+    """Log-probabilities of several continuations of one prompt. ``prompt`` holds at least one token id."""
+
+    prompt: tuple[int, ...]
+    continuations: tuple[tuple[int, ...], ...]
+    op_id: str = ""
+    instance: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """``logprobs[i][j]`` is the natural log-probability of token j of continuation i given all before it."""
+
+    logprobs: tuple[tuple[float, ...], ...]
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TokenDelta:
+    """Newly settled text of a running generation, cut at code points and never part of a stop string."""
+
+    text: str
+    token_ids: tuple[int, ...] = ()
+
+
+OnDelta = Callable[[TokenDelta], None]
+
+
+class Handle(Protocol[T_co]):
+    """A running request. ``future`` resolves to the result or raises an ``EngineError``; ``cancel`` is idempotent."""
+
+    @property
+    def future(self) -> Future[T_co]: ...
+
+    def cancel(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """What a planner may know of an engine. ``context_length`` and ``kv_tokens`` are in tokens."""
+
+    name: str
+    context_length: int
+    kv_tokens: int | None = None
+
+
+@dataclass(slots=True)
+class EngineStatistics:
+    """Running totals, in tokens unless the name says otherwise."""
+
+    requests: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    prefilled_tokens: int = 0
+    generated_tokens: int = 0
+    evicted_tokens: int = 0
+    preemptions: int = 0
+    steps: int = 0
+
+
+class Engine(Protocol):
+    """A model that serves requests. ``submit`` and ``score`` are thread-safe and return at once."""
+
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+
+    @property
+    def info(self) -> EngineInfo: ...
+
+    @property
+    def statistics(self) -> EngineStatistics: ...
+
+    def submit(self, request: Request, on_delta: OnDelta | None = None) -> Handle[Generation]: ...
+
+    def score(self, request: ScoreRequest) -> Handle[Score]: ...
+
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class PrefixCaching(Protocol):
+    """Optional capability: engines that can compute a prefix once and hold on to it."""
+
+    def prefill(self, prompt: tuple[int, ...]) -> Handle[Pin]:
+        """Compute ``prompt`` (if it is not cached) and pin it until ``unpin``."""
+        ...
+
+    def unpin(self, pin: Pin) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A held prefix of ``length`` tokens. ``cached_tokens`` of them were in the cache before."""
+
+    key: int
+    length: int
+    cached_tokens: int = 0
+
+
+def derive_seed(run_seed: int, instance: int, op_id: str, iteration: int = 0, sample: int = 0) -> int:
+    """The 64-bit key of one generation's random draws; independent of batch, order and machine."""
+    text = f"{run_seed}\x00{instance}\x00{op_id}\x00{iteration}\x00{sample}".encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+
+
+@dataclass(slots=True)
+class DoneHandle(Generic[T]):
+    """A handle whose result is there already; for engines that answer at once."""
+
+    future: Future[T] = field(default_factory=Future)
+
+    @classmethod
+    def of(cls, value: T) -> DoneHandle[T]:
+        handle = cls()
+        handle.future.set_result(value)
+        return handle
+
+    @classmethod
+    def failed(cls, error: BaseException) -> DoneHandle[T]:
+        handle = cls()
+        handle.future.set_exception(error)
+        return handle
+
+    def cancel(self) -> None:
+        """Nothing is left to cancel."""
+
+
+def common_prefix_length(sequences: Sequence[Sequence[int]]) -> int:
+    """Length of the longest prefix all ``sequences`` share, in tokens (0 for none)."""
+    if not sequences:
+        return 0
+    low, high = min(sequences), max(sequences)
+    for index, (left, right) in enumerate(zip(low, high, strict=False)):
+        if left != right:
+            return index
+    return min(len(low), len(high))

@@ -1,0 +1,62 @@
+"""Errors that name the user's line, the cause and the remedy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A line of the user's program."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class LmcError(Exception):
+    """Base of every error lmc raises on purpose.
+
+    ``cause`` says what is wrong, ``remedy`` what to do about it, ``location`` where in the user's program.
+    """
+
+    def __init__(self, cause: str, *, remedy: str | None = None, location: Location | None = None) -> None:
+        super().__init__(cause)
+        self.cause = cause
+        self.remedy = remedy
+        self.location = location
+
+    def __str__(self) -> str:
+        where = f"{self.location}: " if self.location is not None else ""
+        remedy = f"\n  remedy: {self.remedy}" if self.remedy is not None else ""
+        return f"{where}{self.cause}{remedy}"
+
+
+class CaptureError(LmcError):
+    """The program is wrong in a way that neither capture nor eager execution could run."""
+
+
+class VerifyError(LmcError):
+    """A module breaks a rule of the IR."""
+
+
+class LoweringError(LmcError):
+    """A module asks for something the target can't do."""
+
+
+class InputError(LmcError):
+    """An argument, a row of data or a file that the program can't take."""
+
+
+class EngineError(LmcError):
+    """An engine could not serve a request (prompt too long, NaN logits, closed engine …)."""
+
+
+class ContextLengthError(EngineError):
+    """Prompt and ``max_tokens`` do not fit in the model's context or in the KV pool."""
+
+
+class Cancelled(LmcError):
+    """The request was cancelled by its owner."""

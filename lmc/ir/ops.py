@@ -1,0 +1,387 @@
+"""The ops of the IR. One class each: typed fields, effect, ``verify``. README.md says how to add one."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from lmc.ir import builtins
+from lmc.ir.core import (
+    Attribute,
+    Effect,
+    Op,
+    Value,
+    arguments,
+    attribute,
+    operand,
+    operands,
+    parts,
+    register,
+)
+from lmc.ir.engine import SamplingParams
+from lmc.ir.types import ANY, CTX, TEXT, ListType, list_of
+
+ROLES = ("system", "user", "assistant", "tool")
+SELECT_METHODS = ("token_length_normalized", "greedy_token", "unconditional_likelihood_normalized")
+PREFILL_SCOPES = ("instance", "batch")
+
+
+@register("lm.context")
+class ContextOp(Op):
+    """A context without any text."""
+
+    def verify(self) -> None:
+        _expect_results(self, CTX)
+
+
+@register("lm.extend")
+class ExtendOp(Op):
+    """Append text: one whole message of ``role``, or bare text where ``role`` is None."""
+
+    context: Value = operand()
+    role: str | None = attribute(None)
+    text: tuple[str | Value, ...] = parts()
+
+    def verify(self) -> None:
+        _expect_context(self, self.context)
+        if self.role is not None:
+            _expect_role(self, self.role)
+        _expect_text_parts(self, self.text)
+        _expect_results(self, CTX)
+
+
+@register("lm.begin")
+class BeginOp(Op):
+    """Close the open turn, if any, and open one of ``role``; what follows belongs to it until ``lm.end``."""
+
+    context: Value = operand()
+    role: str = attribute()
+
+    def verify(self) -> None:
+        _expect_context(self, self.context)
+        _expect_role(self, self.role)
+        _expect_results(self, CTX)
+
+
+@register("lm.end")
+class EndOp(Op):
+    """Close the open turn."""
+
+    context: Value = operand()
+
+    def verify(self) -> None:
+        _expect_context(self, self.context)
+        _expect_results(self, CTX)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SamplingOp(Op):
+    """What ``lm.gen`` and ``lm.sample`` share.
+
+    ``id`` is the stable id (random draws, journal and profile are keyed by it), ``name`` the user's variable.
+    ``constraint`` names a module symbol. The other attributes are those of ``lmc.ir.engine.SamplingParams``; ``seed``
+    takes the place of the run's seed.
+    """
+
+    context: Value = operand()
+    id: str = attribute()
+    name: str | None = attribute(None)
+    max_tokens: int = attribute(256)
+    min_tokens: int = attribute(0)
+    stop: tuple[str, ...] = attribute(())
+    stop_token_ids: tuple[int, ...] = attribute(())
+    temperature: float = attribute(0.0)
+    top_p: float = attribute(1.0)
+    top_k: int = attribute(0)
+    min_p: float = attribute(0.0)
+    seed: int | None = attribute(None)
+    logprobs: int | None = attribute(None)
+    constraint: str | None = attribute(None)
+
+    @property
+    def effect(self) -> Effect:
+        return Effect.SAMPLES
+
+    @property
+    def may_raise(self) -> bool:
+        return True
+
+    @property
+    def billable(self) -> bool:
+        return True
+
+    @property
+    def sampling(self) -> SamplingParams:
+        """The attributes as an engine takes them."""
+        return SamplingParams(**{field.name: getattr(self, field.name) for field in dataclasses.fields(SamplingParams)})
+
+    def verify(self) -> None:
+        _expect_context(self, self.context)
+        _expect_sampling(self)
+
+
+@register("lm.gen")
+class GenOp(SamplingOp):
+    """Generate text and append it: results are the new context, the value, and with ``logprobs`` a ``!any`` of
+    meta data.
+    """
+
+    def verify(self) -> None:
+        super().verify()
+        value = self.results[1].type if len(self.results) > 1 else TEXT
+        if self.constraint is None and value != TEXT:
+            raise self.fail(f"an unconstrained generation gives !text, not {value}")
+        _expect_results(self, CTX, value, *([ANY] if self.logprobs is not None else []))
+
+
+@register("lm.sample")
+class SampleOp(SamplingOp):
+    """Draw ``n`` independent generations from one context, which stays as it is: results are the list of texts, and
+    with ``logprobs`` a ``!any`` of meta data.
+    """
+
+    n: int = attribute()
+
+    def verify(self) -> None:
+        super().verify()
+        if self.n < 1:
+            raise self.fail(f"n is {self.n}", "draw at least one")
+        value = self.results[0].type if self.results else list_of(TEXT)
+        if not isinstance(value, ListType):
+            raise self.fail(f"the result is a list, not {value}")
+        if self.constraint is None and value.element != TEXT:
+            raise self.fail(f"unconstrained samples give !list<!text>, not {value}")
+        _expect_results(self, value, *([ANY] if self.logprobs is not None else []))
+
+
+@register("lm.select")
+class SelectOp(Op):
+    """Append the likeliest of ``choices``: results are the new context, the choice and a ``!any`` of scores.
+
+    ``choices`` holds literals and ``!text`` values, or one ``!list<!text>``. ``method`` is one of ``SELECT_METHODS``.
+    """
+
+    context: Value = operand()
+    choices: tuple[str | Value, ...] = parts()
+    id: str = attribute()
+    name: str | None = attribute(None)
+    method: str = attribute("token_length_normalized")
+
+    @property
+    def effect(self) -> Effect:
+        return Effect.PURE
+
+    @property
+    def may_raise(self) -> bool:
+        return True
+
+    @property
+    def billable(self) -> bool:
+        return True
+
+    def verify(self) -> None:
+        _expect_context(self, self.context)
+        if self.method not in SELECT_METHODS:
+            raise self.fail(f"unknown method {self.method!r}", f"use one of {', '.join(SELECT_METHODS)}")
+        if not self.choices:
+            raise self.fail("no choices", "give at least one")
+        for choice in self.choices:
+            if choice == "":
+                raise self.fail("an empty choice can't be scored", "leave it out")
+            if isinstance(choice, Value) and choice.type not in (TEXT, list_of(TEXT)):
+                raise self.fail(f"choice {choice} is {choice.type}", "choices are !text or one !list<!text>")
+        _expect_results(self, CTX, TEXT, ANY)
+
+
+@register("lm.prefill")
+class PrefillOp(Op):
+    """The same context, with its stable prefix computed once and pinned until its last use.
+
+    Put in by hoist-prefixes. ``scope`` "batch" marks a prefix common to all instances, computed once per batch.
+    """
+
+    context: Value = operand()
+    scope: str = attribute("instance")
+
+    def verify(self) -> None:
+        _expect_context(self, self.context)
+        if self.scope not in PREFILL_SCOPES:
+            raise self.fail(f"unknown scope {self.scope!r}", f"use one of {', '.join(PREFILL_SCOPES)}")
+        _expect_results(self, CTX)
+
+
+@register("lm.transcript")
+class TranscriptOp(Op):
+    """The text of a whole context."""
+
+    context: Value = operand()
+
+    def verify(self) -> None:
+        _expect_context(self, self.context)
+        _expect_results(self, TEXT)
+
+
+@register("text.concat")
+class ConcatOp(Op):
+    """The texts of ``text``, one after the other."""
+
+    text: tuple[str | Value, ...] = parts()
+
+    def verify(self) -> None:
+        _expect_text_parts(self, self.text)
+        _expect_results(self, TEXT)
+
+
+@register("py.call")
+class PyCallOp(Op):
+    """Call a pure builtin (``lmc.ir.builtins``) by name. ``keywords`` names the last arguments, in order."""
+
+    function: str = attribute()
+    arguments: tuple[Attribute | Value, ...] = arguments()
+    keywords: tuple[str, ...] = attribute(())
+
+    @property
+    def may_raise(self) -> bool:
+        found = builtins.lookup(self.function)
+        return found is None or found.may_raise
+
+    def verify(self) -> None:
+        if builtins.lookup(self.function) is None:
+            raise self.fail(f"no pure builtin is called {self.function!r}", "see lmc/ir/builtins.py")
+        if len(self.keywords) > len(self.arguments):
+            raise self.fail("more keywords than arguments")
+        if len(self.results) != 1:
+            raise self.fail(f"has one result, not {len(self.results)}")
+        if any(value.type == CTX for value in (*self.operands, *self.results)):
+            raise self.fail("a context is no Python value", "use the lm ops")
+
+
+@register("host.call")
+class HostCallOp(Op):
+    """Call a function of the user's program. ``host`` names a module symbol; ``declared`` repeats its effect."""
+
+    host: str = attribute()
+    id: str = attribute()
+    arguments: tuple[Attribute | Value, ...] = arguments()
+    keywords: tuple[str, ...] = attribute(())
+    declared: str = attribute("writes")
+
+    @property
+    def effect(self) -> Effect:
+        return Effect(self.declared)
+
+    @property
+    def may_raise(self) -> bool:
+        return True
+
+    def verify(self) -> None:
+        if self.declared not in ("pure", "reads", "writes"):
+            raise self.fail(f"unknown effect {self.declared!r}", "use pure, reads or writes")
+        if len(self.keywords) > len(self.arguments):
+            raise self.fail("more keywords than arguments")
+        if len(self.results) != 1:
+            raise self.fail(f"has one result, not {len(self.results)}")
+        if any(value.type == CTX for value in (*self.operands, *self.results)):
+            raise self.fail("a context can't be passed to a host function", "pass its text")
+
+
+@register("py.assume")
+class AssumeOp(Op):
+    """Stop with a clear error unless ``value`` equals ``expected``: what the program was specialised for."""
+
+    value: Value = operand()
+    expected: Attribute = attribute()
+
+    @property
+    def effect(self) -> Effect:
+        return Effect.WRITES
+
+    @property
+    def may_raise(self) -> bool:
+        return True
+
+    def verify(self) -> None:
+        _expect_not_context(self, self.value)
+        _expect_results(self)
+
+
+@register("lm.return", terminator=True)
+class ReturnOp(Op):
+    """End of the program. ``values`` are the leaves of what it returns, ``structure`` (canonical JSON) their nesting:
+    a leaf is ``{"leaf": i}``, a literal ``{"literal": x}``, containers ``{"list"|"tuple": [...]}``,
+    ``{"dict": [[key, …], …]}``. ``variables`` are the user's names on the root context, ``context`` its last value.
+    """
+
+    context: Value = operand()
+    values: tuple[Value, ...] = operands(())
+    structure: str = attribute('{"literal":null}')
+    variables: tuple[Value, ...] = operands(())
+    variable_names: tuple[str, ...] = attribute(())
+
+    def verify(self) -> None:
+        _expect_context(self, self.context)
+        for value in (*self.values, *self.variables):
+            _expect_not_context(self, value)
+        if len(self.variables) != len(self.variable_names):
+            raise self.fail("variables and variable_names differ in length")
+        _expect_results(self)
+
+
+@register("lm.break", terminator=True)
+class BreakOp(Op):
+    """End of what could be captured. The program goes on eagerly, with the results of the ops whose ``ids`` stand here
+    (``counts[i]`` values each, flattened in ``values``) in place of running those again.
+    """
+
+    values: tuple[Value, ...] = operands(())
+    ids: tuple[str, ...] = attribute(())
+    counts: tuple[int, ...] = attribute(())
+    cause: str = attribute("")
+
+    def verify(self) -> None:
+        if len(self.ids) != len(self.counts) or sum(self.counts) != len(self.values):
+            raise self.fail("ids, counts and values don't fit together")
+        _expect_results(self)
+
+
+def _expect_context(op: Op, value: Value) -> None:
+    if value.type != CTX:
+        raise op.fail(f"{value} is {value.type}, a context (!ctx) is needed")
+
+
+def _expect_not_context(op: Op, value: Value) -> None:
+    if value.type == CTX:
+        raise op.fail(f"{value} is a context", "use its text or its variables")
+
+
+def _expect_role(op: Op, role: str) -> None:
+    if role not in ROLES:
+        raise op.fail(f"unknown role {role!r}", f"use one of {', '.join(ROLES)}")
+
+
+def _expect_text_parts(op: Op, text: tuple[str | Value, ...]) -> None:
+    for part in text:
+        if isinstance(part, Value) and part.type != TEXT:
+            raise op.fail(f"{part} is {part.type}, text is needed", 'convert it with py.call "format"')
+
+
+def _expect_results(op: Op, *types: object) -> None:
+    found = tuple(value.type for value in op.results)
+    if found != types:
+        raise op.fail(f"results are ({', '.join(map(str, found))}), should be ({', '.join(map(str, types))})")
+
+
+def _expect_sampling(op: SamplingOp) -> None:
+    checks = (
+        (op.max_tokens >= 1, "max_tokens is at least 1"),
+        (0 <= op.min_tokens <= op.max_tokens, "min_tokens lies between 0 and max_tokens"),
+        (op.temperature >= 0.0, "temperature is not negative"),
+        (0.0 < op.top_p <= 1.0, "top_p lies in (0, 1]"),
+        (op.top_k >= 0, "top_k is not negative"),
+        (0.0 <= op.min_p <= 1.0, "min_p lies in [0, 1]"),
+        (op.logprobs is None or 0 <= op.logprobs <= 100, "logprobs lies between 0 and 100"),
+        (all(op.stop), "a stop string is not empty"),
+    )
+    for holds, rule in checks:
+        if not holds:
+            raise op.fail(rule)

@@ -1,0 +1,231 @@
+"""What each op computes, given an engine's answers.
+
+The functions here are pure: they build requests from operand values and results from an engine's answers. Interpreter,
+eager mode and executor differ only in how they wait for the engine, so they can't differ in meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from lmc.ir import builtins
+from lmc.ir.context import Context
+from lmc.ir.core import Op, Value
+from lmc.ir.engine import Generation, Request, Score, ScoreRequest, derive_seed
+from lmc.ir.errors import InputError, LmcError, LoweringError
+from lmc.ir.ops import (
+    AssumeOp,
+    BeginOp,
+    ConcatOp,
+    ContextOp,
+    EndOp,
+    ExtendOp,
+    PrefillOp,
+    PyCallOp,
+    SampleOp,
+    SamplingOp,
+    SelectOp,
+    TranscriptOp,
+)
+from lmc.ir.tokenizer import Tokenizer
+
+Environment = Mapping[Value, Any]
+
+
+def evaluate(op: Op, environment: Environment, tokenizer: Tokenizer) -> tuple[Any, ...]:
+    """Results of an op that needs no engine and no host function. Raises what the user's expression raises."""
+    evaluator = _EVALUATORS.get(type(op))
+    if evaluator is None:
+        raise TypeError(f"{op.NAME} needs an engine or a host function")
+    return evaluator(op, environment, tokenizer)
+
+
+def is_local(op: Op) -> bool:
+    """Whether ``evaluate`` can run the op."""
+    return type(op) in _EVALUATORS
+
+
+def join_text(text: Sequence[str | Value], environment: Environment) -> str:
+    """The text of a ``parts()`` field."""
+    return "".join(part if isinstance(part, str) else environment[part] for part in text)
+
+
+def call_arguments(
+    arguments: Sequence[Any], keywords: Sequence[str], environment: Environment
+) -> tuple[list[Any], dict[str, Any]]:
+    """Positional and keyword arguments of ``py.call`` and ``host.call``."""
+    values = [environment[entry] if isinstance(entry, Value) else entry for entry in arguments]
+    split = len(values) - len(keywords)
+    return values[:split], dict(zip(keywords, values[split:], strict=True))
+
+
+def generation_requests(op: SamplingOp, context: Context, *, run_seed: int, instance: int) -> list[Request]:
+    """What to submit for ``lm.gen`` (one request) or ``lm.sample`` (``n`` requests over one prompt)."""
+    if op.constraint is not None:
+        raise LoweringError(
+            f"generation {op.id!r} has a constraint, which no engine of this version enforces",
+            remedy="leave out regex, choices, schema and dtype, or check the text in the program",
+            location=op.location,
+        )
+    count = op.n if isinstance(op, SampleOp) else 1
+    seed = run_seed if op.seed is None else op.seed
+    return [
+        Request(
+            prompt=context.prompt,
+            sampling=op.sampling,
+            seed=derive_seed(seed, instance, op.id, 0, sample),
+            op_id=op.id,
+            instance=instance,
+        )
+        for sample in range(count)
+    ]
+
+
+def generation_results(op: SamplingOp, context: Context, generations: Sequence[Generation]) -> tuple[Any, ...]:
+    """Results of ``lm.gen`` or ``lm.sample`` from what the engine gave."""
+    wants_meta = op.logprobs is not None
+    if isinstance(op, SampleOp):
+        texts = [generation.text for generation in generations]
+        return (texts, [_meta(generation) for generation in generations]) if wants_meta else (texts,)
+    (generation,) = generations
+    results = (context.generated(generation), generation.text)
+    return (*results, _meta(generation)) if wants_meta else results
+
+
+def select_choices(op: SelectOp, environment: Environment) -> list[str]:
+    """The choices as texts. Raises ``InputError`` where there is none, or an empty one."""
+    choices: list[str] = []
+    for choice in op.choices:
+        value = environment[choice] if isinstance(choice, Value) else choice
+        choices.extend(value if isinstance(value, list | tuple) else [value])
+    if not choices:
+        raise InputError("select has no choices", remedy="give at least one", location=op.location)
+    for choice in choices:
+        if not isinstance(choice, str) or not choice:
+            raise InputError(
+                f"select can't score the choice {choice!r}", remedy="choices are texts, not empty", location=op.location
+            )
+    return choices
+
+
+def select_requests(op: SelectOp, context: Context, choices: Sequence[str], *, instance: int) -> list[ScoreRequest]:
+    """What to score: the choices after the context; for the unconditional method also after nothing."""
+    prompt, continuations = context.choices(choices)
+    requests = [ScoreRequest(prompt, continuations, op_id=op.id, instance=instance)]
+    if op.method == "unconditional_likelihood_normalized":
+        start = context.tokenizer.start_ids
+        requests.append(ScoreRequest(start, continuations, op_id=op.id, instance=instance))
+    return requests
+
+
+def select_results(
+    op: SelectOp, context: Context, choices: Sequence[str], scores: Sequence[Score]
+) -> tuple[Context, str, dict[str, Any]]:
+    """The new context, the winning choice (the first among equals) and the scores of all."""
+    points = _METHODS[op.method](scores)
+    best = max(range(len(choices)), key=lambda index: (points[index], -index))
+    meta = {"choices": list(choices), "scores": points, "logprobs": [list(row) for row in scores[0].logprobs]}
+    return context.text(choices[best]), choices[best], meta
+
+
+def _token_length_normalized(scores: Sequence[Score]) -> list[float]:
+    """Mean log-probability per token."""
+    return [sum(row) / len(row) for row in scores[0].logprobs]
+
+
+def _greedy_token(scores: Sequence[Score]) -> list[float]:
+    """Rank by the first token, then the second …, as greedy decoding among the choices would go.
+
+    The score of a choice is minus its rank. A choice that ends where another goes on counts as the mean of what it has.
+    """
+    rows = [tuple(row) for row in scores[0].logprobs]
+    width = max(len(row) for row in rows)
+    padded = [row + (sum(row) / len(row),) * (width - len(row)) for row in rows]
+    order = sorted(set(padded), reverse=True)
+    return [float(-order.index(row)) for row in padded]
+
+
+def _unconditional_likelihood_normalized(scores: Sequence[Score]) -> list[float]:
+    """Log-probability given the context minus that given nothing (pointwise mutual information)."""
+    conditional, unconditional = scores
+    return [sum(given) - sum(alone) for given, alone in zip(conditional.logprobs, unconditional.logprobs, strict=True)]
+
+
+_METHODS: dict[str, Callable[[Sequence[Score]], list[float]]] = {
+    "token_length_normalized": _token_length_normalized,
+    "greedy_token": _greedy_token,
+    "unconditional_likelihood_normalized": _unconditional_likelihood_normalized,
+}
+
+
+def _meta(generation: Generation) -> dict[str, Any]:
+    logprobs = generation.logprobs or ()
+    return {
+        "token_ids": list(generation.token_ids),
+        "logprobs": [entry.logprob for entry in logprobs],
+        "top_logprobs": [[list(pair) for pair in entry.top] for entry in logprobs],
+        "finish_reason": generation.finish_reason,
+    }
+
+
+def _context(_op: Op, _environment: Environment, tokenizer: Tokenizer) -> tuple[Any, ...]:
+    return (Context.empty(tokenizer),)
+
+
+def _extend(op: ExtendOp, environment: Environment, _tokenizer: Tokenizer) -> tuple[Any, ...]:
+    context: Context = environment[op.context]
+    text = join_text(op.text, environment)
+    return (context.text(text) if op.role is None else context.message(op.role, text),)
+
+
+def _begin(op: BeginOp, environment: Environment, _tokenizer: Tokenizer) -> tuple[Any, ...]:
+    return (environment[op.context].begin(op.role),)
+
+
+def _end(op: EndOp, environment: Environment, _tokenizer: Tokenizer) -> tuple[Any, ...]:
+    return (environment[op.context].end(),)
+
+
+def _prefill(op: PrefillOp, environment: Environment, _tokenizer: Tokenizer) -> tuple[Any, ...]:
+    return (environment[op.context],)
+
+
+def _transcript(op: TranscriptOp, environment: Environment, _tokenizer: Tokenizer) -> tuple[Any, ...]:
+    return (environment[op.context].transcript(),)
+
+
+def _concat(op: ConcatOp, environment: Environment, _tokenizer: Tokenizer) -> tuple[Any, ...]:
+    return (join_text(op.text, environment),)
+
+
+def _py_call(op: PyCallOp, environment: Environment, _tokenizer: Tokenizer) -> tuple[Any, ...]:
+    builtin = builtins.lookup(op.function)
+    if builtin is None:
+        raise LmcError(f"no pure builtin is called {op.function!r}", location=op.location)
+    positional, keyword = call_arguments(op.arguments, op.keywords, environment)
+    return (builtin.run(*positional, **keyword),)
+
+
+def _assume(op: AssumeOp, environment: Environment, _tokenizer: Tokenizer) -> tuple[Any, ...]:
+    found = environment[op.value]
+    if found != op.expected or type(found) is not type(op.expected):
+        raise InputError(
+            f"the program was compiled for {op.expected!r} here, but the input gives {found!r}",
+            remedy="compile it with inputs of this shape, or call the program itself, which compiles a variant",
+            location=op.location,
+        )
+    return ()
+
+
+_EVALUATORS: dict[type[Op], Callable[[Any, Environment, Tokenizer], tuple[Any, ...]]] = {
+    ContextOp: _context,
+    ExtendOp: _extend,
+    BeginOp: _begin,
+    EndOp: _end,
+    PrefillOp: _prefill,
+    TranscriptOp: _transcript,
+    ConcatOp: _concat,
+    PyCallOp: _py_call,
+    AssumeOp: _assume,
+}

@@ -1,0 +1,135 @@
+"""Chat templates: the tokenizer's own jinja template, rendered so that user text can't forge special tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import jinja2
+import jinja2.sandbox
+
+from lmc.ir.errors import InputError
+from lmc.ir.tokenizer import SpecialToken, Tokenizer
+
+# Unicode noncharacters, never valid in interchange: they stand for special strings that occur in user text
+# (ESCAPE index ESCAPE) and for the contents of assistant turns that hold generated tokens (SLOT index SLOT).
+_ESCAPE = "\ufdd0"
+_SLOT = "\ufdd1"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One closed turn. ``content`` is escaped text, or a slot (see ``ChatTemplate.slot``)."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The place in a rendered prompt where the parts of turn ``index`` belong."""
+
+    index: int
+
+
+Segment = str | SpecialToken | Slot
+
+
+@dataclass(frozen=True)
+class ChatTemplate:
+    """Renders messages with the template of ``tokenizer``."""
+
+    tokenizer: Tokenizer = field(repr=False)
+
+    def escape(self, text: str) -> str:
+        """``text`` with every special string and every escape character replaced by an escape sequence."""
+        for index, special in enumerate(self._escaped):
+            if special in text:
+                text = text.replace(special, f"{_ESCAPE}{index}{_ESCAPE}")
+        return text
+
+    @staticmethod
+    def slot(index: int) -> str:
+        """The content that stands for the parts of turn ``index``."""
+        return f"{_SLOT}{index}{_SLOT}"
+
+    def open_prefix(self, messages: Sequence[Message], role: str) -> str:
+        """Escaped prompt text up to where the content of a new turn of ``role`` begins."""
+        if role == "assistant":
+            return self._render(messages, add_generation_prompt=True)
+        probe = self.slot(len(messages))
+        rendered = self._render([*messages, Message(role, probe)], add_generation_prompt=False)
+        before, found, _ = rendered.partition(probe)
+        if not found:
+            raise InputError(
+                f"the chat template drops the content of role {role!r}",
+                remedy="use the roles that the model's template knows",
+            )
+        return before
+
+    def closed(self, messages: Sequence[Message]) -> str:
+        """Escaped prompt text of ``messages``, every one of them closed."""
+        return self._render(messages, add_generation_prompt=False)
+
+    def segments(self, rendered: str) -> list[Segment]:
+        """Cut escaped prompt text into plain text (unescaped), special tokens and slots, in order."""
+        segments: list[Segment] = []
+        for index, piece in enumerate(rendered.split(_SLOT)):
+            if index % 2:
+                segments.append(Slot(int(piece)))
+                continue
+            for part in self.tokenizer.split_template(piece):
+                segments.append(self.unescape(part) if isinstance(part, str) else part)
+        return segments
+
+    def unescape(self, text: str) -> str:
+        """The inverse of ``escape``."""
+        pieces = text.split(_ESCAPE)
+        pieces[1::2] = [self._escaped[int(index)] for index in pieces[1::2]]
+        return "".join(pieces)
+
+    @cached_property
+    def _escaped(self) -> tuple[str, ...]:
+        # The escape characters come first, so that what later replacements insert is never escaped again: their
+        # sequences hold digits only, and no special string of a tokenizer is made of digits and noncharacters.
+        return (_ESCAPE, _SLOT, *(token.text for token in self.tokenizer.special_tokens))
+
+    @cached_property
+    def _template(self) -> jinja2.Template:
+        source = self.tokenizer.chat_template
+        if source is None:
+            raise InputError(
+                "this model has no chat template, so it can't take role messages",
+                remedy="write the prompt as plain text, without system/user/assistant",
+            )
+        environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
+            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+        )
+        environment.globals["raise_exception"] = _raise_exception
+        environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "sort_keys": False}
+        try:
+            return environment.from_string(source)
+        except jinja2.TemplateError as error:
+            raise InputError(
+                f"the chat template is not valid jinja: {error}", remedy="mend the model folder"
+            ) from error
+
+    def _render(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str:
+        variables = dict(self.tokenizer.template_variables)
+        try:
+            return self._template.render(
+                messages=[{"role": message.role, "content": message.content} for message in messages],
+                add_generation_prompt=add_generation_prompt,
+                **variables,
+            )
+        except jinja2.TemplateError as error:
+            roles = ", ".join(message.role for message in messages)
+            raise InputError(
+                f"the chat template refuses the turns ({roles}): {error}",
+                remedy="use the order of roles that the model's template allows",
+            ) from error
+
+
+def _raise_exception(message: str) -> None:
+    raise jinja2.TemplateError(message)

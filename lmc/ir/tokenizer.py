@@ -1,0 +1,271 @@
+"""Text to token ids and back, over Hugging Face `tokenizers` files; never loads torch.
+
+User text is encoded with every added (special) token switched off, so text that happens to hold ``<|im_end|>`` stays
+text. Only what a chat template emits may become a special token (``split_template``).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+
+from lmc.ir.errors import InputError
+
+# Pre-tokenizer patterns for which a boundary two pre-tokens before the end of the text is final, whatever follows.
+# Each alternative looks at most one character past its match, so text added at the end can only change the last
+# pre-token and, through the English contractions ("'" + "l" + "l"), the one before it.
+_GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+_LLAMA3_PATTERN = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_QWEN_PATTERN = _LLAMA3_PATTERN.replace(r"\p{N}{1,3}", r"\p{N}")
+_STABLE_PATTERNS = frozenset({_GPT2_PATTERN, _LLAMA3_PATTERN, _QWEN_PATTERN})
+_UNSTABLE_TAIL = 2
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialToken:
+    """A token that only a chat template (never user text) may emit."""
+
+    id: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """A tokenizer with its special tokens and chat template.
+
+    Build one with ``Tokenizer.from_folder`` (a model folder) or ``Tokenizer.from_json`` (the text of tokenizer.json).
+    ``bos_id`` is what the tokenizer puts before a raw completion (None: nothing); ``eos_ids`` end a generation.
+    """
+
+    definition: str = field(repr=False)
+    bos_id: int | None = None
+    eos_ids: tuple[int, ...] = ()
+    chat_template: str | None = field(default=None, repr=False)
+    template_variables: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def from_json(
+        cls,
+        definition: str,
+        *,
+        bos_token: str | None = None,
+        eos_tokens: Sequence[str] = (),
+        chat_template: str | None = None,
+        template_variables: Sequence[tuple[str, str]] = (),
+    ) -> Tokenizer:
+        """A tokenizer from the text of a ``tokenizer.json``; names of special tokens are resolved to ids."""
+        plain = cls(definition)
+
+        def token_id(text: str) -> int:
+            found = plain._parsing.token_to_id(text)
+            if found is None:
+                raise InputError(
+                    f"the tokenizer has no token {text!r}", remedy="check tokenizer.json and tokenizer_config.json"
+                )
+            return found
+
+        return cls(
+            definition,
+            bos_id=None if bos_token is None else token_id(bos_token),
+            eos_ids=tuple(token_id(text) for text in eos_tokens),
+            chat_template=chat_template,
+            template_variables=tuple(template_variables),
+        )
+
+    @classmethod
+    def from_folder(cls, folder: str | Path) -> Tokenizer:
+        """The tokenizer of a local model folder (tokenizer.json, tokenizer_config.json, generation_config.json)."""
+        folder = Path(folder)
+        path = folder / "tokenizer.json"
+        if not path.is_file():
+            raise InputError(f"{folder} has no tokenizer.json", remedy="name a folder saved by transformers")
+        definition = path.read_text(encoding="utf-8")
+        config = _read_json(folder / "tokenizer_config.json")
+        template = config.get("chat_template")
+        template_file = folder / "chat_template.jinja"
+        if template_file.is_file():
+            template = template_file.read_text(encoding="utf-8")
+        named = {key: _token_text(config.get(key)) for key in ("bos_token", "eos_token", "unk_token", "pad_token")}
+        tokenizer = cls.from_json(
+            definition,
+            bos_token=named["bos_token"] if _adds_bos(definition, config, named["bos_token"]) else None,
+            eos_tokens=[named["eos_token"]] if named["eos_token"] else [],
+            chat_template=template if isinstance(template, str) else None,
+            template_variables=[(key, text) for key, text in named.items() if text],
+        )
+        return tokenizer.with_eos_ids(_generation_eos_ids(folder))
+
+    def with_eos_ids(self, ids: Sequence[int]) -> Tokenizer:
+        """The same tokenizer that ends generations at ``ids`` too."""
+        merged = tuple(sorted({*self.eos_ids, *ids}))
+        return Tokenizer(self.definition, self.bos_id, merged, self.chat_template, self.template_variables)
+
+    @property
+    def start_ids(self) -> tuple[int, ...]:
+        """What stands before an otherwise empty prompt: BOS, else an end token."""
+        start = self.bos_id if self.bos_id is not None else next(iter(self.eos_ids), None)
+        if start is None:
+            raise InputError(
+                "an empty prompt needs a tokenizer with a BOS or EOS token", remedy="begin the prompt with some text"
+            )
+        return (start,)
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of token ids, added ones included."""
+        return self._parsing.get_vocab_size(with_added_tokens=True)
+
+    @cached_property
+    def special_tokens(self) -> tuple[SpecialToken, ...]:
+        """Every added token, longest text first."""
+        added = self._parsing.get_added_tokens_decoder()
+        found = (SpecialToken(token_id, token.content) for token_id, token in added.items())
+        return tuple(sorted(found, key=lambda token: (-len(token.text), token.text)))
+
+    @cached_property
+    def special_ids(self) -> frozenset[int]:
+        """Ids of ``special_tokens``."""
+        return frozenset(token.id for token in self.special_tokens)
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Token ids of plain text. Special strings in it are encoded as the characters they are."""
+        if not text:
+            return ()
+        return tuple(self._plain.encode(text, add_special_tokens=False).ids)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of ``ids``; special tokens show as their text, incomplete UTF-8 as U+FFFD."""
+        return self._parsing.decode(list(ids), skip_special_tokens=False)
+
+    def split_template(self, text: str) -> Iterator[str | SpecialToken]:
+        """Cut template text at its special tokens: plain pieces and the tokens between them, in order."""
+        if not self.special_tokens:
+            if text:
+                yield text
+            return
+        by_text = {token.text: token for token in self.special_tokens}
+        start = 0
+        for match in self._special_pattern.finditer(text):
+            if match.start() > start:
+                yield text[start : match.start()]
+            yield by_text[match.group()]
+            start = match.end()
+        if start < len(text):
+            yield text[start:]
+
+    def stable_prefix(self, text: str) -> tuple[int, ...]:
+        """The leading token ids of ``text`` that stay the same whatever text is appended to it (maybe none)."""
+        if not text or not self._has_stable_boundaries:
+            return ()
+        pieces = self._plain.pre_tokenizer.pre_tokenize_str(text)  # type: ignore[union-attr]
+        if len(pieces) <= _UNSTABLE_TAIL:
+            return ()
+        boundary = pieces[-_UNSTABLE_TAIL][1][0]
+        return self.encode(text[:boundary])
+
+    @cached_property
+    def _parsing(self) -> tokenizers.Tokenizer:
+        try:
+            return tokenizers.Tokenizer.from_str(self.definition)
+        except Exception as error:  # tokenizers raises bare Exception
+            raise InputError(f"tokenizer.json can't be read: {error}", remedy="save the tokenizer again") from error
+
+    @cached_property
+    def _plain(self) -> tokenizers.Tokenizer:
+        definition: dict[str, Any] = json.loads(self.definition)
+        definition["added_tokens"] = []
+        definition["post_processor"] = None
+        definition["truncation"] = None
+        definition["padding"] = None
+        plain = tokenizers.Tokenizer.from_str(json.dumps(definition))
+        for token in self.special_tokens:
+            ids = plain.encode(token.text, add_special_tokens=False).ids
+            if self.special_ids.intersection(ids):
+                raise InputError(
+                    f"this tokenizer can't keep the text {token.text!r} as text",
+                    remedy="use a BPE tokenizer; its special tokens must not be pieces of its model",
+                )
+        return plain
+
+    @cached_property
+    def _special_pattern(self) -> re.Pattern[str]:
+        return re.compile("|".join(re.escape(token.text) for token in self.special_tokens))
+
+    @cached_property
+    def _has_stable_boundaries(self) -> bool:
+        definition: dict[str, Any] = json.loads(self.definition)
+        return definition.get("normalizer") is None and _is_stable(definition.get("pre_tokenizer"))
+
+
+def _is_stable(pre_tokenizer: Any) -> bool:
+    """Whether the pre-tokenizer is one of those whose early boundaries are proven final."""
+    if not isinstance(pre_tokenizer, dict):
+        return False
+    kind = pre_tokenizer.get("type")
+    if kind == "ByteLevel":
+        return bool(pre_tokenizer.get("use_regex", True)) and not pre_tokenizer.get("add_prefix_space")
+    if kind == "Split":
+        pattern = pre_tokenizer.get("pattern", {})
+        return (
+            pattern.get("Regex") in _STABLE_PATTERNS
+            and pre_tokenizer.get("behavior") == "Isolated"
+            and not pre_tokenizer.get("invert")
+        )
+    if kind == "Digits":
+        return bool(pre_tokenizer.get("individual_digits"))
+    if kind == "Sequence":
+        members = [member for member in pre_tokenizer.get("pretokenizers", ()) if isinstance(member, dict)]
+        splitters = [member for member in members if not _only_maps_bytes(member)]
+        cuts_words = any(member.get("type") in {"ByteLevel", "Split"} for member in splitters)
+        return cuts_words and all(_is_stable(member) for member in splitters)
+    return False
+
+
+def _only_maps_bytes(pre_tokenizer: dict[str, Any]) -> bool:
+    return (
+        pre_tokenizer.get("type") == "ByteLevel"
+        and pre_tokenizer.get("use_regex") is False
+        and not pre_tokenizer.get("add_prefix_space")
+    )
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        loaded = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path} is not JSON: {error}", remedy="save the model folder again") from error
+    if not isinstance(loaded, dict):
+        raise InputError(f"{path} does not hold a JSON object", remedy="save the model folder again")
+    return loaded
+
+
+def _token_text(entry: Any) -> str | None:
+    if isinstance(entry, dict):
+        entry = entry.get("content")
+    return entry if isinstance(entry, str) else None
+
+
+def _adds_bos(definition: str, config: dict[str, Any], bos_token: str | None) -> bool:
+    """Whether this tokenizer starts a raw completion with BOS: by its flag, else by its post-processor."""
+    if bos_token is None:
+        return False
+    flag = config.get("add_bos_token")
+    if isinstance(flag, bool):
+        return flag
+    return json.dumps(bos_token) in json.dumps(json.loads(definition).get("post_processor"))
+
+
+def _generation_eos_ids(folder: Path) -> tuple[int, ...]:
+    eos = _read_json(folder / "generation_config.json").get("eos_token_id")
+    if isinstance(eos, int):
+        return (eos,)
+    return tuple(entry for entry in eos if isinstance(entry, int)) if isinstance(eos, list) else ()
