@@ -171,5 +171,5 @@ class CacheMachine(RuleBasedStateMachine):
 
 TestCache = CacheMachine.TestCase
 TestCache.settings = settings(
-    max_examples=3000 if os.environ.get("LMC_TEST_FULL") else 100, stateful_step_count=40, deadline=None
+    max_examples=3000 if os.environ.get("LMC_TEST_FULL") == "1" else 100, stateful_step_count=40, deadline=None
 )
