@@ -58,5 +58,5 @@ class ContextLengthError(EngineError):
     """Prompt and ``max_tokens`` do not fit in the model's context or in the KV pool."""
 
 
-class Cancelled(LmcError):
+class RequestCancelledError(LmcError):
     """The request was cancelled by its owner."""

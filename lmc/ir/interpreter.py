@@ -1,0 +1,170 @@
+"""The reference semantics: runs a module op by op over any Engine, in program order, one at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lmc.ir import semantics, structure
+from lmc.ir.core import Module, Op, Value
+from lmc.ir.engine import Engine, Generation, Score
+from lmc.ir.errors import InputError
+from lmc.ir.ops import BreakOp, HostCallOp, ReturnOp, SamplingOp, SelectOp
+from lmc.ir.profile import OpProfile, Profile, Usage
+
+Memo = dict[str, tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What running a module gave.
+
+    ``value``, ``variables`` and ``text`` are the program's result, its names on the root context and its transcript.
+    ``memo`` is None, or, where the module ends in ``lm.break``, the results of what ran by op id: the eager
+    continuation takes them from there. ``profile`` says what each op cost.
+    """
+
+    value: Any
+    variables: dict[str, Any]
+    text: str
+    profile: Profile
+    memo: Memo | None = None
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens and calls of all ops together."""
+        return self.profile.usage
+
+
+def interpret(
+    module: Module,
+    inputs: Mapping[str, Any],
+    engine: Engine,
+    *,
+    hosts: Mapping[str, Callable[..., Any]] | None = None,
+    run_seed: int = 0,
+    instance: int = 0,
+) -> Outcome:
+    """Run ``module`` on ``inputs`` (by parameter name). ``hosts`` holds its host functions by symbol."""
+    body = module.main.body
+    environment = bind_parameters(body.parameters, inputs)
+    machine = _Machine(engine, environment, dict(hosts or {}), run_seed, instance)
+    for op in body.ops[:-1]:
+        machine.run(op)
+    return outcome(body.terminator, environment, Profile(module.name, machine.profile))
+
+
+def bind_parameters(parameters: Sequence[Value], inputs: Mapping[str, Any]) -> dict[Value, Any]:
+    """The environment a body starts with. Raises ``InputError`` for missing and unknown names."""
+    missing = [parameter.name for parameter in parameters if parameter.name not in inputs]
+    unknown = sorted(set(inputs) - {parameter.name for parameter in parameters})
+    if missing or unknown:
+        raise InputError(
+            f"inputs don't fit the program: missing {missing}, unknown {unknown}",
+            remedy=f"give exactly {[parameter.name for parameter in parameters]}",
+        )
+    return {parameter: inputs[parameter.name] for parameter in parameters}
+
+
+def outcome(terminator: Op, environment: Mapping[Value, Any], profile: Profile) -> Outcome:
+    """What a body gives that ended at ``terminator``."""
+    if isinstance(terminator, ReturnOp):
+        leaves = [environment[value] for value in terminator.values]
+        names = zip(terminator.variable_names, terminator.variables, strict=True)
+        return Outcome(
+            value=structure.build(terminator.structure, leaves),
+            variables={name: environment[value] for name, value in names},
+            text=environment[terminator.context].transcript(),
+            profile=profile,
+        )
+    if isinstance(terminator, BreakOp):
+        values = iter(environment[value] for value in terminator.values)
+        memo = {
+            op_id: tuple(next(values) for _ in range(count))
+            for op_id, count in zip(terminator.ids, terminator.counts, strict=True)
+        }
+        return Outcome(None, {}, "", profile, memo)
+    raise TypeError(f"{terminator.NAME} ends no program")
+
+
+def generation_profile(generations: Sequence[Generation], seconds: float) -> OpProfile:
+    """What one ``lm.gen`` or ``lm.sample`` cost."""
+    reasons: dict[str, int] = {}
+    for generation in generations:
+        reasons[generation.finish_reason] = reasons.get(generation.finish_reason, 0) + 1
+    usage = Usage(
+        sum(generation.prompt_tokens for generation in generations),
+        sum(generation.cached_tokens for generation in generations),
+        sum(generation.generated_tokens for generation in generations),
+        len(generations),
+    )
+    longest = max(generation.generated_tokens for generation in generations)
+    return OpProfile(usage, seconds, longest, tuple(sorted(reasons.items())))
+
+
+def score_profile(scores: Sequence[Score], seconds: float) -> OpProfile:
+    """What one ``lm.select`` cost."""
+    usage = Usage(
+        sum(score.prompt_tokens for score in scores), sum(score.cached_tokens for score in scores), 0, len(scores)
+    )
+    return OpProfile(usage, seconds)
+
+
+@dataclass
+class _Machine:
+    engine: Engine
+    environment: dict[Value, Any]
+    hosts: dict[str, Callable[..., Any]]
+    run_seed: int
+    instance: int
+    profile: dict[str, OpProfile] = field(default_factory=dict)
+
+    def run(self, op: Op) -> None:
+        """Run one op and bind its results."""
+        results = self._results(op)
+        self.environment.update(zip(op.results, results, strict=True))
+
+    def _results(self, op: Op) -> tuple[Any, ...]:
+        if semantics.is_local(op):
+            return semantics.evaluate(op, self.environment, self.engine.tokenizer)
+        if isinstance(op, SamplingOp):
+            return self._generate(op)
+        if isinstance(op, SelectOp):
+            return self._select(op)
+        if isinstance(op, HostCallOp):
+            return self._call_host(op)
+        raise TypeError(f"the interpreter can't run {op.NAME}")
+
+    def _generate(self, op: SamplingOp) -> tuple[Any, ...]:
+        context = self.environment[op.context]
+        start = time.perf_counter()
+        requests = semantics.generation_requests(op, context, run_seed=self.run_seed, instance=self.instance)
+        generations = [self.engine.submit(request).future.result() for request in requests]
+        self._record(op.id, generation_profile(generations, time.perf_counter() - start))
+        return semantics.generation_results(op, context, generations)
+
+    def _select(self, op: SelectOp) -> tuple[Any, ...]:
+        context = self.environment[op.context]
+        start = time.perf_counter()
+        choices = semantics.select_choices(op, self.environment)
+        requests = semantics.select_requests(op, context, choices, instance=self.instance)
+        scores = [self.engine.score(request).future.result() for request in requests]
+        self._record(op.id, score_profile(scores, time.perf_counter() - start))
+        return semantics.select_results(op, context, choices, scores)
+
+    def _call_host(self, op: HostCallOp) -> tuple[Any, ...]:
+        host = self.hosts.get(op.host)
+        if host is None:
+            raise InputError(
+                f"the host function @{op.host} is not there",
+                remedy="pass the program that defines it",
+                location=op.location,
+            )
+        positional, keyword = semantics.call_arguments(op.arguments, op.keywords, self.environment)
+        return (host(*positional, **keyword),)
+
+    def _record(self, op_id: str, entry: OpProfile) -> None:
+        known = self.profile.get(op_id)
+        self.profile[op_id] = entry if known is None else known + entry

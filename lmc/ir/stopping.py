@@ -1,0 +1,146 @@
+"""When a generation ends and what of it is kept: stop strings across token borders, partial UTF-8, streaming.
+
+One ``Stopper`` follows one generation token by token. Engines share it, so they can't differ in what a stop keeps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lmc.ir.engine import FinishReason, Generation, SamplingParams, TokenDelta, TokenLogprob
+from lmc.ir.tokenizer import Tokenizer
+
+# A code point has at most four bytes; what is still incomplete after that many tokens is no valid text.
+_MAX_INCOMPLETE_TOKENS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Boundary:
+    """The text length after a token, and whether that token ended on a whole code point."""
+
+    length: int
+    whole: bool
+
+
+class Stopper:
+    """Follows one generation: ``append`` each token until ``finish_reason`` is set, then take ``generation``.
+
+    ``end_ids`` (the tokenizer's EOS) end it as "eos", ``sampling``'s stops as "stop", ``max_tokens`` as "length".
+    The engine must not sample an end or stop token before ``min_tokens`` (see ``forbidden``).
+    """
+
+    def __init__(self, tokenizer: Tokenizer, sampling: SamplingParams) -> None:
+        self.token_ids: list[int] = []
+        self.finish_reason: FinishReason | None = None
+        self._tokenizer = tokenizer
+        self._sampling = sampling
+        self._text = ""
+        self._emitted = 0
+        self._emitted_tokens = 0
+        self._boundaries: list[_Boundary] = []
+        self._window = 0  # first token of the decoding window
+        self._decoded = 0  # first token whose text is not in _text yet
+        self._stop_at: int | None = None  # character offset of the matched stop string
+        self._matched: str | int | None = None
+        self._ends_with_token = False
+        self._longest_stop = max((len(stop) for stop in sampling.stop), default=0)
+
+    @property
+    def forbidden(self) -> frozenset[int]:
+        """Token ids that must not be sampled next: EOS and stop tokens, before ``min_tokens``."""
+        if len(self.token_ids) >= self._sampling.min_tokens:
+            return frozenset()
+        return frozenset((*self._tokenizer.eos_ids, *self._sampling.stop_token_ids))
+
+    def append(self, token_id: int) -> TokenDelta | None:
+        """Take one sampled token; gives text that is final now, if any."""
+        self.token_ids.append(token_id)
+        if token_id in self._tokenizer.eos_ids or token_id in self._sampling.stop_token_ids:
+            self._end_with_token(token_id)
+            return self._delta(len(self._text))
+        previous = len(self._text)
+        self._decode()
+        if len(self.token_ids) >= self._sampling.min_tokens:
+            self._match(previous)
+        if self.finish_reason is None and len(self.token_ids) >= self._sampling.max_tokens:
+            self.finish_reason = "length"
+        if self._stop_at is not None:
+            return self._delta(self._stop_at)
+        if self.finish_reason is not None:
+            return self._delta(len(self._text))
+        return self._delta(len(self._text) - self._held_back())
+
+    def generation(
+        self,
+        *,
+        prompt_tokens: int = 0,
+        cached_tokens: int = 0,
+        logprobs: tuple[TokenLogprob, ...] | None = None,
+    ) -> Generation:
+        """The result, once ``finish_reason`` is set. ``logprobs`` has an entry for each sampled token."""
+        if self.finish_reason is None:
+            raise RuntimeError("the generation is still running")
+        end = len(self._text) if self._stop_at is None else self._stop_at
+        kept = self._kept_tokens()
+        settled = self._boundaries[kept - 1].length if kept else 0
+        return Generation(
+            token_ids=tuple(self.token_ids[:kept]),
+            text=self._text[:end],
+            remainder=self._text[settled:end] if self._stop_at is not None else "",
+            finish_reason=self.finish_reason,
+            matched_stop=self._matched,
+            logprobs=None if logprobs is None else logprobs[:kept],
+            prompt_tokens=prompt_tokens,
+            cached_tokens=cached_tokens,
+            generated_tokens=len(self.token_ids),
+        )
+
+    def _end_with_token(self, token_id: int) -> None:
+        self._ends_with_token = True
+        self._matched = token_id
+        self.finish_reason = "stop" if token_id in self._sampling.stop_token_ids else "eos"
+
+    def _decode(self) -> None:
+        known = self._tokenizer.decode(self.token_ids[self._window : self._decoded])
+        now = self._tokenizer.decode(self.token_ids[self._window :])
+        waiting = len(self.token_ids) - self._decoded
+        whole = not now.endswith("\ufffd") or waiting > _MAX_INCOMPLETE_TOKENS
+        if whole:
+            self._text += now[len(known) :]
+            self._window, self._decoded = self._decoded, len(self.token_ids)
+        self._boundaries.append(_Boundary(len(self._text), whole))
+
+    def _match(self, previous: int) -> None:
+        start = max(0, previous - self._longest_stop + 1)
+        found = [(at, stop) for stop in self._sampling.stop if (at := self._text.find(stop, start)) >= 0]
+        if found:
+            self._stop_at, self._matched = min(found)
+            self.finish_reason = "stop"
+
+    def _kept_tokens(self) -> int:
+        if self._stop_at is None:
+            return len(self.token_ids) - self._ends_with_token
+        kept = 0
+        for index, boundary in enumerate(self._boundaries):
+            if boundary.length > self._stop_at:
+                break
+            if boundary.whole:
+                kept = index + 1
+        return kept
+
+    def _held_back(self) -> int:
+        """Length of the longest end of the text that a stop string could begin with."""
+        longest = min(self._longest_stop - 1, len(self._text))
+        for length in range(longest, 0, -1):
+            end = self._text[-length:]
+            if any(stop.startswith(end) for stop in self._sampling.stop):
+                return length
+        return 0
+
+    def _delta(self, end: int) -> TokenDelta | None:
+        if end <= self._emitted:
+            return None
+        token_ids = tuple(self.token_ids[self._emitted_tokens :])
+        delta = TokenDelta(self._text[self._emitted : end], token_ids)
+        self._emitted, self._emitted_tokens = end, len(self.token_ids)
+        return delta

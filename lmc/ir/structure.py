@@ -1,0 +1,85 @@
+"""The nesting of what a program returns: canonical JSON beside the leaves in ``lm.return``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lmc.ir.errors import InputError
+
+_MAX_DEPTH = 64
+
+
+def encode(value: Any, leaf: Callable[[Any], int | None]) -> str:
+    """Structure of ``value``: ``leaf(part)`` gives the index of a symbolic part, None for anything else.
+
+    Raises ``InputError`` for what is neither a leaf, a literal (None, bool, int, float, str) nor a list, tuple or
+    dict with literal keys.
+    """
+    return json.dumps(_encode(value, leaf, 0), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def build(structure: str, leaves: Sequence[Any]) -> Any:
+    """The value that ``structure`` describes over ``leaves``."""
+    return _build(json.loads(structure), leaves, 0)
+
+
+def leaf_count(structure: str) -> int:
+    """One more than the highest leaf index. Raises ``InputError`` where the text is no structure."""
+    highest = -1
+
+    class _Leaves(Sequence[Any]):
+        def __len__(self) -> int:
+            return 0
+
+        def __getitem__(self, index: Any) -> Any:
+            nonlocal highest
+            if not isinstance(index, int) or index < 0:
+                raise InputError(f"leaf index {index!r} is no index")
+            highest = max(highest, index)
+
+    try:
+        _build(json.loads(structure), _Leaves(), 0)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"not a structure: {error}") from error
+    return highest + 1
+
+
+def _encode(value: Any, leaf: Callable[[Any], int | None], depth: int) -> Any:
+    _check_depth(depth)
+    index = leaf(value)
+    if index is not None:
+        return {"leaf": index}
+    if value is None or type(value) in (bool, int, float, str):
+        return {"literal": value}
+    if type(value) in (list, tuple):
+        return {type(value).__name__: [_encode(part, leaf, depth + 1) for part in value]}
+    if type(value) is dict:
+        return {
+            "dict": [[_encode(key, leaf, depth + 1), _encode(part, leaf, depth + 1)] for key, part in value.items()]
+        }
+    raise InputError(f"a {type(value).__name__} can't be part of a captured result")
+
+
+def _build(node: Any, leaves: Sequence[Any], depth: int) -> Any:
+    _check_depth(depth)
+    if not isinstance(node, dict) or len(node) != 1:
+        raise InputError(f"not a structure: {node!r}")
+    ((kind, content),) = node.items()
+    if kind == "leaf":
+        return leaves[content]
+    if kind == "literal":
+        return content
+    if kind == "list" and isinstance(content, list):
+        return [_build(part, leaves, depth + 1) for part in content]
+    if kind == "tuple" and isinstance(content, list):
+        return tuple(_build(part, leaves, depth + 1) for part in content)
+    if kind == "dict" and isinstance(content, list):
+        return {_build(key, leaves, depth + 1): _build(part, leaves, depth + 1) for key, part in content}
+    raise InputError(f"not a structure: {kind!r}")
+
+
+def _check_depth(depth: int) -> None:
+    if depth > _MAX_DEPTH:
+        raise InputError(f"a result is nested deeper than {_MAX_DEPTH} levels", remedy="return a flatter value")

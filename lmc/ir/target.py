@@ -1,0 +1,46 @@
+"""Where a program runs: what the user names, and what passes and lowering may assume of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lmc.ir.errors import InputError
+
+KINDS = ("builtin", "local", "toy")
+DTYPES = ("float32", "bfloat16")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A target as the user named it. Parse one with ``Target.parse``.
+
+    ``kind`` is one of ``KINDS``; ``path`` the model folder of a local target. ``kv_tokens`` is the size of the KV pool
+    in tokens (None: from free memory).
+    """
+
+    kind: str
+    path: str | None = None
+    dtype: str = "float32"
+    kv_tokens: int | None = None
+
+    @classmethod
+    def parse(cls, spec: str, *, dtype: str = "float32", kv_tokens: int | None = None) -> Target:
+        """``builtin``, ``toy`` or ``local:PATH``. Raises ``InputError`` for anything else."""
+        kind, colon, path = spec.partition(":")
+        if kind not in KINDS or (kind == "local") != bool(colon and path):
+            raise InputError(f"unknown target {spec!r}", remedy="use builtin, toy or local:PATH (a model folder)")
+        if dtype not in DTYPES:
+            raise InputError(f"unknown dtype {dtype!r}", remedy=f"use one of {', '.join(DTYPES)}")
+        if kv_tokens is not None and kv_tokens < 1:
+            raise InputError(f"kv_tokens is {kv_tokens}", remedy="give the size of the KV pool in tokens, at least 1")
+        return cls(kind, path or None, dtype, kv_tokens)
+
+    @property
+    def spec(self) -> str:
+        """The text that ``parse`` reads."""
+        return self.kind if self.path is None else f"{self.kind}:{self.path}"
+
+    @property
+    def supports_constraints(self) -> bool:
+        """Whether the target's engine enforces regexes, choices and schemas."""
+        return False
