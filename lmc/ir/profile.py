@@ -89,7 +89,7 @@ class Profile:
                 raise InputError(f"profile version {data['version']!r}, this lmc reads {VERSION}", remedy="run again")
             return cls(str(data["program"]), {str(key): _op_profile(entry) for key, entry in data["ops"].items()})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise InputError(f"not a profile: {error}", remedy="name a file written by lmc run --profile") from error
+            raise InputError(f"not a profile: {error}", remedy="name a file that holds a saved Profile") from error
 
 
 def _op_profile(data: Mapping[str, Any]) -> OpProfile:

@@ -1,7 +1,7 @@
 """A deterministic engine without a model, for tests and for trying programs out: same answer on every machine.
 
-Its tokens are bytes plus four special tokens; its "model" is a hash of all tokens before. Greedy and sampled draws, stops,
-log-probabilities, scores and pins all follow the Engine protocol, so whatever agrees on it agrees in meaning.
+Its tokens are bytes plus four special tokens; its "model" is a hash of all tokens before. Greedy and sampled draws,
+stops, log-probabilities, scores and pins all follow the Engine protocol, so what agrees on it agrees in meaning.
 """
 
 from __future__ import annotations
