@@ -22,7 +22,7 @@ LAYERS: dict[str, frozenset[str]] = {
     "lmc.frontend": frozenset({"lmc.ir"}),
     "lmc.passes": frozenset({"lmc.ir", "lmc.grammar", "lmc.cost"}),
     "lmc.backend": LEAVES,
-    "lmc.runtime": LEAVES | {"lmc.backend.plan", "lmc.backend.schedule"},
+    "lmc.runtime": LEAVES | {"lmc.backend.plan", "lmc.backend.schedule", "lmc.runtime.kernels"},
     "lmc.runtime.kernels": frozenset(),
     "lmc.report": LEAVES | {"lmc.backend.plan"},
     "lmc.driver": LEAVES
