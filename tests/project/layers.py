@@ -44,7 +44,8 @@ GPU_PACKAGES = frozenset({"flashinfer", "triton"})
 THIRD_PARTY: dict[str, frozenset[str]] = {
     "lmc": BASE_PACKAGES,
     "lmc.runtime.local": BASE_PACKAGES | LOCAL_PACKAGES,
-    "lmc.runtime.kernels": GPU_PACKAGES | {"torch"},
+    # numpy: the page numbers of a batch are laid out as index arrays on the host before they become a tensor.
+    "lmc.runtime.kernels": GPU_PACKAGES | {"numpy", "torch"},
 }
 
 # Calls that import what a string names.
