@@ -22,6 +22,7 @@ from lmc.ir.types import Type
 Attribute = None | bool | int | float | str | tuple["Attribute", ...]
 Part = "str | Value"
 FieldKind = Literal["operand", "operands", "parts", "arguments", "regions", "attribute"]
+SymbolKind = Literal["constraint", "host"]
 _KIND = "lmc_kind"
 
 
@@ -50,7 +51,7 @@ def operand() -> Any:
     return dataclasses.field(metadata={_KIND: "operand"})
 
 
-def operands(default: tuple[Value, ...] | dataclasses._MISSING_TYPE = dataclasses.MISSING) -> Any:
+def operands(default: Any = dataclasses.MISSING) -> Any:
     """A field that holds a tuple of Values."""
     return dataclasses.field(default=default, metadata={_KIND: "operands"})
 
@@ -70,9 +71,18 @@ def regions() -> Any:
     return dataclasses.field(default=(), metadata={_KIND: "regions"})
 
 
-def attribute(default: Attribute | dataclasses._MISSING_TYPE = dataclasses.MISSING) -> Any:
-    """A field that holds a literal. Without a default it must be given."""
-    return dataclasses.field(default=default, metadata={_KIND: "attribute"})
+def attribute(
+    default: Any = dataclasses.MISSING,
+    *,
+    keyword: bool = False,
+    symbol: SymbolKind | None = None,
+) -> Any:
+    """A field that holds a literal. Without a default it must be given.
+
+    A ``keyword`` is a string that the text form writes among the operands (``lm.extend %0, user [...]``). ``symbol``
+    says that the string names a constraint or a host function of the module (``@c0``).
+    """
+    return dataclasses.field(default=default, metadata={_KIND: "attribute", "keyword": keyword, "symbol": symbol})
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -118,7 +128,7 @@ class Op:
         """The op with operands replaced by ``mapping`` (regions untouched); itself where nothing changes."""
         changed: dict[str, Any] = {}
         for name, kind in self.FIELDS:
-            if kind == "attribute" or kind == "regions":
+            if kind in {"attribute", "regions"}:
                 continue
             old = getattr(self, name)
             if kind == "operand":
@@ -135,7 +145,7 @@ class Op:
 
     def _walk_operands(self) -> Iterator[Value]:
         for name, kind in self.FIELDS:
-            if kind == "attribute" or kind == "regions":
+            if kind in {"attribute", "regions"}:
                 continue
             held = getattr(self, name)
             if kind == "operand":

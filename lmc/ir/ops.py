@@ -39,7 +39,7 @@ class ExtendOp(Op):
     """Append text: one whole message of ``role``, or bare text where ``role`` is None."""
 
     context: Value = operand()
-    role: str | None = attribute(None)
+    role: str | None = attribute(None, keyword=True)
     text: tuple[str | Value, ...] = parts()
 
     def verify(self) -> None:
@@ -55,7 +55,7 @@ class BeginOp(Op):
     """Close the open turn, if any, and open one of ``role``; what follows belongs to it until ``lm.end``."""
 
     context: Value = operand()
-    role: str = attribute()
+    role: str = attribute(keyword=True)
 
     def verify(self) -> None:
         _expect_context(self, self.context)
@@ -96,7 +96,7 @@ class SamplingOp(Op):
     min_p: float = attribute(0.0)
     seed: int | None = attribute(None)
     logprobs: int | None = attribute(None)
-    constraint: str | None = attribute(None)
+    constraint: str | None = attribute(None, symbol="constraint")
 
     @property
     def effect(self) -> Effect:
@@ -122,8 +122,9 @@ class SamplingOp(Op):
 
 @register("lm.gen")
 class GenOp(SamplingOp):
-    """Generate text and append it: results are the new context, the value, and with ``logprobs`` a ``!any`` of
-    meta data.
+    """Generate text and append it.
+
+    Results are the new context, the value, and with ``logprobs`` a ``!any`` of meta data.
     """
 
     def verify(self) -> None:
@@ -136,8 +137,9 @@ class GenOp(SamplingOp):
 
 @register("lm.sample")
 class SampleOp(SamplingOp):
-    """Draw ``n`` independent generations from one context, which stays as it is: results are the list of texts, and
-    with ``logprobs`` a ``!any`` of meta data.
+    """Draw ``n`` independent generations from one context, which stays as it is.
+
+    Results are the list of texts, and with ``logprobs`` a ``!any`` of meta data.
     """
 
     n: int = attribute()
@@ -236,7 +238,7 @@ class ConcatOp(Op):
 class PyCallOp(Op):
     """Call a pure builtin (``lmc.ir.builtins``) by name. ``keywords`` names the last arguments, in order."""
 
-    function: str = attribute()
+    function: str = attribute(keyword=True)
     arguments: tuple[Attribute | Value, ...] = arguments()
     keywords: tuple[str, ...] = attribute(())
 
@@ -260,7 +262,7 @@ class PyCallOp(Op):
 class HostCallOp(Op):
     """Call a function of the user's program. ``host`` names a module symbol; ``declared`` repeats its effect."""
 
-    host: str = attribute()
+    host: str = attribute(keyword=True, symbol="host")
     id: str = attribute()
     arguments: tuple[Attribute | Value, ...] = arguments()
     keywords: tuple[str, ...] = attribute(())
@@ -307,9 +309,11 @@ class AssumeOp(Op):
 
 @register("lm.return", terminator=True)
 class ReturnOp(Op):
-    """End of the program. ``values`` are the leaves of what it returns, ``structure`` (canonical JSON) their nesting:
-    a leaf is ``{"leaf": i}``, a literal ``{"literal": x}``, containers ``{"list"|"tuple": [...]}``,
-    ``{"dict": [[key, …], …]}``. ``variables`` are the user's names on the root context, ``context`` its last value.
+    """End of the program.
+
+    ``values`` are the leaves of what it returns, ``structure`` (canonical JSON) their nesting: a leaf is
+    ``{"leaf": i}``, a literal ``{"literal": x}``, containers ``{"list"|"tuple": [...]}``, ``{"dict": [[key, …], …]}``.
+    ``variables`` are the user's names on the root context, ``context`` its last value.
     """
 
     context: Value = operand()
@@ -329,8 +333,10 @@ class ReturnOp(Op):
 
 @register("lm.break", terminator=True)
 class BreakOp(Op):
-    """End of what could be captured. The program goes on eagerly, with the results of the ops whose ``ids`` stand here
-    (``counts[i]`` values each, flattened in ``values``) in place of running those again.
+    """End of what could be captured; the program goes on eagerly.
+
+    The results of the ops whose ``ids`` stand here (``counts[i]`` values each, flattened in ``values``) take the place
+    of running those again.
     """
 
     values: tuple[Value, ...] = operands(())
