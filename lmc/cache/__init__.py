@@ -1,6 +1,6 @@
 """Prefix cache accounting: page pool and radix tree. Pages are integers; nothing here knows tensors or models."""
 
-from lmc.cache.pool import InvariantError, PagePool, PoolExhaustedError
+from lmc.cache.pool import InvariantError, PagePool, Pages, PoolExhaustedError
 from lmc.cache.radix import PrefixMatch, RadixCache, RadixNode
 
-__all__ = ["InvariantError", "PagePool", "PoolExhaustedError", "PrefixMatch", "RadixCache", "RadixNode"]
+__all__ = ["InvariantError", "PagePool", "Pages", "PoolExhaustedError", "PrefixMatch", "RadixCache", "RadixNode"]

@@ -1,0 +1,39 @@
+"""Which models the engine runs. A model is listed once its tokens were compared with transformers' own generation.
+
+To add one: an entry here, a tiny checkpoint in `tests/runtime/local/checkpoints.py`, and what its attention needs
+beyond scaling (soft caps, sliding windows, sinks) in `lmc/runtime/kernels/paged_attention.py`.
+"""
+
+from typing import Any
+
+from lmc.ir.errors import EngineError
+
+SUPPORTED = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
+# Frequencies of these depend on the length of the sequence, so pages of one request would not fit another.
+LENGTH_DEPENDENT_ROPE = ("dynamic", "longrope")
+
+
+def check_supported(config: Any) -> None:
+    """Refuse by name what this engine would compute wrongly. `config` is the model's transformers config.
+
+    Raises:
+        EngineError: naming the model class or the feature that is missing.
+    """
+    names = list(getattr(config, "architectures", None) or ["(none named)"])
+    if names[0] not in SUPPORTED:
+        raise EngineError(
+            f"the architecture {names[0]} is not supported", remedy=f"use a model of {', '.join(SUPPORTED)}"
+        )
+    if getattr(config, "quantization_config", None) is not None:
+        raise EngineError(f"{names[0]} with quantized weights is not supported", remedy="use the unquantized model")
+    if getattr(config, "use_sliding_window", False):
+        raise EngineError(
+            f"{names[0]} with sliding-window attention is not supported",
+            remedy="set use_sliding_window to false in config.json if the model was trained without it",
+        )
+    rope = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
+    if rope in LENGTH_DEPENDENT_ROPE:
+        raise EngineError(
+            f"{names[0]} with {rope} RoPE is not supported: it depends on the length of each sequence",
+            remedy="use a model with default, linear, llama3 or yarn RoPE",
+        )

@@ -1,0 +1,153 @@
+"""The local engine: an `lmc.ir.engine.Engine` (with `PrefixCaching`) over a model in this process."""
+
+from __future__ import annotations
+
+import weakref
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from lmc.ir.engine import (
+    DoneHandle,
+    EngineInfo,
+    EngineStatistics,
+    Generation,
+    Handle,
+    OnDelta,
+    Pin,
+    Request,
+    Score,
+    ScoreRequest,
+)
+from lmc.ir.errors import EngineError
+from lmc.ir.tokenizer import Tokenizer
+from lmc.runtime.local.generation import GenerationTask
+from lmc.runtime.local.memory import SequenceMemory
+from lmc.runtime.local.model import PagedModel
+from lmc.runtime.local.scheduler import Scheduler
+from lmc.runtime.local.tasks import PrefillTask, ScoreTask, Task
+from lmc.runtime.local.validation import RequestChecker
+from lmc.runtime.local.worker import Worker
+
+T = TypeVar("T")
+
+DEFAULT_PREFILL_TOKENS = 512
+DEFAULT_MAX_RUNNING = 256
+
+
+@dataclass(frozen=True, slots=True)
+class LocalHandle(Generic[T]):
+    """A request that runs in the engine's worker thread."""
+
+    _task: Task[T]
+    _worker: Worker
+
+    @property
+    def future(self) -> Future[T]:
+        """Resolves to the result or raises an `EngineError` or `RequestCancelledError`."""
+        return self._task.future
+
+    def cancel(self) -> None:
+        """Stop the request at the next step; nothing where it is done."""
+        self._worker.cancel(self._task)
+
+
+class LocalEngine:
+    """Continuous batching over one model. Make it with `load_local_engine`; close it, or use it as a context manager.
+
+    Args:
+        model: the model with its pages.
+        tokenizer: the tokenizer of the same model folder.
+        info: name, context length and pool size.
+        prefill_tokens: prompt tokens computed in one step beside the decoding sequences: larger is faster for prompts,
+            smaller steadier for running streams.
+        max_running: sequences that decode together.
+    """
+
+    def __init__(
+        self,
+        model: PagedModel,
+        tokenizer: Tokenizer,
+        info: EngineInfo,
+        *,
+        prefill_tokens: int = DEFAULT_PREFILL_TOKENS,
+        max_running: int = DEFAULT_MAX_RUNNING,
+    ) -> None:
+        if prefill_tokens < 1 or max_running < 1:
+            raise EngineError(
+                f"prefill_tokens is {prefill_tokens} and max_running {max_running}", remedy="give both at least 1"
+            )
+        memory = SequenceMemory(model.null_page, scratch_page=model.scratch_page)
+        self._checker = RequestChecker(
+            vocabulary_size=model.vocabulary_size,
+            context_length=info.context_length,
+            kv_tokens=memory.pool.num_pages,
+        )
+        self._tokenizer = tokenizer
+        self._info = info
+        self._worker = Worker(model, Scheduler(memory, prefill_tokens=prefill_tokens, max_running=max_running))
+        self._finalizer = weakref.finalize(self, self._worker.close)  # also when the interpreter ends
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The model's tokenizer."""
+        return self._tokenizer
+
+    @property
+    def info(self) -> EngineInfo:
+        """Name, context length and pool size."""
+        return self._info
+
+    @property
+    def statistics(self) -> EngineStatistics:
+        """A copy of the running totals; prompt and cached tokens count when a request has succeeded."""
+        return self._worker.statistics()
+
+    def submit(self, request: Request, on_delta: OnDelta | None = None) -> Handle[Generation]:
+        """Start a generation. `on_delta` is called by the engine's thread and must return soon."""
+        try:
+            room = self._checker.check_generation(request)
+        except EngineError as error:
+            return DoneHandle[Generation].failed(error)
+        return self._start(GenerationTask(request, self._tokenizer, room=room, on_delta=on_delta))
+
+    def score(self, request: ScoreRequest) -> Handle[Score]:
+        """Start scoring continuations; the prompt is computed once for all of them."""
+        try:
+            self._checker.check_score(request)
+        except EngineError as error:
+            return DoneHandle[Score].failed(error)
+        return self._start(ScoreTask(request))
+
+    def prefill(self, prompt: tuple[int, ...]) -> Handle[Pin]:
+        """Compute a prompt and hold it in the cache until `unpin`.
+
+        A held prefix costs pool space; where a request could not run otherwise, the one held for longest is let go.
+        """
+        try:
+            self._checker.check_prefill(prompt)
+        except EngineError as error:
+            return DoneHandle[Pin].failed(error)
+        return self._start(PrefillTask(prompt))
+
+    def unpin(self, pin: Pin) -> None:
+        """Let go of a prefix that `prefill` held. It stays cached until its space is needed.
+
+        Raises:
+            EngineError: it was let go before.
+        """
+        self._worker.release_pin(pin.key)
+
+    def close(self) -> None:
+        """Stop after the current step. Requests that are still running fail; later ones are refused."""
+        self._finalizer()
+
+    def __enter__(self) -> LocalEngine:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def _start(self, task: Task[T]) -> LocalHandle[T]:
+        self._worker.submit(task)
+        return LocalHandle(task, self._worker)

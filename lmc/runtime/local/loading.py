@@ -1,0 +1,173 @@
+"""From a model folder to a running engine. Only safetensors are read, and no code of the folder is ever run."""
+
+import contextlib
+import os
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+import transformers
+from safetensors import SafetensorError
+from transformers.utils import logging as transformers_logging
+
+from lmc.ir.engine import EngineInfo
+from lmc.ir.errors import EngineError, InputError
+from lmc.ir.tokenizer import Tokenizer
+from lmc.runtime.local.architectures import check_supported
+from lmc.runtime.local.engine import DEFAULT_MAX_RUNNING, DEFAULT_PREFILL_TOKENS, LocalEngine
+from lmc.runtime.local.model import PagedModel, bytes_per_token
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+AUTO_MEMORY_SHARE = {"cpu": 0.25, "cuda": 0.8}  # of what is free once the weights are loaded
+AUTO_KV_TOKENS_LIMIT = 2**20
+
+
+def load_local_engine(
+    path: str | Path,
+    *,
+    dtype: Literal["float32", "bfloat16"] = "float32",
+    kv_tokens: int | Literal["auto"] = "auto",
+    device: str = "auto",
+    prefill_tokens: int = DEFAULT_PREFILL_TOKENS,
+    max_running: int = DEFAULT_MAX_RUNNING,
+) -> LocalEngine:
+    """Load a model folder as transformers saves it (config.json, tokenizer.json, *.safetensors) and start an engine.
+
+    Args:
+        path: the folder.
+        dtype: precision of weights, activations and the KV pool.
+        kv_tokens: size of the KV pool in tokens; "auto" takes a share of the free memory.
+        device: "cpu", "cuda", "cuda:1" …; "auto" is CUDA where there is one.
+        prefill_tokens: see `LocalEngine`.
+        max_running: see `LocalEngine`.
+
+    Raises:
+        InputError: the folder, its files or an argument are no good.
+        EngineError: the model is one that this engine does not run, or memory is short.
+    """
+    folder = Path(path)
+    torch_dtype = _check_dtype(dtype)
+    torch_device = _choose_device(device)
+    config = _read_config(folder)
+    check_supported(config)
+    tokenizer = Tokenizer.from_folder(folder)
+    model = _load_weights(folder, config, torch_dtype, torch_device)
+    pool = _pool_size(kv_tokens, bytes_per_token(config, torch_dtype), torch_device)
+    info = EngineInfo(f"local:{folder.name}", int(config.max_position_embeddings), pool)
+    return LocalEngine(_allocate(model, pool), tokenizer, info, prefill_tokens=prefill_tokens, max_running=max_running)
+
+
+def _check_dtype(dtype: str) -> torch.dtype:
+    if dtype not in DTYPES:
+        raise InputError(f"dtype is {dtype!r}", remedy=f"give one of {', '.join(DTYPES)}")
+    return DTYPES[dtype]
+
+
+def _choose_device(device: str) -> torch.device:
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+    except RuntimeError as error:
+        raise InputError(f"device is {device!r}", remedy='give "auto", "cpu" or "cuda"') from error
+    if chosen.type not in AUTO_MEMORY_SHARE:
+        raise InputError(f"the engine does not run on {chosen.type}", remedy='give "auto", "cpu" or "cuda"')
+    if chosen.type == "cuda" and (chosen.index or 0) >= torch.cuda.device_count():
+        raise InputError(f"there is no device {device!r} here", remedy='give "cpu" or "auto"')
+    return chosen
+
+
+def _read_config(folder: Path) -> Any:
+    if not folder.is_dir():
+        raise InputError(
+            f"there is no model folder {folder}", remedy="name a folder with config.json and *.safetensors"
+        )
+    if not (folder / "config.json").is_file():
+        raise InputError(f"{folder} has no config.json", remedy="name a folder that transformers saved")
+    if not any(folder.glob("*.safetensors")):
+        raise InputError(
+            f"{folder} has no *.safetensors file; other formats can run code when they are read and are not loaded",
+            remedy="save the model again with save_pretrained",
+        )
+    try:
+        return transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # transformers raises many kinds here
+        raise InputError(
+            f"{folder / 'config.json'} can't be used: {error}", remedy="save the model folder again"
+        ) from error
+
+
+def _load_weights(folder: Path, config: Any, dtype: torch.dtype, device: torch.device) -> Any:
+    model_class = getattr(transformers, config.architectures[0])
+    try:
+        with _quiet_transformers():
+            model, report = model_class.from_pretrained(
+                folder,
+                config=config,
+                dtype=dtype,
+                local_files_only=True,
+                use_safetensors=True,
+                output_loading_info=True,
+            )
+    except torch.OutOfMemoryError as error:
+        raise EngineError(f"{folder.name} does not fit in memory", remedy="use a smaller model or dtype") from error
+    except (SafetensorError, OSError, RuntimeError, ValueError, KeyError) as error:
+        raise InputError(f"the weights in {folder} can't be read: {error}", remedy="copy the folder again") from error
+    _check_complete(folder, report)
+    return model.to(device).eval().requires_grad_(requires_grad=False)
+
+
+def _check_complete(folder: Path, report: dict[str, Any]) -> None:
+    """Refuse weights that do not match: transformers would fill what is missing with random numbers and go on."""
+    for kind in ("missing_keys", "mismatched_keys", "unexpected_keys"):
+        names = sorted(str(name) for name in report.get(kind, ()))
+        if names:
+            raise InputError(
+                f"the weights in {folder} don't match config.json: {len(names)} {kind.replace('_', ' ')}, "
+                f"first {names[0]}",
+                remedy="copy the folder again, or use the config.json that belongs to these weights",
+            )
+
+
+@contextlib.contextmanager
+def _quiet_transformers() -> Generator[None]:
+    """No progress bars or load reports on the user's terminal; failures are raised instead."""
+    level, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(level)
+        if bars:
+            transformers_logging.enable_progress_bar()
+
+
+def _pool_size(kv_tokens: int | str, token_bytes: int, device: torch.device) -> int:
+    if kv_tokens == "auto":
+        tokens = int(_free_memory(device) * AUTO_MEMORY_SHARE[device.type]) // token_bytes
+        return max(1, min(tokens, AUTO_KV_TOKENS_LIMIT))
+    if not isinstance(kv_tokens, int) or kv_tokens < 1:
+        raise InputError(f"kv_tokens is {kv_tokens!r}", remedy='give a number of tokens from 1 on, or "auto"')
+    return kv_tokens
+
+
+def _free_memory(device: torch.device) -> int:
+    """Bytes that can be allocated without pushing anything else out."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass  # not Linux
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def _allocate(model: Any, pool: int) -> PagedModel:
+    try:
+        return PagedModel(model, pool)
+    except (torch.OutOfMemoryError, RuntimeError) as error:
+        raise EngineError(f"a KV pool of {pool} tokens does not fit in memory", remedy="give less kv_tokens") from error

@@ -1,0 +1,149 @@
+"""Pages of running sequences: admission, growth, sharing through the radix tree, release."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from lmc.cache import InvariantError, PagePool, Pages, RadixCache, RadixNode
+from lmc.runtime.local.sequence import Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Rows `start … end-1` of a sequence, to be computed in one step.
+
+    `slots` is where each row's key and value go: a page that has none yet, or the scratch page where the row's page is
+    computed already (a cached row is computed again only for its logits; pages of the tree are never written twice).
+    """
+
+    sequence: Sequence
+    start: int
+    end: int
+    slots: Pages
+
+
+class SequenceMemory:
+    """Gives sequences their pages. `scratch_page` is a page outside the pool that nobody reads."""
+
+    def __init__(self, num_pages: int, *, scratch_page: int) -> None:
+        self.pool = PagePool(num_pages)
+        self.radix = RadixCache(self.pool)
+        self._scratch_page = scratch_page
+        self._held: dict[int, RadixNode] = {}
+        self._hold_count = 0
+
+    @property
+    def available(self) -> int:
+        """Pages that are free or could be evicted."""
+        return self.pool.free_count + self.radix.evictable_tokens
+
+    def try_admit(self, sequence: Sequence, *, headroom: int) -> bool:
+        """Match a sequence against the tree and give it pages for the rest of its tokens.
+
+        Refused, without any effect but on recency, where fewer than `headroom` pages would stay available.
+        """
+        match = self.radix.match_prefix(sequence.tokens)
+        self.radix.pin(match.node)
+        needed = sequence.length - match.length
+        if needed + headroom > self.available:
+            self.radix.unpin(match.node)
+            return False
+        sequence.node = match.node
+        sequence.pages[: match.length] = match.pages
+        sequence.shared = sequence.page_count = match.length
+        sequence.computed = min(match.length, sequence.first_logits_row)
+        if sequence.cached_tokens is None:
+            sequence.cached_tokens = sequence.computed
+        self.grow(sequence)
+        return True
+
+    def grow(self, sequence: Sequence) -> None:
+        """Give every token of the sequence a page, evicting if need be.
+
+        Raises:
+            PoolExhaustedError: not even eviction frees enough; check `available` first.
+        """
+        needed = sequence.length - sequence.page_count
+        if needed > self.pool.free_count:
+            self.radix.evict(needed - self.pool.free_count)
+        sequence.pages[sequence.page_count : sequence.length] = self.pool.allocate(needed)
+        sequence.page_count = sequence.length
+
+    def take_rows(self, sequence: Sequence, count: int) -> Slice:
+        """The next `count` rows of a sequence, which the caller computes in the coming step."""
+        start, end = sequence.computed, sequence.computed + count
+        slots = np.full(count, self._scratch_page, dtype=np.int64)
+        unwritten = max(start, sequence.shared)
+        slots[unwritten - start :] = sequence.pages[unwritten:end]
+        return Slice(sequence, start, end, slots)
+
+    def take_shared_rows(self, sequence: Sequence, count: int) -> Slice:
+        """Like `take_rows`, and put the rows into the tree at once.
+
+        Every layer writes the keys of all rows of a step before any attention reads them; so a sequence scheduled after
+        this one, even in the same step, can already use these pages instead of computing the same prefix again.
+        """
+        rows = self.take_rows(sequence, count)
+        own = sequence.pages[rows.start : rows.end].copy()
+        self._share(sequence, rows.end)
+        in_tree_before = sequence.pages[rows.start : rows.end] != own
+        rows.slots[in_tree_before] = self._scratch_page
+        return rows
+
+    def retire(self, sequence: Sequence) -> None:
+        """Take a sequence's pages back and keep what it computed in the tree."""
+        self._share(sequence, sequence.computed)
+        self.discard(sequence)
+
+    def discard(self, sequence: Sequence) -> None:
+        """Take a sequence's pages back and forget those that only it had."""
+        if sequence.node is None:
+            return
+        self.pool.free(sequence.own_pages)
+        self.radix.unpin(sequence.node)
+        sequence.node = None
+        sequence.computed = sequence.shared = sequence.page_count = 0
+
+    def hold(self, sequence: Sequence) -> int:
+        """Keep a finished sequence's prefix in the tree until `release_held`; the key to release it by is returned."""
+        self._share(sequence, sequence.computed)
+        if sequence.node is None:
+            raise InvariantError("holding a sequence that has no pages")
+        self.radix.pin(sequence.node)
+        self._hold_count += 1
+        self._held[self._hold_count] = sequence.node
+        self.discard(sequence)
+        return self._hold_count
+
+    def release_held(self, key: int) -> None:
+        """Let go of a held prefix; nothing where `release_oldest_held` was faster."""
+        node = self._held.pop(key, None)
+        if node is not None:
+            self.radix.unpin(node)
+
+    def release_oldest_held(self) -> bool:
+        """Let go of the prefix held for longest, so that a request need not fail; False where none is held."""
+        if not self._held:
+            return False
+        self.release_held(next(iter(self._held)))
+        return True
+
+    def check_invariants(self, running: Iterable[Sequence]) -> None:
+        """Check tree, pool and the pages of the running sequences against each other.
+
+        Raises:
+            InvariantError: naming what is wrong.
+        """
+        self.radix.check_invariants(sequence.own_pages for sequence in running)
+
+    def _share(self, sequence: Sequence, length: int) -> None:
+        """Hand the first `length` tokens and pages of a sequence over to the tree and move its pin to their end."""
+        if sequence.node is None or length <= sequence.shared:
+            return
+        inserted = self.radix.insert(sequence.tokens[:length], sequence.pages[:length])
+        self.radix.pin(inserted.node)
+        self.radix.unpin(sequence.node)
+        sequence.node = inserted.node
+        sequence.pages[:length] = inserted.pages
+        sequence.shared = length

@@ -1,0 +1,147 @@
+"""The model on paged keys and values: transformers' modules, our attention."""
+
+from collections.abc import Sequence as Items
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import AttentionInterface, PreTrainedModel
+
+from lmc.runtime.kernels.paged_attention import (
+    AttentionBatch,
+    SequenceRows,
+    paged_attention,
+    plan_attention,
+    write_pages,
+)
+from lmc.runtime.local.memory import Slice
+
+ATTENTION_NAME = "lmc_paged"
+
+
+@dataclass(frozen=True, slots=True)
+class LogitsRows:
+    """Which rows of the step's logits belong to a slice: `first … last-1`, for its tokens from `position` on."""
+
+    rows: Slice
+    position: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What the attention of each layer is handed through the model's keyword arguments."""
+
+    batch: AttentionBatch
+    keys: tuple[torch.Tensor, ...]
+    values: tuple[torch.Tensor, ...]
+
+
+class PagedModel:
+    """A decoder whose layers keep keys and values in pages of one token, `[num_pages + 2, key heads, head size]` each.
+
+    Two rows lie behind the pool's pages: `null_page` stays zero and fills up padded batches, `scratch_page` takes the
+    keys and values of rows that are computed again only for their logits.
+    """
+
+    def __init__(self, model: PreTrainedModel, num_pages: int) -> None:
+        self.null_page = num_pages
+        self.scratch_page = num_pages + 1
+        self.device = model.device
+        self.dtype = model.dtype
+        self._model = model
+        shape = (num_pages + 2, *kv_shape(model.config))
+        layers = range(model.config.num_hidden_layers)
+        self._keys = tuple(torch.zeros(shape, dtype=self.dtype, device=self.device) for _ in layers)
+        self._values = tuple(torch.zeros(shape, dtype=self.dtype, device=self.device) for _ in layers)
+        AttentionInterface.register(ATTENTION_NAME, _attention)
+        model.set_attn_implementation(ATTENTION_NAME)
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Token ids the model can take."""
+        embeddings: Any = self._model.get_input_embeddings()
+        return int(embeddings.weight.shape[0])
+
+    def forward(self, slices: Items[Slice]) -> tuple[torch.Tensor, list[LogitsRows]]:
+        """Compute the rows of all slices and return the wanted logits [R, vocabulary] with whose rows they are."""
+        computed = [rows for rows in slices if rows.end > rows.start]
+        if not computed:
+            return torch.empty(0, self.vocabulary_size, device=self.device), []
+        tokens = np.concatenate([rows.sequence.tokens[rows.start : rows.end] for rows in computed])
+        positions = np.concatenate([np.arange(rows.start, rows.end) for rows in computed])
+        wanted, owners = _wanted_logits(computed)
+        step = _Step(self._plan(computed), self._keys, self._values)
+        with torch.inference_mode():
+            output = self._model(
+                input_ids=self._tensor(tokens).unsqueeze(0),
+                position_ids=self._tensor(positions).unsqueeze(0),
+                use_cache=False,
+                logits_to_keep=self._tensor(wanted),
+                lmc_step=step,
+            )
+        return output.logits[0], owners
+
+    def _plan(self, slices: Items[Slice]) -> AttentionBatch:
+        sequences: list[SequenceRows] = []
+        first_row = 0
+        for rows in slices:
+            count = rows.end - rows.start
+            sequences.append(SequenceRows(first_row, count, rows.sequence.pages[: rows.end]))
+            first_row += count
+        slots = np.concatenate([rows.slots for rows in slices])
+        return plan_attention(sequences, slots, null_page=self.null_page, device=self.device, dtype=self.dtype)
+
+    def _tensor(self, values: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(values.astype(np.int64)).to(self.device)
+
+
+def kv_shape(config: Any) -> tuple[int, int]:
+    """Key/value heads and head size of a model."""
+    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    return config.num_key_value_heads, size
+
+
+def bytes_per_token(config: Any, dtype: torch.dtype) -> int:
+    """Memory of one page over all layers, keys and values together."""
+    heads, size = kv_shape(config)
+    return 2 * config.num_hidden_layers * heads * size * dtype.itemsize
+
+
+def _wanted_logits(slices: Items[Slice]) -> tuple[np.ndarray, list[LogitsRows]]:
+    """Packed row numbers whose logits are wanted, and to whom they belong."""
+    wanted: list[np.ndarray] = []
+    owners: list[LogitsRows] = []
+    first_row = first_logits = 0
+    for rows in slices:
+        position = max(rows.start, rows.sequence.first_logits_row)
+        if position < rows.end:
+            count = rows.end - position
+            wanted.append(np.arange(count) + first_row + position - rows.start)
+            owners.append(LogitsRows(rows, position, first_logits, first_logits + count))
+            first_logits += count
+        first_row += rows.end - rows.start
+    return np.concatenate(wanted) if wanted else np.empty(0, np.int64), owners
+
+
+def _attention(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    *,
+    scaling: float,
+    lmc_step: _Step,
+    **_: Any,
+) -> tuple[torch.Tensor, None]:
+    """The interface of transformers: heads come as [1, heads, T, size], the result goes as [1, T, heads, size]."""
+    del attention_mask  # no mask function is registered for this attention, so there is none
+    layer: Any = module.layer_idx
+    keys, values = lmc_step.keys[layer], lmc_step.values[layer]
+    write_pages(keys, key[0].transpose(0, 1), lmc_step.batch)
+    write_pages(values, value[0].transpose(0, 1), lmc_step.batch)
+    rows = query[0].transpose(0, 1).contiguous()
+    return paged_attention(rows, keys, values, lmc_step.batch, scaling).unsqueeze(0), None

@@ -1,0 +1,61 @@
+"""One token sequence that the engine computes: its tokens, its pages, how far it is."""
+
+from collections.abc import Sequence as Tokens
+
+import numpy as np
+
+from lmc.cache import Pages, RadixNode
+
+
+class Sequence:
+    """The tokens of a running or waiting computation.
+
+    Rows `0 … computed-1` have keys and values in `pages`. The first `shared` pages belong to the radix tree, where
+    `node` (pinned) marks the end of that part; pages `shared … page_count-1` are this sequence's own. Logits are wanted
+    for rows `first_logits_row … length-1`; a row before that may come from the cache. `cached_tokens` says how many did
+    when the sequence was admitted for the first time.
+    """
+
+    def __init__(self, tokens: Tokens[int], *, capacity: int, first_logits_row: int) -> None:
+        self._tokens = np.empty(capacity, dtype=np.int32)
+        self._tokens[: len(tokens)] = tokens
+        self.pages: Pages = np.empty(capacity, dtype=np.int64)
+        self.length = self.prompt_length = len(tokens)
+        self.first_logits_row = first_logits_row
+        self.arrival = 0
+        self.computed = 0
+        self.page_count = 0
+        self.shared = 0
+        self.node: RadixNode | None = None
+        self.cached_tokens: int | None = None
+
+    @property
+    def tokens(self) -> np.ndarray:
+        """Token ids so far, int32 (a view)."""
+        return self._tokens[: self.length]
+
+    @property
+    def pending(self) -> int:
+        """Rows that are not computed yet."""
+        return self.length - self.computed
+
+    @property
+    def is_decoding(self) -> bool:
+        """Whether all that is to be computed is the token generated last."""
+        return self.pending == 1 and self.length > self.prompt_length
+
+    @property
+    def own_pages(self) -> Pages:
+        """Pages that belong to this sequence and not to the tree."""
+        return self.pages[self.shared : self.page_count]
+
+    @property
+    def remaining_capacity(self) -> int:
+        """Tokens that may still be appended."""
+        return int(self._tokens.size) - self.length
+
+    def append(self, token: int) -> None:
+        """Add a generated token; the next logits wanted are those after it."""
+        self._tokens[self.length] = token
+        self.length += 1
+        self.first_logits_row = self.length - 1

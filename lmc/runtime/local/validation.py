@@ -1,0 +1,101 @@
+"""Checks of requests before they enter the engine; each names what is wrong and what to do."""
+
+import math
+from collections.abc import Sequence
+
+from lmc.ir.engine import Request, SamplingParams, ScoreRequest
+from lmc.ir.errors import ContextLengthError, EngineError
+
+
+class RequestChecker:
+    """Knows the limits of one engine, in tokens."""
+
+    def __init__(self, *, vocabulary_size: int, context_length: int, kv_tokens: int) -> None:
+        self._vocabulary_size = vocabulary_size
+        self._context_length = context_length
+        self._kv_tokens = kv_tokens
+
+    def check_generation(self, request: Request) -> int:
+        """Check prompt, parameters and length; gives how many tokens context and KV pool leave for the generation.
+
+        A `max_tokens` beyond that is no error: most generations end by themselves.
+
+        Raises:
+            ContextLengthError: prompt and `min_tokens` exceed the model's context or the KV pool.
+            EngineError: anything else.
+        """
+        self._check_prompt(request.prompt)
+        check_sampling(request.sampling)
+        self._check_ids(request.sampling.stop_token_ids, "stop_token_ids")
+        length = len(request.prompt)
+        self._check_length(length, max(request.sampling.min_tokens, 1), "the least the generation needs")
+        return min(self._context_length, self._kv_tokens + 1) - length
+
+    def check_score(self, request: ScoreRequest) -> None:
+        """Check prompt, continuations and length. Raises like `check_generation`."""
+        self._check_prompt(request.prompt)
+        for index, continuation in enumerate(request.continuations):
+            self._check_ids(continuation, f"continuation {index}")
+        longest = max((len(each) for each in request.continuations), default=0)
+        self._check_length(len(request.prompt), longest, "the longest continuation")
+
+    def check_prefill(self, prompt: Sequence[int]) -> None:
+        """Check a prompt and its length. Raises like `check_generation`."""
+        self._check_prompt(prompt)
+        self._check_length(len(prompt), 0, "nothing is generated")
+
+    def _check_prompt(self, prompt: Sequence[int]) -> None:
+        if not prompt:
+            raise EngineError(
+                "the prompt is empty", remedy="put some text into the context; this model has no token to begin with"
+            )
+        self._check_ids(prompt, "the prompt")
+
+    def _check_ids(self, ids: Sequence[int], where: str) -> None:
+        if ids and not 0 <= min(ids) <= max(ids) < self._vocabulary_size:
+            wrong = next(token for token in ids if not 0 <= token < self._vocabulary_size)
+            raise EngineError(
+                f"{where} holds token id {wrong}, outside the model's vocabulary of {self._vocabulary_size}",
+                remedy="use the tokenizer of the model's own folder",
+            )
+
+    def _check_length(self, prompt: int, further: int, what: str) -> None:
+        total = f"{prompt} prompt tokens and {further} ({what})"
+        if prompt + further > self._context_length:
+            raise ContextLengthError(
+                f"{total} exceed the model's context of {self._context_length}",
+                remedy="shorten the prompt",
+            )
+        if prompt + max(further - 1, 0) > self._kv_tokens:  # the last token's keys and values are never computed
+            raise ContextLengthError(
+                f"{total} exceed the KV pool of {self._kv_tokens}", remedy="give the engine more kv_tokens"
+            )
+
+
+def check_sampling(sampling: SamplingParams) -> None:
+    """Check that parameters make sense by themselves.
+
+    Raises:
+        EngineError: naming the first that does not.
+    """
+    rules = (
+        (sampling.max_tokens >= 1, f"max_tokens is {sampling.max_tokens}", "at least 1"),
+        (
+            0 <= sampling.min_tokens <= sampling.max_tokens,
+            f"min_tokens is {sampling.min_tokens}",
+            f"between 0 and max_tokens ({sampling.max_tokens})",
+        ),
+        (
+            math.isfinite(sampling.temperature) and sampling.temperature >= 0,
+            f"temperature is {sampling.temperature}",
+            "a number from 0 on",
+        ),
+        (0 < sampling.top_p <= 1, f"top_p is {sampling.top_p}", "above 0 and at most 1"),
+        (sampling.top_k >= 0, f"top_k is {sampling.top_k}", "0 (no limit) or more"),
+        (0 <= sampling.min_p <= 1, f"min_p is {sampling.min_p}", "between 0 and 1"),
+        (all(sampling.stop), "a stop string is empty", "at least one character"),
+        (sampling.logprobs is None or sampling.logprobs >= 0, f"logprobs is {sampling.logprobs}", "None, 0 or more"),
+    )
+    for valid, cause, allowed in rules:
+        if not valid:
+            raise EngineError(cause, remedy=f"give {allowed}")

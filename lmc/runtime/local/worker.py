@@ -1,0 +1,229 @@
+"""The thread that runs the model: takes requests in, steps, hands results out."""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from collections.abc import Sequence as Items
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from lmc.ir.engine import EngineStatistics
+from lmc.ir.errors import ContextLengthError, EngineError, LmcError, RequestCancelledError
+from lmc.runtime.local.generation import GenerationTask
+from lmc.runtime.local.memory import Slice
+from lmc.runtime.local.model import LogitsRows, PagedModel
+from lmc.runtime.local.sampler import draw_tokens
+from lmc.runtime.local.scheduler import Scheduler
+from lmc.runtime.local.sequence import Sequence
+from lmc.runtime.local.tasks import PrefillTask, ScoreTask, Task
+
+
+class Worker:
+    """Owns model, scheduler and memory; all of them are touched by its thread only.
+
+    Other threads put commands into the inbox. Futures are resolved and stream callbacks called by the worker's thread
+    with no lock held, so they may submit further requests, but they must return soon.
+    """
+
+    def __init__(self, model: PagedModel, scheduler: Scheduler) -> None:
+        self._model = model
+        self._scheduler = scheduler
+        self._statistics = EngineStatistics()
+        self._tasks: dict[Sequence, Task[Any]] = {}
+        self._inbox: deque[Callable[[], None]] = deque()
+        self._entering: set[Task[Any]] = set()
+        self._pins: set[int] = set()
+        self._condition = threading.Condition()
+        self._closing = False
+        self._failure: EngineError | None = None
+        self._thread = threading.Thread(target=self._run, name="lmc-local-engine", daemon=True)
+        self._thread.start()
+
+    def submit(self, task: Task[Any]) -> None:
+        """Queue a task; one that comes too late is failed at once."""
+        with self._condition:
+            failure = self._failure
+            if failure is None:
+                self._entering.add(task)
+        if failure is None:
+            self._command(lambda: self._enter(task))
+        else:
+            task.fail(failure)
+
+    def cancel(self, task: Task[Any]) -> None:
+        """Stop a task at the next step; nothing where it is done."""
+        self._command(lambda: self._end(task, error=RequestCancelledError("the request was cancelled")))
+
+    def release_pin(self, key: int) -> None:
+        """Let go of a held prefix at the next step.
+
+        Raises:
+            EngineError: it was let go before.
+        """
+        with self._condition:
+            if key not in self._pins:
+                raise EngineError(f"pin {key} is not held", remedy="unpin each pin once")
+            self._pins.remove(key)
+        self._command(lambda: self._scheduler.memory.release_held(key))
+
+    def statistics(self) -> EngineStatistics:
+        """A copy of the running totals."""
+        memory = self._scheduler.memory
+        return replace(
+            self._statistics, evicted_tokens=memory.radix.evicted_tokens, preemptions=self._scheduler.preemptions
+        )
+
+    def close(self) -> None:
+        """Stop after the current step, fail what is outstanding, and wait for the thread to end."""
+        with self._condition:
+            self._closing = True
+            self._condition.notify()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _command(self, command: Callable[[], None]) -> None:
+        with self._condition:
+            self._inbox.append(command)
+            self._condition.notify()
+
+    def _run(self) -> None:
+        failure = EngineError("the engine was closed", remedy="make a new one")
+        try:
+            while self._take_commands():
+                if self._scheduler.has_work:
+                    self._step()
+        except BaseException as error:  # whatever stopped the thread, nobody may wait for ever
+            failure = EngineError(
+                f"the engine stopped: {type(error).__name__}: {error}",
+                remedy="make a new engine; if memory ran out, give it a smaller kv_tokens",
+            )
+            failure.__cause__ = error
+        with self._condition:
+            self._failure = failure
+            outstanding = {*self._entering, *self._tasks.values()}
+            self._entering.clear()
+            self._inbox.clear()
+        for task in outstanding:
+            if not task.future.done():
+                task.fail(failure)
+
+    def _take_commands(self) -> bool:
+        """Carry out what other threads asked for, waiting for it if there is nothing else to do; False to end."""
+        with self._condition:
+            while not (self._inbox or self._closing or self._scheduler.has_work):
+                self._condition.wait()
+            if self._closing:
+                return False
+            commands = tuple(self._inbox)
+            self._inbox.clear()
+        for command in commands:
+            command()
+        return True
+
+    def _enter(self, task: Task[Any]) -> None:
+        with self._condition:
+            self._entering.discard(task)
+        self._statistics.requests += 1
+        for sequence in task.sequences:
+            self._tasks[sequence] = task
+            self._scheduler.add(sequence)
+
+    def _step(self) -> None:
+        slices = self._scheduler.next_step()
+        self._statistics.steps += 1
+        self._statistics.prefilled_tokens += sum(
+            rows.end - rows.start for rows in slices if not rows.sequence.is_decoding
+        )
+        with torch.inference_mode():
+            logits, owners = self._model.forward(slices)
+            for rows in slices:
+                rows.sequence.computed = rows.end
+            self._draw(logits, [owner for owner in owners if isinstance(self._task_of(owner), GenerationTask)])
+            for owner in owners:
+                self._score(logits, owner)
+        for rows in slices:
+            self._complete(rows)
+
+    def _task_of(self, owner: LogitsRows) -> Task[Any]:
+        return self._tasks[owner.rows.sequence]
+
+    def _draw(self, logits: torch.Tensor, owners: Items[LogitsRows]) -> None:
+        """Draw the next token of every generation in the step."""
+        tasks = [task for owner in owners if isinstance(task := self._task_of(owner), GenerationTask)]
+        if not tasks:
+            return
+        if len(tasks) < len(logits):
+            logits = logits[[owner.first for owner in owners]]
+        for task, drawn in zip(tasks, draw_tokens(logits, [task.next_draw() for task in tasks]), strict=True):
+            self._statistics.generated_tokens += 1
+            if isinstance(drawn, EngineError):
+                self._end(task, error=drawn)
+                continue
+            task.take_token(drawn)
+            try:
+                task.deliver()
+            except Exception as error:  # whatever the user's callback raises fails this request only
+                self._end(task, error=_callback_failed(error))
+                continue
+            if task.ended:
+                self._end(task)
+            elif task.is_stuck:
+                self._end(task, error=_out_of_room(task))
+
+    def _score(self, logits: torch.Tensor, owner: LogitsRows) -> None:
+        task = self._tasks.get(owner.rows.sequence)
+        if not isinstance(task, ScoreTask):
+            return
+        try:
+            task.take_logits(owner.rows.sequence, owner.position, logits[owner.first : owner.last])
+        except EngineError as error:
+            self._end(task, error=error)
+
+    def _complete(self, rows: Slice) -> None:
+        """Take out a sequence that was computed to its end, and finish its task if it was the last one."""
+        task = self._tasks.get(rows.sequence)
+        if task is None or isinstance(task, GenerationTask) or rows.sequence.pending:
+            return
+        if isinstance(task, PrefillTask):
+            task.pin_key = self._scheduler.hold(rows.sequence)
+            with self._condition:
+                self._pins.add(task.pin_key)
+        else:
+            self._scheduler.finish(rows.sequence)
+        del self._tasks[rows.sequence]
+        if not any(sequence in self._tasks for sequence in task.sequences):
+            self._end(task)
+
+    def _end(self, task: Task[Any], error: LmcError | None = None) -> None:
+        """Take a task's sequences out and resolve it: with its result, or with `error`."""
+        if task.future.done():
+            return
+        take_out = self._scheduler.finish if error is None else self._scheduler.drop
+        for sequence in task.sequences:
+            if self._tasks.pop(sequence, None) is not None:
+                take_out(sequence)
+        if error is not None:
+            task.fail(error)
+            return
+        self._statistics.prompt_tokens += task.prompt_tokens
+        self._statistics.cached_tokens += task.cached_tokens
+        task.succeed()
+
+
+def _out_of_room(task: GenerationTask) -> ContextLengthError:
+    return ContextLengthError(
+        f"the generation reached {task.sequence.length} tokens, the end of the model's context or of the KV pool, "
+        f"before a stop or max_tokens",
+        remedy="shorten the prompt, lower max_tokens, or give the engine more kv_tokens",
+    )
+
+
+def _callback_failed(error: Exception) -> EngineError:
+    failure = EngineError(
+        f"the on_delta callback raised {type(error).__name__}: {error}",
+        remedy="mend the function that takes the stream",
+    )
+    failure.__cause__ = error
+    return failure
