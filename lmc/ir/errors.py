@@ -38,6 +38,21 @@ class CaptureError(LmcError):
     """The program is wrong in a way that neither capture nor eager execution could run."""
 
 
+class ParseError(LmcError):
+    """A text that is no ``.lmir``: where it goes wrong, with the line itself and a caret under the place.
+
+    ``column`` counts from 1 in characters; ``excerpt`` is the source line and the line with the caret.
+    """
+
+    def __init__(self, cause: str, *, remedy: str, location: Location, column: int, excerpt: str) -> None:
+        super().__init__(cause, remedy=remedy, location=location)
+        self.column = column
+        self.excerpt = excerpt
+
+    def __str__(self) -> str:
+        return f"{self.location}:{self.column}: error: {self.cause}\n{self.excerpt}\n  remedy: {self.remedy}"
+
+
 class VerifyError(LmcError):
     """A module breaks a rule of the IR."""
 

@@ -1,0 +1,155 @@
+"""What an op class declares, worked out once: the fields' order, kinds, defaults and attribute types.
+
+Printer, parser, verifier and ``structurally_equal`` read ops through this, so none of them knows any single op.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from lmc.ir.core import Attribute, FieldKind, Op, SymbolKind, op_names
+
+MAX_ATTRIBUTE_DEPTH = 32
+MAX_INTEGER_BITS = 4096
+_SCALARS = (type(None), bool, int, float, str)
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeType:
+    """The type an attribute is annotated with: some scalar types, and tuples of ``element`` where that is not None."""
+
+    scalars: tuple[type, ...]
+    element: AttributeType | None = None
+    anything: bool = False
+
+    def __str__(self) -> str:
+        if self.anything:
+            return "any literal"
+        names = ["none" if kind is type(None) else kind.__name__ for kind in self.scalars]
+        return " or ".join([*names, *([f"tuple of {self.element}"] if self.element is not None else [])])
+
+    def accepts(self, value: object) -> bool:
+        """Whether ``value`` is of exactly this type: an int is no float here, and a bool no int."""
+        if self.anything:
+            return is_attribute(value)
+        if type(value) is not tuple:
+            return type(value) in self.scalars
+        return self.element is not None and all(map(self.element.accepts, value))
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One declared field. ``positional`` ones are written in order before the attributes."""
+
+    name: str
+    kind: FieldKind
+    default: Any
+    keyword: bool = False
+    symbol: SymbolKind | None = None
+    type: AttributeType = dataclasses.field(default=AttributeType((), anything=True))
+
+    @property
+    def required(self) -> bool:
+        """Whether the op can't be built without it."""
+        return self.default is dataclasses.MISSING
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The fields of one op class: operands and keywords, attributes sorted by name, regions."""
+
+    positional: tuple[Field, ...]
+    attributes: tuple[Field, ...]
+    regions: tuple[Field, ...]
+
+    @property
+    def has_id(self) -> bool:
+        """Whether ops of this class have a stable id."""
+        return any(field.name == "id" for field in self.attributes)
+
+
+@cache
+def layout_of(kind: type[Op]) -> Layout:
+    """The layout of an op class."""
+    fields = tuple(_fields(kind))
+    attributes = (field for field in fields if field.kind == "attribute")
+    return Layout(
+        positional=tuple(field for field in fields if field.keyword or field.kind not in {"attribute", "regions"}),
+        attributes=tuple(sorted(attributes, key=lambda field: field.name)),
+        regions=tuple(field for field in fields if field.kind == "regions"),
+    )
+
+
+def is_attribute(value: object) -> bool:
+    """Whether ``value`` is a literal the IR can hold, at most ``MAX_ATTRIBUTE_DEPTH`` tuples deep. Never recursive."""
+    level = [value]
+    for _ in range(MAX_ATTRIBUTE_DEPTH + 1):
+        tuples = [entry for entry in level if type(entry) is tuple]
+        if any(type(entry) not in _SCALARS for entry in level if type(entry) is not tuple):
+            return False
+        level = [entry for inner in tuples for entry in inner]
+        if not tuples:
+            return True
+    return False
+
+
+def exceeds_bounds(value: Attribute) -> bool:
+    """Whether an integer in ``value`` (of bounded depth) has more than ``MAX_INTEGER_BITS`` bits."""
+    if isinstance(value, tuple):
+        return any(map(exceeds_bounds, value))
+    return isinstance(value, int) and value.bit_length() > MAX_INTEGER_BITS
+
+
+def exact_key(value: Attribute) -> object:
+    """A hashable key, equal for equal literals only: 1, 1.0 and True differ, so do 0.0 and -0.0; nan equals nan."""
+    if isinstance(value, tuple):
+        return tuple(map(exact_key, value))
+    return (type(value), repr(value) if isinstance(value, float) else value)
+
+
+def nearest_op_names(name: str) -> list[str]:
+    """Registered names that look like ``name``, best first."""
+    import difflib
+
+    return difflib.get_close_matches(name[:64], op_names(), n=3, cutoff=0.5)
+
+
+def _fields(kind: type[Op]) -> Iterator[Field]:
+    hints = typing.get_type_hints(kind)
+    declared = {field.name: field for field in dataclasses.fields(kind)}
+    for name, field_kind in kind.FIELDS:
+        field = declared[name]
+        if field_kind != "attribute":
+            yield Field(name, field_kind, field.default)
+            continue
+        yield Field(
+            name,
+            field_kind,
+            field.default,
+            keyword=field.metadata["keyword"],
+            symbol=field.metadata["symbol"],
+            type=_attribute_type(hints[name]),
+        )
+
+
+def _attribute_type(hint: Any) -> AttributeType:
+    members = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    scalars: list[type] = []
+    element: AttributeType | None = None
+    for member in members:
+        if member in _SCALARS:
+            scalars.append(member)
+            continue
+        entry, *rest = typing.get_args(member)
+        if rest != [...]:
+            raise TypeError(f"{hint} is no type of an attribute")
+        if isinstance(entry, str | typing.ForwardRef):  # the recursive alias ``Attribute``
+            return AttributeType((), anything=True)
+        element = _attribute_type(entry)
+    return AttributeType(tuple(scalars), element)

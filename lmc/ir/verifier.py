@@ -1,0 +1,262 @@
+"""The rules that every module keeps. Runs after parsing and after every pass; linear and never recursive.
+
+Checks are ordered so that each may rely on those before it: what fields hold, then names and scopes, then the op's own
+``verify``, then symbols. A module that passes can be printed, parsed back, interpreted and lowered.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import UnionType
+from typing import Any
+
+from lmc.ir.core import Attribute, Block, Effect, FieldKind, Function, HostFunction, Module, Op, Value
+from lmc.ir.errors import VerifyError
+from lmc.ir.layout import MAX_INTEGER_BITS, Field, exceeds_bounds, is_attribute, layout_of
+from lmc.ir.printer import print_name, print_symbol, print_type, print_value
+from lmc.ir.types import SIMPLE_TYPES, JsonType, ListType, Type
+
+MAX_REGION_DEPTH = 32
+MAX_TYPE_DEPTH = 32
+CONSTRAINT_KINDS = ("regex", "choices", "schema", "dtype")
+DTYPES = ("str", "int", "float", "bool")
+
+
+def verify(module: Module) -> None:
+    """Raise ``VerifyError`` where ``module`` breaks a rule of the IR."""
+    _verify_names(module)
+    for constraint in module.constraints:
+        _verify_constraint(constraint.name, constraint.kind, constraint.text)
+    for host in module.hosts:
+        if host.effect is Effect.SAMPLES:
+            raise VerifyError(f"host @{host.name} can't have the effect samples", remedy="use pure, reads or writes")
+    for function in module.functions:
+        _FunctionVerifier(function, (entry.name for entry in module.constraints), module.hosts).run()
+
+
+def _verify_names(module: Module) -> None:
+    functions = [function.name for function in module.functions]
+    if (twice := _first_repeated(functions)) is not None:
+        raise VerifyError(f"two functions are called @{twice}", remedy="rename one of them")
+    if module.name not in functions:
+        raise VerifyError(
+            f"module @{module.name} has no function @{module.name}",
+            remedy="the program is the function called like the module",
+        )
+    symbols = [symbol.name for symbol in (*module.constraints, *module.hosts)]
+    if (twice := _first_repeated(symbols)) is not None:
+        raise VerifyError(f"two symbols are called @{twice}", remedy="rename one of them")
+
+
+def _verify_constraint(name: str, kind: str, text: str) -> None:
+    if kind not in CONSTRAINT_KINDS:
+        raise VerifyError(
+            f"constraint @{name} is of unknown kind {kind!r}", remedy=f"use one of {', '.join(CONSTRAINT_KINDS)}"
+        )
+    if kind == "dtype" and text not in DTYPES:
+        raise VerifyError(f"constraint @{name}: unknown type {text!r}", remedy=f"use one of {', '.join(DTYPES)}")
+    if kind not in ("choices", "schema"):
+        return
+    try:
+        loaded: Any = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise VerifyError(f"constraint @{name} is not JSON: {error}", remedy="write canonical JSON") from None
+    if kind == "schema" and not isinstance(loaded, dict):
+        raise VerifyError(f"constraint @{name} is no JSON schema", remedy="a schema is a JSON object")
+    if kind == "choices" and not (
+        loaded and isinstance(loaded, list) and all(isinstance(text, str) for text in loaded)
+    ):
+        raise VerifyError(f"constraint @{name} is no list of choices", remedy="write a JSON list of strings")
+
+
+@dataclass(frozen=True, slots=True)
+class _Define:
+    """Work: the results of ``op`` come into being, after its regions."""
+
+    op: Op
+
+
+class _Leave:
+    """Work: the innermost open block ends."""
+
+
+_Work = Block | Op | _Define | _Leave
+
+
+class _FunctionVerifier:
+    """Checks one function, with a stack of work instead of recursion.
+
+    ``_defined`` are all values so far, ``_visible`` the names that may be used at this place, ``_open`` the names that
+    each open block defines.
+    """
+
+    def __init__(self, function: Function, constraints: Iterable[str], hosts: Iterable[HostFunction]) -> None:
+        self._function = function
+        self._constraints = frozenset(constraints)
+        self._hosts = {host.name: host for host in hosts}
+        self._defined: dict[str, Value] = {}
+        self._visible: set[str] = set()
+        self._open: list[list[str]] = []
+        self._ids: set[str] = set()
+
+    def run(self) -> None:
+        """Raise ``VerifyError`` for the first rule that is broken, in the order of the text."""
+        work: list[_Work] = [self._function.body]
+        while work:
+            item = work.pop()
+            if isinstance(item, Block):
+                work.append(_Leave())
+                work.extend(self._enter(item))
+            elif isinstance(item, Op):
+                self._check_op(item)
+                work.append(_Define(item))
+                work.extend(reversed(item.regions))
+            elif isinstance(item, _Define):
+                for value in item.op.results:
+                    self._define(value, item.op)
+            else:
+                self._visible.difference_update(self._open.pop())
+
+    def _enter(self, block: Block) -> Iterable[Op]:
+        """Open ``block``; gives its ops, last first."""
+        where = f"func @{self._function.name}"
+        if not block.ops:
+            raise VerifyError(f"{where}: a block is empty", remedy="end it with a terminator such as lm.return")
+        if len(self._open) > MAX_REGION_DEPTH:
+            raise VerifyError(
+                f"{where}: regions are nested deeper than {MAX_REGION_DEPTH}", remedy="move a part into a function"
+            )
+        for op in block.ops[:-1]:
+            if op.IS_TERMINATOR:
+                raise op.fail("stands before the end of its block", "a terminator is the last op")
+        if not block.terminator.IS_TERMINATOR:
+            raise block.terminator.fail("ends a block, but is no terminator", "add one, such as lm.return")
+        self._open.append([])
+        for parameter in block.parameters:
+            self._define(parameter, None)
+        return reversed(block.ops)
+
+    def _define(self, value: Value, op: Op | None) -> None:
+        self._check_type(value, op)
+        if value.name in self._defined:
+            raise self._error(
+                op, f"{print_value(value)} is defined twice", "give each value of a function its own name"
+            )
+        self._defined[value.name] = value
+        self._visible.add(value.name)
+        self._open[-1].append(value.name)
+
+    def _check_op(self, op: Op) -> None:
+        layout = layout_of(type(op))
+        if not _is_tuple_of(Value, op.results):
+            raise op.fail("results are a tuple of values")
+        for field in (*layout.positional, *layout.regions):
+            if field.kind != "attribute" and not _holds(field, getattr(op, field.name)):
+                raise op.fail(f"{field.name} does not hold {_HELD[field.kind]}")
+        for field in layout.attributes:
+            self._check_attribute(op, field, getattr(op, field.name))
+        for value in op.operands:
+            self._check_use(value, op)
+        op.verify()
+        for field in layout.attributes:
+            if field.symbol is not None:
+                self._check_symbol(op, field, getattr(op, field.name))
+        if layout.has_id:
+            self._check_id(op, str(getattr(op, "id")))  # noqa: B009  (only some classes have one)
+
+    def _check_attribute(self, op: Op, field: Field, value: Attribute) -> None:
+        if not field.type.accepts(value):
+            raise op.fail(f"{field.name} is {field.type}, not {type(value).__name__}")
+        if exceeds_bounds(value):
+            raise op.fail(f"{field.name} holds a number of more than {MAX_INTEGER_BITS} bits")
+
+    def _check_use(self, value: Value, op: Op) -> None:
+        defined = self._defined.get(value.name)
+        if defined is None:
+            raise op.fail(f"{print_name(value.name)} is used before it is defined", "define it above, in this function")
+        if value.name not in self._visible:
+            raise op.fail(f"{print_name(value.name)} is not visible here", "it belongs to another region")
+        if value is defined:
+            return
+        self._check_type(value, op)
+        if value.type != defined.type:
+            raise op.fail(
+                f"{print_value(value)} is used as {print_type(value.type)}, but defined as {print_type(defined.type)}"
+            )
+
+    def _check_symbol(self, op: Op, field: Field, name: str | None) -> None:
+        if name is None:
+            return
+        if field.symbol == "constraint":
+            if name not in self._constraints:
+                raise op.fail(f"no constraint is called {print_symbol(name)}", "declare it at the top of the module")
+            return
+        host = self._hosts.get(name)
+        if host is None:
+            raise op.fail(f"no host function is called {print_symbol(name)}", "declare it at the top of the module")
+        if host.effect is not op.effect:
+            raise op.fail(
+                f"its effect is {op.effect.value}, but {print_symbol(name)} is declared {host.effect.value}",
+                "make both the same",
+            )
+
+    def _check_id(self, op: Op, name: str) -> None:
+        if name in self._ids:
+            raise op.fail(f"two ops have the id {name!r}", "an id is unique in its function")
+        self._ids.add(name)
+
+    def _check_type(self, value: Value, op: Op | None) -> None:
+        kind = value.type
+        for _ in range(MAX_TYPE_DEPTH):
+            if type(kind) is not ListType:
+                break
+            kind = kind.element
+        else:
+            raise self._error(
+                op,
+                f"the type of {print_name(value.name)} is nested deeper than {MAX_TYPE_DEPTH}",
+                "use !any for the inner part",
+            )
+        if type(kind) is not JsonType and not (type(kind) is Type and kind.name in SIMPLE_TYPES):
+            raise self._error(op, f"the type of {print_name(value.name)} is unknown", "see lmc/ir/types.py")
+
+    def _error(self, op: Op | None, cause: str, remedy: str) -> VerifyError:
+        if op is not None:
+            return op.fail(cause, remedy)
+        return VerifyError(f"func @{self._function.name}: {cause}", remedy=remedy)
+
+
+def _is_tuple_of(kind: type[Any] | UnionType, held: object) -> bool:
+    return type(held) is tuple and all(isinstance(entry, kind) for entry in held)
+
+
+_HELD: dict[FieldKind, str] = {
+    "operand": "a value",
+    "operands": "a tuple of values",
+    "parts": "a tuple of strings and values",
+    "arguments": "a tuple of literals and values",
+    "regions": "a tuple of blocks",
+}
+
+
+def _holds(field: Field, held: object) -> bool:
+    """Whether a field that is no attribute holds what its declaration says."""
+    if field.kind == "operand":
+        return isinstance(held, Value)
+    if field.kind == "arguments":
+        return type(held) is tuple and all(
+            isinstance(entry, Value) or (is_attribute(entry) and not exceeds_bounds(entry)) for entry in held
+        )
+    kinds: dict[FieldKind, Any] = {"operands": Value, "parts": str | Value, "regions": Block}
+    return _is_tuple_of(kinds[field.kind], held)
+
+
+def _first_repeated(names: Iterable[str]) -> str | None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
