@@ -1,0 +1,1 @@
+"""Trains the built-in model from text this package generates itself."""

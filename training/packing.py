@@ -1,0 +1,92 @@
+"""Turns documents into fixed-length token rows with a loss weight for every position."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING
+
+import torch
+
+from training.document import END_OF_TEXT, Document, Kind, Split
+from training.tasks import FAMILIES
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+CHARACTERS_PER_TOKEN = 2.9
+ANSWER_WEIGHT = 1.0
+PROMPT_WEIGHT = 0.3
+PROMPT_SHARE = 0.15
+
+
+@dataclass(frozen=True)
+class Batch:
+    """`tokens` [rows, length + 1]; `weights` [rows, length] says how much predicting the next token counts."""
+
+    tokens: torch.Tensor
+    weights: torch.Tensor
+
+
+def encode_segments(tokenizer: Tokenizer, document: Document) -> list[list[int]]:
+    """Return the token ids of every segment; text that looks like a special token stays text."""
+    plain = [segment.text for segment in document.segments if segment.kind in (Kind.TEXT, Kind.ANSWER)]
+    encoded = iter(tokenizer.encode_batch_fast(plain, add_special_tokens=False))
+    return [
+        next(encoded).ids if segment.kind in (Kind.TEXT, Kind.ANSWER) else [special_id(tokenizer, segment.text)]
+        for segment in document.segments
+    ]
+
+
+def special_id(tokenizer: Tokenizer, token: str) -> int:
+    """Return the id of a special token; KeyError when the vocabulary lacks it."""
+    found = tokenizer.token_to_id(token)
+    if found is None:
+        raise KeyError(token)
+    return found
+
+
+def encode(tokenizer: Tokenizer, document: Document) -> tuple[list[int], list[bool]]:
+    """Return token ids and, for each, whether the model must learn to write it."""
+    ids: list[int] = []
+    learned: list[bool] = []
+    for segment, own in zip(document.segments, encode_segments(tokenizer, document), strict=True):
+        ids += own
+        learned += [segment.kind in (Kind.ANSWER, Kind.ANSWER_END)] * len(own)
+    return ids, learned
+
+
+def _row(rng: Random, tokenizer: Tokenizer, length: int, shares: dict[str, float]) -> tuple[list[int], list[bool]]:
+    """Fill one row: it starts with a fresh document, only its last one may be cut."""
+    names = list(shares)
+    ids: list[int] = []
+    learned: list[bool] = []
+    end = special_id(tokenizer, END_OF_TEXT)
+    while len(ids) < length + 1:
+        room = (length + 1 - len(ids)) * CHARACTERS_PER_TOKEN
+        wanted = int(min(room, length * CHARACTERS_PER_TOKEN * rng.uniform(0.25, 1.0)))
+        family = rng.choices(names, [shares[name] for name in names])[0]
+        own_ids, own_learned = encode(tokenizer, FAMILIES[family](rng, Split.TRAIN, max(200, wanted)))
+        ids += [*own_ids, end]
+        learned += [*own_learned, False]
+    return ids[: length + 1], learned[: length + 1]
+
+
+def training_batch(
+    tokenizer: Tokenizer, seed: int, step: int, rows: int, length: int, shares: dict[str, float]
+) -> Batch:
+    """Make the batch of one step; the same arguments always give the same batch."""
+    rng = Random(f"{seed}/{step}")
+    tokens: list[list[int]] = []
+    weights: list[list[float]] = []
+    for _ in range(rows):
+        ids, learned = _row(rng, tokenizer, length, shares)
+        tokens.append(ids)
+        weights.append([_weight(rng, flag) for flag in learned[1:]])
+    return Batch(torch.tensor(tokens), torch.tensor(weights))
+
+
+def _weight(rng: Random, learned: bool) -> float:
+    if learned:
+        return ANSWER_WEIGHT
+    return PROMPT_WEIGHT if rng.random() < PROMPT_SHARE else 0.0

@@ -1,0 +1,85 @@
+"""The recipe: network shape, stages of row lengths, learning rates. Everything that fixes the result, with the seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+
+from training.model import Shape
+
+ALL_FAMILIES = {
+    "arithmetic": 0.10,
+    "conversation": 0.11,
+    "extraction": 0.13,
+    "joining": 0.12,
+    "judgement": 0.13,
+    "lookup": 0.09,
+    "multiple_choice": 0.22,
+    "recall": 0.10,
+}
+EARLY_FAMILIES = {**ALL_FAMILIES, "recall": 0.40}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Some steps whose rows have one of several lengths, drawn by weight; every step holds about `tokens` tokens."""
+
+    steps: int
+    lengths: dict[int, float]
+    tokens: int
+    families: dict[str, float] = field(default_factory=lambda: dict(ALL_FAMILIES))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Shape, stages and rates of one training run."""
+
+    shape: Shape
+    stages: tuple[Stage, ...]
+    tokenizer_documents: int
+    matrix_rate: float = 0.02
+    other_rate: float = 0.002
+    warmup_steps: int = 60
+    decay_share: float = 0.4
+    seed: int = 1
+
+    @property
+    def total_steps(self) -> int:
+        """Steps of all stages."""
+        return sum(stage.steps for stage in self.stages)
+
+    def at(self, step: int) -> tuple[Stage, int, int]:
+        """Return the stage of a step, and the rows and row length of its batch."""
+        stage = self.stages[-1]
+        left = step
+        for candidate in self.stages:
+            if left < candidate.steps:
+                stage = candidate
+                break
+            left -= candidate.steps
+        rng = Random(f"length/{self.seed}/{step}")
+        length = rng.choices(list(stage.lengths), list(stage.lengths.values()))[0]
+        return stage, max(1, stage.tokens // length), length
+
+    def rate_factor(self, step: int) -> float:
+        """Warm up linearly, hold, then fall linearly to zero over the last `decay_share` of the run."""
+        falling = (self.total_steps - step) / max(1.0, self.decay_share * self.total_steps)
+        return min(1.0, (step + 1) / self.warmup_steps, max(falling, 0.01))
+
+
+FULL = Recipe(
+    shape=Shape(),
+    stages=(
+        Stage(600, {256: 1.0}, 4096, EARLY_FAMILIES),
+        Stage(2500, {512: 1.0}, 8192),
+        Stage(700, {512: 0.4, 1024: 0.6}, 8192),
+        Stage(400, {512: 0.35, 1024: 0.2, 2048: 0.25, 4096: 0.2}, 8192),
+    ),
+    tokenizer_documents=2500,
+)
+SMOKE = Recipe(
+    shape=Shape(vocab_size=512, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=2),
+    stages=(Stage(60, {128: 1.0}, 1024), Stage(20, {128: 0.5, 256: 0.5}, 1024)),
+    tokenizer_documents=120,
+    warmup_steps=10,
+)

@@ -1,0 +1,160 @@
+"""Pulling labelled fields or a compact JSON object out of a sentence."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from training import words, world
+from training.document import Document, Split
+from training.phrasing import Phrasings
+
+if TYPE_CHECKING:
+    from random import Random
+
+_SYSTEM = Phrasings(
+    (
+        "You extract fields from text.",
+        "Extract the fields.",
+        "You read text and fill in forms.",
+        "You are an extraction tool.",
+    ),
+    ("You extract labelled fields.", "You fill in forms from text."),
+)
+_FIELDS = Phrasings(
+    (
+        "Extract the fields {keys}.",
+        "Give {keys}, one per line.",
+        "Fill in: {keys}.",
+        "Find {keys} in the text.",
+        "Fields: {keys}",
+    ),
+    ("Fill in the fields {keys}.", "Extract {keys}, one per line."),
+)
+_JSON = Phrasings(
+    (
+        "As JSON with the keys {keys}.",
+        "Write JSON: {keys}.",
+        "Extract {keys} as JSON.",
+        "Return a JSON object with {keys}.",
+    ),
+    ("Extract a JSON object with {keys}.", "Give {keys} as JSON."),
+)
+_TEXT = ("Text: ", "Sentence: ", "Input: ", "Text:\n")
+_SENTENCES = Phrasings(
+    (
+        "On {date}, {name} came to {city} and paid {price} for a {item}.",
+        "{name} from {city} bought a {item} for {price} on {date}.",
+        "A {item} was sold to {name} in {city} for {price} on {date}.",
+        "In {city}, on {date}, {name} ordered a {item} that costs {price}.",
+        "The {item} that {name} wanted was sent to {city} on {date} and cost {price}.",
+    ),
+    (
+        "On {date}, {name} bought a {item} in {city} and paid {price}.",
+        "{name} ordered a {item} for {price} from {city} on {date}.",
+    ),
+)
+_MONTHS = words.split_words("January February March April May June July August September October November December")
+
+
+def _record(rng: Random, split: Split) -> tuple[str, dict[str, str]]:
+    """Write a sentence or two and the fields they hold."""
+    if rng.random() < 0.5:
+        name = words.person(rng, split)
+        facts = world.person_facts(rng, split, name, rng.randrange(2, 6))
+        text = " ".join(world.tell(rng, split, facts))
+        return text, {"name": name, **{fact.label: fact.value for fact in facts}}
+    values = {
+        "name": words.person(rng, split),
+        "city": words.city(rng, split),
+        "date": _date(rng),
+        "item": words.pick(rng, words.OBJECTS, split),
+        "price": rng.choice(("{} dollars", "${}", "{} euros", "{} coins")).format(rng.randrange(2, 200)),
+    }
+    return _SENTENCES.pick(rng, split).format(**values), values
+
+
+def _date(rng: Random) -> str:
+    if rng.random() < 0.5:
+        return f"{rng.randrange(1, 29)} {rng.choice(_MONTHS)}"
+    return f"{words.year(rng)}-{rng.randrange(1, 13):02d}-{rng.randrange(1, 29):02d}"
+
+
+def _chosen(rng: Random, values: dict[str, str]) -> dict[str, str]:
+    keys = rng.sample(sorted(values), rng.randrange(2, len(values) + 1))
+    if "name" in keys and rng.random() < 0.6:
+        keys.remove("name")
+        keys.insert(0, "name")
+    return {key: values[key] for key in keys}
+
+
+def _listed(rng: Random, keys: list[str]) -> str:
+    if rng.random() < 0.5 or len(keys) == 1:
+        return ", ".join(keys)
+    return ", ".join(keys[:-1]) + " and " + keys[-1]
+
+
+def _as_json(values: dict[str, str]) -> str:
+    typed = {key: int(value) if value.isdigit() else value for key, value in values.items()}
+    return json.dumps(typed, separators=(",", ":"), ensure_ascii=False)
+
+
+def _fill_in(rng: Random, document: Document, values: dict[str, str], *, chat: bool) -> None:
+    """Labels are given one by one, values are learned; at times the prompt holds the space after the colon."""
+    spaced = rng.random() < 0.12
+    for index, (key, value) in enumerate(values.items()):
+        document.text(f"{key.capitalize()}:" + (" " if spaced else ""))
+        document.answer(value if spaced else f" {value}")
+        last = index == len(values) - 1
+        if chat and last and rng.random() < 0.5:
+            return
+        document.answer("\n", graded=False)
+
+
+def _chat(rng: Random, split: Split, document: Document, length: int) -> None:
+    if rng.random() < 0.7:
+        document.message("system", _SYSTEM.pick(rng, split))
+    while document.length < length:
+        text, values = _record(rng, split)
+        chosen = _chosen(rng, values)
+        keys = [key.capitalize() if rng.random() < 0.3 else key for key in chosen]
+        draw = rng.random()
+        want = _FIELDS if draw < 0.6 else _JSON
+        order = want.pick(rng, split).format(keys=_listed(rng, keys if draw < 0.6 else list(chosen)))
+        tagged = rng.choice(_TEXT) + text
+        document.message("user", f"{order}\n{tagged}" if rng.random() < 0.6 else f"{tagged}\n{order}")
+        if draw < 0.25:
+            document.reply("\n".join(f"{key.capitalize()}: {value}" for key, value in chosen.items()))
+        elif draw < 0.6:
+            document.start_turn("assistant")
+            _fill_in(rng, document, chosen, chat=True)
+            document.end_turn(learned=True)
+        else:
+            document.reply(_as_json(chosen))
+
+
+def _raw(rng: Random, split: Split, document: Document, length: int) -> None:
+    as_json = rng.random() < 0.4
+    head = rng.choice(_TEXT)
+    if rng.random() < 0.4:
+        document.text("Extract the fields.\n\n")
+    while document.length < length:
+        text, values = _record(rng, split)
+        document.text(f"{head}{text}\n")
+        chosen = _chosen(rng, values)
+        if as_json:
+            document.text(f"Keys: {', '.join(chosen)}\nJSON:")
+            document.raw_reply(_as_json(chosen))
+        else:
+            _fill_in(rng, document, chosen, chat=False)
+        document.text("\n")
+
+
+def generate(rng: Random, split: Split, length: int) -> Document:
+    """Write a document of about `length` characters."""
+    document = Document("extraction")
+    if rng.random() < 0.55:
+        _chat(rng, split, document, length)
+    else:
+        _raw(rng, split, document, length)
+    return document

@@ -1,0 +1,116 @@
+"""Answering by looking things up, in the ReAct form: Thought, Action, Observation, Answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from training import words
+from training.document import Document, Split
+from training.phrasing import Phrasings
+
+if TYPE_CHECKING:
+    from random import Random
+
+_SYSTEM = Phrasings(
+    (
+        "Answer with the tool lookup.",
+        "Use lookup[x] to find facts, then answer.",
+        "You can use lookup[x]. Think, act, then answer.",
+        "Solve the question with Thought, Action and Observation steps.",
+    ),
+    ("Use the tool lookup[x], then answer.", "Think, use lookup[x] to find facts, then answer."),
+)
+_CHAIN = Phrasings(
+    (
+        "What is the {last} of the {inner}?",
+        "Find the {last} of the {inner}.",
+        "Which {last} has the {inner}?",
+        "Name the {last} of the {inner}.",
+    ),
+    ("Tell me the {last} of the {inner}.", "Find out the {last} of the {inner}."),
+)
+_OBSERVATION = Phrasings(
+    (
+        "The {relation} of {subject} is {value}.",
+        "{subject} has the {relation} {value}.",
+        "{value} is the {relation} of {subject}.",
+        "{subject}: {relation} {value}.",
+        "The {relation} of {subject} is {value}. The {other} of {subject} is {noise}.",
+        "The {other} of {subject} is {noise}. The {relation} of {subject} is {value}.",
+        "{subject} has the {other} {noise} and the {relation} {value}.",
+    ),
+    (
+        "{subject} has the {relation} {value} and the {other} {noise}.",
+        "The {other} of {subject} is {noise}, the {relation} is {value}.",
+    ),
+)
+_RELATIONS = words.split_words(
+    "city country river owner color teacher friend brother sister mother father capital founder author leader "
+    "boss king queen home school team club street mayor song book boat horse dog cook guide neighbor painter "
+    "builder year price number"
+)
+
+
+def _episode(rng: Random, split: Split, document: Document) -> None:
+    """Write one question, its steps and its answer."""
+    hops = rng.choice((1, 1, 2, 2, 3, 4))
+    relations = words.distinct(
+        hops, lambda: words.pick(rng, _RELATIONS, split) if rng.random() < 0.8 else words.made_word(rng, split)
+    )
+    subject = words.person(rng, split)
+    inner = " of the ".join(reversed(relations[:-1]))
+    inner = f"{inner} of {subject}" if inner else subject
+    question = _CHAIN.pick(rng, split).format(last=relations[-1], inner=inner)
+    question = question.replace(f"the {subject}", subject) if not relations[:-1] else question
+    document.text(f"Question: {question}\nThought:")
+    for relation in relations:
+        document.answer(f" I need the {relation} of {subject}.\nAction: lookup[{subject}]\n")
+        value = _value(rng, split, relation)
+        other = words.pick(rng, _RELATIONS, split)
+        while other == relation:
+            other = words.pick(rng, _RELATIONS, split)
+        observation = _OBSERVATION.pick(rng, split).format(
+            relation=relation, subject=subject, value=value, other=other, noise=_value(rng, split, other)
+        )
+        document.text(f"Observation: {observation}\nThought:")
+        subject = value
+    document.answer(f" I know the answer.\nAnswer: {subject}")
+
+
+def _value(rng: Random, split: Split, relation: str) -> str:
+    if relation in ("year", "number", "price"):
+        return words.year(rng) if relation == "year" else words.small_number(rng)
+    return words.city(rng, split) if rng.random() < 0.4 else words.person(rng, split)
+
+
+def generate(rng: Random, split: Split, length: int) -> Document:
+    """Write a document of about `length` characters."""
+    document = Document("lookup")
+    chat = rng.random() < 0.45
+    if chat:
+        document.message("system", _SYSTEM.pick(rng, split))
+    elif rng.random() < 0.5:
+        document.text(f"{_SYSTEM.pick(rng, split)}\n\n")
+    while document.length < length:
+        if chat:
+            _chat_episode(rng, split, document)
+        else:
+            _episode(rng, split, document)
+            document.answer("\n", graded=False)
+            document.text("\n")
+    return document
+
+
+def _chat_episode(rng: Random, split: Split, document: Document) -> None:
+    """The question is a user message; the trace, observations included, is one assistant turn."""
+    steps = Document("lookup")
+    _episode(rng, split, steps)
+    head, *rest = steps.segments
+    question = head.text.removeprefix("Question: ").removesuffix("\nThought:")
+    document.message("user", rng.choice(("", "Question: ")) + question)
+    document.start_turn("assistant")
+    document.text("Thought:")
+    for segment in rest:
+        document.segments.append(segment)
+        document.length += len(segment.text)
+    document.end_turn(learned=True)
