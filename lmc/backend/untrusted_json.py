@@ -1,0 +1,52 @@
+"""JSON from files that anybody may have written: every fault is a ``PlanError``, and none is printed at length."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from lmc.backend.plan import PlanError
+
+
+def parse_json(text: str, what: str) -> Any:
+    """``json.loads`` that fails in one way, and takes no number that JSON does not have."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise PlanError(f"not a {what}: {error}", remedy="name a file written by lmc") from error
+
+
+def fields_of(data: Any, names: Sequence[str], what: str) -> list[Any]:
+    """The values of an object that has exactly the keys ``names``."""
+    if not isinstance(data, dict) or set(data) != set(names):
+        raise PlanError(f"{what} has the fields {', '.join(names)}, not {shorten(data)}")
+    return [data[name] for name in names]
+
+
+def list_of_width(data: Any, what: str, width: int | None = None) -> list[Any]:
+    """``data`` if it is a list (of ``width`` entries)."""
+    if not isinstance(data, list) or (width is not None and len(data) != width):
+        count = "" if width is None else f" of {width}"
+        raise PlanError(f"{what}: a list{count} is needed, not {shorten(data)}")
+    return data
+
+
+def text_of(data: Any) -> str:
+    """``data`` if it is text."""
+    if not isinstance(data, str):
+        raise PlanError(f"text is needed, not {shorten(data)}")
+    return data
+
+
+def shorten(data: Any) -> str:
+    """Few characters that say what ``data`` is. Never walks into it: nesting may be deep."""
+    if isinstance(data, list):
+        return f"a list of {len(data)}"
+    if isinstance(data, dict):
+        return f"an object with the fields {', '.join(sorted(data))[:80]}"
+    return repr(data)[:80]
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")

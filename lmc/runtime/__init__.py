@@ -1,0 +1,1 @@
+"""Running a Plan: the executor, and engines in the packages below (see README.md)."""

@@ -1,0 +1,36 @@
+"""What a running program reports while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TokenEvent:
+    """Newly settled text of one generation (or the choice of a select, whole).
+
+    ``branch`` is the path of the branch that it belongs to: the program's name, then ``fork/2`` or ``sub/…`` for each
+    level. ``op_id`` is the generation's stable id, ``name`` the user's variable, ``sample`` its number among the n of
+    ``gen(n=…)``.
+    """
+
+    instance: int
+    branch: str
+    op_id: str
+    name: str | None
+    sample: int
+    text: str
+
+
+OnEvent = Callable[[TokenEvent], None]
+"""Takes events; called from any thread, and must return at once."""
+
+
+def branch_of(op_id: str, name: str | None) -> str:
+    """The branch of an op: its id without the last component, which is its name (and ``#k`` where that repeats)."""
+    component = name if name is not None and "/" in name else ""
+    before, found, after = op_id.rpartition(f"/{component}")
+    if found and component and (not after or after.startswith("#")):
+        return before
+    return op_id.rpartition("/")[0]

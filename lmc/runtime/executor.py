@@ -1,0 +1,187 @@
+"""Executes a Plan over an Engine: one instance, or a batch in the order of its Schedule."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from lmc.backend.plan import Plan
+from lmc.ir.core import Value
+from lmc.ir.engine import Engine
+from lmc.ir.errors import InputError, LmcError
+from lmc.ir.interpreter import Outcome, bind_parameters, outcome
+from lmc.ir.profile import OpProfile, Profile
+from lmc.runtime.events import OnEvent
+from lmc.runtime.in_flight import InFlight
+from lmc.runtime.machine import Machine, Surroundings
+from lmc.runtime.prefixes import PinBudget
+from lmc.runtime.prepared import Stage, prepare
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much runs at the same time: engine requests (and instances) of a batch, and threads for host functions."""
+
+    requests: int = 256
+    host_threads: int = 16
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The end of one instance: its outcome or its error, and what it cost in either case."""
+
+    outcome: Outcome | None
+    error: BaseException | None
+    profile: Profile
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One instance of a batch. ``number`` is what its random draws are keyed by."""
+
+    number: int
+    inputs: Mapping[str, Any]
+
+
+OnFinished = Callable[[int, Finished], None]
+
+
+class Executor:
+    """Runs ``plan`` over ``engine``. ``hosts`` holds its host functions by symbol.
+
+    Safe to use for several runs at the same time. Host functions run in threads: those of one instance in the order
+    that their effects demand, those of different instances possibly at the same time.
+    """
+
+    def __init__(
+        self, engine: Engine, plan: Plan, hosts: Mapping[str, Callable[..., Any]], limits: Limits | None = None
+    ) -> None:
+        self._engine = engine
+        self._prepared = prepare(plan)
+        self._hosts = hosts
+        self._limits = limits or Limits()
+
+    async def run(
+        self, inputs: Mapping[str, Any], *, run_seed: int = 0, instance: int = 0, on_event: OnEvent | None = None
+    ) -> Outcome:
+        """Run one instance. Raises its error."""
+        found: list[Finished] = []
+        instances = [Instance(instance, inputs)]
+        await self.run_batch(instances, [0], lambda _, end: found.append(end), run_seed=run_seed, on_event=on_event)
+        if found[0].error is not None:
+            raise found[0].error
+        assert found[0].outcome is not None
+        return found[0].outcome
+
+    async def run_batch(
+        self,
+        instances: Sequence[Instance],
+        order: Sequence[int],
+        on_finished: OnFinished,
+        *,
+        run_seed: int = 0,
+        on_event: OnEvent | None = None,
+    ) -> None:
+        """Run ``instances``, starting them in ``order`` (positions in ``instances``, each once).
+
+        ``on_finished`` is called with a position and its end, in the event loop's thread, as soon as it is there; an
+        instance that fails does not touch the others. Cancelling cancels what runs; what was reported stays true.
+        """
+        if sorted(order) != list(range(len(instances))):
+            raise InputError("the schedule does not fit the batch", remedy="schedule the same inputs that are run")
+        pool = ThreadPoolExecutor(self._limits.host_threads, thread_name_prefix="lmc-host")
+        around = Surroundings(
+            prepared=self._prepared,
+            engine=self._engine,
+            hosts=self._hosts,
+            host_pool=pool,
+            in_flight=InFlight(self._limits.requests),
+            budget=PinBudget.of(self._engine),
+            run_seed=run_seed,
+            on_event=on_event,
+        )
+        try:
+            await _Batch(around, instances, order, on_finished, self._limits.requests).run()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+class _Batch:
+    """One run of a batch."""
+
+    def __init__(
+        self,
+        around: Surroundings,
+        instances: Sequence[Instance],
+        order: Sequence[int],
+        on_finished: OnFinished,
+        window: int,
+    ) -> None:
+        self._around = around
+        self._instances = instances
+        self._order = order
+        self._on_finished = on_finished
+        self._window = window
+        self._stage: Stage = around.prepared.whole
+        self._values: dict[Value, Any] = {}
+        self._profile: dict[str, OpProfile] = {}
+
+    async def run(self) -> None:
+        """First what all instances share, then ``window`` of them at a time."""
+        machine = Machine(self._around, self._around.prepared.shared, {}, instance=0, position=-1)
+        try:
+            await machine.run()
+            if machine.failure is None:
+                self._stage, self._values, self._profile = (
+                    self._around.prepared.own,
+                    machine.environment,
+                    machine.profile,
+                )
+            positions = iter(range(len(self._order)))
+            workers = [asyncio.ensure_future(self._work(positions)) for _ in self._order[: self._window]]
+            try:
+                await asyncio.gather(*workers)
+            finally:
+                for worker in workers:
+                    worker.cancel()
+                await asyncio.gather(*workers, return_exceptions=True)
+        finally:
+            machine.let_go_of_prefixes()
+
+    async def _work(self, positions: Iterator[int]) -> None:
+        for position in positions:
+            index = self._order[position]
+            end = await self._run_one(position, self._instances[index])
+            self._on_finished(index, end)
+            await asyncio.sleep(0)  # an engine that answers at once would keep the loop from being told to stop
+
+    async def _run_one(self, position: int, instance: Instance) -> Finished:
+        plan = self._around.prepared.plan
+        try:
+            values = {**self._values, **_bind(plan, instance.inputs)}
+        except LmcError as error:
+            return Finished(None, error, Profile(plan.name))
+        machine = Machine(self._around, self._stage, values, instance=instance.number, position=position)
+        if position == 0:
+            machine.profile.update(self._profile)
+        try:
+            await machine.run()
+        finally:
+            machine.let_go_of_prefixes()
+        profile = Profile(plan.name, machine.profile)
+        if machine.failure is not None:
+            return Finished(None, machine.failure[1], profile)
+        try:
+            return Finished(outcome(plan.instructions[-1].op, machine.environment, profile), None, profile)
+        except Exception as error:  # a transcript that the template refuses, say
+            return Finished(None, error, profile)
+
+
+def _bind(plan: Plan, inputs: Mapping[str, Any]) -> dict[Value, Any]:
+    """The inputs by slot. Raises ``InputError`` for missing and unknown names."""
+    named = [Value(parameter.name, parameter.value.type) for parameter in plan.parameters]
+    bound = bind_parameters(named, inputs)
+    return {parameter.value: bound[name] for parameter, name in zip(plan.parameters, named, strict=True)}

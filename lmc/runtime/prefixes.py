@@ -1,0 +1,82 @@
+"""Pinned prefixes of one instance, or of one batch: who holds them, and when they are let go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lmc.ir.engine import Engine, Pin, PrefixCaching
+from lmc.runtime.prepared import PreparedPlan
+
+_PINNED_SHARE = 2
+"""One half of the KV pool may be pinned at once, so that running requests keep room to work in."""
+
+
+@dataclass
+class PinBudget:
+    """Tokens that a batch may hold pinned at the same time (None: no bound known)."""
+
+    limit: int | None
+    held: int = 0
+
+    @classmethod
+    def of(cls, engine: Engine) -> PinBudget:
+        kv_tokens = engine.info.kv_tokens
+        return cls(None if kv_tokens is None else kv_tokens // _PINNED_SHARE)
+
+    def allows(self, length: int) -> bool:
+        """Whether a prefix of ``length`` tokens may be pinned now."""
+        return self.limit is None or self.held + length <= self.limit
+
+    def take(self, length: int) -> None:
+        """Count ``length`` tokens as held."""
+        self.held += length
+
+    def give_back(self, length: int) -> None:
+        """Count ``length`` tokens as free again."""
+        self.held -= length
+
+
+@dataclass
+class HeldPrefixes:
+    """The pins of one run. A prefill is done with once all engine calls and prefills that build on it are.
+
+    ``PreparedPlan.prefill_of`` says which prefill each of those builds on directly, so that a chain of prefills is
+    let go from its end, and counting stays linear.
+    """
+
+    prepared: PreparedPlan
+    engine: PrefixCaching
+    budget: PinBudget
+    _pins: dict[int, Pin] = field(default_factory=dict)
+    _users: dict[int, int] = field(default_factory=dict)
+
+    def hold(self, instruction: int, pin: Pin) -> None:
+        """Keep the pin that the prefill at ``instruction`` gave."""
+        self._pins[instruction] = pin
+        self.budget.take(pin.length)
+
+    def finished(self, instruction: int) -> None:
+        """An instruction has ended: let go of the prefixes that nothing needs any more."""
+        while True:
+            users = self._users.get(instruction, self.prepared.prefill_users.get(instruction, 0))
+            if users == 0:
+                self._let_go(instruction)
+            prefill = self.prepared.prefill_of.get(instruction)
+            if users > 0 or prefill is None:
+                return
+            left = self._users.get(prefill, self.prepared.prefill_users[prefill]) - 1
+            self._users[prefill] = left
+            if left > 0:
+                return
+            instruction = prefill
+
+    def let_go_of_all(self) -> None:
+        """Unpin what is still held."""
+        for instruction in list(self._pins):
+            self._let_go(instruction)
+
+    def _let_go(self, instruction: int) -> None:
+        pin = self._pins.pop(instruction, None)
+        if pin is not None:
+            self.budget.give_back(pin.length)
+            self.engine.unpin(pin)
