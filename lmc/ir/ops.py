@@ -80,7 +80,7 @@ class SamplingOp(Op):
 
     ``id`` is the stable id (random draws, journal and profile are keyed by it), ``name`` the user's variable.
     ``constraint`` names a module symbol. The other attributes are those of ``lmc.ir.engine.SamplingParams``; ``seed``
-    takes the place of the run's seed.
+    takes the place of the run's seed. ``wave`` and ``group`` are plan-fork-join's (see ``_expect_plan``).
     """
 
     context: Value = operand()
@@ -97,6 +97,8 @@ class SamplingOp(Op):
     seed: int | None = attribute(None)
     logprobs: int | None = attribute(None)
     constraint: str | None = attribute(None, symbol="constraint")
+    wave: int | None = attribute(None)
+    group: str | None = attribute(None)
 
     @property
     def effect(self) -> Effect:
@@ -118,6 +120,7 @@ class SamplingOp(Op):
     def verify(self) -> None:
         _expect_context(self, self.context)
         _expect_sampling(self)
+        _expect_plan(self, self.wave, self.group)
 
 
 @register("lm.gen")
@@ -168,6 +171,8 @@ class SelectOp(Op):
     id: str = attribute()
     name: str | None = attribute(None)
     method: str = attribute("token_length_normalized")
+    wave: int | None = attribute(None)
+    group: str | None = attribute(None)
 
     @property
     def effect(self) -> Effect:
@@ -192,6 +197,7 @@ class SelectOp(Op):
                 raise self.fail("an empty choice can't be scored", "leave it out")
             if isinstance(choice, Value) and choice.type not in (TEXT, list_of(TEXT)):
                 raise self.fail(f"choice {choice} is {choice.type}", "choices are !text or one !list<!text>")
+        _expect_plan(self, self.wave, self.group)
         _expect_results(self, CTX, TEXT, ANY)
 
 
@@ -375,6 +381,17 @@ def _expect_results(op: Op, *types: object) -> None:
     found = tuple(value.type for value in op.results)
     if found != types:
         raise op.fail(f"results are ({', '.join(map(str, found))}), should be ({', '.join(map(str, types))})")
+
+
+def _expect_plan(op: Op, wave: int | None, group: str | None) -> None:
+    """``wave`` is the round of model calls an op is planned for (0 is the first; None: no plan was made).
+
+    ``group`` names the calls of one wave that share a prefix and run together.
+    """
+    if wave is not None and wave < 0:
+        raise op.fail(f"wave is {wave}", "waves count from 0")
+    if group is not None and (wave is None or not group):
+        raise op.fail(f"group {group!r} has no wave or no name", "plan-fork-join gives both")
 
 
 def _expect_sampling(op: SamplingOp) -> None:
