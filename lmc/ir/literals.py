@@ -109,8 +109,8 @@ class LiteralReader:
 
 def children(node: Branch | None) -> list[Branch]:
     """The children of ``node`` without the placeholders of what the text left out; none of None."""
-    held: Sequence[Branch | None] = () if node is None or isinstance(node, Token) else node.children
-    return [child for child in held if child is not None]
+    held = [] if node is None or isinstance(node, Token) else node.children
+    return [child for child in cast("list[Branch | None]", held) if child is not None]
 
 
 def nodes(branches: Iterable[Branch]) -> Sequence[Node]:

@@ -1,0 +1,193 @@
+"""Views of a block as graphs (networkx): what depends on what, what can run at once, what extends which context.
+
+Everything here is linear in the number of ops and operands, dominators up to a logarithm, and nothing is recursive, so
+that a program of 10,000 ops is no matter. Nodes are the ops (or context values) themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import networkx
+
+from lmc.ir.core import Block, Effect, Op, Value, walk
+from lmc.ir.types import CTX
+
+if TYPE_CHECKING:
+    OpGraph = networkx.DiGraph[Op]
+    ContextGraph = networkx.DiGraph[Value]
+
+
+def dependence_graph(block: Block) -> OpGraph:
+    """The dependence DAG of a block: an edge from each op to the ops that must wait for it.
+
+    Edges have a ``kind``: ``"value"`` where a result is used (in a region too), ``"order"`` where only effects decide.
+    Writes are ordered among themselves and against reads; the terminator waits for all of both. Nodes and edges come in
+    the order of the block, which is a topological order.
+    """
+    graph: OpGraph = networkx.DiGraph()
+    producers: dict[Value, Op] = {}
+    last_write: Op | None = None
+    reads: list[Op] = []  # since the last write
+    for op in block.ops:
+        graph.add_node(op)
+        for value in uses(op):
+            producer = producers.get(value)
+            if producer is not None:
+                graph.add_edge(producer, op, kind="value")
+        effects = effects_of(op)
+        if Effect.WRITES in effects or op.IS_TERMINATOR:
+            waits_for = [*([last_write] if last_write is not None else []), *reads]
+            last_write, reads = op, []
+        elif Effect.READS in effects:
+            waits_for = [last_write] if last_write is not None else []
+            reads.append(op)
+        else:
+            waits_for = []
+        for earlier in waits_for:
+            if not graph.has_edge(earlier, op):
+                graph.add_edge(earlier, op, kind="order")
+        producers.update((value, op) for value in op.results)
+    return graph
+
+
+def uses(op: Op) -> Iterator[Value]:
+    """The values an op uses, those from outside that its regions use included; repeats included."""
+    yield from op.operands
+    if not op.regions:
+        return
+    inner = [*walk(op.regions)]
+    defined = {value for one in inner for value in one.results}
+    defined.update(value for one in (op, *inner) for region in one.regions for value in region.parameters)
+    yield from (value for one in inner for value in one.operands if value not in defined)
+
+
+def effects_of(op: Op) -> frozenset[Effect]:
+    """The effects of an op and of all ops in its regions."""
+    return frozenset((op.effect, *(inner.effect for inner in walk(op.regions))))
+
+
+def waves(graph: OpGraph) -> list[list[Op]]:
+    """The ops by the earliest step at which each can run, where each op takes one step; block order within a wave."""
+    depth: dict[Op, int] = {}
+    found: list[list[Op]] = []
+    for op in graph:
+        step = max((depth[earlier] + 1 for earlier in graph.predecessors(op)), default=0)
+        depth[op] = step
+        if step == len(found):
+            found.append([])
+        found[step].append(op)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class CriticalPath:
+    """The most expensive chain of ops that wait for each other, first op first, and what it costs in all."""
+
+    ops: tuple[Op, ...]
+    cost: float
+
+
+def critical_path(graph: OpGraph, cost: Callable[[Op], float]) -> CriticalPath:
+    """The critical path of a dependence graph, with ``cost`` of each op (not negative); the earliest of equal ones."""
+    total: dict[Op, float] = {}
+    before: dict[Op, Op | None] = {}
+    for op in graph:
+        previous = max(graph.predecessors(op), key=total.__getitem__, default=None)
+        before[op] = previous
+        total[op] = cost(op) + (total[previous] if previous is not None else 0.0)
+    if not total:
+        return CriticalPath((), 0.0)
+    last: Op | None = max(total, key=total.__getitem__)
+    whole = total[last]
+    chain: list[Op] = []
+    while last is not None:
+        chain.append(last)
+        last = before[last]
+    return CriticalPath(tuple(reversed(chain)), whole)
+
+
+def dominator_tree(graph: OpGraph) -> OpGraph:
+    """The dominators of a dependence graph as a forest: an edge to each op from its immediate dominator.
+
+    An op dominates another if every chain of dependences from a start of the graph to the other goes through it. Ops
+    that only the start of the program dominates are roots.
+    """
+    tree: OpGraph = networkx.DiGraph()
+    ancestors = _Ancestors()
+    for op in graph:
+        tree.add_node(op)
+        dominator = ancestors.common(graph.predecessors(op))
+        ancestors.add(op, dominator)
+        if dominator is not None:
+            tree.add_edge(dominator, op)
+    return tree
+
+
+def context_tree(blocks: Iterable[Block]) -> ContextGraph:
+    """Which context extends which: an edge from the context an op takes to each one it gives, with the ``op`` on it.
+
+    Holds every context value of ``blocks`` and their regions. Roots are parameters and the results of ``lm.context``; a
+    context with several successors is a fork.
+    """
+    tree: ContextGraph = networkx.DiGraph()
+    blocks = tuple(blocks)
+    tree.add_nodes_from(_contexts(value for block in blocks for value in block.parameters))
+    for op in walk(blocks):
+        tree.add_nodes_from(_contexts(value for region in op.regions for value in region.parameters))
+        given = _contexts(op.results)
+        tree.add_nodes_from(given)
+        tree.add_edges_from(((taken, value) for taken in _contexts(op.operands) for value in given), op=op)
+    return tree
+
+
+def _contexts(values: Iterable[Value]) -> Sequence[Value]:
+    return [value for value in values if value.type == CTX]
+
+
+class _Ancestors:
+    """A growing forest that finds the nearest common ancestor of nodes in logarithmic time.
+
+    Each node knows its parent and one ancestor further up, chosen so that jumps have the lengths of skew-binary numbers
+    (Myers, "An applicative random-access stack", 1983). Node 0 is above all roots.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[Op, int] = {}
+        self._ops: list[Op | None] = [None]
+        self._parent = [0]
+        self._jump = [0]
+        self._depth = [0]
+
+    def add(self, op: Op, parent: Op | None) -> None:
+        """Put ``op`` under ``parent`` (None: a root)."""
+        above = 0 if parent is None else self._numbers[parent]
+        self._numbers[op] = len(self._ops)
+        self._ops.append(op)
+        self._parent.append(above)
+        self._depth.append(self._depth[above] + 1)
+        jump = self._jump[above]
+        even = self._depth[above] - self._depth[jump] == self._depth[jump] - self._depth[self._jump[jump]]
+        self._jump.append(self._jump[jump] if even else above)
+
+    def common(self, ops: Iterable[Op]) -> Op | None:
+        """The nearest common ancestor of ``ops``, one of them perhaps; None where there is none."""
+        found: int | None = None
+        for op in ops:
+            number = self._numbers[op]
+            found = number if found is None else self._common(found, number)
+        return self._ops[found or 0]
+
+    def _common(self, left: int, right: int) -> int:
+        if self._depth[left] < self._depth[right]:
+            left, right = right, left
+        while self._depth[left] > self._depth[right]:
+            nearer = self._depth[self._jump[left]] < self._depth[right]
+            left = self._parent[left] if nearer else self._jump[left]
+        while left != right:
+            together = self._jump[left] == self._jump[right]
+            left = self._parent[left] if together else self._jump[left]
+            right = self._parent[right] if together else self._jump[right]
+        return left
