@@ -26,8 +26,8 @@ class Parameter:
 class Instruction:
     """An op over slots: values are called ``0``, ``1`` …, in order of definition, parameters first.
 
-    ``depends`` are the instructions that must be finished before this one starts, ``wave`` the number of model calls
-    on the longest way to it.
+    ``depends`` are the instructions that must be finished before this one starts, ``wave`` the round of model
+    calls it belongs to, 0 for the first.
     """
 
     op: Op

@@ -17,7 +17,7 @@ FORMAT = "lmc.schedule"
 VERSION = 1
 MAX_INSTANCES = 10_000_000
 _MAX_LINE = 4096
-_PASSES_CONTEXT_ON = (BeginOp, EndOp, PrefillOp)
+_ONLY_CONTEXT = (ContextOp, BeginOp, EndOp, PrefillOp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +67,27 @@ def dump_schedule(schedule: Schedule) -> str:
 
 def load_schedule(text: str) -> Schedule:
     """Read what ``dump_schedule`` wrote. Raises ``PlanError`` for anything else."""
+    try:
+        return _load(text)
+    except PlanError as error:
+        raise PlanError(error.cause, remedy="schedule the batch again") from error
+
+
+def _load(text: str) -> Schedule:
     lines = text.splitlines()
     if not lines or max(map(len, lines)) > _MAX_LINE or len(lines) > MAX_INSTANCES + 1:
-        raise PlanError("not a schedule", remedy="name a file written by lmc run --emit-schedule")
+        raise PlanError("not a schedule")
     head = fields_of(parse_json(lines[0], "schedule"), ("format", "version", "plan", "instances"), "a schedule")
     name, version, plan, count = head
     if name != FORMAT or not isinstance(plan, str):
-        raise PlanError("not a schedule", remedy="name a file written by lmc run --emit-schedule")
+        raise PlanError("not a schedule")
     if version != VERSION:
-        raise PlanError(f"schedule version {shorten(version)}, this lmc reads {VERSION}", remedy="run again")
+        raise PlanError(f"schedule version {shorten(version)}, this lmc reads {VERSION}")
     entries = tuple(_load_entry(parse_json(line, "schedule")) for line in lines[1:])
     if type(count) is not int or sorted(entry.instance for entry in entries) != list(range(len(entries))):
-        raise PlanError("a schedule names every instance once", remedy="run again")
+        raise PlanError("a schedule names every instance once")
     if count != len(entries):
-        raise PlanError(f"the schedule is cut off: {len(entries)} of {count} instances", remedy="run again")
+        raise PlanError(f"the schedule is cut off: {len(entries)} of {count} instances")
     return Schedule(plan, entries)
 
 
@@ -112,7 +119,7 @@ class _KnownText:
                 pieces.extend(op.text)
             elif isinstance(op, PyCallOp | ConcatOp):
                 producers.update((value, op) for value in op.results)
-            elif not isinstance(op, ContextOp | _PASSES_CONTEXT_ON):
+            elif not isinstance(op, _ONLY_CONTEXT):
                 continue
             known.update(op.results)
         needed = _needed({piece for piece in pieces if isinstance(piece, Value)}, producers)

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Callable
 
 Priority = tuple[int, int, int]
-"""Position of the instance in the schedule, index of the instruction, number of the request: lowest first."""
+"""Position of the instance in the schedule, rank of the instruction, number of the request: lowest first."""
 
 
 class InFlight:

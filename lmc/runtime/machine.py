@@ -238,7 +238,7 @@ class Machine:
 
     def _request(self, call: _Call, number: int, submit: Callable[[], Any]) -> None:
         """Put one engine request in the queue."""
-        priority = (self._position, call.index, number)
+        priority = (self._position, self._around.prepared.ranks[call.index], number)
         self._around.in_flight.request(priority, partial(self._submit, call, number, submit))
 
     def _submit(self, call: _Call, number: int, submit: Callable[[], Any]) -> bool:

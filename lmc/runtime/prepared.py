@@ -24,7 +24,8 @@ class PreparedPlan:
     """A plan with what every run of it needs. Make one with ``prepare``.
 
     ``shared`` are the instructions that give the same for every instance of a batch (literal contexts and the
-    prefills of their prefixes), ``own`` all others; ``whole`` both. ``dependents[i]`` wait for instruction i.
+    prefills of their prefixes), ``own`` all others; ``whole`` both. ``dependents[i]`` wait for instruction i. Of calls
+    that wait for room in the engine, the one with the lowest of ``ranks`` is first: by wave, then group, then order.
     ``prefill_parents`` and ``prefill_users``: see ``lmc.runtime.prefixes``.
     """
 
@@ -34,6 +35,7 @@ class PreparedPlan:
     own: Stage
     whole: Stage
     dependents: tuple[tuple[int, ...], ...]
+    ranks: tuple[int, ...]
     prefill_of: dict[int, int]
     prefill_users: dict[int, int]
     prefill_ids: dict[int, str]
@@ -60,6 +62,7 @@ def prepare(plan: Plan) -> PreparedPlan:
         own=_stage([index for index in everything if index not in shared], depends),
         whole=_stage(everything, depends),
         dependents=tuple(map(tuple, dependents)),
+        ranks=_ranks(plan),
         prefill_of=prefill_of,
         prefill_users=users,
         prefill_ids=_prefill_ids(plan.name, ops),
@@ -70,6 +73,20 @@ def _stage(instructions: Sequence[int], depends: Sequence[Sequence[int]]) -> Sta
     members = set(instructions)
     waits = {index: sum(before in members for before in depends[index]) for index in instructions}
     return Stage(tuple(instructions), waits)
+
+
+def _ranks(plan: Plan) -> tuple[int, ...]:
+    """Places of the instructions in the order of waves, with the calls of a group side by side."""
+    starts: dict[str, int] = {}
+    keys: list[tuple[int, int, int]] = []
+    for index, instruction in enumerate(plan.instructions):
+        group = instruction.op.group if isinstance(instruction.op, SamplingOp | SelectOp) else None
+        start = index if group is None else starts.setdefault(group, index)
+        keys.append((instruction.wave, start, index))
+    ranks = [0] * len(keys)
+    for rank, (_, _, index) in enumerate(sorted(keys)):
+        ranks[index] = rank
+    return tuple(ranks)
 
 
 def _shared(ops: Sequence[Op]) -> set[int]:

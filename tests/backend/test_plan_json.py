@@ -1,0 +1,170 @@
+import functools
+import json
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmc.backend import plan_json
+from lmc.backend.attributes_json import load_type
+from lmc.backend.plan import Plan, PlanError
+from lmc.backend.plan_json import dump_plan, load_plan
+from lmc.ir.equality import structurally_equal
+from tests.backend.programs import JUDGE, TOOLS, plan_of
+
+PROGRAMS = pytest.mark.parametrize("text", [JUDGE, TOOLS], ids=["judge", "tools"])
+
+
+def same(left: Plan, right: Plan) -> bool:
+    return structurally_equal(left.module, right.module) and all(
+        (a.depends, a.wave) == (b.depends, b.wave) for a, b in zip(left.instructions, right.instructions, strict=True)
+    )
+
+
+@PROGRAMS
+def test_what_is_dumped_loads_as_the_same_plan(text: str):
+    plan = plan_of(text)
+    loaded = load_plan(dump_plan(plan))
+    assert same(loaded, plan)
+    assert (loaded.name, loaded.parameters, loaded.slots) == (plan.name, plan.parameters, plan.slots)
+    assert dump_plan(loaded) == dump_plan(plan)
+
+
+def test_one_instruction_stands_on_one_line():
+    plan = plan_of(JUDGE)
+    lines = dump_plan(plan).splitlines()
+    assert len(lines) == len(plan.instructions) + 2
+    assert json.loads(lines[1].rstrip(","))["op"] == "lm.context"
+
+
+def changed(*path: str | int, to: object) -> str:
+    data = json.loads(dump_plan(plan_of(JUDGE)))
+    inner = data
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = to
+    return json.dumps(data)
+
+
+DEEP = functools.reduce(lambda inner, _: [inner], range(80), "x")
+GEN = 7
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("", "not a plan: "),
+        ("[" * 100_000, "not a plan: "),
+        ("[1, 2]", "not a plan"),
+        ('{"format": "other"}', "not a plan"),
+        ('{"format": "lmc.plan", "version": NaN}', "NaN is no JSON number"),
+        (changed("version", to=99), "plan version 99, this lmc reads 1"),
+        (changed("extra", to=1), "a plan has the fields"),
+        (changed("name", to=3), "text is needed, not 3"),
+        (changed("parameters", to={}), "parameters: a list is needed"),
+        (changed("parameters", to=[["essay"]]), "a list of 2 is needed"),
+        (changed("parameters", 0, 1, to=99), "there is no slot 99"),
+        (changed("parameters", 0, 1, to=1), "slots are not defined once each"),
+        (changed("parameters", to=[["essay", 0], ["essay", 1]]), "slots are not defined once each"),
+        (changed("slots", 0, to="bytes"), "not a type: 'bytes'"),
+        (changed("slots", 0, to={"list": DEEP}), "not a type"),
+        (changed("constraints", to=[["c", "regex", 1]]), "text is needed, not 1"),
+        (changed("hosts", to=[["h", "m:f", "00", "explodes"]]), "unknown effect 'explodes'"),
+        (changed("instructions", to=[]), "between 1 and"),
+        (changed("instructions", 0, to=None), "instruction 0 has the fields"),
+        (changed("instructions", 0, "op", to="lm.exec"), "unknown op 'lm.exec'"),
+        (changed("instructions", 0, "op", to=["lm.gen"]), "text is needed"),
+        (changed("instructions", 0, "results", to=[40]), "there is no slot 40"),
+        (changed("instructions", 0, "results", to=[True]), "there is no slot True"),
+        (changed("instructions", 0, "results", to=[]), "instruction 1: depends and wave don't follow"),
+        (changed("instructions", 0, "fields", to={"text": []}), "lm.context's fields has"),
+        (changed("instructions", 1, "fields", "context", to=-1), "there is no slot -1"),
+        (changed("instructions", 1, "fields", "context", to=9), "instruction 1: depends and wave don't follow"),
+        (changed("instructions", 1, "fields", "text", to=[3]), "text parts are texts and slots"),
+        (changed("instructions", 1, "fields", "text", to="text"), "a list is needed"),
+        (changed("instructions", 1, "fields", "role", to="root"), "breaks a rule"),
+        (changed("instructions", 1, "fields", "role", to=DEEP), "nested deeper than"),
+        (changed("instructions", 1, "location", to=["judge.py"]), "location: a list of 2"),
+        (changed("instructions", 1, "location", to=["judge.py", "7"]), "not a line: '7'"),
+        (changed("instructions", GEN, "fields", "max_tokens", to="many"), "breaks a rule"),
+        (changed("instructions", GEN, "fields", "max_tokens", to={"int": "0xzz"}), "not an integer"),
+        (changed("instructions", GEN, "fields", "max_tokens", to={"int": "1" * 5000}), "not a literal"),
+        (changed("instructions", GEN, "fields", "temperature", to={"float": "1"}), "not a literal"),
+        (changed("instructions", GEN, "fields", "stop", to={"slot": 0}), "not a literal"),
+        (changed("instructions", GEN, "depends", to=[]), "instruction 7: depends and wave don't follow"),
+        (changed("instructions", GEN, "wave", to=False), "instruction 7: depends and wave don't follow"),
+        (changed("instructions", 12, "fields", "variable_names", to=["x"]), "breaks a rule"),
+    ],
+)
+def test_what_is_no_plan_is_refused(text: str, cause: str):
+    with pytest.raises(PlanError, match=cause) as caught:
+        load_plan(text)
+    assert caught.value.remedy
+    assert len(str(caught.value)) < 1000
+
+
+def test_two_parameters_of_one_name_are_refused():
+    data = json.loads(dump_plan(plan_of(TOOLS)))
+    data["parameters"][1][0] = data["parameters"][0][0]
+    with pytest.raises(PlanError, match="two parameters have one name"):
+        load_plan(json.dumps(data))
+
+
+def test_a_type_may_not_be_nested_without_end():
+    data: object = "text"
+    for _ in range(70):
+        data = {"list": data}
+    with pytest.raises(PlanError, match="a type is nested deeper than 64"):
+        load_type(data)
+
+
+def test_size_is_bounded(monkeypatch: pytest.MonkeyPatch):
+    text = dump_plan(plan_of(JUDGE))
+    monkeypatch.setattr(plan_json, "MAX_CHARACTERS", len(text) - 1)
+    with pytest.raises(PlanError, match="is too large"):
+        load_plan(text)
+    monkeypatch.undo()
+    monkeypatch.setattr(plan_json, "MAX_INSTRUCTIONS", 3)
+    with pytest.raises(PlanError, match="between 1 and 3 instructions, not 13"):
+        load_plan(text)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.data())
+def test_a_damaged_plan_loads_as_a_plan_or_not_at_all(data: st.DataObject):
+    """Replaces, drops or swaps entries anywhere in a plan: nothing but a PlanError may come of it."""
+    plan = json.loads(dump_plan(plan_of(data.draw(st.sampled_from([JUDGE, TOOLS])))))
+    drawn = random.Random(data.draw(st.integers(0, 2**32)))
+    for _ in range(data.draw(st.integers(1, 3))):
+        inner = plan
+        while True:
+            keys = list(inner) if isinstance(inner, dict) else list(range(len(inner)))
+            if not keys:
+                break
+            key = drawn.choice(keys)
+            if isinstance(inner[key], list | dict) and inner[key] and drawn.random() < 0.85:
+                inner = inner[key]
+                continue
+            if drawn.random() < 0.3:
+                del inner[key]
+            else:
+                inner[key] = data.draw(JSON)
+            break
+    try:
+        loaded = load_plan(json.dumps(plan))
+    except PlanError:
+        return
+    assert same(load_plan(dump_plan(loaded)), loaded)
+
+
+@given(st.text(max_size=60) | st.binary(max_size=60).map(lambda raw: raw.decode("latin-1")) | JSON.map(json.dumps))
+def test_any_text_is_refused_as_a_plan(text: str):
+    with pytest.raises(PlanError):
+        load_plan(text)
