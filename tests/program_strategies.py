@@ -1,0 +1,245 @@
+"""Random modules that run on the toy engine, for tests that compare ways of running the same program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import strategies as st
+
+from lmc.ir.builder import Builder
+from lmc.ir.core import Effect, Function, HostFunction, Module, Op, Value
+from lmc.ir.errors import Location
+from lmc.ir.ops import (
+    SELECT_METHODS,
+    AssumeOp,
+    BeginOp,
+    ConcatOp,
+    ContextOp,
+    EndOp,
+    ExtendOp,
+    GenOp,
+    HostCallOp,
+    PyCallOp,
+    ReturnOp,
+    SampleOp,
+    SelectOp,
+    TranscriptOp,
+)
+from lmc.ir.types import ANY, BOOL, CTX, INT, TEXT, Type, list_of
+
+MESSAGE_ROLES = ("system", "user", "assistant")
+# Few and short, so that equal prefixes and equal ops are likely; the last are what must stay plain text.
+short_texts = st.sampled_from(["a", "b", "Essay:\n", "yes", " ", "no.", "<|im_end|>", "é", "\ufdd0"])
+
+
+@dataclass(frozen=True)
+class Program:
+    """A module and what it needs to run."""
+
+    module: Module
+    inputs: Mapping[str, Any]
+    hosts: Mapping[str, Callable[..., Any]]
+
+
+@st.composite
+def programs(draw: st.DrawFn, *, max_ops: int = 14) -> Program:
+    """A module of up to ``max_ops`` random ops that runs on ``ToyEngine`` without an error, with inputs and hosts.
+
+    Host functions only look at their arguments. Every value may be returned, so nothing a pass drops goes unseen.
+    """
+    author = _Author(draw)
+    for _ in range(draw(st.integers(1, max_ops))):
+        draw(st.sampled_from(author.steps))()
+    return author.program()
+
+
+@dataclass
+class _Author:
+    """Writes one program op by op. ``modes`` says of each context whether it is empty, raw text or a chat."""
+
+    draw: st.DrawFn
+    builder: Builder = field(init=False)
+    inputs: dict[str, Any] = field(init=False)
+    modes: dict[Value, str] = field(default_factory=dict)
+    ids: int = 0
+
+    def __post_init__(self) -> None:
+        self.inputs = {
+            "essay": self.draw(short_texts),
+            "count": self.draw(st.integers(0, 3)),
+            "dims": self.draw(st.lists(short_texts, min_size=1, max_size=3)),
+        }
+        self.parameters = (Value("essay", TEXT), Value("count", INT), Value("dims", list_of(TEXT)))
+        self.builder = Builder(self.parameters)
+        self.values: list[Value] = list(self.parameters)
+        self.new_context()
+
+    @property
+    def steps(self) -> list[Callable[[], None]]:
+        return [
+            self.new_context,
+            self.extend,
+            self.extend,
+            self.message,
+            self.message,
+            self.begin,
+            self.end,
+            self.generate,
+            self.generate,
+            self.sample,
+            self.select,
+            self.transcript,
+            self.concat,
+            self.py_call,
+            self.host_call,
+            self.assume,
+        ]
+
+    def program(self) -> Program:
+        """Return everything that was computed."""
+        context = self.draw(st.sampled_from(list(self.modes)))
+        returned = tuple(value for value in self.values if self.draw(st.booleans()))
+        leaves = ",".join(f'{{"leaf":{index}}}' for index in range(len(returned)))
+        variables = tuple(self.draw(st.lists(st.sampled_from(self.values), unique=True, max_size=3)))
+        self.builder.emit(
+            ReturnOp,
+            context=context,
+            values=returned,
+            structure=f'{{"list":[{leaves}]}}',
+            variables=variables,
+            variable_names=tuple(f"v{index}" for index in range(len(variables))),
+        )
+        declared = (
+            HostFunction("look", "program:look", "0" * 64, Effect.READS),
+            HostFunction("tell", "program:tell", "1" * 64, Effect.WRITES),
+            HostFunction("shout", "program:shout", "2" * 64, Effect.PURE),
+        )
+        module = Module("main", (Function("main", self.builder.block()),), hosts=declared)
+        hosts = {"look": _look, "tell": _tell, "shout": _shout}
+        return Program(module, self.inputs, hosts)
+
+    def emit(self, kind: type[Op], *types: Type, **fields: Any) -> tuple[Value, ...]:
+        location = Location("program.py", len(self.builder.ops) + 1)
+        results = self.builder.emit(kind, types, location=location, **fields)
+        self.values.extend(value for value in results if value.type != CTX)
+        return results
+
+    def context(self) -> Value:
+        return self.draw(st.sampled_from(list(self.modes)))
+
+    def value(self, *kinds: Type) -> Value:
+        return self.draw(st.sampled_from([value for value in self.values if value.type in kinds]))
+
+    def text(self) -> tuple[str | Value, ...]:
+        known = st.sampled_from([value for value in self.values if value.type == TEXT])
+        return tuple(self.draw(st.lists(st.one_of(short_texts, known), min_size=1, max_size=3)))
+
+    def id(self) -> str:
+        self.ids += 1
+        return f"main/{self.ids}"
+
+    def new_context(self) -> None:
+        (context,) = self.emit(ContextOp, CTX)
+        self.modes[context] = "empty"
+
+    def extend(self) -> None:
+        before = self.context()
+        (context,) = self.emit(ExtendOp, CTX, context=before, text=self.text())
+        # A text that is empty at run time leaves the context empty; taking it as raw only forbids more.
+        self.modes[context] = "chat" if self.modes[before] == "chat" else "raw"
+
+    def message(self) -> None:
+        before = self.context()
+        if self.modes[before] == "raw":
+            return
+        role = self.draw(st.sampled_from(MESSAGE_ROLES))
+        (context,) = self.emit(ExtendOp, CTX, context=before, role=role, text=self.text())
+        self.modes[context] = "chat"
+
+    def begin(self) -> None:
+        before = self.context()
+        if self.modes[before] == "raw":
+            return
+        (context,) = self.emit(BeginOp, CTX, context=before, role=self.draw(st.sampled_from(MESSAGE_ROLES)))
+        self.modes[context] = "chat"
+
+    def end(self) -> None:
+        before = self.context()
+        (context,) = self.emit(EndOp, CTX, context=before)
+        self.modes[context] = self.modes[before]
+
+    def sampling(self) -> dict[str, Any]:
+        return {
+            "max_tokens": self.draw(st.integers(1, 6)),
+            "stop": self.draw(st.sampled_from([(), ("e",), ("\n", "t ")])),
+            "temperature": self.draw(st.sampled_from([0.0, 0.0, 1.0])),
+            "seed": self.draw(st.sampled_from([None, 7])),
+            "logprobs": self.draw(st.sampled_from([None, None, 2])),
+        }
+
+    def generate(self) -> None:
+        before, sampling = self.context(), self.sampling()
+        meta = [] if sampling["logprobs"] is None else [ANY]
+        context, *_ = self.emit(GenOp, CTX, TEXT, *meta, context=before, id=self.id(), **sampling)
+        self.modes[context] = "chat" if self.modes[before] == "chat" else "raw"
+
+    def sample(self) -> None:
+        sampling = self.sampling()
+        meta = [] if sampling["logprobs"] is None else [ANY]
+        n = self.draw(st.integers(1, 3))
+        self.emit(SampleOp, list_of(TEXT), *meta, context=self.context(), id=self.id(), n=n, **sampling)
+
+    def select(self) -> None:
+        choices = self.draw(st.sampled_from([("yes", "no"), ("a", "ab", "b"), (Value("dims", list_of(TEXT)),)]))
+        before = self.context()
+        method = self.draw(st.sampled_from(SELECT_METHODS))
+        context, _, _ = self.emit(
+            SelectOp, CTX, TEXT, ANY, context=before, choices=choices, id=self.id(), method=method
+        )
+        self.modes[context] = "chat" if self.modes[before] == "chat" else "raw"
+
+    def transcript(self) -> None:
+        self.emit(TranscriptOp, TEXT, context=self.context())
+
+    def concat(self) -> None:
+        self.emit(ConcatOp, TEXT, text=self.text())
+
+    def py_call(self) -> None:
+        text = self.value(TEXT)
+        calls: list[tuple[str, Type, tuple[Any, ...]]] = [
+            ("str.upper", TEXT, (text,)),
+            ("str.strip", TEXT, (text,)),
+            ("str.split", list_of(TEXT), (text,)),
+            ("str.join", TEXT, (", ", self.value(list_of(TEXT)))),
+            ("add", TEXT, (text, "!")),
+            ("str.format", TEXT, ("<{}>", self.value(INT))),
+            ("len", INT, (text,)),
+            ("eq", BOOL, (text, "yes")),
+            ("add", INT, (self.value(INT), 1)),
+        ]
+        function, result, arguments = self.draw(st.sampled_from(calls))
+        self.emit(PyCallOp, result, function=function, arguments=arguments)
+
+    def host_call(self) -> None:
+        host, declared = self.draw(st.sampled_from([("look", "reads"), ("tell", "writes"), ("shout", "pure")]))
+        arguments = (self.value(TEXT), self.draw(st.integers(0, 2)))
+        self.emit(
+            HostCallOp, TEXT, host=host, id=self.id(), arguments=arguments, keywords=("times",), declared=declared
+        )
+
+    def assume(self) -> None:
+        self.emit(AssumeOp, value=Value("count", INT), expected=self.inputs["count"])
+
+
+def _look(text: str, times: int) -> str:
+    return f"looked:{text * times}"
+
+
+def _tell(text: str, times: int) -> str:
+    return f"told:{text}:{times}"
+
+
+def _shout(text: str, times: int) -> str:
+    return text.upper() + "!" * times
