@@ -22,7 +22,10 @@ from lmc.ir.errors import InputError
 # Each alternative looks at most one character past its match, so text added at the end can only change the last
 # pre-token and, through the English contractions ("'" + "l" + "l"), the one before it.
 _GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-_LLAMA3_PATTERN = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_LLAMA3_PATTERN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 _QWEN_PATTERN = _LLAMA3_PATTERN.replace(r"\p{N}{1,3}", r"\p{N}")
 _STABLE_PATTERNS = frozenset({_GPT2_PATTERN, _LLAMA3_PATTERN, _QWEN_PATTERN})
 _UNSTABLE_TAIL = 2
@@ -164,11 +167,14 @@ class Tokenizer:
         """The leading token ids of ``text`` that stay the same whatever text is appended to it (maybe none)."""
         if not text or not self._has_stable_boundaries:
             return ()
-        pieces = self._plain.pre_tokenizer.pre_tokenize_str(text)  # type: ignore[union-attr]
+        pieces = self._plain.pre_tokenizer.pre_tokenize_str(text)
         if len(pieces) <= _UNSTABLE_TAIL:
             return ()
         boundary = pieces[-_UNSTABLE_TAIL][1][0]
-        return self.encode(text[:boundary])
+        # Not the tokens of text[:boundary]: white space at its end could be cut differently there.
+        encoding = self._plain.encode(text, add_special_tokens=False)
+        tokens = zip(encoding.ids, encoding.offsets, strict=True)
+        return tuple(token_id for token_id, (start, _) in tokens if start < boundary)
 
     @cached_property
     def _parsing(self) -> tokenizers.Tokenizer:
