@@ -27,10 +27,6 @@ OnEvent = Callable[[TokenEvent], None]
 """Takes events; called from any thread, and must return at once."""
 
 
-def branch_of(op_id: str, name: str | None) -> str:
-    """The branch of an op: its id without the last component, which is its name (and ``#k`` where that repeats)."""
-    component = name if name is not None and "/" in name else ""
-    before, found, after = op_id.rpartition(f"/{component}")
-    if found and component and (not after or after.startswith("#")):
-        return before
+def branch_of(op_id: str) -> str:
+    """The branch of an op: its id without the last component, which is its name (names hold no ``/``)."""
     return op_id.rpartition("/")[0]

@@ -305,7 +305,7 @@ class Machine:
 
     def _report(self, op_id: str, name: str | None, sample: int, text: str) -> None:
         if self._around.on_event is not None:
-            event = TokenEvent(self._instance, branch_of(op_id, name), op_id, name, sample, text)
+            event = TokenEvent(self._instance, branch_of(op_id), op_id, name, sample, text)
             self._around.on_event(event)
 
     def _record(self, op_id: str, entry: OpProfile) -> None:

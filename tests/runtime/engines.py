@@ -1,0 +1,91 @@
+"""An engine for tests of the executor: answers as the toy does, but later, from threads, in any order, or not at all."""
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from lmc.ir.engine import EngineInfo, OnDelta, Pin, Request, ScoreRequest
+from lmc.ir.errors import EngineError, RequestCancelledError
+from lmc.ir.toy import ToyEngine
+
+
+@dataclass
+class LateHandle:
+    future: Future[Any] = field(default_factory=Future)
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+
+
+class LateEngine(ToyEngine):
+    """Answers after a random short time, each request from its own thread.
+
+    ``most`` is the largest number of requests that ran at once, ``order`` their ids in the order they were submitted,
+    ``cancels`` counts those that were cancelled. A request whose id is in ``stuck`` waits to be cancelled; one whose id
+    is in ``failing`` fails.
+    """
+
+    def __init__(self, *, seed: int = 0, kv_tokens: int | None = None, most_seconds: float = 0.004) -> None:
+        super().__init__()
+        self._info = EngineInfo("late", 1 << 20, kv_tokens)
+        self._random = random.Random(seed)
+        self._guard = threading.Lock()
+        self._running = 0
+        self._seconds = most_seconds
+        self.most = 0
+        self.order: list[str] = []
+        self.prefills: list[tuple[int, ...]] = []
+        self.most_pinned = 0
+        self.cancels = 0
+        self.stuck: set[str] = set()
+        self.failing: set[str] = set()
+
+    def submit(self, request: Request, on_delta: OnDelta | None = None) -> LateHandle:
+        answer = super().submit
+        return self._later(request.op_id, lambda: answer(request, on_delta).future.result())
+
+    def score(self, request: ScoreRequest) -> LateHandle:
+        answer = super().score
+        return self._later(request.op_id, lambda: answer(request).future.result())
+
+    def prefill(self, prompt: tuple[int, ...]) -> LateHandle:
+        answer = super().prefill
+
+        def pin() -> Pin:
+            pinned = answer(prompt).future.result()
+            self.most_pinned = max(self.most_pinned, sum(held.length for held in self.pinned))
+            return pinned
+
+        self.prefills.append(prompt)
+        return self._later("prefill", pin)
+
+    def _later(self, op_id: str, answer: Callable[[], Any]) -> LateHandle:
+        handle = LateHandle()
+        with self._guard:
+            self.order.append(op_id)
+            self._running += 1
+            self.most = max(self.most, self._running)
+            seconds = self._random.random() * self._seconds
+        threading.Thread(target=self._answer, args=(handle, op_id, answer, seconds), daemon=True).start()
+        return handle
+
+    def _answer(self, handle: LateHandle, op_id: str, answer: Callable[[], Any], seconds: float) -> None:
+        time.sleep(seconds)
+        if op_id in self.stuck:
+            handle.cancelled.wait(10)
+        with self._guard:
+            self._running -= 1
+            self.cancels += handle.cancelled.is_set()
+        try:
+            if handle.cancelled.is_set():
+                raise RequestCancelledError("the request was cancelled")
+            if op_id in self.failing:
+                raise EngineError(f"{op_id} failed")
+            handle.future.set_result(answer())
+        except Exception as error:
+            handle.future.set_exception(error)
