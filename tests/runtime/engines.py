@@ -1,4 +1,4 @@
-"""An engine for tests of the executor: answers as the toy does, but later, from threads, in any order, or not at all."""
+"""An engine for tests of the executor: the toy's answers, but later, from threads, in any order, or not at all."""
 
 import random
 import threading
