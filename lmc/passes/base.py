@@ -1,0 +1,105 @@
+"""What a pass is, what it is given, and what it says about its work."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from lmc.ir.core import Block, Module
+from lmc.ir.errors import Location
+from lmc.ir.tokenizer import Tokenizer
+
+RemarkKind = Literal["applied", "missed"]
+
+# Without a tokenizer: English text has about four characters in a token.
+_CHARACTERS_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What a pass did (``applied``) or could not do (``missed``), and at which line of the user's program.
+
+    ``saved_tokens`` and ``saved_calls`` count one instance, whatever is saved for further instances stands in
+    ``message``. ``saved_steps`` are rounds of model calls. Savings of a ``missed`` remark are those that were missed.
+    """
+
+    pass_name: str
+    kind: RemarkKind
+    message: str
+    location: Location | None = None
+    saved_tokens: int = 0
+    saved_calls: int = 0
+    saved_steps: int = 0
+
+    def __str__(self) -> str:
+        where = f"{self.location}: " if self.location is not None else ""
+        verb = "" if self.kind == "applied" else " missed"
+        savings = ", ".join(
+            f"{amount} {unit if amount != 1 else unit[:-1]}"
+            for amount, unit in (
+                (self.saved_tokens, "tokens"),
+                (self.saved_calls, "calls"),
+                (self.saved_steps, "steps"),
+            )
+            if amount
+        )
+        saves = f" (saves {savings})" if savings and self.kind == "applied" else f" ({savings})" if savings else ""
+        return f"{where}{self.pass_name}{verb}: {self.message}{saves}"
+
+
+@dataclass(frozen=True)
+class PassContext:
+    """What passes share in one run: the target's tokenizer, if it is known, and the remarks made so far."""
+
+    tokenizer: Tokenizer | None = None
+    remarks: list[Remark] = field(default_factory=list[Remark])
+    _counts: dict[str, int] = field(default_factory=dict[str, int], repr=False)
+
+    def tokens(self, text: str) -> int:
+        """How many tokens ``text`` has by itself: exact with a tokenizer, else a quarter of its characters."""
+        if not text:
+            return 0
+        if self.tokenizer is None:
+            return max(1, len(text) // _CHARACTERS_PER_TOKEN)
+        if text not in self._counts:
+            self._counts[text] = len(self.tokenizer.encode(text))
+        return self._counts[text]
+
+
+@dataclass(frozen=True)
+class Pass(abc.ABC):
+    """A rewrite of verified modules to verified modules. Fields of a subclass are its options, with defaults.
+
+    The first line of the subclass's docstring is its summary in ``lmc opt --list-passes``; the rest says when the pass
+    is sound and shows IR before and after.
+    """
+
+    NAME: ClassVar[str]
+
+    def run(self, module: Module, context: PassContext) -> Module:
+        """The rewritten module; ``module`` itself is never changed."""
+        bodies = {function.name: self.rewrite(function.body, context) for function in module.functions}
+        return module.with_bodies(bodies)
+
+    @abc.abstractmethod
+    def rewrite(self, block: Block, context: PassContext) -> Block:
+        """The rewritten body of one function."""
+
+    def applied(
+        self,
+        context: PassContext,
+        location: Location | None,
+        message: str,
+        *,
+        saved_tokens: int = 0,
+        saved_calls: int = 0,
+        saved_steps: int = 0,
+    ) -> None:
+        """Say what was done."""
+        remark = Remark(self.NAME, "applied", message, location, saved_tokens, saved_calls, saved_steps)
+        context.remarks.append(remark)
+
+    def missed(self, context: PassContext, location: Location | None, message: str, *, saved_tokens: int = 0) -> None:
+        """Say what could not be done, and why; ``saved_tokens`` is what it would have saved."""
+        context.remarks.append(Remark(self.NAME, "missed", message, location, saved_tokens))

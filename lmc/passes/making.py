@@ -1,0 +1,36 @@
+"""New ops and names for the values they give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from lmc.ir.core import Block, Op, Value, walk
+from lmc.ir.errors import Location
+
+OpType = TypeVar("OpType", bound=Op)
+
+
+def make_op(kind: type[OpType], results: Sequence[Value], location: Location | None, **fields: Any) -> OpType:
+    """An op of class ``kind``; ``fields`` are those that the class declares."""
+    return kind(results=tuple(results), location=location, **fields)
+
+
+class FreshNames:
+    """Gives names that no value of ``block`` has, the same ones for the same block."""
+
+    def __init__(self, block: Block) -> None:
+        self._names = {value.name for value in block.parameters}
+        for op in walk((block,)):
+            self._names.update(value.name for value in op.results)
+            self._names.update(value.name for region in op.regions for value in region.parameters)
+        self._suffixes: dict[str, int] = {}
+
+    def fresh(self, wish: str) -> str:
+        """``wish``, or ``wish_1``, ``wish_2`` … where it is taken."""
+        name = wish
+        while name in self._names:
+            self._suffixes[wish] = self._suffixes.get(wish, 0) + 1
+            name = f"{wish}_{self._suffixes[wish]}"
+        self._names.add(name)
+        return name

@@ -1,0 +1,69 @@
+"""Runs passes one after the other and verifies the module before the first and after each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lmc.ir.core import Module
+from lmc.ir.errors import VerifyError
+from lmc.ir.verifier import verify
+from lmc.passes.base import Pass, PassContext, Remark
+
+AfterPass = Callable[[Pass, Module], None]
+
+
+@dataclass(frozen=True, slots=True)
+class PassTiming:
+    """Wall-clock seconds of one pass, and of verifying what it gave."""
+
+    name: str
+    seconds: float
+    verify_seconds: float
+
+
+@dataclass(frozen=True)
+class PassResult:
+    """The last module, what the passes remarked, in order, and how long each took."""
+
+    module: Module
+    remarks: tuple[Remark, ...]
+    timings: tuple[PassTiming, ...]
+
+
+@dataclass(frozen=True)
+class PassManager:
+    """Runs ``passes`` in order."""
+
+    passes: tuple[Pass, ...]
+
+    def run(self, module: Module, context: PassContext | None = None, *, after: AfterPass | None = None) -> PassResult:
+        """Run all passes over ``module``. ``after`` sees every pass with the verified module it gave.
+
+        Raises ``VerifyError`` where ``module`` is not valid, or where a pass gives a module that is not.
+        """
+        context = PassContext() if context is None else context
+        first_remark = len(context.remarks)
+        timings: list[PassTiming] = []
+        verify(module)
+        for each in self.passes:
+            start = time.perf_counter()
+            module = each.run(module, context)
+            ran = time.perf_counter()
+            _verify_after(each, module)
+            timings.append(PassTiming(each.NAME, ran - start, time.perf_counter() - ran))
+            if after is not None:
+                after(each, module)
+        return PassResult(module, tuple(context.remarks[first_remark:]), tuple(timings))
+
+
+def _verify_after(each: Pass, module: Module) -> None:
+    try:
+        verify(module)
+    except VerifyError as error:
+        raise VerifyError(
+            f"pass {each.NAME} broke the module: {error.cause}",
+            remedy="this is a bug of the pass: report it with the module before it; compile with -O0 until then",
+            location=error.location,
+        ) from error

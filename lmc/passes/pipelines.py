@@ -1,0 +1,106 @@
+"""Pipelines as text: ``cse,hoist-prefixes{minimum_tokens=4}``, and the ones behind ``-O0`` … ``-O2``."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+import types
+import typing
+from collections.abc import Callable, Iterable
+
+from lmc.ir.errors import InputError
+from lmc.passes.base import Pass
+from lmc.passes.manager import PassManager
+from lmc.passes.registry import PASSES
+
+# dce comes first so that canonicalize does not keep apart, for users that are dead, what could be one op.
+PIPELINES = {
+    "O0": "",
+    "O1": "dce,canonicalize,cse,dce",
+    "O2": "dce,canonicalize,cse,dce,hoist-prefixes,plan-fork-join",
+}
+
+_ENTRY = re.compile(r"\s*([^{},\s]+)\s*(?:\{([^{}]*)\})?\s*(,|$)")
+_NUMBERS: dict[type, Callable[[str], object]] = {int: int, float: float}
+
+
+def pipeline(level: str) -> PassManager:
+    """The passes of an optimization level: ``O0``, ``O1`` or ``O2``."""
+    if level not in PIPELINES:
+        raise InputError(f"unknown optimization level {level!r}", remedy=f"use one of {', '.join(PIPELINES)}")
+    return PassManager(parse_pipeline(PIPELINES[level]))
+
+
+def parse_pipeline(text: str) -> tuple[Pass, ...]:
+    """The passes that ``text`` names, in order: ``a,b{option=value, other=value}``; empty text gives none.
+
+    Raises ``InputError`` for what is no pipeline, an unknown pass or option (with near matches) and a wrong value.
+    """
+    found: list[Pass] = []
+    position = 0
+    while position < len(text) or (found and text.endswith(",")):
+        match = _ENTRY.match(text, position)
+        if match is None:
+            raise InputError(
+                f"not a pipeline from {text[position : position + 20]!r} on",
+                remedy="write pass names with commas between them: cse,hoist-prefixes{minimum_tokens=4}",
+            )
+        found.append(make_pass(match[1], _split_options(match[1], match[2] or "")))
+        position = match.end()
+        if match[3] == "":
+            break
+    return tuple(found)
+
+
+def make_pass(name: str, options: Iterable[tuple[str, str]] = ()) -> Pass:
+    """The pass called ``name`` with options given as text. Raises ``InputError`` as ``parse_pipeline`` does."""
+    kind = PASSES.get(name)
+    if kind is None:
+        raise InputError(f"unknown pass {name!r}", remedy=_did_you_mean(name, PASSES))
+    hints = typing.get_type_hints(kind)
+    known = {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+    values: dict[str, object] = {}
+    for option, value in options:
+        field = option.replace("-", "_")
+        if field not in known:
+            remedy = _did_you_mean(field, known) if known else "it has none"
+            raise InputError(f"pass {name} has no option {option!r}", remedy=remedy)
+        if field in values:
+            raise InputError(f"option {option!r} of pass {name} is given twice", remedy="give it once")
+        values[field] = _parse_value(name, option, value, known[field])
+    return kind(**values)
+
+
+def _split_options(name: str, text: str) -> Iterable[tuple[str, str]]:
+    for entry in re.split(r"[,\s]+", text.strip()):
+        if not entry:
+            continue
+        option, equals, value = entry.partition("=")
+        if not equals:
+            raise InputError(f"option {option!r} of pass {name} has no value", remedy=f"write {option}=VALUE")
+        yield option, value
+
+
+def _parse_value(name: str, option: str, text: str, hint: object) -> object:
+    kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    if text == "none" and type(None) in kinds:
+        return None
+    if bool in kinds and text in ("true", "false"):
+        return text == "true"
+    for kind, convert in _NUMBERS.items():
+        if kind in kinds:
+            try:
+                return convert(text)
+            except ValueError:
+                continue
+    if str in kinds:
+        return text
+    wanted = " or ".join("none" if kind is type(None) else getattr(kind, "__name__", str(kind)) for kind in kinds)
+    raise InputError(f"option {option!r} of pass {name} can't be {text!r}", remedy=f"give {wanted}")
+
+
+def _did_you_mean(name: str, known: Iterable[str]) -> str:
+    names = tuple(known)
+    near = difflib.get_close_matches(name[:64], names, n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(near)}?" if near else f"use one of {', '.join(names)}"

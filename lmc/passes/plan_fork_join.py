@@ -1,0 +1,180 @@
+"""The pass ``plan-fork-join``."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lmc.ir.core import Block, Effect, Op, Value
+from lmc.ir.errors import InputError
+from lmc.ir.ops import PrefillOp, SamplingOp, SelectOp
+from lmc.ir.types import CTX
+from lmc.passes.base import Pass, PassContext
+from lmc.passes.rounds import earliest_rounds, is_write, limited_rounds, waits_of
+
+Call = SamplingOp | SelectOp
+
+
+@dataclass(frozen=True)
+class PlanForkJoin(Pass):
+    """Decide which model calls run together: waves, groups that share a prefix, and the order of ops.
+
+    ``wave`` of a call is its round: the number of calls on the longest way to it, or more where ``width`` limits how
+    many requests a round has; then calls with the longest way to the end go first. Calls of one wave whose contexts go
+    on from one prefix (an ``lm.prefill``, or a context with several users) get a common ``group``.
+
+    Ops are put in the order of waves, the calls of a wave side by side and what feeds them before: so a join stands
+    right after the last wave it waits for, and nothing it does not need stands before it.
+
+    Sound because only independent ops trade places: results are the same in any order that keeps operands before
+    users, and random draws are keyed by ids. Ops that may raise keep their order among each other (model calls
+    apart), and nothing moves past an op that writes, so a program that fails has done the same effects and fails alike.
+
+    Before::
+
+        %2, %a = lm.gen %1 {id = "f/a"} : !ctx, !text
+        %3 = lm.extend %2 ["!"] : !ctx
+        %4, %b = lm.gen %3 {id = "f/b"} : !ctx, !text
+        %5, %c = lm.gen %1 {id = "f/c"} : !ctx, !text
+
+    After::
+
+        %2, %a = lm.gen %1 {group = "g0", id = "f/a", wave = 0} : !ctx, !text
+        %5, %c = lm.gen %1 {group = "g0", id = "f/c", wave = 0} : !ctx, !text
+        %3 = lm.extend %2 ["!"] : !ctx
+        %4, %b = lm.gen %3 {id = "f/b", wave = 1} : !ctx, !text
+    """
+
+    NAME: ClassVar[str] = "plan-fork-join"
+
+    width: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.width is not None and self.width < 1:
+            raise InputError(f"width is {self.width}", remedy="a round has room for at least one request")
+
+    def rewrite(self, block: Block, context: PassContext) -> Block:
+        ops = block.ops
+        if not any(isinstance(op, Call) for op in ops):
+            return block
+        waits = waits_of(ops)
+        shortest = earliest_rounds(ops, waits)
+        rounds = shortest if self.width is None else limited_rounds(ops, waits, self.width)
+        groups = _groups(ops, rounds)
+        self._remark(ops, shortest, rounds, context)
+        planned = [_planned(op, rounds[index], groups.get(index)) for index, op in enumerate(ops)]
+        return Block(block.parameters, tuple(planned[index] for index in _order(ops, rounds, groups)))
+
+    def _remark(
+        self,
+        ops: Sequence[Op],
+        shortest: Sequence[int],
+        rounds: Sequence[int],
+        context: PassContext,
+    ) -> None:
+        calls = [index for index, op in enumerate(ops) if op.billable]
+        waves = 1 + max(rounds[index] for index in calls)
+        last = max(calls, key=lambda index: (shortest[index], -index))
+        longest = shortest[last] + 1
+        message = (
+            f"{_counted(len(calls), 'model call')} in {_counted(waves, 'wave')}; the longest chain has "
+            f"{_counted(longest, 'call')} and ends with {_identity(ops[last])}"
+        )
+        self.applied(context, ops[last].location, message, saved_steps=len(calls) - waves)
+        if waves > longest:
+            message = f"width={self.width} makes {waves} waves of what could run in {longest}"
+            self.missed(context, ops[last].location, message)
+        for index, joined in _joins(ops):
+            wave = max(rounds[call] for call in joined)
+            message = f"joins {len(joined)} calls; it can start right after wave {wave}"
+            self.applied(context, ops[index].location, message)
+
+
+def _planned(op: Op, wave: int, group: str | None) -> Op:
+    if not isinstance(op, Call) or (op.wave, op.group) == (wave, group):
+        return op
+    return dataclasses.replace(op, wave=wave, group=group)
+
+
+def _groups(ops: Sequence[Op], rounds: Sequence[int]) -> dict[int, str]:
+    """Names of the groups that have at least two calls, by call."""
+    users = Counter(value for op in ops for value in op.operands if value.type == CTX and _goes_on(op))
+    prefixes: dict[Value, Value] = {}
+    members: dict[tuple[int, Value], list[int]] = {}
+    for index, op in enumerate(ops):
+        before = next((prefixes[value] for value in op.operands if value in prefixes), None)
+        if op.billable and before is not None:
+            members.setdefault((rounds[index], before), []).append(index)
+        for value in op.results:
+            if value.type != CTX:
+                continue
+            if isinstance(op, PrefillOp) or users[value] > 1:
+                prefixes[value] = value
+            elif before is not None:
+                prefixes[value] = before
+    shared = [indices for indices in members.values() if len(indices) > 1]
+    return {index: f"g{number}" for number, indices in enumerate(shared) for index in indices}
+
+
+def _goes_on(op: Op) -> bool:
+    """Whether the op continues a context, rather than reading it."""
+    return op.billable or any(value.type == CTX for value in op.results)
+
+
+def _order(ops: Sequence[Op], rounds: Sequence[int], groups: dict[int, str]) -> list[int]:
+    """The order of ops: by wave, in each first what feeds its calls, then the calls, group by group.
+
+    Any order by these levels keeps operands before users: an op's level is that of its operands or a later one, and of
+    the same level are only ops that keep their old order, and calls, whose results are of a later level.
+    """
+    levels: list[int] = []
+    producers: dict[Value, int] = {}
+    segment = 0
+    last_raising = 0
+    starts: dict[str, int] = {}
+    keys: list[tuple[int, ...]] = []
+    for index, op in enumerate(ops):
+        level = max((levels[producers[value]] for value in op.operands if value in producers), default=0)
+        level += level % 2  # even levels hold what feeds the calls of the odd level after it
+        if op.billable:
+            level = max(level, 2 * rounds[index]) + 1
+        if not op.billable and (op.may_raise or op.effect is not Effect.PURE or op.IS_TERMINATOR):
+            level = last_raising = max(level, last_raising)
+        levels.append(level)
+        producers.update((value, index) for value in op.results)
+        if is_write(op) or op.IS_TERMINATOR:
+            segment += 1
+        group = groups.get(index)
+        start = index if group is None else starts.setdefault(group, index)
+        keys.append((segment, level, start, index))
+        if is_write(op):
+            segment += 1
+            last_raising = 0
+    return sorted(range(len(ops)), key=keys.__getitem__)
+
+
+def _joins(ops: Sequence[Op]) -> list[tuple[int, list[int]]]:
+    """Ops that bring the answers of several calls together, each with those calls in the order they stand."""
+    sources: dict[Value, int] = {}
+    found: list[tuple[int, list[int]]] = []
+    for index, op in enumerate(ops):
+        if op.billable:
+            sources.update((value, index) for value in op.results)
+            continue
+        calls = sorted({sources[value] for value in op.operands if value in sources and value.type != CTX})
+        if len(calls) > 1 and not op.IS_TERMINATOR:
+            found.append((index, calls))
+        elif calls:
+            sources.update((value, calls[-1]) for value in op.results)
+    return found
+
+
+def _identity(op: Op) -> str:
+    return repr(getattr(op, "id", op.NAME))
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' if count != 1 else ''}"

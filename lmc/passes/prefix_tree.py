@@ -1,0 +1,236 @@
+"""The text that the users of one context have in common, as a tree of prefixes worth computing once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from lmc.ir.core import Value
+from lmc.ir.errors import Location
+
+Parts = tuple[str | Value, ...]
+
+# A role message costs a few tokens of its own besides its text: its header and its end mark.
+MESSAGE_TOKENS = 4
+# Branches that part ways more often than this are told apart no further.
+_MAX_SPLITS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """How long a prefix is: ``tokens`` of known text and ``unknown`` texts (inputs, generations) beside them."""
+
+    tokens: int = 0
+    unknown: int = 0
+
+    def __add__(self, other: Measure) -> Measure:
+        return Measure(self.tokens + other.tokens, self.unknown + other.unknown)
+
+    def __sub__(self, other: Measure) -> Measure:
+        return Measure(self.tokens - other.tokens, self.unknown - other.unknown)
+
+    def __str__(self) -> str:
+        tokens = f"about {self.tokens} token{'s' if self.tokens != 1 else ''}"
+        if not self.unknown:
+            return tokens
+        return f"{tokens} and {self.unknown} text{'s' if self.unknown != 1 else ''} known at run time"
+
+    def reaches(self, minimum_tokens: int) -> bool:
+        """Whether it has ``minimum_tokens`` tokens; a text that is not known counts as long enough."""
+        return self.unknown > 0 or self.tokens >= minimum_tokens
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A prefix: that of ``parent`` followed by ``parts``; the root is the context itself.
+
+    ``opens`` is the role of the turn that begins with ``parts``. ``members`` counts the users below, ``weight`` the
+    branches that leave here and ``leaves_batch`` whether one of them depends on the instance. ``covered`` is the
+    nearest prefix above that is computed once anyway.
+    """
+
+    parent: Node | None
+    parts: Parts
+    opens: str | None
+    measure: Measure
+    covered: Measure
+    constant: bool
+    members: int
+    location: Location | None
+    prefilled: bool = False
+    weight: int = 0
+    leaves_batch: bool = False
+
+    @property
+    def gained(self) -> Measure:
+        """What a prefill here computes beyond the nearest one above."""
+        return self.measure - self.covered
+
+
+@dataclass(eq=False, slots=True)
+class Member:
+    """One user of the context: op ``index``, which appends ``text``; ``part`` and ``offset`` say how much is told."""
+
+    index: int
+    role: str | None
+    text: Parts
+    location: Location | None
+    part: int = 0
+    offset: int = 0
+
+    @property
+    def head(self) -> str | Value | None:
+        """What comes next: the rest of a literal, a value, or None at the end."""
+        if self.part == len(self.text):
+            return None
+        part = self.text[self.part]
+        return part[self.offset :] if isinstance(part, str) else part
+
+    @property
+    def rest(self) -> Parts:
+        """All that is not told yet."""
+        head = self.head
+        return () if head is None else (head, *self.text[self.part + 1 :])
+
+    @property
+    def is_literal(self) -> bool:
+        """Whether no value is left."""
+        return not any(isinstance(part, Value) for part in self.text[self.part :])
+
+    def advance(self, head: str | Value) -> None:
+        """Go past ``head``, with which the rest begins."""
+        part = self.text[self.part]
+        if isinstance(head, str) and isinstance(part, str) and self.offset + len(head) < len(part):
+            self.offset += len(head)
+        else:
+            self.part, self.offset = self.part + 1, 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Members that agree on everything up to ``node`` and on ``pending`` after it."""
+
+    members: list[Member]
+    node: Node
+    pending: Parts
+    splits: int
+    past_constant: bool
+
+
+@dataclass(eq=False)
+class PrefixTree:
+    """Groups ``members`` under ``root``: ``place[index]`` is a user's node and the text it still appends itself."""
+
+    root: Node
+    minimum_tokens: int
+    tokens: Callable[[str], int]
+    nodes: list[Node] = field(default_factory=list[Node])
+    place: dict[int, tuple[Node, Parts]] = field(default_factory=dict[int, tuple[Node, Parts]])
+
+    def build(self, members: Iterable[Member]) -> None:
+        """Make the nodes, parents first."""
+        self.nodes.append(self.root)
+        by_role: dict[str | None, list[Member]] = {}
+        for member in members:
+            by_role.setdefault(member.role, []).append(member)
+        work = [_Group(group, self.root, (), 0, past_constant=False) for group in by_role.values()]
+        work.reverse()
+        while work:
+            work.extend(reversed(self._split(work.pop())))
+
+    def _split(self, group: _Group) -> list[_Group]:
+        """One step: past what all members of ``group`` share, then apart by what comes next."""
+        members, node = group.members, group.node
+        literal_only = node.constant and not group.past_constant
+        alone = len(members) == 1
+        if group.splits > _MAX_SPLITS or (alone and (not literal_only or members[0].is_literal)):
+            return self._attach(group)
+        shared = (*group.pending, *_advance_common(members, literal_only=literal_only))
+        pending = joined(shared)
+        made = self._node(members, node, pending)
+        if made is not None:
+            node, pending = made, ()
+        if literal_only:
+            # What comes next may be a value that all members share: common to the branches, not to the batch.
+            return [_Group(members, node, pending, group.splits + 1, past_constant=True)]
+        parted = _by_next(members)
+        if len(parted) == len(members):
+            return [found for group_ in parted for found in self._attach(_Group(group_, node, pending, 0, True))]
+        return [_Group(found, node, pending, group.splits + 1, past_constant=True) for found in parted]
+
+    def _node(self, members: list[Member], node: Node, parts: Parts) -> Node | None:
+        """A new node below ``node``, if one is worth its step: either in place of a prefill there, or long enough."""
+        if not parts:
+            return None
+        opens = members[0].role if node is self.root else None
+        length = text_measure(parts, opens, self.tokens)
+        if len(members) == node.members and not node.prefilled:
+            covered, worth = node.covered, (node.gained + length).reaches(self.minimum_tokens)
+        else:
+            covered, worth = node.measure, length.reaches(self.minimum_tokens)
+        if not worth:
+            return None
+        constant = node.constant and not any(isinstance(part, Value) for part in parts)
+        made = Node(node, parts, opens, node.measure + length, covered, constant, len(members), members[0].location)
+        self.nodes.append(made)
+        return made
+
+    def _attach(self, group: _Group) -> list[_Group]:
+        for member in group.members:
+            self.place[member.index] = (group.node, joined((*group.pending, *member.rest)))
+        return []
+
+
+def text_measure(parts: Parts, opens: str | None, tokens: Callable[[str], int]) -> Measure:
+    """Length of ``parts``, and of the header of a turn they open; ``tokens`` counts those of a literal."""
+    known = sum(tokens(part) for part in parts if isinstance(part, str))
+    unknown = sum(isinstance(part, Value) for part in parts)
+    return Measure(known + (MESSAGE_TOKENS if opens is not None else 0), unknown)
+
+
+def joined(parts: Sequence[str | Value]) -> Parts:
+    """``parts`` with adjacent literals joined and empty ones left out."""
+    found: list[str | Value] = []
+    for part in parts:
+        if isinstance(part, str) and found and isinstance(found[-1], str):
+            found[-1] += part
+        elif part != "":
+            found.append(part)
+    return tuple(found)
+
+
+def _advance_common(members: list[Member], *, literal_only: bool) -> Parts:
+    """What the rests of all ``members`` begin with; the members go past it."""
+    shared: list[str | Value] = []
+    while True:
+        heads = [member.head for member in members]
+        texts = [head for head in heads if isinstance(head, str)]
+        common: str | Value | None
+        if len(texts) == len(heads):
+            common = _common_prefix(min(texts), max(texts))
+        else:
+            common = None if literal_only or any(head != heads[0] for head in heads) else heads[0]
+        if not common:
+            return tuple(shared)
+        shared.append(common)
+        for member in members:
+            member.advance(common)
+
+
+def _common_prefix(left: str, right: str) -> str:
+    low, high = 0, min(len(left), len(right))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if left[low:middle] == right[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return left[:low]
+
+
+def _by_next(members: list[Member]) -> list[list[Member]]:
+    groups: dict[str | Value | None, list[Member]] = {}
+    for member in members:
+        head = member.head
+        groups.setdefault(head[0] if isinstance(head, str) else head, []).append(member)
+    return list(groups.values())
