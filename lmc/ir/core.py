@@ -42,6 +42,9 @@ class Value:
     name: str
     type: Type
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # values are looked up more than anything else, and names are unique in a function
+
     def __str__(self) -> str:
         return f"%{self.name}"
 
@@ -95,6 +98,7 @@ class Op:
     NAME: ClassVar[str]
     IS_TERMINATOR: ClassVar[bool] = False
     FIELDS: ClassVar[tuple[tuple[str, FieldKind], ...]] = ()
+    VALUE_FIELDS: ClassVar[tuple[tuple[str, FieldKind], ...]] = ()
 
     @property
     def effect(self) -> Effect:
@@ -117,7 +121,14 @@ class Op:
     @property
     def operands(self) -> tuple[Value, ...]:
         """Every Value the op uses, in field order, repeats included; not those used inside its regions."""
-        return tuple(self._walk_operands())
+        found: list[Value] = []
+        for name, kind in self.VALUE_FIELDS:
+            held = getattr(self, name)
+            if kind == "operand":
+                found.append(held)
+            else:
+                found += [entry for entry in held if isinstance(entry, Value)]
+        return tuple(found)
 
     @property
     def regions(self) -> tuple[Block, ...]:
@@ -127,9 +138,7 @@ class Op:
     def substitute(self, mapping: Mapping[Value, Value]) -> Op:
         """The op with operands replaced by ``mapping`` (regions untouched); itself where nothing changes."""
         changed: dict[str, Any] = {}
-        for name, kind in self.FIELDS:
-            if kind in {"attribute", "regions"}:
-                continue
+        for name, kind in self.VALUE_FIELDS:
             old = getattr(self, name)
             if kind == "operand":
                 new = mapping.get(old, old)
@@ -142,16 +151,6 @@ class Op:
     def fail(self, cause: str, remedy: str | None = None) -> VerifyError:
         """A ``VerifyError`` about this op, to be raised by ``verify``."""
         return VerifyError(f"{self.NAME}: {cause}", remedy=remedy, location=self.location)
-
-    def _walk_operands(self) -> Iterator[Value]:
-        for name, kind in self.FIELDS:
-            if kind in {"attribute", "regions"}:
-                continue
-            held = getattr(self, name)
-            if kind == "operand":
-                yield held
-            else:
-                yield from (entry for entry in held if isinstance(entry, Value))
 
 
 OpClass = TypeVar("OpClass", bound=type[Op])
@@ -168,6 +167,7 @@ def register(name: str, *, terminator: bool = False) -> Callable[[OpClass], OpCl
         made.FIELDS = tuple(
             (field.name, field.metadata[_KIND]) for field in dataclasses.fields(made) if _KIND in field.metadata
         )
+        made.VALUE_FIELDS = tuple(field for field in made.FIELDS if field[1] not in {"attribute", "regions"})
         if name in _REGISTRY:
             raise ValueError(f"two ops are called {name}")
         _REGISTRY[name] = made

@@ -62,27 +62,29 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The fields of one op class: operands and keywords, attributes sorted by name, regions."""
+    """The fields of one op class: operands and keywords, attributes sorted by name, regions.
+
+    ``symbols`` are the attributes that name one, ``has_id`` says whether ops of this class have a stable id.
+    """
 
     positional: tuple[Field, ...]
     attributes: tuple[Field, ...]
     regions: tuple[Field, ...]
-
-    @property
-    def has_id(self) -> bool:
-        """Whether ops of this class have a stable id."""
-        return any(field.name == "id" for field in self.attributes)
+    symbols: tuple[Field, ...]
+    has_id: bool
 
 
 @cache
 def layout_of(kind: type[Op]) -> Layout:
     """The layout of an op class."""
     fields = tuple(_fields(kind))
-    attributes = (field for field in fields if field.kind == "attribute")
+    attributes = [field for field in fields if field.kind == "attribute"]
     return Layout(
         positional=tuple(field for field in fields if field.keyword or field.kind not in {"attribute", "regions"}),
         attributes=tuple(sorted(attributes, key=lambda field: field.name)),
         regions=tuple(field for field in fields if field.kind == "regions"),
+        symbols=tuple(field for field in attributes if field.symbol is not None),
+        has_id=any(field.name == "id" for field in attributes),
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from lmc.ir.core import Attribute, Block, Effect, FieldKind, Function, HostFunction, Module, Op, Value
 from lmc.ir.errors import VerifyError
-from lmc.ir.layout import MAX_INTEGER_BITS, Field, exceeds_bounds, is_attribute, layout_of
+from lmc.ir.layout import MAX_INTEGER_BITS, Field, Layout, exceeds_bounds, is_attribute, layout_of
 from lmc.ir.printer import print_name, print_symbol, print_type, print_value
 from lmc.ir.types import SIMPLE_TYPES, JsonType, ListType, Type
 
@@ -24,8 +24,13 @@ CONSTRAINT_KINDS = ("regex", "choices", "schema", "dtype")
 DTYPES = ("str", "int", "float", "bool")
 
 
-def verify(module: Module) -> None:
-    """Raise ``VerifyError`` where ``module`` breaks a rule of the IR."""
+def verify(module: Module, *, verified: set[Op] | None = None) -> None:
+    """Raise ``VerifyError`` where ``module`` breaks a rule of the IR.
+
+    Whoever verifies after every small change passes one set ``verified`` each time: the ops in it are known to keep the
+    rules that concern an op alone, and the ops of ``module`` are added to it.
+    """
+    verified = set() if verified is None else verified
     _verify_names(module)
     for constraint in module.constraints:
         _verify_constraint(constraint.name, constraint.kind, constraint.text)
@@ -33,7 +38,7 @@ def verify(module: Module) -> None:
         if host.effect is Effect.SAMPLES:
             raise VerifyError(f"host @{host.name} can't have the effect samples", remedy="use pure, reads or writes")
     for function in module.functions:
-        _FunctionVerifier(function, (entry.name for entry in module.constraints), module.hosts).run()
+        _FunctionVerifier(function, (entry.name for entry in module.constraints), module.hosts, verified).run()
 
 
 def _verify_names(module: Module) -> None:
@@ -92,8 +97,11 @@ class _FunctionVerifier:
     each open block defines.
     """
 
-    def __init__(self, function: Function, constraints: Iterable[str], hosts: Iterable[HostFunction]) -> None:
+    def __init__(
+        self, function: Function, constraints: Iterable[str], hosts: Iterable[HostFunction], verified: set[Op]
+    ) -> None:
         self._function = function
+        self._verified = verified
         self._constraints = frozenset(constraints)
         self._hosts = {host.name: host for host in hosts}
         self._defined: dict[str, Value] = {}
@@ -150,6 +158,20 @@ class _FunctionVerifier:
 
     def _check_op(self, op: Op) -> None:
         layout = layout_of(type(op))
+        is_new = op not in self._verified
+        if is_new:
+            self._check_fields(op, layout)
+        for value in op.operands:
+            self._check_use(value, op)
+        if is_new:
+            op.verify()
+            self._verified.add(op)
+        for field in layout.symbols:
+            self._check_symbol(op, field, getattr(op, field.name))
+        if layout.has_id:
+            self._check_id(op, str(getattr(op, "id")))  # noqa: B009  (only some classes have one)
+
+    def _check_fields(self, op: Op, layout: Layout) -> None:
         if not _is_tuple_of(Value, op.results):
             raise op.fail("results are a tuple of values")
         for field in (*layout.positional, *layout.regions):
@@ -157,14 +179,6 @@ class _FunctionVerifier:
                 raise op.fail(f"{field.name} does not hold {_HELD[field.kind]}")
         for field in layout.attributes:
             self._check_attribute(op, field, getattr(op, field.name))
-        for value in op.operands:
-            self._check_use(value, op)
-        op.verify()
-        for field in layout.attributes:
-            if field.symbol is not None:
-                self._check_symbol(op, field, getattr(op, field.name))
-        if layout.has_id:
-            self._check_id(op, str(getattr(op, "id")))  # noqa: B009  (only some classes have one)
 
     def _check_attribute(self, op: Op, field: Field, value: Attribute) -> None:
         if not field.type.accepts(value):
