@@ -80,7 +80,8 @@ class Pass(abc.ABC):
     def run(self, module: Module, context: PassContext) -> Module:
         """The rewritten module; ``module`` itself is never changed."""
         bodies = {function.name: self.rewrite(function.body, context) for function in module.functions}
-        return module.with_bodies(bodies)
+        changed = any(bodies[function.name] is not function.body for function in module.functions)
+        return module.with_bodies(bodies) if changed else module
 
     @abc.abstractmethod
     def rewrite(self, block: Block, context: PassContext) -> Block:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lmc.ir.core import Module
+from lmc.ir.core import Module, Op
 from lmc.ir.errors import VerifyError
 from lmc.ir.verifier import verify
 from lmc.passes.base import Pass, PassContext, Remark
@@ -46,21 +46,22 @@ class PassManager:
         context = PassContext() if context is None else context
         first_remark = len(context.remarks)
         timings: list[PassTiming] = []
-        verify(module)
+        verified: set[Op] = set()
+        verify(module, verified=verified)
         for each in self.passes:
             start = time.perf_counter()
             module = each.run(module, context)
             ran = time.perf_counter()
-            _verify_after(each, module)
+            _verify_after(each, module, verified)
             timings.append(PassTiming(each.NAME, ran - start, time.perf_counter() - ran))
             if after is not None:
                 after(each, module)
         return PassResult(module, tuple(context.remarks[first_remark:]), tuple(timings))
 
 
-def _verify_after(each: Pass, module: Module) -> None:
+def _verify_after(each: Pass, module: Module, verified: set[Op]) -> None:
     try:
-        verify(module)
+        verify(module, verified=verified)
     except VerifyError as error:
         raise VerifyError(
             f"pass {each.NAME} broke the module: {error.cause}",
