@@ -26,7 +26,7 @@ SHAPE: dict[str, Any] = {
     # Much wider than usual, so that the logits of random weights differ enough to be compared by their argmax.
     "initializer_range": 0.35,
 }
-ARCHITECTURES = {
+ARCHITECTURES: dict[str, tuple[Any, Any]] = {
     "llama": (transformers.LlamaConfig, transformers.LlamaForCausalLM),
     "qwen2": (transformers.Qwen2Config, transformers.Qwen2ForCausalLM),
     "qwen3": (transformers.Qwen3Config, transformers.Qwen3ForCausalLM),

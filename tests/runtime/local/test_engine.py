@@ -1,0 +1,273 @@
+"""The Engine protocol on a tiny checkpoint: results, streams, stops, failures, shutdown."""
+
+import threading
+import time
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from lmc.ir.engine import Engine, PrefixCaching, Request, SamplingParams, ScoreRequest, TokenDelta
+from lmc.ir.errors import ContextLengthError, EngineError, RequestCancelledError
+from lmc.runtime.local import LocalEngine, load_local_engine
+from tests.runtime.local.checkpoints import SENTENCES, make_model, save_checkpoint
+from tests.runtime.local.conftest import OpenEngine
+from tests.runtime.local.oracle import sequence_logprobs
+
+
+def generate(engine: LocalEngine, text: str, seed: int = 0, **sampling: Any):
+    request = Request(engine.tokenizer.encode(text), SamplingParams(**sampling), seed)
+    return engine.submit(request).future.result(timeout=30)
+
+
+def test_it_is_an_engine_that_caches_prefixes(open_engine: OpenEngine) -> None:
+    engine: Engine = open_engine(kv_tokens=700)
+    assert isinstance(engine, PrefixCaching)
+    assert (engine.info.name, engine.info.context_length, engine.info.kv_tokens) == ("local:llama", 512, 700)
+
+
+def test_seeded_generations_are_the_same_alone_and_in_any_batch(open_engine: OpenEngine) -> None:
+    engine, crowded = open_engine(), open_engine(kv_tokens=150, prefill_tokens=8)
+    requests = [
+        Request(
+            engine.tokenizer.encode(SENTENCES[index % 3][: 20 + index]),
+            SamplingParams(max_tokens=30, temperature=1.0, top_p=0.9),
+            seed=index,
+        )
+        for index in range(8)
+    ]
+    alone = [engine.submit(request).future.result(30).token_ids for request in requests]
+    handles = [crowded.submit(request) for request in reversed(requests)]
+    assert [handle.future.result(30).token_ids for handle in reversed(handles)] == alone
+    assert len(set(alone)) == 8
+
+
+def test_scores_are_the_models_logprobs(open_engine: OpenEngine, models) -> None:
+    engine = open_engine(prefill_tokens=5)
+    encode = engine.tokenizer.encode
+    prompt = encode(SENTENCES[2])
+    continuations = tuple(encode(text) for text in (" yes", " no, not at all", " no, not at night", "", "?", " yes"))
+    score = engine.score(ScoreRequest(prompt, continuations)).future.result(30)
+    assert (score.prompt_tokens, score.cached_tokens) == (len(prompt), 0)
+    for continuation, logprobs in zip(continuations, score.logprobs, strict=True):
+        assert logprobs == pytest.approx(sequence_logprobs(models["llama"], prompt, continuation), abs=1e-4)
+    # The prompt is computed once, each distinct continuation but for its last token once.
+    bodies = {continuation[:-1] for continuation in continuations}
+    assert engine.statistics.prefilled_tokens == len(prompt) + sum(map(len, bodies))
+    again = engine.score(ScoreRequest(prompt, continuations)).future.result(30)
+    assert again.cached_tokens == len(prompt) - 1
+    for first, second in zip(score.logprobs, again.logprobs, strict=True):
+        assert second == pytest.approx(first, abs=1e-4)
+
+
+def test_scores_in_a_pool_too_small_for_all_continuations_at_once(open_engine: OpenEngine, models) -> None:
+    engine = open_engine(kv_tokens=60)
+    encode = engine.tokenizer.encode
+    prompt = encode(SENTENCES[0])
+    continuations = tuple(encode(f" {word * 3}") for word in ("fox", "dog", "ship", "night", "yes", "harbour"))
+    score = engine.score(ScoreRequest(prompt, continuations)).future.result(30)
+    for continuation, logprobs in zip(continuations, score.logprobs, strict=True):
+        assert logprobs == pytest.approx(sequence_logprobs(models["llama"], prompt, continuation), abs=1e-4)
+
+
+def test_a_stop_string_across_tokens_keeps_the_whole_tokens_before_it(open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    full = generate(engine, SENTENCES[0], max_tokens=40)
+    middle = len(full.text) // 2
+    stop = next(
+        full.text[at : at + 3] for at in range(middle, len(full.text)) if "\ufffd" not in full.text[at : at + 3]
+    )
+    cut = generate(engine, SENTENCES[0], max_tokens=40, stop=(stop,))
+    assert (cut.finish_reason, cut.matched_stop) == ("stop", stop)
+    assert cut.text == full.text[: full.text.index(stop)]
+    assert cut.token_ids == full.token_ids[: len(cut.token_ids)]
+    assert engine.tokenizer.decode(cut.token_ids) + cut.remainder == cut.text
+
+
+def test_stop_tokens_and_min_tokens(open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    full = generate(engine, SENTENCES[1], max_tokens=12)
+    stop = full.token_ids[4]
+    cut = generate(engine, SENTENCES[1], max_tokens=12, stop_token_ids=(stop,))
+    assert (cut.finish_reason, cut.matched_stop) == ("stop", stop)
+    assert cut.token_ids == full.token_ids[: full.token_ids.index(stop)]
+    later = generate(engine, SENTENCES[1], max_tokens=12, min_tokens=8, stop_token_ids=(stop,))
+    assert stop not in later.token_ids[:8]
+    assert len(later.token_ids) >= 8
+
+
+def test_logprobs_of_kept_tokens(open_engine: OpenEngine, models) -> None:
+    engine = open_engine()
+    prompt = engine.tokenizer.encode(SENTENCES[0])
+    generation = generate(engine, SENTENCES[0], max_tokens=6, logprobs=3)
+    assert generation.logprobs is not None
+    expected = sequence_logprobs(models["llama"], prompt, generation.token_ids)
+    assert [entry.logprob for entry in generation.logprobs] == pytest.approx(expected, abs=1e-4)
+    for token, entry in zip(generation.token_ids, generation.logprobs, strict=True):
+        assert entry.token_id == token == entry.top[0][0]
+        assert len(entry.top) == 3
+    assert generate(engine, SENTENCES[0], max_tokens=2).logprobs is None
+
+
+def test_streams_give_the_text_in_pieces(open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    deltas: list[TokenDelta] = []
+    request = Request(engine.tokenizer.encode(SENTENCES[3]), SamplingParams(max_tokens=30))
+    generation = engine.submit(request, deltas.append).future.result(30)
+    assert "".join(delta.text for delta in deltas) == generation.text
+    assert len(deltas) > 3
+
+
+def test_a_callback_that_raises_fails_its_request_only(open_engine: OpenEngine) -> None:
+    engine = open_engine()
+
+    def broken(delta: TokenDelta) -> None:
+        raise KeyError(delta.text)
+
+    prompt = engine.tokenizer.encode(SENTENCES[0])
+    failing = engine.submit(Request(prompt, SamplingParams(max_tokens=9)), broken)
+    fine = engine.submit(Request(prompt, SamplingParams(max_tokens=9)))
+    with pytest.raises(EngineError, match="on_delta callback raised KeyError"):
+        failing.future.result(30)
+    assert fine.future.result(30).generated_tokens == 9
+
+
+def test_a_finished_request_may_submit_the_next_one(open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    chained: Future[str] = Future()
+
+    def go_on(first: Future[Any]) -> None:
+        request = Request(first.result().token_ids, SamplingParams(max_tokens=3))
+        engine.submit(request).future.add_done_callback(lambda done: chained.set_result(done.result().text))
+
+    first = engine.submit(Request(engine.tokenizer.encode("Seven"), SamplingParams(max_tokens=3)))
+    first.future.add_done_callback(go_on)
+    assert chained.result(30)
+
+
+def test_submits_from_many_threads(open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    expected = {text: generate(engine, text, max_tokens=8).token_ids for text in SENTENCES}
+    results: list[tuple[str, tuple[int, ...]]] = []
+
+    def work(text: str) -> None:
+        results.extend((text, generate(engine, text, max_tokens=8).token_ids) for _ in range(3))
+
+    threads = [threading.Thread(target=work, args=(text,)) for text in SENTENCES * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 24
+    assert all(tokens == expected[text] for text, tokens in results)
+
+
+def test_pins_survive_pressure_and_yield_only_to_need(open_engine: OpenEngine) -> None:
+    engine = open_engine(kv_tokens=200)
+    prefix = engine.tokenizer.encode(SENTENCES[0] + SENTENCES[1])
+    pin = engine.prefill(prefix).future.result(30)
+    assert (pin.length, pin.cached_tokens) == (len(prefix), 0)
+    for text in SENTENCES[2:]:
+        generate(engine, text * 2, max_tokens=50)
+    held = engine.prefill(prefix).future.result(30)
+    assert held.cached_tokens == len(prefix)
+    # One request that needs nearly the whole pool: both pins have to go.
+    huge = engine.submit(Request((5,) * 180, SamplingParams(max_tokens=5))).future.result(30)
+    assert huge.generated_tokens >= 1
+    engine.unpin(pin)
+    engine.unpin(held)
+    with pytest.raises(EngineError, match=f"pin {pin.key} is not held"):
+        engine.unpin(pin)
+
+
+def test_cancelled_requests_end_and_free_their_pages(open_engine: OpenEngine) -> None:
+    engine = open_engine(kv_tokens=510)
+    started = threading.Event()
+    request = Request(engine.tokenizer.encode(SENTENCES[0]), SamplingParams(max_tokens=400))
+    running = engine.submit(request, lambda _: started.set())
+    waiting = engine.submit(Request((7,) * 490, SamplingParams(max_tokens=5)))
+    assert started.wait(30)
+    for handle in (running, waiting):
+        handle.cancel()
+        handle.cancel()
+        with pytest.raises(RequestCancelledError, match="cancelled"):
+            handle.future.result(30)
+    assert generate(engine, SENTENCES[1], max_tokens=3).generated_tokens == 3
+
+
+def test_close_fails_what_is_running_and_refuses_what_comes_later(open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    request = Request(engine.tokenizer.encode(SENTENCES[0]), SamplingParams(max_tokens=450))
+    handles = [engine.submit(request) for _ in range(3)]
+    engine.close()
+    engine.close()
+    for handle in [*handles, engine.submit(request)]:
+        with pytest.raises(EngineError, match="engine was closed"):
+            handle.future.result(30)
+
+
+def test_a_worker_that_dies_fails_everything_with_the_cause(
+    open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_engine()
+    generate(engine, "Seven", max_tokens=2)
+
+    def broken(*_: Any) -> None:
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(engine._worker._model, "forward", broken)
+    request = Request(engine.tokenizer.encode(SENTENCES[0]), SamplingParams(max_tokens=5))
+    handles = [engine.submit(request), engine.score(ScoreRequest((5, 6), ((7,),))), engine.prefill((5, 6, 7))]
+    for handle in handles:
+        with pytest.raises(EngineError, match="engine stopped: MemoryError: no room") as failure:
+            handle.future.result(30)
+        assert isinstance(failure.value.__cause__, MemoryError)
+    with pytest.raises(EngineError, match="engine stopped"):
+        engine.submit(request).future.result(30)
+
+
+def test_nan_logits_fail_their_request_alone(tmp_path: Path) -> None:
+    model = make_model("llama", tie_word_embeddings=False)
+    poison = 77
+    with torch.no_grad():
+        model.model.embed_tokens.weight[poison] = float("nan")
+    with load_local_engine(save_checkpoint(tmp_path, model), device="cpu", kv_tokens=300) as engine:
+        healthy = engine.tokenizer.encode(SENTENCES[0])
+        sampling = SamplingParams(max_tokens=10)
+        expected = engine.submit(Request(healthy, sampling)).future.result(30).token_ids
+        broken = [
+            engine.submit(Request((*healthy, poison), sampling)),
+            engine.score(ScoreRequest((*healthy, poison), ((5, 6),))),
+        ]
+        fine = engine.submit(Request(healthy, sampling))
+        for handle in broken:
+            with pytest.raises(EngineError, match="NaN logits"):
+                handle.future.result(30)
+        assert fine.future.result(30).token_ids == expected
+        # The freed pages held NaN; whoever gets them next must not notice.
+        for text in SENTENCES:
+            generate(engine, text * 2, max_tokens=30)
+        assert engine.submit(Request(healthy, sampling)).future.result(30).token_ids == expected
+
+
+def test_a_generation_that_reaches_the_end_of_context_or_pool_fails_alone(open_engine: OpenEngine) -> None:
+    engine = open_engine(kv_tokens=64)
+    prompt = engine.tokenizer.encode(SENTENCES[0])
+    assert generate(engine, SENTENCES[0], max_tokens=10).generated_tokens == 10
+    hungry = engine.submit(Request(prompt, SamplingParams(max_tokens=500)))
+    modest = engine.submit(Request(prompt, SamplingParams(max_tokens=10)))
+    with pytest.raises(ContextLengthError, match="reached 65 tokens"):
+        hungry.future.result(30)
+    assert modest.future.result(30).generated_tokens == 10
+
+
+def test_an_engine_that_is_forgotten_ends_its_thread(checkpoints: dict[str, Path]) -> None:
+    engine = load_local_engine(checkpoints["llama"], device="cpu", kv_tokens=100)
+    thread = engine._worker._thread
+    del engine
+    deadline = time.monotonic() + 10
+    while thread.is_alive() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not thread.is_alive()

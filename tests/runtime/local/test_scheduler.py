@@ -1,0 +1,161 @@
+"""Scheduler and memory without a model: random requests in small pools, checked at every step."""
+
+import os
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lmc.runtime.local.memory import SequenceMemory, Slice
+from lmc.runtime.local.scheduler import Scheduler
+from lmc.runtime.local.sequence import Sequence
+
+SCRATCH = 1000
+EXAMPLES = 2000 if os.environ.get("LMC_TEST_FULL") == "1" else 60
+
+
+class FakeModel:
+    """Instead of keys and values each page holds the prefix it was computed for; reading another one is an error."""
+
+    def __init__(self) -> None:
+        self.pages: dict[int, tuple[int, ...]] = {}
+
+    def compute(self, slices: list[Slice]) -> None:
+        for rows in slices:
+            tokens = tuple(rows.sequence.tokens.tolist())
+            for position, slot in zip(range(rows.start, rows.end), rows.slots.tolist(), strict=True):
+                if slot != SCRATCH:
+                    self.pages[slot] = tokens[: position + 1]
+        for rows in slices:
+            tokens = tuple(rows.sequence.tokens.tolist())
+            for position in range(rows.end):
+                assert self.pages[int(rows.sequence.pages[position])] == tokens[: position + 1]
+            rows.sequence.computed = rows.end
+
+
+class Simulation:
+    """Requests of (prompt, tokens to generate) driven to their end; generated tokens are drawn from `rng`."""
+
+    def __init__(self, kv_tokens: int, prefill_tokens: int, max_running: int, seed: int) -> None:
+        self.memory = SequenceMemory(kv_tokens, scratch_page=SCRATCH)
+        self.scheduler = Scheduler(self.memory, prefill_tokens=prefill_tokens, max_running=max_running)
+        self.model = FakeModel()
+        self.rng = random.Random(seed)
+        self.finished: list[Sequence] = []
+
+    def add(self, prompt: tuple[int, ...], generated: int) -> Sequence:
+        sequence = Sequence(prompt, capacity=len(prompt) + generated, first_logits_row=len(prompt) - 1)
+        self.scheduler.add(sequence)
+        return sequence
+
+    def step(self) -> list[Slice]:
+        slices = self.scheduler.next_step()
+        self.memory.check_invariants(self.scheduler.running)
+        self.model.compute(slices)
+        for rows in slices:
+            if rows.sequence.pending:
+                continue
+            if rows.sequence.remaining_capacity:
+                rows.sequence.append(self.rng.randint(0, 2))
+            else:
+                self.scheduler.finish(rows.sequence)
+                self.finished.append(rows.sequence)
+        self.memory.check_invariants(self.scheduler.running)
+        return slices
+
+    def run(self) -> None:
+        for _ in range(10_000):
+            if not self.scheduler.has_work:
+                return
+            assert self.step(), "a step without any progress"
+        raise AssertionError("the requests do not end")
+
+
+jobs = st.lists(
+    st.tuples(st.lists(st.integers(0, 2), min_size=1, max_size=20).map(tuple), st.integers(0, 18)),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=EXAMPLES)
+@given(
+    jobs=jobs,
+    kv_tokens=st.integers(40, 120),
+    prefill_tokens=st.sampled_from([1, 3, 8, 64]),
+    max_running=st.sampled_from([1, 2, 5, 50]),
+    cancelled=st.sets(st.integers(0, 11)),
+    seed=st.integers(0, 1000),
+)
+def test_every_request_ends_and_reads_only_its_own_prefix(
+    jobs, kv_tokens: int, prefill_tokens: int, max_running: int, cancelled: set[int], seed: int
+) -> None:
+    simulation = Simulation(kv_tokens, prefill_tokens, max_running, seed)
+    sequences = [simulation.add(prompt, generated) for prompt, generated in jobs]
+    for index in sorted(cancelled):
+        simulation.step()
+        if index < len(sequences) and sequences[index] not in simulation.finished:
+            simulation.scheduler.drop(sequences[index])
+            simulation.finished.append(sequences[index])
+        if not simulation.scheduler.has_work:
+            break
+    simulation.run()
+    assert len(simulation.finished) == len(sequences)
+    assert simulation.memory.pool.used_count == simulation.memory.radix.total_tokens
+    assert simulation.memory.radix.pinned_tokens == 0
+
+
+def test_pages_are_never_written_twice_while_they_are_cached() -> None:
+    simulation = Simulation(200, 64, 10, 0)
+    simulation.add((1, 2, 1, 2, 1), 3)
+    simulation.run()
+    simulation.add((1, 2, 1, 2, 1), 0)
+    (rows,) = simulation.scheduler.next_step()
+    assert (rows.start, rows.end, rows.slots.tolist()) == (4, 5, [SCRATCH])
+
+
+def test_the_youngest_is_preempted_and_goes_on_from_the_cache() -> None:
+    simulation = Simulation(60, 64, 10, 0)
+    old, young = simulation.add((0,) * 10, 30), simulation.add((1,) * 10, 30)
+    for _ in range(25):
+        simulation.step()
+    assert simulation.scheduler.preemptions == 1
+    assert young.node is None
+    length = young.length
+    simulation.run()
+    assert simulation.finished[0] is old
+    assert young.length == 40 > length
+
+
+def test_prefill_goes_on_while_others_decode() -> None:
+    simulation = Simulation(200, 8, 10, 0)
+    simulation.add((0, 1), 30)
+    simulation.step()
+    long = simulation.add(tuple([2] * 40), 1)
+    for _ in range(5):
+        rows = {(each.sequence is long): each.end - each.start for each in simulation.step()}
+        assert rows == {False: 1, True: 8}
+
+
+def test_held_prefixes_are_let_go_only_where_nothing_else_helps() -> None:
+    simulation = Simulation(40, 64, 10, 0)
+    held = Sequence((1,) * 15, capacity=15, first_logits_row=15)
+    simulation.scheduler.add(held)
+    simulation.model.compute(simulation.scheduler.next_step())
+    key = simulation.scheduler.hold(held)
+    simulation.add((0,) * 20, 2)
+    simulation.run()
+    assert simulation.memory.radix.pinned_tokens == 15
+    simulation.add((2,) * 30, 5)
+    simulation.run()
+    assert simulation.memory.radix.pinned_tokens == 0
+    simulation.memory.release_held(key)
+    assert not simulation.memory.release_oldest_held()
+
+
+def test_a_request_that_was_not_checked_to_fit_is_a_bug_that_is_named() -> None:
+    simulation = Simulation(10, 64, 10, 0)
+    simulation.add((0,) * 11, 1)
+    with pytest.raises(AssertionError, match="does not fit"):
+        simulation.scheduler.next_step()
