@@ -99,6 +99,7 @@ class Op:
     IS_TERMINATOR: ClassVar[bool] = False
     FIELDS: ClassVar[tuple[tuple[str, FieldKind], ...]] = ()
     VALUE_FIELDS: ClassVar[tuple[tuple[str, FieldKind], ...]] = ()
+    REGION_FIELDS: ClassVar[tuple[str, ...]] = ()
 
     @property
     def effect(self) -> Effect:
@@ -133,7 +134,9 @@ class Op:
     @property
     def regions(self) -> tuple[Block, ...]:
         """The op's regions, in field order."""
-        return tuple(block for name, kind in self.FIELDS if kind == "regions" for block in getattr(self, name))
+        if not self.REGION_FIELDS:
+            return ()
+        return tuple(block for name in self.REGION_FIELDS for block in getattr(self, name))
 
     def substitute(self, mapping: Mapping[Value, Value]) -> Op:
         """The op with operands replaced by ``mapping`` (regions untouched); itself where nothing changes."""
@@ -168,6 +171,7 @@ def register(name: str, *, terminator: bool = False) -> Callable[[OpClass], OpCl
             (field.name, field.metadata[_KIND]) for field in dataclasses.fields(made) if _KIND in field.metadata
         )
         made.VALUE_FIELDS = tuple(field for field in made.FIELDS if field[1] not in {"attribute", "regions"})
+        made.REGION_FIELDS = tuple(name for name, kind in made.FIELDS if kind == "regions")
         if name in _REGISTRY:
             raise ValueError(f"two ops are called {name}")
         _REGISTRY[name] = made

@@ -119,11 +119,13 @@ class _FunctionVerifier:
                 work.extend(self._enter(item))
             elif isinstance(item, Op):
                 self._check_op(item)
-                work.append(_Define(item))
-                work.extend(reversed(item.regions))
+                if item.regions:
+                    work.append(_Define(item))
+                    work.extend(reversed(item.regions))
+                else:
+                    self._define_results(item)
             elif isinstance(item, _Define):
-                for value in item.op.results:
-                    self._define(value, item.op)
+                self._define_results(item.op)
             else:
                 self._visible.difference_update(self._open.pop())
 
@@ -145,6 +147,10 @@ class _FunctionVerifier:
         for parameter in block.parameters:
             self._define(parameter, None)
         return reversed(block.ops)
+
+    def _define_results(self, op: Op) -> None:
+        for value in op.results:
+            self._define(value, op)
 
     def _define(self, value: Value, op: Op | None) -> None:
         self._check_type(value, op)
