@@ -1,7 +1,8 @@
 """The pure builtins of ``py.call``: Python functions without effects, each with its result type.
 
 To add one, add a line to a table below. A builtin must not touch anything but its arguments and must give the same
-result for the same arguments on every machine. Lists are any sequence: ``str.partition`` gives a tuple, typed as a list.
+result for the same arguments on every machine. A list is any sequence: ``str.partition`` gives a tuple, typed as a
+list.
 """
 
 from __future__ import annotations
@@ -158,8 +159,42 @@ def _reversed(items: Sequence[Any]) -> list[Any]:
 
 
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-_TEXT_TO_TEXT = ["strip", "lstrip", "rstrip", "lower", "upper", "title", "capitalize", "casefold", "swapcase", "replace", "center", "ljust", "rjust", "zfill", "expandtabs", "removeprefix", "removesuffix", "translate"]
-_TEXT_TO_BOOL = ["startswith", "endswith", "isalpha", "isdigit", "isdecimal", "isnumeric", "isalnum", "isspace", "isupper", "islower", "istitle", "isidentifier", "isprintable", "isascii"]
+_TEXT_TO_TEXT = [
+    "strip",
+    "lstrip",
+    "rstrip",
+    "lower",
+    "upper",
+    "title",
+    "capitalize",
+    "casefold",
+    "swapcase",
+    "replace",
+    "center",
+    "ljust",
+    "rjust",
+    "zfill",
+    "expandtabs",
+    "removeprefix",
+    "removesuffix",
+    "translate",
+]
+_TEXT_TO_BOOL = [
+    "startswith",
+    "endswith",
+    "isalpha",
+    "isdigit",
+    "isdecimal",
+    "isnumeric",
+    "isalnum",
+    "isspace",
+    "isupper",
+    "islower",
+    "istitle",
+    "isidentifier",
+    "isprintable",
+    "isascii",
+]
 _TEXT_TO_INT = {"find": False, "rfind": False, "count": False, "index": True, "rindex": True}
 _TEXT_TO_LIST = ("split", "rsplit", "splitlines", "partition", "rpartition")
 

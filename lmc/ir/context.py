@@ -148,10 +148,19 @@ class Context:
 
     @cached_property
     def stable_prefix(self) -> tuple[int, ...]:
-        """The leading tokens that stay the same whatever is appended to this context (DESIGN.md)."""
-        if self.is_chat and self.role is None and not self._closes_stably:
-            return ()
-        tokens = self.tokens if self.role is not None or not self.is_chat else self._closed_tokens
+        """The leading tokens that stay the same whatever is appended to this context (DESIGN.md).
+
+        A template is asked how it renders this context with another turn after it; where it would change what stands
+        in the open turn, only what comes before that turn counts.
+        """
+        if not self.is_chat:
+            tokens = self.tokens if self.parts else Tokens()
+        elif self.role is None:
+            tokens = self._closed_tokens if self._closes_stably else Tokens()
+        elif self._is_open_stably:
+            tokens = Tokens(self.tokens.settled, self.tokens.pending.rstrip())
+        else:
+            return replace(self, role=None, parts=(), synced=None).stable_prefix
         return tokens.settled + self.tokenizer.stable_prefix(tokens.pending)
 
     def choices(self, choices: Sequence[str]) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
@@ -210,16 +219,31 @@ class Context:
 
     @cached_property
     def _closes_stably(self) -> bool:
-        closed = self.template.closed(self.messages)
-        return all(
-            rendered is None or rendered.startswith(closed)
-            for rendered in (self._next_prefix("assistant"), self._next_prefix("user"))
+        return self._goes_on_from(self.template.closed(self.messages), self.messages)
+
+    @cached_property
+    def _is_open_stably(self) -> bool:
+        """Whether the open turn keeps its text once it is closed. White space at its end may go: templates trim."""
+        assert self.role is not None, "a turn is open"
+        slot = ChatTemplate.slot(len(self.messages))
+        if any(isinstance(part, Generated) for part in self.parts):
+            return self._goes_on_from(self._rendered + slot, (*self.messages, Message(self.role, slot)))
+        text = _parts_text(self.parts)
+        kept = self._rendered + self.template.escape(text.rstrip())
+        contents = (self.template.escape(text), self.template.escape(text + "x"))
+        return self._goes_on_from(self._rendered, (*self.messages, Message(self.role, slot))) and all(
+            self._goes_on_from(kept, (*self.messages, Message(self.role, content))) for content in contents
         )
 
-    def _next_prefix(self, role: str) -> str | None:
-        """Template text up to a next turn of ``role``; None where the template refuses one here."""
+    def _goes_on_from(self, rendered: str, messages: Sequence[Message]) -> bool:
+        """Whether ``messages`` and another turn render to something that starts with ``rendered``."""
+        following = (self._next_prefix(messages, role) for role in ("assistant", "user"))
+        return all(whole is None or whole.startswith(rendered) for whole in following)
+
+    def _next_prefix(self, messages: Sequence[Message], role: str) -> str | None:
+        """Template text up to a turn of ``role`` after ``messages``; None where the template refuses one here."""
         try:
-            return self.template.open_prefix(self.messages, role)
+            return self.template.open_prefix(messages, role)
         except InputError:
             return None
 

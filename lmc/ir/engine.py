@@ -16,7 +16,6 @@ from lmc.ir.tokenizer import Tokenizer
 
 FinishReason = Literal["stop", "length", "eos"]
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +115,11 @@ class TokenDelta:
 OnDelta = Callable[[TokenDelta], None]
 
 
-class Handle(Protocol[T_co]):
+class Handle(Protocol[T]):
     """A running request. ``future`` resolves to the result or raises an ``EngineError``; ``cancel`` is idempotent."""
 
     @property
-    def future(self) -> Future[T_co]: ...
+    def future(self) -> Future[T]: ...
 
     def cancel(self) -> None: ...
 
@@ -217,10 +216,7 @@ class DoneHandle(Generic[T]):
 
 def common_prefix_length(sequences: Sequence[Sequence[int]]) -> int:
     """Length of the longest prefix all ``sequences`` share, in tokens (0 for none)."""
-    if not sequences:
-        return 0
-    low, high = min(sequences), max(sequences)
-    for index, (left, right) in enumerate(zip(low, high, strict=False)):
-        if left != right:
+    for index, column in enumerate(zip(*sequences, strict=False)):
+        if any(token_id != column[0] for token_id in column):
             return index
-    return min(len(low), len(high))
+    return min(map(len, sequences), default=0)

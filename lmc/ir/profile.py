@@ -88,7 +88,7 @@ class Profile:
             if data["version"] != VERSION:
                 raise InputError(f"profile version {data['version']!r}, this lmc reads {VERSION}", remedy="run again")
             return cls(str(data["program"]), {str(key): _op_profile(entry) for key, entry in data["ops"].items()})
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise InputError(f"not a profile: {error}", remedy="name a file that holds a saved Profile") from error
 
 

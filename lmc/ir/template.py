@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, cast
 
 import jinja2
 import jinja2.sandbox
@@ -16,6 +18,8 @@ from lmc.ir.tokenizer import SpecialToken, Tokenizer
 # (ESCAPE index ESCAPE) and for the contents of assistant turns that hold generated tokens (SLOT index SLOT).
 _ESCAPE = "\ufdd0"
 _SLOT = "\ufdd1"
+_ESCAPES = re.compile(f"{_ESCAPE}([0-9]+){_ESCAPE}")
+_SLOTS = re.compile(f"{_SLOT}([0-9]+){_SLOT}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +79,21 @@ class ChatTemplate:
     def segments(self, rendered: str) -> list[Segment]:
         """Cut escaped prompt text into plain text (unescaped), special tokens and slots, in order."""
         segments: list[Segment] = []
-        for index, piece in enumerate(rendered.split(_SLOT)):
+        for index, piece in enumerate(_SLOTS.split(rendered)):
             if index % 2:
                 segments.append(Slot(int(piece)))
                 continue
+            if _SLOT in piece:
+                raise _cut_error()
             for part in self.tokenizer.split_template(piece):
                 segments.append(self.unescape(part) if isinstance(part, str) else part)
         return segments
 
     def unescape(self, text: str) -> str:
         """The inverse of ``escape``."""
-        pieces = text.split(_ESCAPE)
+        pieces = _ESCAPES.split(text)
+        if any(_ESCAPE in piece for piece in pieces[::2]):
+            raise _cut_error()
         pieces[1::2] = [self._escaped[int(index)] for index in pieces[1::2]]
         return "".join(pieces)
 
@@ -106,7 +114,7 @@ class ChatTemplate:
         environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
         )
-        environment.globals["raise_exception"] = _raise_exception
+        cast("dict[str, Any]", environment.globals)["raise_exception"] = _raise_exception
         environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "sort_keys": False}
         try:
             return environment.from_string(source)
@@ -129,6 +137,12 @@ class ChatTemplate:
                 f"the chat template refuses the turns ({roles}): {error}",
                 remedy="use the order of roles that the model's template allows",
             ) from error
+
+
+def _cut_error() -> InputError:
+    return InputError(
+        "the chat template cuts a message into pieces", remedy="use a template that puts each content in whole"
+    )
 
 
 def _raise_exception(message: str) -> None:
