@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 
 from lmc.ir import builtins
@@ -19,6 +20,8 @@ from lmc.ir.core import (
     register,
 )
 from lmc.ir.engine import SamplingParams
+from lmc.ir.errors import InputError
+from lmc.ir.structure import leaf_count
 from lmc.ir.types import ANY, CTX, TEXT, ListType, list_of
 
 ROLES = ("system", "user", "assistant", "tool")
@@ -256,8 +259,7 @@ class PyCallOp(Op):
     def verify(self) -> None:
         if builtins.lookup(self.function) is None:
             raise self.fail(f"no pure builtin is called {self.function!r}", "see lmc/ir/builtins.py")
-        if len(self.keywords) > len(self.arguments):
-            raise self.fail("more keywords than arguments")
+        _expect_keywords(self, self.keywords, len(self.arguments))
         if len(self.results) != 1:
             raise self.fail(f"has one result, not {len(self.results)}")
         if any(value.type == CTX for value in (*self.operands, *self.results)):
@@ -285,8 +287,7 @@ class HostCallOp(Op):
     def verify(self) -> None:
         if self.declared not in ("pure", "reads", "writes"):
             raise self.fail(f"unknown effect {self.declared!r}", "use pure, reads or writes")
-        if len(self.keywords) > len(self.arguments):
-            raise self.fail("more keywords than arguments")
+        _expect_keywords(self, self.keywords, len(self.arguments))
         if len(self.results) != 1:
             raise self.fail(f"has one result, not {len(self.results)}")
         if any(value.type == CTX for value in (*self.operands, *self.results)):
@@ -334,6 +335,14 @@ class ReturnOp(Op):
             _expect_not_context(self, value)
         if len(self.variables) != len(self.variable_names):
             raise self.fail("variables and variable_names differ in length")
+        if len(set(self.variable_names)) != len(self.variable_names):
+            raise self.fail("two variables have one name")
+        try:
+            leaves = leaf_count(self.structure)
+        except InputError as error:
+            raise self.fail(error.cause, "lmc/ir/structure.py says how results are written") from None
+        if leaves > len(self.values):
+            raise self.fail(f"structure names {leaves} leaves, but there are {len(self.values)} values")
         _expect_results(self)
 
 
@@ -351,7 +360,8 @@ class BreakOp(Op):
     cause: str = attribute("")
 
     def verify(self) -> None:
-        if len(self.ids) != len(self.counts) or sum(self.counts) != len(self.values):
+        fits = len(self.ids) == len(self.counts) and sum(self.counts) == len(self.values)
+        if not fits or min(self.counts, default=0) < 0:
             raise self.fail("ids, counts and values don't fit together")
         _expect_results(self)
 
@@ -377,6 +387,13 @@ def _expect_text_parts(op: Op, text: tuple[str | Value, ...]) -> None:
             raise op.fail(f"{part} is {part.type}, text is needed", 'convert it with py.call "format"')
 
 
+def _expect_keywords(op: Op, keywords: tuple[str, ...], arguments: int) -> None:
+    if len(keywords) > arguments:
+        raise op.fail("more keywords than arguments")
+    if len(set(keywords)) != len(keywords):
+        raise op.fail("a keyword is given twice")
+
+
 def _expect_results(op: Op, *types: object) -> None:
     found = tuple(value.type for value in op.results)
     if found != types:
@@ -398,12 +415,13 @@ def _expect_sampling(op: SamplingOp) -> None:
     checks = (
         (op.max_tokens >= 1, "max_tokens is at least 1"),
         (0 <= op.min_tokens <= op.max_tokens, "min_tokens lies between 0 and max_tokens"),
-        (op.temperature >= 0.0, "temperature is not negative"),
+        (0.0 <= op.temperature < math.inf, "temperature is finite and not negative"),
         (0.0 < op.top_p <= 1.0, "top_p lies in (0, 1]"),
         (op.top_k >= 0, "top_k is not negative"),
         (0.0 <= op.min_p <= 1.0, "min_p lies in [0, 1]"),
         (op.logprobs is None or 0 <= op.logprobs <= 100, "logprobs lies between 0 and 100"),
         (all(op.stop), "a stop string is not empty"),
+        (min(op.stop_token_ids, default=0) >= 0, "a stop token id is not negative"),
     )
     for holds, rule in checks:
         if not holds:

@@ -41,7 +41,7 @@ def leaf_count(structure: str) -> int:
 
     try:
         _build(json.loads(structure), _Leaves(), 0)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise InputError(f"not a structure: {error}") from error
     return highest + 1
 
