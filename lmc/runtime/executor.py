@@ -18,7 +18,7 @@ from lmc.runtime.events import OnEvent
 from lmc.runtime.in_flight import InFlight
 from lmc.runtime.machine import Machine, Surroundings
 from lmc.runtime.prefixes import PinBudget
-from lmc.runtime.prepared import Stage, prepare
+from lmc.runtime.prepared import PreparedPlan, Stage, prepare
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,22 @@ class Limits:
 
     requests: int = 256
     host_threads: int = 16
+
+
+class Resources:
+    """What the instances of a batch compete for, whichever plan each of them runs. Belongs to one event loop."""
+
+    def __init__(self, engine: Engine, limits: Limits | None = None) -> None:
+        limits = limits or Limits()
+        self.in_flight = InFlight(limits.requests)
+        self.instances = asyncio.Semaphore(limits.requests)
+        self.window = limits.requests
+        self.budget = PinBudget.of(engine)
+        self.host_pool = ThreadPoolExecutor(limits.host_threads, thread_name_prefix="lmc-host")
+
+    def close(self) -> None:
+        """Let go of the threads; those in the middle of a call end with it."""
+        self.host_pool.shutdown(wait=False, cancel_futures=True)
 
 
 @dataclass(frozen=True)
@@ -50,19 +66,23 @@ OnFinished = Callable[[int, Finished], None]
 
 
 class Executor:
-    """Runs ``plan`` over ``engine``. ``hosts`` holds its host functions by symbol.
+    """Runs a plan over ``engine``. ``hosts`` holds its host functions by symbol.
 
     Safe to use for several runs at the same time. Host functions run in threads: those of one instance in the order
     that their effects demand, those of different instances possibly at the same time.
     """
 
     def __init__(
-        self, engine: Engine, plan: Plan, hosts: Mapping[str, Callable[..., Any]], limits: Limits | None = None
+        self,
+        engine: Engine,
+        plan: Plan | PreparedPlan,
+        hosts: Mapping[str, Callable[..., Any]],
+        limits: Limits | None = None,
     ) -> None:
         self._engine = engine
-        self._prepared = prepare(plan)
+        self._prepared = prepare(plan) if isinstance(plan, Plan) else plan
         self._hosts = hosts
-        self._limits = limits or Limits()
+        self._limits = limits
 
     async def run(
         self, inputs: Mapping[str, Any], *, run_seed: int = 0, instance: int = 0, on_event: OnEvent | None = None
@@ -84,29 +104,34 @@ class Executor:
         *,
         run_seed: int = 0,
         on_event: OnEvent | None = None,
+        resources: Resources | None = None,
+        first_position: int = 0,
     ) -> None:
         """Run ``instances``, starting them in ``order`` (positions in ``instances``, each once).
 
         ``on_finished`` is called with a position and its end, in the event loop's thread, as soon as it is there; an
         instance that fails does not touch the others. Cancelling cancels what runs; what was reported stays true.
+        Several plans that make up one batch share its ``resources``, and take turns by ``first_position``.
         """
         if sorted(order) != list(range(len(instances))):
             raise InputError("the schedule does not fit the batch", remedy="schedule the same inputs that are run")
-        pool = ThreadPoolExecutor(self._limits.host_threads, thread_name_prefix="lmc-host")
+        shared = resources or Resources(self._engine, self._limits)
         around = Surroundings(
             prepared=self._prepared,
             engine=self._engine,
             hosts=self._hosts,
-            host_pool=pool,
-            in_flight=InFlight(self._limits.requests),
-            budget=PinBudget.of(self._engine),
+            host_pool=shared.host_pool,
+            in_flight=shared.in_flight,
+            budget=shared.budget,
             run_seed=run_seed,
             on_event=on_event,
         )
         try:
-            await _Batch(around, instances, order, on_finished, self._limits.requests).run()
+            batch = _Batch(around, shared, instances, order, on_finished=on_finished, first_position=first_position)
+            await batch.run()
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            if resources is None:
+                shared.close()
 
 
 class _Batch:
@@ -115,23 +140,27 @@ class _Batch:
     def __init__(
         self,
         around: Surroundings,
+        resources: Resources,
         instances: Sequence[Instance],
         order: Sequence[int],
+        *,
         on_finished: OnFinished,
-        window: int,
+        first_position: int,
     ) -> None:
         self._around = around
+        self._resources = resources
         self._instances = instances
         self._order = order
         self._on_finished = on_finished
-        self._window = window
+        self._first_position = first_position
         self._stage: Stage = around.prepared.whole
         self._values: dict[Value, Any] = {}
         self._profile: dict[str, OpProfile] = {}
 
     async def run(self) -> None:
-        """First what all instances share, then ``window`` of them at a time."""
-        machine = Machine(self._around, self._around.prepared.shared, {}, instance=0, position=-1)
+        """First what all instances share, then as many of them at a time as the window allows."""
+        shared = self._around.prepared.shared
+        machine = Machine(self._around, shared, {}, instance=0, position=self._first_position)
         try:
             await machine.run()
             if machine.failure is None:
@@ -141,7 +170,7 @@ class _Batch:
                     machine.profile,
                 )
             positions = iter(range(len(self._order)))
-            workers = [asyncio.ensure_future(self._work(positions)) for _ in self._order[: self._window]]
+            workers = [asyncio.ensure_future(self._work(positions)) for _ in self._order[: self._resources.window]]
             try:
                 await asyncio.gather(*workers)
             finally:
@@ -154,7 +183,8 @@ class _Batch:
     async def _work(self, positions: Iterator[int]) -> None:
         for position in positions:
             index = self._order[position]
-            end = await self._run_one(position, self._instances[index])
+            async with self._resources.instances:
+                end = await self._run_one(position, self._instances[index])
             self._on_finished(index, end)
             await asyncio.sleep(0)  # an engine that answers at once would keep the loop from being told to stop
 
@@ -164,7 +194,8 @@ class _Batch:
             values = {**self._values, **_bind(plan, instance.inputs)}
         except LmcError as error:
             return Finished(None, error, Profile(plan.name))
-        machine = Machine(self._around, self._stage, values, instance=instance.number, position=position)
+        place = self._first_position + position
+        machine = Machine(self._around, self._stage, values, instance=instance.number, position=place)
         if position == 0:
             machine.profile.update(self._profile)
         try:
