@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 
 from lmc.ir import builtins
@@ -21,11 +20,22 @@ from lmc.ir.core import (
 )
 from lmc.ir.engine import SamplingParams
 from lmc.ir.errors import InputError
+from lmc.ir.rules import (
+    expect_context,
+    expect_keywords,
+    expect_not_context,
+    expect_one_of,
+    expect_plan,
+    expect_results,
+    expect_sampling,
+    expect_text_parts,
+)
 from lmc.ir.structure import leaf_count
 from lmc.ir.types import ANY, CTX, TEXT, ListType, list_of
 
 ROLES = ("system", "user", "assistant", "tool")
 SELECT_METHODS = ("token_length_normalized", "greedy_token", "unconditional_likelihood_normalized")
+HOST_EFFECTS = ("pure", "reads", "writes")
 PREFILL_SCOPES = ("instance", "batch")
 
 
@@ -34,7 +44,7 @@ class ContextOp(Op):
     """A context without any text."""
 
     def verify(self) -> None:
-        _expect_results(self, CTX)
+        expect_results(self, CTX)
 
 
 @register("lm.extend")
@@ -46,11 +56,11 @@ class ExtendOp(Op):
     text: tuple[str | Value, ...] = parts()
 
     def verify(self) -> None:
-        _expect_context(self, self.context)
+        expect_context(self, self.context)
         if self.role is not None:
-            _expect_role(self, self.role)
-        _expect_text_parts(self, self.text)
-        _expect_results(self, CTX)
+            expect_one_of(self, "role", self.role, ROLES)
+        expect_text_parts(self, self.text)
+        expect_results(self, CTX)
 
 
 @register("lm.begin")
@@ -61,9 +71,9 @@ class BeginOp(Op):
     role: str = attribute(keyword=True)
 
     def verify(self) -> None:
-        _expect_context(self, self.context)
-        _expect_role(self, self.role)
-        _expect_results(self, CTX)
+        expect_context(self, self.context)
+        expect_one_of(self, "role", self.role, ROLES)
+        expect_results(self, CTX)
 
 
 @register("lm.end")
@@ -73,8 +83,8 @@ class EndOp(Op):
     context: Value = operand()
 
     def verify(self) -> None:
-        _expect_context(self, self.context)
-        _expect_results(self, CTX)
+        expect_context(self, self.context)
+        expect_results(self, CTX)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -83,7 +93,7 @@ class SamplingOp(Op):
 
     ``id`` is the stable id (random draws, journal and profile are keyed by it), ``name`` the user's variable.
     ``constraint`` names a module symbol. The other attributes are those of ``lmc.ir.engine.SamplingParams``; ``seed``
-    takes the place of the run's seed. ``wave`` and ``group`` are plan-fork-join's (see ``_expect_plan``).
+    takes the place of the run's seed. ``wave`` and ``group`` are plan-fork-join's (see ``expect_plan``).
     """
 
     context: Value = operand()
@@ -121,9 +131,9 @@ class SamplingOp(Op):
         return SamplingParams(**{field.name: getattr(self, field.name) for field in dataclasses.fields(SamplingParams)})
 
     def verify(self) -> None:
-        _expect_context(self, self.context)
-        _expect_sampling(self)
-        _expect_plan(self, self.wave, self.group)
+        expect_context(self, self.context)
+        expect_sampling(self, self.sampling)
+        expect_plan(self, self.wave, self.group)
 
 
 @register("lm.gen")
@@ -138,7 +148,7 @@ class GenOp(SamplingOp):
         value = self.results[1].type if len(self.results) > 1 else TEXT
         if self.constraint is None and value != TEXT:
             raise self.fail(f"an unconstrained generation gives !text, not {value}")
-        _expect_results(self, CTX, value, *([ANY] if self.logprobs is not None else []))
+        expect_results(self, CTX, value, *([ANY] if self.logprobs is not None else []))
 
 
 @register("lm.sample")
@@ -159,7 +169,7 @@ class SampleOp(SamplingOp):
             raise self.fail(f"the result is a list, not {value}")
         if self.constraint is None and value.element != TEXT:
             raise self.fail(f"unconstrained samples give !list<!text>, not {value}")
-        _expect_results(self, value, *([ANY] if self.logprobs is not None else []))
+        expect_results(self, value, *([ANY] if self.logprobs is not None else []))
 
 
 @register("lm.select")
@@ -190,9 +200,8 @@ class SelectOp(Op):
         return True
 
     def verify(self) -> None:
-        _expect_context(self, self.context)
-        if self.method not in SELECT_METHODS:
-            raise self.fail(f"unknown method {self.method!r}", f"use one of {', '.join(SELECT_METHODS)}")
+        expect_context(self, self.context)
+        expect_one_of(self, "method", self.method, SELECT_METHODS)
         if not self.choices:
             raise self.fail("no choices", "give at least one")
         for choice in self.choices:
@@ -200,8 +209,8 @@ class SelectOp(Op):
                 raise self.fail("an empty choice can't be scored", "leave it out")
             if isinstance(choice, Value) and choice.type not in (TEXT, list_of(TEXT)):
                 raise self.fail(f"choice {choice} is {choice.type}", "choices are !text or one !list<!text>")
-        _expect_plan(self, self.wave, self.group)
-        _expect_results(self, CTX, TEXT, ANY)
+        expect_plan(self, self.wave, self.group)
+        expect_results(self, CTX, TEXT, ANY)
 
 
 @register("lm.prefill")
@@ -215,10 +224,9 @@ class PrefillOp(Op):
     scope: str = attribute("instance")
 
     def verify(self) -> None:
-        _expect_context(self, self.context)
-        if self.scope not in PREFILL_SCOPES:
-            raise self.fail(f"unknown scope {self.scope!r}", f"use one of {', '.join(PREFILL_SCOPES)}")
-        _expect_results(self, CTX)
+        expect_context(self, self.context)
+        expect_one_of(self, "scope", self.scope, PREFILL_SCOPES)
+        expect_results(self, CTX)
 
 
 @register("lm.transcript")
@@ -228,8 +236,8 @@ class TranscriptOp(Op):
     context: Value = operand()
 
     def verify(self) -> None:
-        _expect_context(self, self.context)
-        _expect_results(self, TEXT)
+        expect_context(self, self.context)
+        expect_results(self, TEXT)
 
 
 @register("text.concat")
@@ -239,8 +247,8 @@ class ConcatOp(Op):
     text: tuple[str | Value, ...] = parts()
 
     def verify(self) -> None:
-        _expect_text_parts(self, self.text)
-        _expect_results(self, TEXT)
+        expect_text_parts(self, self.text)
+        expect_results(self, TEXT)
 
 
 @register("py.call")
@@ -259,7 +267,7 @@ class PyCallOp(Op):
     def verify(self) -> None:
         if builtins.lookup(self.function) is None:
             raise self.fail(f"no pure builtin is called {self.function!r}", "see lmc/ir/builtins.py")
-        _expect_keywords(self, self.keywords, len(self.arguments))
+        expect_keywords(self, self.keywords, len(self.arguments))
         if len(self.results) != 1:
             raise self.fail(f"has one result, not {len(self.results)}")
         if any(value.type == CTX for value in (*self.operands, *self.results)):
@@ -285,9 +293,8 @@ class HostCallOp(Op):
         return True
 
     def verify(self) -> None:
-        if self.declared not in ("pure", "reads", "writes"):
-            raise self.fail(f"unknown effect {self.declared!r}", "use pure, reads or writes")
-        _expect_keywords(self, self.keywords, len(self.arguments))
+        expect_one_of(self, "effect", self.declared, HOST_EFFECTS)
+        expect_keywords(self, self.keywords, len(self.arguments))
         if len(self.results) != 1:
             raise self.fail(f"has one result, not {len(self.results)}")
         if any(value.type == CTX for value in (*self.operands, *self.results)):
@@ -310,8 +317,8 @@ class AssumeOp(Op):
         return True
 
     def verify(self) -> None:
-        _expect_not_context(self, self.value)
-        _expect_results(self)
+        expect_not_context(self, self.value)
+        expect_results(self)
 
 
 @register("lm.return", terminator=True)
@@ -330,9 +337,9 @@ class ReturnOp(Op):
     variable_names: tuple[str, ...] = attribute(())
 
     def verify(self) -> None:
-        _expect_context(self, self.context)
+        expect_context(self, self.context)
         for value in (*self.values, *self.variables):
-            _expect_not_context(self, value)
+            expect_not_context(self, value)
         if len(self.variables) != len(self.variable_names):
             raise self.fail("variables and variable_names differ in length")
         if len(set(self.variable_names)) != len(self.variable_names):
@@ -343,7 +350,7 @@ class ReturnOp(Op):
             raise self.fail(error.cause, "lmc/ir/structure.py says how results are written") from None
         if leaves > len(self.values):
             raise self.fail(f"structure names {leaves} leaves, but there are {len(self.values)} values")
-        _expect_results(self)
+        expect_results(self)
 
 
 @register("lm.break", terminator=True)
@@ -363,66 +370,4 @@ class BreakOp(Op):
         fits = len(self.ids) == len(self.counts) and sum(self.counts) == len(self.values)
         if not fits or min(self.counts, default=0) < 0:
             raise self.fail("ids, counts and values don't fit together")
-        _expect_results(self)
-
-
-def _expect_context(op: Op, value: Value) -> None:
-    if value.type != CTX:
-        raise op.fail(f"{value} is {value.type}, a context (!ctx) is needed")
-
-
-def _expect_not_context(op: Op, value: Value) -> None:
-    if value.type == CTX:
-        raise op.fail(f"{value} is a context", "use its text or its variables")
-
-
-def _expect_role(op: Op, role: str) -> None:
-    if role not in ROLES:
-        raise op.fail(f"unknown role {role!r}", f"use one of {', '.join(ROLES)}")
-
-
-def _expect_text_parts(op: Op, text: tuple[str | Value, ...]) -> None:
-    for part in text:
-        if isinstance(part, Value) and part.type != TEXT:
-            raise op.fail(f"{part} is {part.type}, text is needed", 'convert it with py.call "format"')
-
-
-def _expect_keywords(op: Op, keywords: tuple[str, ...], arguments: int) -> None:
-    if len(keywords) > arguments:
-        raise op.fail("more keywords than arguments")
-    if len(set(keywords)) != len(keywords):
-        raise op.fail("a keyword is given twice")
-
-
-def _expect_results(op: Op, *types: object) -> None:
-    found = tuple(value.type for value in op.results)
-    if found != types:
-        raise op.fail(f"results are ({', '.join(map(str, found))}), should be ({', '.join(map(str, types))})")
-
-
-def _expect_plan(op: Op, wave: int | None, group: str | None) -> None:
-    """``wave`` is the round of model calls an op is planned for (0 is the first; None: no plan was made).
-
-    ``group`` names the calls of one wave that share a prefix and run together.
-    """
-    if wave is not None and wave < 0:
-        raise op.fail(f"wave is {wave}", "waves count from 0")
-    if group is not None and (wave is None or not group):
-        raise op.fail(f"group {group!r} has no wave or no name", "plan-fork-join gives both")
-
-
-def _expect_sampling(op: SamplingOp) -> None:
-    checks = (
-        (op.max_tokens >= 1, "max_tokens is at least 1"),
-        (0 <= op.min_tokens <= op.max_tokens, "min_tokens lies between 0 and max_tokens"),
-        (0.0 <= op.temperature < math.inf, "temperature is finite and not negative"),
-        (0.0 < op.top_p <= 1.0, "top_p lies in (0, 1]"),
-        (op.top_k >= 0, "top_k is not negative"),
-        (0.0 <= op.min_p <= 1.0, "min_p lies in [0, 1]"),
-        (op.logprobs is None or 0 <= op.logprobs <= 100, "logprobs lies between 0 and 100"),
-        (all(op.stop), "a stop string is not empty"),
-        (min(op.stop_token_ids, default=0) >= 0, "a stop token id is not negative"),
-    )
-    for holds, rule in checks:
-        if not holds:
-            raise op.fail(rule)
+        expect_results(self)

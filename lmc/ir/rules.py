@@ -1,0 +1,80 @@
+"""Rules that several ops share, for their ``verify``. Each raises ``VerifyError`` through ``op.fail``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from lmc.ir.core import Op, Value
+from lmc.ir.engine import SamplingParams
+from lmc.ir.types import CTX, TEXT
+
+
+def expect_context(op: Op, value: Value) -> None:
+    """``value`` is a context."""
+    if value.type != CTX:
+        raise op.fail(f"{value} is {value.type}, a context (!ctx) is needed")
+
+
+def expect_not_context(op: Op, value: Value) -> None:
+    """``value`` is something a Python value can stand for."""
+    if value.type == CTX:
+        raise op.fail(f"{value} is a context", "use its text or its variables")
+
+
+def expect_one_of(op: Op, what: str, found: str, known: Sequence[str]) -> None:
+    """``found``, which is a ``what``, is one of ``known``."""
+    if found not in known:
+        raise op.fail(f"unknown {what} {found!r}", f"use one of {', '.join(known)}")
+
+
+def expect_text_parts(op: Op, text: tuple[str | Value, ...]) -> None:
+    """Every part is text."""
+    for part in text:
+        if isinstance(part, Value) and part.type != TEXT:
+            raise op.fail(f"{part} is {part.type}, text is needed", 'convert it with py.call "format"')
+
+
+def expect_keywords(op: Op, keywords: tuple[str, ...], arguments: int) -> None:
+    """Keywords name different ones of the last arguments."""
+    if len(keywords) > arguments:
+        raise op.fail("more keywords than arguments")
+    if len(set(keywords)) != len(keywords):
+        raise op.fail("a keyword is given twice")
+
+
+def expect_results(op: Op, *types: object) -> None:
+    """The results are of ``types``, in order."""
+    found = tuple(value.type for value in op.results)
+    if found != types:
+        raise op.fail(f"results are ({', '.join(map(str, found))}), should be ({', '.join(map(str, types))})")
+
+
+def expect_plan(op: Op, wave: int | None, group: str | None) -> None:
+    """Wave and group fit together.
+
+    ``wave`` is the round of model calls an op is planned for (0 is the first; None: no plan was made), ``group`` names
+    the calls of one wave that share a prefix and run together.
+    """
+    if wave is not None and wave < 0:
+        raise op.fail(f"wave is {wave}", "waves count from 0")
+    if group is not None and (wave is None or not group):
+        raise op.fail(f"group {group!r} has no wave or no name", "plan-fork-join gives both")
+
+
+def expect_sampling(op: Op, sampling: SamplingParams) -> None:
+    """Every parameter lies in its range."""
+    checks = (
+        (sampling.max_tokens >= 1, "max_tokens is at least 1"),
+        (0 <= sampling.min_tokens <= sampling.max_tokens, "min_tokens lies between 0 and max_tokens"),
+        (0.0 <= sampling.temperature < math.inf, "temperature is finite and not negative"),
+        (0.0 < sampling.top_p <= 1.0, "top_p lies in (0, 1]"),
+        (sampling.top_k >= 0, "top_k is not negative"),
+        (0.0 <= sampling.min_p <= 1.0, "min_p lies in [0, 1]"),
+        (sampling.logprobs is None or 0 <= sampling.logprobs <= 100, "logprobs lies between 0 and 100"),
+        (all(sampling.stop), "a stop string is not empty"),
+        (min(sampling.stop_token_ids, default=0) >= 0, "a stop token id is not negative"),
+    )
+    for holds, rule in checks:
+        if not holds:
+            raise op.fail(rule)
