@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 from torch.nn import functional
+
+from training.initial import initialize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,10 +22,10 @@ class Shape:
     vocab_size: int = 2048
     hidden_size: int = 256
     intermediate_size: int = 768
-    num_hidden_layers: int = 6
+    num_hidden_layers: int = 5
     num_attention_heads: int = 4
     max_position_embeddings: int = 4096
-    rope_theta: float = 50_000.0
+    rope_theta: float = 500_000.0
     rms_norm_eps: float = 1e-5
 
     @property
@@ -58,20 +59,16 @@ class Llama(nn.Module):
     def __init__(self, shape: Shape, seed: int) -> None:
         super().__init__()
         self.shape = shape
-        generator = torch.Generator().manual_seed(seed)
         layers, hidden, inner = shape.num_hidden_layers, shape.hidden_size, shape.intermediate_size
-
-        def normal(*size: int, scale: float) -> nn.Parameter:
-            return nn.Parameter(torch.randn(*size, generator=generator) * scale)
-
-        self.embedding = normal(shape.vocab_size, hidden, scale=0.02)
-        self.qkv = normal(layers, 3, hidden, hidden, scale=hidden**-0.5)
-        self.output = normal(layers, hidden, hidden, scale=hidden**-0.5 / math.sqrt(2 * layers))
-        self.gate_up = normal(layers, 2, inner, hidden, scale=hidden**-0.5)
-        self.down = normal(layers, hidden, inner, scale=inner**-0.5 / math.sqrt(2 * layers))
-        self.attention_norm = nn.Parameter(torch.ones(layers, hidden))
-        self.mlp_norm = nn.Parameter(torch.ones(layers, hidden))
-        self.final_norm = nn.Parameter(torch.ones(hidden))
+        self.embedding = nn.Parameter(torch.empty(shape.vocab_size, hidden))
+        self.qkv = nn.Parameter(torch.empty(layers, 3, hidden, hidden))
+        self.output = nn.Parameter(torch.empty(layers, hidden, hidden))
+        self.gate_up = nn.Parameter(torch.empty(layers, 2, inner, hidden))
+        self.down = nn.Parameter(torch.empty(layers, hidden, inner))
+        self.attention_norm = nn.Parameter(torch.empty(layers, hidden))
+        self.mlp_norm = nn.Parameter(torch.empty(layers, hidden))
+        self.final_norm = nn.Parameter(torch.empty(hidden))
+        initialize(self, seed)
         angles = shape.rope_theta ** (-torch.arange(0, shape.head_size, 2).float() / shape.head_size)
         table = torch.outer(torch.arange(shape.max_position_embeddings).float(), angles)
         self.cos, self.sin = table.cos().bfloat16(), table.sin().bfloat16()
@@ -110,8 +107,8 @@ class Llama(nn.Module):
             states = states + functional.linear(functional.silu(gate) * up, down[layer])
         return functional.rms_norm(states, (shape.hidden_size,), self.final_norm.bfloat16(), shape.rms_norm_eps)
 
-    def loss(self, tokens: torch.Tensor, weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the weighted loss over `tokens` [rows, length + 1] and the plain loss over answer tokens.
+    def loss(self, tokens: torch.Tensor, weights: torch.Tensor) -> tuple[torch.Tensor, float, int]:
+        """Return the weighted loss sum over `tokens` [rows, length + 1], the plain one over answer tokens, their count.
 
         The vocabulary projection runs only at positions with a weight.
         """
@@ -120,4 +117,5 @@ class Llama(nn.Module):
         logits = functional.linear(states[counted], self.embedding.bfloat16()).float()
         losses = functional.cross_entropy(logits, tokens[:, 1:][counted], reduction="none")
         own = weights[counted]
-        return (losses * own).sum() / own.sum(), losses.detach()[own >= 1].mean()
+        answers = losses.detach()[own >= 1]
+        return (losses * own).sum(), answers.sum().item(), answers.numel()

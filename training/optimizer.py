@@ -46,16 +46,21 @@ class Muon(torch.optim.Optimizer):
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Update every parameter that has a gradient; `closure`, if given, computes the loss first."""
         loss = None if closure is None else closure()
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is None:
-                    continue
-                state = self.state[parameter]
-                if "momentum" not in state:
-                    state["momentum"] = torch.zeros_like(parameter)
-                average = state["momentum"].lerp_(parameter.grad, 1 - group["momentum"])
-                update = orthogonalized(parameter.grad.lerp(average, group["momentum"]))
-                scale = max(1.0, parameter.size(-2) / parameter.size(-1)) ** 0.5
-                parameter.mul_(1 - group["lr"] * group["decay"])
-                parameter.add_(update, alpha=-group["lr"] * scale)
+        for parameter in self.param_groups[0]["params"]:
+            self.update(parameter)
         return loss
+
+    @torch.no_grad()
+    def update(self, parameter: nn.Parameter) -> None:
+        """Update one parameter; different parameters may be updated by different threads."""
+        if parameter.grad is None:
+            return
+        group = self.param_groups[0]
+        state = self.state[parameter]
+        if "momentum" not in state:
+            state["momentum"] = torch.zeros_like(parameter)
+        average = state["momentum"].lerp_(parameter.grad, 1 - group["momentum"])
+        update = orthogonalized(parameter.grad.lerp(average, group["momentum"]))
+        scale = max(1.0, parameter.size(-2) / parameter.size(-1)) ** 0.5
+        parameter.mul_(1 - group["lr"] * group["decay"])
+        parameter.add_(update, alpha=-group["lr"] * scale)

@@ -72,14 +72,30 @@ def _row(rng: Random, tokenizer: Tokenizer, length: int, shares: dict[str, float
     return ids[: length + 1], learned[: length + 1]
 
 
+def _copying_row(rng: Random, vocabulary_size: int, length: int) -> tuple[list[int], list[float]]:
+    """Repeat a block of random tokens; every token after the first block and one more can be told."""
+    period = rng.randrange(8, max(9, length // 2))
+    block = [rng.randrange(vocabulary_size) for _ in range(period)]
+    repeats = (length + 1) // period + 1
+    return (block * repeats)[: length + 1], [float(position > period) for position in range(1, length + 1)]
+
+
 def training_batch(
-    tokenizer: Tokenizer, seed: int, step: int, rows: int, length: int, shares: dict[str, float]
+    tokenizer: Tokenizer, seed: int, step: int, rows: int, length: int, shares: dict[str, float], copying: float = 0.0
 ) -> Batch:
-    """Make the batch of one step; the same arguments always give the same batch."""
+    """Make the batch of one step; the same arguments always give the same batch.
+
+    A share `copying` of the rows holds no text but repeated random tokens.
+    """
     rng = Random(f"{seed}/{step}")
     tokens: list[list[int]] = []
     weights: list[list[float]] = []
     for _ in range(rows):
+        if rng.random() < copying:
+            own_tokens, own_weights = _copying_row(rng, tokenizer.get_vocab_size(), length)
+            tokens.append(own_tokens)
+            weights.append(own_weights)
+            continue
         ids, learned = _row(rng, tokenizer, length, shares)
         tokens.append(ids)
         weights.append([_weight(rng, flag) for flag in learned[1:]])

@@ -22,12 +22,16 @@ EARLY_FAMILIES = {**ALL_FAMILIES, "recall": 0.40}
 
 @dataclass(frozen=True)
 class Stage:
-    """Some steps whose rows have one of several lengths, drawn by weight; every step holds about `tokens` tokens."""
+    """Some steps whose rows have one of several lengths, drawn by weight; every step holds about `tokens` tokens.
+
+    `families` weighs the task families; a share `copying` of the rows repeats random tokens instead.
+    """
 
     steps: int
     lengths: dict[int, float]
     tokens: int
     families: dict[str, float] = field(default_factory=lambda: dict(ALL_FAMILIES))
+    copying: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,8 @@ class Recipe:
     stages: tuple[Stage, ...]
     tokenizer_documents: int
     matrix_rate: float = 0.02
-    other_rate: float = 0.002
-    warmup_steps: int = 60
+    other_rate: float = 0.0015
+    warmup_steps: int = 40
     decay_share: float = 0.4
     seed: int = 1
 
@@ -70,10 +74,12 @@ class Recipe:
 FULL = Recipe(
     shape=Shape(),
     stages=(
-        Stage(600, {256: 1.0}, 4096, EARLY_FAMILIES),
-        Stage(2500, {512: 1.0}, 8192),
-        Stage(700, {512: 0.4, 1024: 0.6}, 8192),
-        Stage(400, {512: 0.35, 1024: 0.2, 2048: 0.25, 4096: 0.2}, 8192),
+        Stage(260, {128: 1.0}, 1536, EARLY_FAMILIES, copying=1.0),
+        Stage(400, {256: 1.0}, 4096, EARLY_FAMILIES, copying=0.15),
+        Stage(2400, {512: 1.0}, 4096),
+        Stage(700, {512: 1.0}, 8192),
+        Stage(350, {512: 0.4, 1024: 0.6}, 8192),
+        Stage(250, {512: 0.35, 1024: 0.2, 2048: 0.25, 4096: 0.2}, 8192),
     ),
     tokenizer_documents=2500,
 )

@@ -14,13 +14,13 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 import torch
 from tokenizers import Tokenizer
 
-from training import checkpoint, packing, probe, recipe, tokenizer
+from training import checkpoint, packing, parallel, probe, recipe, tokenizer
 from training.document import Split
 from training.model import Llama
 from training.optimizer import Muon
 
 CHECKPOINT_EVERY = 100
-PROBE_EVERY = 250
+PROBE_EVERY = 150
 
 
 def _tokenizer(out: Path, plan: recipe.Recipe) -> Tokenizer:
@@ -44,24 +44,23 @@ def run(plan: recipe.Recipe, out: Path, *, stop_after: int | None = None, probe_
     state = out / "state.safetensors"
     done = checkpoint.load(state, model, muon, adam) if state.exists() else 0
     last = min(plan.total_steps, stop_after or plan.total_steps)
-    with (out / "log.jsonl").open("a", encoding="utf-8") as log:
+    with parallel.pool() as pool, (out / "log.jsonl").open("a", encoding="utf-8") as log:
         for step in range(done, last):
             started = time.monotonic()
             stage, rows, length = plan.at(step)
-            batch = packing.training_batch(vocabulary, plan.seed, step, rows, length, stage.families)
+            batch = packing.training_batch(vocabulary, plan.seed, step, rows, length, stage.families, stage.copying)
             factor = plan.rate_factor(step)
             muon.param_groups[0]["lr"] = plan.matrix_rate * factor
             adam.param_groups[0]["lr"] = plan.other_rate * factor
-            loss, answer_loss = model.loss(batch.tokens, batch.weights)
-            loss.backward()
-            muon.step()
+            losses = parallel.backward(model, batch, pool)
+            list(pool.map(muon.update, (model.gate_up, model.qkv, model.down, model.output)))
             adam.step()
             model.zero_grad()
             line: dict[str, object] = {
                 "step": step + 1,
                 "length": length,
-                "loss": round(loss.item(), 4),
-                "answer_loss": round(answer_loss.item(), 4),
+                "loss": round(losses.weighted, 4),
+                "answer_loss": round(losses.answer, 4),
                 "tokens_per_second": round(rows * length / (time.monotonic() - started)),
             }
             if (step + 1) % probe_every == 0:
