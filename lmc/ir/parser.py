@@ -120,4 +120,4 @@ def _readable(terminals: object) -> str:
             names.append(_READABLE[name])
         elif name in grammar and not name.startswith("__"):
             names.append(f'"{grammar[name].pattern.value}"')
-    return " or ".join(sorted(names)) or "something else"
+    return " or ".join(sorted(names)) or _READABLE["$END"]

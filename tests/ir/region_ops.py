@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lmc.ir.core import Block, Op, Value, operands, regions, register
 
 
@@ -19,3 +21,8 @@ class YieldOp(Op):
     """Ends a region."""
 
     values: tuple[Value, ...] = operands(())
+
+
+def make(kind: Any, *results: Value, **fields: Any) -> Any:
+    """An op of class ``kind``; its fields are not known to the type checker, as they are not to ``Builder.emit``."""
+    return kind(results=results, **fields)
