@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from training.attention import causal_attention
 from training.initial import initialize
 
 if TYPE_CHECKING:
@@ -98,9 +99,7 @@ class Llama(nn.Module):
             )
             query_key = _Rotate.apply(projected[:, :, : 2 * heads], cos, sin).transpose(1, 2)
             value = projected[:, :, 2 * heads :].transpose(1, 2)
-            mixed = functional.scaled_dot_product_attention(
-                query_key[:, :heads], query_key[:, heads:], value, is_causal=True
-            )
+            mixed = causal_attention(query_key[:, :heads], query_key[:, heads:], value)
             states = states + functional.linear(mixed.transpose(1, 2).reshape(rows, length, -1), output[layer])
             normed = functional.rms_norm(states, (shape.hidden_size,), mlp_norm[layer], shape.rms_norm_eps)
             gate, up = functional.linear(normed, gate_up[layer].flatten(0, 1)).chunk(2, dim=-1)

@@ -34,7 +34,7 @@ def vocabulary() -> Tokenizer:
 
 def test_loss_falls(tmp_path):
     train.run(PLAN, tmp_path, probe_every=1000)
-    lines = [recipe_line for recipe_line in (tmp_path / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = (tmp_path / "log.jsonl").read_text(encoding="utf-8").splitlines()
     losses = [float(line.split('"answer_loss": ')[1].split(",")[0]) for line in lines]
     assert len(losses) == 4
     assert losses[-1] < losses[0] - 0.5
