@@ -54,7 +54,7 @@ def load_local_engine(
     tokenizer = Tokenizer.from_folder(folder)
     model = _load_weights(folder, config, torch_dtype, torch_device)
     pool = _pool_size(kv_tokens, bytes_per_token(config, torch_dtype), torch_device)
-    info = EngineInfo(f"local:{folder.name}", int(config.max_position_embeddings), pool)
+    info = EngineInfo(f"local:{folder.resolve().name}", int(config.max_position_embeddings), pool)
     return LocalEngine(_allocate(model, pool), tokenizer, info, prefill_tokens=prefill_tokens, max_running=max_running)
 
 

@@ -34,12 +34,21 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory, models: dict[str, Any]
 
 @pytest.fixture
 def open_engine(checkpoints: dict[str, Path]) -> Iterator[OpenEngine]:
-    """Opens engines on the tiny checkpoints and, at the end, closes them and checks that no page is lost."""
+    """Opens engines on the tiny checkpoints that check cache and pages after every step, and closes them at the end."""
     engines: list[LocalEngine] = []
 
     def open_one(architecture: str = "llama", *, kv_tokens: int = 4000, **settings: Any) -> LocalEngine:
-        engines.append(load_local_engine(checkpoints[architecture], device="cpu", kv_tokens=kv_tokens, **settings))
-        return engines[-1]
+        engine = load_local_engine(checkpoints[architecture], device="cpu", kv_tokens=kv_tokens, **settings)
+        worker = engine._worker
+        step = worker._step
+
+        def checked_step() -> None:
+            step()
+            worker._scheduler.memory.check_invariants(worker._scheduler.running)
+
+        worker._step = checked_step
+        engines.append(engine)
+        return engine
 
     yield open_one
     for engine in engines:

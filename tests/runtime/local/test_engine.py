@@ -1,5 +1,7 @@
 """The Engine protocol on a tiny checkpoint: results, streams, stops, failures, shutdown."""
 
+import os
+import random
 import threading
 import time
 from concurrent.futures import Future
@@ -9,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from lmc.ir.engine import Engine, PrefixCaching, Request, SamplingParams, ScoreRequest, TokenDelta
+from lmc.ir.engine import Engine, Pin, PrefixCaching, Request, SamplingParams, ScoreRequest, TokenDelta
 from lmc.ir.errors import ContextLengthError, EngineError, RequestCancelledError
 from lmc.runtime.local import LocalEngine, load_local_engine
 from tests.runtime.local.checkpoints import SENTENCES, make_model, save_checkpoint
@@ -195,6 +197,42 @@ def test_cancelled_requests_end_and_free_their_pages(open_engine: OpenEngine) ->
         with pytest.raises(RequestCancelledError, match="cancelled"):
             handle.future.result(30)
     assert generate(engine, SENTENCES[1], max_tokens=3).generated_tokens == 3
+
+
+@pytest.mark.parametrize("seed", range(20 if os.environ.get("LMC_TEST_FULL") == "1" else 3))
+def test_random_use_of_a_small_pool(seed: int, open_engine: OpenEngine) -> None:
+    """Generations, scores, pins and cancels at random: every handle resolves, pages add up after every step."""
+    rng = random.Random(seed)
+    engine = open_engine(kv_tokens=150, prefill_tokens=rng.choice([4, 16, 64]), max_running=rng.choice([2, 8, 100]))
+    stems = [engine.tokenizer.encode(text) for text in SENTENCES[:3]]
+
+    def prompt() -> tuple[int, ...]:
+        stem = rng.choice(stems)
+        return stem[: rng.randint(1, len(stem))] + tuple(rng.choices(range(5, 400), k=rng.randint(0, 8)))
+
+    handles: list[Any] = []
+    for _ in range(60):
+        kind = rng.choice(["generate", "generate", "sample", "score", "prefill", "cancel", "unpin", "wait"])
+        if kind in {"generate", "sample"}:
+            sampling = SamplingParams(max_tokens=rng.randint(1, 60), temperature=float(kind == "sample"))
+            handles.append(engine.submit(Request(prompt(), sampling, seed=rng.randint(0, 9))))
+        elif kind == "score":
+            handles.append(engine.score(ScoreRequest(prompt(), tuple(prompt()[:9] for _ in range(rng.randint(0, 5))))))
+        elif kind == "prefill":
+            handles.append(engine.prefill(prompt()))
+        elif kind == "cancel" and handles:
+            rng.choice(handles).cancel()
+        elif kind == "unpin" and handles:
+            done = rng.choice(handles)
+            result = None if done.future.exception(30) else done.future.result()
+            if isinstance(result, Pin):
+                engine.unpin(result)
+                handles.remove(done)
+        else:
+            time.sleep(rng.random() / 100)
+    outcomes = [handle.future.exception(60) for handle in handles]
+    assert all(outcome is None or isinstance(outcome, RequestCancelledError) for outcome in outcomes)
+    assert engine.statistics.steps > 0
 
 
 def test_close_fails_what_is_running_and_refuses_what_comes_later(open_engine: OpenEngine) -> None:
