@@ -43,7 +43,7 @@ class _BlockedAttention(torch.autograd.Function):
             weights, own = probabilities[index], gradients[0][:, start:stop]
             value_gradient[:, :stop] += torch.bmm(weights.mT, own)
             spread = torch.bmm(own, value[:, :stop].mT)
-            scores = torch._softmax_backward_data(spread, weights, -1, weights.dtype) * scale
+            scores = torch.ops.aten._softmax_backward_data(spread, weights, -1, weights.dtype) * scale
             query_gradient[:, start:stop] = torch.bmm(scores, key[:, :stop])
             key_gradient[:, :stop] += torch.bmm(scores.mT, query[:, start:stop])
         return query_gradient, key_gradient, value_gradient
