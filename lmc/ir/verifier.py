@@ -145,6 +145,7 @@ class _FunctionVerifier:
             raise block.terminator.fail("ends a block, but is no terminator", "add one, such as lm.return")
         self._open.append([])
         for parameter in block.parameters:
+            self._check_type(parameter, None)
             self._define(parameter, None)
         return reversed(block.ops)
 
@@ -153,7 +154,6 @@ class _FunctionVerifier:
             self._define(value, op)
 
     def _define(self, value: Value, op: Op | None) -> None:
-        self._check_type(value, op)
         if value.name in self._defined:
             raise self._error(
                 op, f"{print_value(value)} is defined twice", "give each value of a function its own name"
@@ -180,6 +180,8 @@ class _FunctionVerifier:
     def _check_fields(self, op: Op, layout: Layout) -> None:
         if not _is_tuple_of(Value, op.results):
             raise op.fail("results are a tuple of values")
+        for value in op.results:
+            self._check_type(value, op)
         for field in (*layout.positional, *layout.regions):
             if field.kind != "attribute" and not _holds(field, getattr(op, field.name)):
                 raise op.fail(f"{field.name} does not hold {_HELD[field.kind]}")

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from lmc.ir.core import Effect, Op, Value
+from lmc.ir.engine import SamplingParams
+from lmc.ir.errors import Location, VerifyError
+from lmc.ir.ops import (
+    AssumeOp,
+    BeginOp,
+    BreakOp,
+    ConcatOp,
+    ContextOp,
+    EndOp,
+    ExtendOp,
+    GenOp,
+    HostCallOp,
+    PrefillOp,
+    PyCallOp,
+    ReturnOp,
+    SampleOp,
+    SelectOp,
+    TranscriptOp,
+)
+from lmc.ir.types import ANY, CTX, INT, TEXT, json_of, list_of
+from tests.ir.region_ops import make
+
+C, D = Value("c", CTX), Value("d", CTX)
+T, U, N, A = Value("t", TEXT), Value("u", TEXT), Value("n", INT), Value("a", ANY)
+TEXTS = Value("l", list_of(TEXT))
+JSON = Value("j", json_of("Verdict"))
+
+
+def gen(*results: Value, **fields: Any) -> Op:
+    return make(GenOp, *(results or (D, U)), **{"context": C, "id": "i", **fields})
+
+
+def sample(*results: Value, **fields: Any) -> Op:
+    return make(SampleOp, *(results or (TEXTS,)), **{"context": C, "id": "i", "n": 2, **fields})
+
+
+def select(*results: Value, **fields: Any) -> Op:
+    return make(SelectOp, *(results or (D, U, A)), **{"context": C, "id": "i", "choices": ("a", "b"), **fields})
+
+
+def call(*results: Value, **fields: Any) -> Op:
+    return make(PyCallOp, *(results or (U,)), **{"function": "str", **fields})
+
+
+def host(*results: Value, **fields: Any) -> Op:
+    return make(HostCallOp, *(results or (A,)), **{"host": "h", "id": "i", **fields})
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        make(ContextOp, C),
+        make(ExtendOp, D, context=C, text=("a", T)),
+        make(ExtendOp, D, context=C, role="tool"),
+        make(BeginOp, D, context=C, role="user"),
+        make(EndOp, D, context=C),
+        make(PrefillOp, D, context=C, scope="batch"),
+        make(TranscriptOp, U, context=C),
+        make(ConcatOp, U, text=("a", T)),
+        gen(),
+        gen(D, U, A, logprobs=0),
+        gen(D, JSON, constraint="c0"),
+        gen(wave=0, group="g"),
+        sample(),
+        sample(TEXTS, A, logprobs=100),
+        sample(Value("l", list_of(JSON.type)), constraint="c0"),
+        select(),
+        select(choices=(T, "b")),
+        select(choices=(TEXTS,), method="greedy_token", wave=3),
+        call(arguments=(T, 1), keywords=("x",)),
+        host(arguments=(T, 1), keywords=("x",), declared="pure"),
+        make(AssumeOp, value=N, expected=1),
+        make(ReturnOp, context=C, values=(T,), structure='{"leaf":0}', variables=(N,), variable_names=("n",)),
+        make(BreakOp, values=(C, T, N), ids=("a", "b"), counts=(2, 1)),
+    ],
+)
+def test_what_is_right_verifies(op: Op):
+    op.verify()
+
+
+@pytest.mark.parametrize(
+    ("op", "cause"),
+    [
+        (make(ContextOp), "lm.context: results are (), should be (!ctx)"),
+        (make(ContextOp, T), "lm.context: results are (!text), should be (!ctx)"),
+        (make(ExtendOp, D, context=T), "lm.extend: %t is !text, a context (!ctx) is needed"),
+        (make(ExtendOp, D, context=C, role="boss"), "lm.extend: unknown role 'boss'"),
+        (make(ExtendOp, D, context=C, text=(N,)), "lm.extend: %n is !int, text is needed"),
+        (make(ExtendOp, context=C), "lm.extend: results are (), should be (!ctx)"),
+        (make(BeginOp, D, context=C, role=""), "lm.begin: unknown role ''"),
+        (make(BeginOp, D, context=N, role="user"), "lm.begin: %n is !int, a context (!ctx) is needed"),
+        (make(BeginOp, T, context=C, role="user"), "lm.begin: results are (!text), should be (!ctx)"),
+        (make(EndOp, D, context=N), "lm.end: %n is !int, a context (!ctx) is needed"),
+        (make(EndOp, context=C), "lm.end: results are (), should be (!ctx)"),
+        (make(PrefillOp, D, context=N), "lm.prefill: %n is !int, a context (!ctx) is needed"),
+        (make(PrefillOp, D, context=C, scope="all"), "lm.prefill: unknown scope 'all'"),
+        (make(PrefillOp, context=C), "lm.prefill: results are (), should be (!ctx)"),
+        (make(TranscriptOp, U, context=T), "lm.transcript: %t is !text, a context (!ctx) is needed"),
+        (make(TranscriptOp, D, context=C), "lm.transcript: results are (!ctx), should be (!text)"),
+        (make(ConcatOp, U, text=(A,)), "text.concat: %a is !any, text is needed"),
+        (make(ConcatOp, A), "text.concat: results are (!any), should be (!text)"),
+        (gen(context=T), "lm.gen: %t is !text, a context (!ctx) is needed"),
+        (gen(max_tokens=0), "lm.gen: max_tokens is at least 1"),
+        (gen(min_tokens=-1), "lm.gen: min_tokens lies between 0 and max_tokens"),
+        (gen(min_tokens=9, max_tokens=8), "lm.gen: min_tokens lies between 0 and max_tokens"),
+        (gen(temperature=-0.1), "lm.gen: temperature is finite and not negative"),
+        (gen(temperature=math.inf), "lm.gen: temperature is finite and not negative"),
+        (gen(temperature=math.nan), "lm.gen: temperature is finite and not negative"),
+        (gen(top_p=0.0), "lm.gen: top_p lies in (0, 1]"),
+        (gen(top_p=1.1), "lm.gen: top_p lies in (0, 1]"),
+        (gen(top_k=-1), "lm.gen: top_k is not negative"),
+        (gen(min_p=1.5), "lm.gen: min_p lies in [0, 1]"),
+        (gen(logprobs=-1), "lm.gen: logprobs lies between 0 and 100"),
+        (gen(logprobs=101), "lm.gen: logprobs lies between 0 and 100"),
+        (gen(stop=("a", "")), "lm.gen: a stop string is not empty"),
+        (gen(stop_token_ids=(1, -1)), "lm.gen: a stop token id is not negative"),
+        (gen(wave=-1), "lm.gen: wave is -1"),
+        (gen(group="g"), "lm.gen: group 'g' has no wave or no name"),
+        (gen(wave=1, group=""), "lm.gen: group '' has no wave or no name"),
+        (gen(D, JSON), "lm.gen: an unconstrained generation gives !text, not !json<Verdict>"),
+        (gen(D), "lm.gen: results are (!ctx), should be (!ctx, !text)"),
+        (gen(D, U, A), "lm.gen: results are (!ctx, !text, !any), should be (!ctx, !text)"),
+        (gen(D, U, logprobs=1), "lm.gen: results are (!ctx, !text), should be (!ctx, !text, !any)"),
+        (sample(n=0), "lm.sample: n is 0"),
+        (sample(U), "lm.sample: the result is a list, not !text"),
+        (sample(Value("l", list_of(ANY))), "lm.sample: unconstrained samples give !list<!text>, not !list<!any>"),
+        (sample(TEXTS, A), "lm.sample: results are (!list<!text>, !any), should be (!list<!text>)"),
+        (sample(context=N), "lm.sample: %n is !int, a context (!ctx) is needed"),
+        (select(context=N), "lm.select: %n is !int, a context (!ctx) is needed"),
+        (select(method="best"), "lm.select: unknown method 'best'"),
+        (select(choices=()), "lm.select: no choices"),
+        (select(choices=("a", "")), "lm.select: an empty choice can't be scored"),
+        (select(choices=(N,)), "lm.select: choice %n is !int"),
+        (select(group="g"), "lm.select: group 'g' has no wave or no name"),
+        (select(D, U), "lm.select: results are (!ctx, !text), should be (!ctx, !text, !any)"),
+        (call(function="eval"), "py.call: no pure builtin is called 'eval'"),
+        (call(keywords=("x",)), "py.call: more keywords than arguments"),
+        (call(arguments=(1, 2), keywords=("x", "x")), "py.call: a keyword is given twice"),
+        (call(U, T), "py.call: has one result, not 2"),
+        (call(arguments=(C,)), "py.call: a context is no Python value"),
+        (call(D), "py.call: a context is no Python value"),
+        (host(declared="samples"), "host.call: unknown effect 'samples'"),
+        (host(keywords=("x",)), "host.call: more keywords than arguments"),
+        (host(arguments=(1, 2), keywords=("x", "x")), "host.call: a keyword is given twice"),
+        (host(A, T), "host.call: has one result, not 2"),
+        (host(arguments=(C,)), "host.call: a context can't be passed to a host function"),
+        (make(AssumeOp, value=C, expected=1), "py.assume: %c is a context"),
+        (make(AssumeOp, U, value=T, expected=1), "py.assume: results are (!text), should be ()"),
+        (make(ReturnOp, context=T), "lm.return: %t is !text, a context (!ctx) is needed"),
+        (make(ReturnOp, context=C, values=(C,)), "lm.return: %c is a context"),
+        (make(ReturnOp, context=C, variables=(C,), variable_names=("c",)), "lm.return: %c is a context"),
+        (make(ReturnOp, context=C, variables=(T,)), "lm.return: variables and variable_names differ in length"),
+        (
+            make(ReturnOp, context=C, variables=(T, N), variable_names=("a", "a")),
+            "lm.return: two variables have one name",
+        ),
+        (make(ReturnOp, context=C, structure="{"), "lm.return: not a structure"),
+        (make(ReturnOp, context=C, structure="[1]"), "lm.return: not a structure"),
+        (make(ReturnOp, context=C, structure='{"dict":[1]}'), "lm.return: not a structure"),
+        (make(ReturnOp, context=C, structure='{"list":[' * 5000), "lm.return: not a structure"),
+        (make(ReturnOp, context=C, structure='{"leaf":-1}'), "lm.return: leaf index -1 is no index"),
+        (
+            make(ReturnOp, context=C, values=(T,), structure='{"leaf":1}'),
+            "lm.return: structure names 2 leaves, but there are 1 values",
+        ),
+        (make(ReturnOp, U, context=C), "lm.return: results are (!text), should be ()"),
+        (make(BreakOp, ids=("a",)), "lm.break: ids, counts and values don't fit together"),
+        (make(BreakOp, ids=("a",), counts=(1,)), "lm.break: ids, counts and values don't fit together"),
+        (make(BreakOp, values=(T,), ids=("a", "b"), counts=(2, -1)), "lm.break: ids, counts and values don't fit"),
+        (make(BreakOp, U), "lm.break: results are (!text), should be ()"),
+    ],
+)
+def test_every_rule(op: Op, cause: str):
+    with pytest.raises(VerifyError) as caught:
+        op.verify()
+    assert caught.value.cause.startswith(cause)
+
+
+def test_a_broken_rule_names_the_line_of_the_program():
+    with pytest.raises(VerifyError) as caught:
+        gen(max_tokens=0, location=Location("judge.py", 3)).verify()
+    assert str(caught.value) == "judge.py:3: lm.gen: max_tokens is at least 1"
+
+
+@pytest.mark.parametrize(
+    ("op", "effect", "may_raise", "billable"),
+    [
+        (make(ExtendOp, D, context=C), Effect.PURE, False, False),
+        (gen(), Effect.SAMPLES, True, True),
+        (sample(), Effect.SAMPLES, True, True),
+        (select(), Effect.PURE, True, True),
+        (call(function="str"), Effect.PURE, False, False),
+        (call(function="int"), Effect.PURE, True, False),
+        (call(function="unheard of"), Effect.PURE, True, False),
+        (host(declared="pure"), Effect.PURE, True, False),
+        (host(declared="reads"), Effect.READS, True, False),
+        (host(), Effect.WRITES, True, False),
+        (make(AssumeOp, value=N, expected=1), Effect.WRITES, True, False),
+        (make(ReturnOp, context=C), Effect.PURE, False, False),
+    ],
+)
+def test_effects(op: Op, effect: Effect, may_raise: bool, billable: bool):
+    assert (op.effect, op.may_raise, op.billable) == (effect, may_raise, billable)
+
+
+def test_sampling_parameters_of_an_op_are_those_an_engine_takes():
+    op: Any = gen(max_tokens=3, stop=("a",), temperature=0.5, logprobs=2, seed=7)
+    assert op.sampling == SamplingParams(max_tokens=3, stop=("a",), temperature=0.5, logprobs=2)
+    assert gen().__class__.NAME == "lm.gen"
