@@ -146,7 +146,7 @@ class _Walk:
             self._emit(op)
             return
         if rope.is_empty:
-            self._forward(op, op.context)
+            self._forward(dataclasses.replace(op, text=()), op.context)
             return
         before = self._definition(op.context)
         if isinstance(before, ExtendOp) and before.role is None and self.uses[op.context] == 1:

@@ -12,7 +12,7 @@ from lmc.ir.ops import BeginOp, EndOp, ExtendOp, PrefillOp, SampleOp
 from lmc.ir.types import CTX
 from lmc.passes.base import Pass, PassContext
 from lmc.passes.making import FreshNames, make_op
-from lmc.passes.prefix_tree import Measure, Member, Node, Parts, PrefixTree, text_measure
+from lmc.passes.prefix_tree import Measure, Member, Node, Parts, PrefixTree, joined, text_measure
 
 # Turns of the assistant may open differently for generation than in a transcript, so their text is not cut.
 _SPLIT_ROLES = frozenset({None, "system", "user", "tool"})
@@ -130,9 +130,9 @@ class _Walk:
             self.made[root] = self.replaced.get(value, value)
         tree = PrefixTree(root, self.owner.minimum_tokens, self.context.tokens)
         tree.build(
-            Member(index, user.role, user.text, user.location)
+            Member(index, user.role, text, user.location)
             for index, user in zip(indices, users, strict=True)
-            if isinstance(user, ExtendOp) and user.role in _SPLIT_ROLES and user.text
+            if isinstance(user, ExtendOp) and user.role in _SPLIT_ROLES and (text := joined(user.text))
         )
         self._weigh(tree, indices)
         for node in tree.nodes:

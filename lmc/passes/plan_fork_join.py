@@ -65,8 +65,13 @@ class PlanForkJoin(Pass):
         rounds = shortest if self.width is None else limited_rounds(ops, waits, self.width)
         groups = _groups(ops, rounds)
         self._remark(ops, shortest, rounds, context)
-        planned = [_planned(op, rounds[index], groups.get(index)) for index, op in enumerate(ops)]
-        return Block(block.parameters, tuple(planned[index] for index in _order(ops, rounds, groups)))
+        order = _order(ops, rounds, groups)
+        names: dict[int, str] = {}
+        for index in order:
+            if index in groups:
+                names.setdefault(groups[index], f"g{len(names)}")
+        planned = (_planned(ops[index], rounds[index], names.get(groups.get(index, -1))) for index in order)
+        return Block(block.parameters, tuple(planned))
 
     def _remark(
         self,
@@ -99,8 +104,8 @@ def _planned(op: Op, wave: int, group: str | None) -> Op:
     return dataclasses.replace(op, wave=wave, group=group)
 
 
-def _groups(ops: Sequence[Op], rounds: Sequence[int]) -> dict[int, str]:
-    """Names of the groups that have at least two calls, by call."""
+def _groups(ops: Sequence[Op], rounds: Sequence[int]) -> dict[int, int]:
+    """For each call that shares its prefix with others of its round the first of them."""
     users = Counter(value for op in ops for value in op.operands if value.type == CTX and _goes_on(op))
     prefixes: dict[Value, Value] = {}
     members: dict[tuple[int, Value], list[int]] = {}
@@ -115,8 +120,7 @@ def _groups(ops: Sequence[Op], rounds: Sequence[int]) -> dict[int, str]:
                 prefixes[value] = value
             elif before is not None:
                 prefixes[value] = before
-    shared = [indices for indices in members.values() if len(indices) > 1]
-    return {index: f"g{number}" for number, indices in enumerate(shared) for index in indices}
+    return {index: indices[0] for indices in members.values() if len(indices) > 1 for index in indices}
 
 
 def _goes_on(op: Op) -> bool:
@@ -124,7 +128,7 @@ def _goes_on(op: Op) -> bool:
     return op.billable or any(value.type == CTX for value in op.results)
 
 
-def _order(ops: Sequence[Op], rounds: Sequence[int], groups: dict[int, str]) -> list[int]:
+def _order(ops: Sequence[Op], rounds: Sequence[int], groups: dict[int, int]) -> list[int]:
     """The order of ops: by wave, in each first what feeds its calls, then the calls, group by group.
 
     Any order by these levels keeps operands before users: an op's level is that of its operands or a later one, and of
@@ -134,7 +138,6 @@ def _order(ops: Sequence[Op], rounds: Sequence[int], groups: dict[int, str]) -> 
     producers: dict[Value, int] = {}
     segment = 0
     last_raising = 0
-    starts: dict[str, int] = {}
     keys: list[tuple[int, ...]] = []
     for index, op in enumerate(ops):
         level = max((levels[producers[value]] for value in op.operands if value in producers), default=0)
@@ -147,9 +150,7 @@ def _order(ops: Sequence[Op], rounds: Sequence[int], groups: dict[int, str]) -> 
         producers.update((value, index) for value in op.results)
         if is_write(op) or op.IS_TERMINATOR:
             segment += 1
-        group = groups.get(index)
-        start = index if group is None else starts.setdefault(group, index)
-        keys.append((segment, level, start, index))
+        keys.append((segment, level, groups.get(index, index), index))
         if is_write(op):
             segment += 1
             last_raising = 0

@@ -1,0 +1,79 @@
+"""Every pass, alone and in pipelines, against the reference interpreter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from lmc.ir.core import Module
+from lmc.ir.interpreter import interpret
+from lmc.ir.parser import parse
+from lmc.ir.printer import print_module
+from lmc.ir.toy import ToyEngine
+from lmc.passes import PASSES, PassManager, parse_pipeline, pipeline
+from lmc.passes.pipelines import PIPELINES
+from tests.passes.adversary import Case, cases, observe
+from tests.program_strategies import Program, programs
+
+# Each pass with its defaults, and with options that make it act on small programs.
+SPECS = (*PASSES, "hoist-prefixes{minimum_tokens=1}", "plan-fork-join{width=1}", "plan-fork-join{width=2}")
+EAGER = "canonicalize,cse,dce,hoist-prefixes{minimum_tokens=1},plan-fork-join"
+
+
+def _same(before: Module, after: Module, inputs: dict[str, Any]) -> None:
+    for run_seed, instance in ((0, 0), (1, 3)):
+        expected = observe(before, inputs, run_seed=run_seed, instance=instance)
+        found = observe(after, inputs, run_seed=run_seed, instance=instance)
+        assert found == expected, print_module(after)
+        assert found.calls <= expected.calls
+
+
+@pytest.mark.parametrize("spec", SPECS)
+@given(case=cases())
+def test_a_pass_keeps_what_a_program_does(spec: str, case: Case):
+    module, inputs = case.module, case.inputs
+    _same(module, PassManager(parse_pipeline(spec)).run(module).module, inputs)
+
+
+@pytest.mark.parametrize("level", PIPELINES)
+@given(case=cases())
+def test_a_level_keeps_what_a_program_does(level: str, case: Case):
+    module, inputs = case.module, case.inputs
+    _same(module, pipeline(level).run(module).module, inputs)
+
+
+@settings(max_examples=2 * settings.default.max_examples)  # type: ignore[union-attr]
+@given(case=cases(max_ops=40))
+def test_all_passes_twice_keep_what_a_program_does(case: Case):
+    module, inputs = case.module, case.inputs
+    _same(module, PassManager(parse_pipeline(f"{EAGER},{EAGER}")).run(module).module, inputs)
+
+
+@given(program=programs())
+def test_programs_that_do_not_raise_give_the_same_results(program: Program):
+    optimized = PassManager(parse_pipeline(EAGER)).run(program.module).module
+    before = interpret(program.module, program.inputs, ToyEngine(), hosts=program.hosts)
+    after = interpret(optimized, program.inputs, ToyEngine(), hosts=program.hosts)
+    assert (after.value, after.variables, after.text) == (before.value, before.variables, before.text)
+
+
+@given(case=cases())
+def test_what_passes_give_prints_and_parses(case: Case):
+    module, inputs = case.module, case.inputs
+    optimized = PassManager(parse_pipeline(EAGER)).run(module).module
+    text = print_module(optimized)
+    again = parse(text)
+    assert print_module(again) == text
+    _same(optimized, again, inputs)
+
+
+# Not canonicalize: a use that it takes away may let an op it has passed already be absorbed.
+@pytest.mark.parametrize("spec", [spec for spec in SPECS if spec != "canonicalize"])
+@given(case=cases())
+def test_a_pass_finds_nothing_left_to_do(spec: str, case: Case):
+    module = case.module
+    manager = PassManager(parse_pipeline(spec))
+    once = manager.run(module).module
+    assert print_module(manager.run(once).module) == print_module(once)
