@@ -120,12 +120,27 @@ def test_the_youngest_is_preempted_and_goes_on_from_the_cache() -> None:
     old, young = simulation.add((0,) * 10, 30), simulation.add((1,) * 10, 30)
     for _ in range(25):
         simulation.step()
+        if simulation.scheduler.preemptions:
+            break
     assert simulation.scheduler.preemptions == 1
     assert young.node is None
-    length = young.length
+    # What it generated is cached, but for the one page that the other sequence needed at once.
+    assert simulation.memory.radix.match_prefix(young.tokens).length == young.length - 2 > young.prompt_length
     simulation.run()
-    assert simulation.finished[0] is old
-    assert young.length == 40 > length
+    assert simulation.finished == [old, young]
+    assert young.length == 40
+
+
+def test_rows_that_another_sequence_put_into_the_tree_meanwhile_are_not_written() -> None:
+    memory = SequenceMemory(40, scratch_page=SCRATCH)
+    first, second = (Sequence((1, 2, 3, last), capacity=4, first_logits_row=3) for last in (4, 5))
+    assert memory.try_admit(first, headroom=0)
+    assert memory.try_admit(second, headroom=0)
+    written = memory.take_shared_rows(first, 4).slots
+    own_last = int(second.pages[3])
+    assert memory.take_shared_rows(second, 4).slots.tolist() == [SCRATCH] * 3 + [own_last]
+    assert second.pages[:3].tolist() == written[:3].tolist()
+    memory.check_invariants([first, second])
 
 
 def test_prefill_goes_on_while_others_decode() -> None:
