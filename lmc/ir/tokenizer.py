@@ -185,13 +185,14 @@ class Tokenizer:
 
     @cached_property
     def _plain(self) -> tokenizers.Tokenizer:
+        special_tokens = self.special_tokens  # refuses a definition that can't be read
         definition: dict[str, Any] = json.loads(self.definition)
         definition["added_tokens"] = []
         definition["post_processor"] = None
         definition["truncation"] = None
         definition["padding"] = None
         plain = tokenizers.Tokenizer.from_str(json.dumps(definition))
-        for token in self.special_tokens:
+        for token in special_tokens:
             ids = plain.encode(token.text, add_special_tokens=False).ids
             if self.special_ids.intersection(ids):
                 raise InputError(
