@@ -153,7 +153,9 @@ class Op:
 
     def fail(self, cause: str, remedy: str | None = None) -> VerifyError:
         """A ``VerifyError`` about this op, to be raised by ``verify``."""
-        return VerifyError(f"{self.NAME}: {cause}", remedy=remedy, location=self.location)
+        error = VerifyError(f"{self.NAME}: {cause}", remedy=remedy, location=self.location)
+        error.op = self
+        return error
 
 
 OpClass = TypeVar("OpClass", bound=type[Op])

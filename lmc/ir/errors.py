@@ -54,7 +54,9 @@ class ParseError(LmcError):
 
 
 class VerifyError(LmcError):
-    """A module breaks a rule of the IR."""
+    """A module breaks a rule of the IR; ``op`` is the op that does, where it is one."""
+
+    op: object | None = None
 
 
 class LoweringError(LmcError):

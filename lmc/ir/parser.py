@@ -13,10 +13,11 @@ from functools import cache
 import lark
 from lark import exceptions
 
-from lmc.ir.core import Module
+from lmc.ir.core import Module, Op
 from lmc.ir.diagnostics import Source, shown
-from lmc.ir.errors import ParseError
+from lmc.ir.errors import ParseError, VerifyError
 from lmc.ir.reader import read_module
+from lmc.ir.verifier import verify
 
 MAX_BYTES = 16 * 1024 * 1024
 MAX_NESTING = 72
@@ -47,14 +48,37 @@ def parse(text: str, filename: str = "<text>") -> Module:
     Raises ``ParseError`` where the text is no module, is larger than ``MAX_BYTES`` or nested deeper than
     ``MAX_NESTING`` brackets.
     """
+    return _read(Source(filename, text), {})
+
+
+def parse_verified(text: str, filename: str = "<text>") -> Module:
+    """The module that ``text`` describes, verified.
+
+    Raises ``ParseError`` as ``parse`` does, and where an op breaks a rule of the IR; ``VerifyError`` where it is no
+    single op that does.
+    """
     source = Source(filename, text)
+    places: dict[Op, lark.Token] = {}
+    module = _read(source, places)
+    try:
+        verify(module)
+    except VerifyError as error:
+        name = places.get(error.op) if isinstance(error.op, Op) else None
+        if name is None or name.start_pos is None:
+            raise
+        remedy = error.remedy or "see lmc/ir/ops.py for the rules of each op"
+        raise source.error(error.cause, remedy=remedy, start=name.start_pos, end=name.end_pos) from None
+    return module
+
+
+def _read(source: Source, places: dict[Op, lark.Token]) -> Module:
     _check_size(source)
     _check_nesting(source)
     try:
-        tree = _grammar().parse(text)
+        tree = _grammar().parse(source.text)
     except exceptions.UnexpectedInput as error:
         raise _syntax_error(source, error) from None
-    return read_module(tree, source)
+    return read_module(tree, source, places)
 
 
 @cache

@@ -17,14 +17,15 @@ from lmc.ir.literals import Branch, LiteralReader, Node, children, nodes, token_
 from lmc.ir.types import Type
 
 
-def read_module(tree: Node, source: Source) -> Module:
-    """The module of a tree that ``lmir.lark`` gave. Raises ``ParseError``."""
+def read_module(tree: Node, source: Source, places: dict[Op, Token] | None = None) -> Module:
+    """The module of a tree that ``lmir.lark`` gave. Raises ``ParseError``. ``places`` takes the name of each op."""
     read = LiteralReader(source)
+    places = {} if places is None else places
     name, *declarations = tree.children
     found = nodes(declarations)
     return Module(
         name=read.name(token_of(name)),
-        functions=tuple(_FunctionReader(read).function(node) for node in found if node.data == "function"),
+        functions=tuple(_FunctionReader(read, places).function(node) for node in found if node.data == "function"),
         constraints=tuple(_constraint(read, node) for node in found if node.data == "constraint"),
         hosts=tuple(_host(read, node) for node in found if node.data == "host"),
     )
@@ -46,8 +47,9 @@ def _host(read: LiteralReader, node: Node) -> HostFunction:
 class _FunctionReader:
     """Reads one function; ``_values`` are the values defined in it so far."""
 
-    def __init__(self, read: LiteralReader) -> None:
+    def __init__(self, read: LiteralReader, places: dict[Op, Token]) -> None:
         self._read = read
+        self._places = places
         self._values: dict[str, Value] = {}
 
     def function(self, node: Node) -> Function:
@@ -84,7 +86,9 @@ class _FunctionReader:
             fields.region(token_of(word), self._block(parameters, body))
         fields.check_complete()
         defined = self._results(name, children(results), children(types))
-        return kind(results=defined, location=self._location(location), **fields.found)
+        op = kind(results=defined, location=self._location(location), **fields.found)
+        self._places[op] = name
+        return op
 
     def _results(self, op: Token, names: Sequence[Branch], types: Sequence[Branch]) -> tuple[Value, ...]:
         if len(names) != len(types):
