@@ -1,0 +1,44 @@
+"""lmc, an optimizing compiler for language-model programs."""
+
+from lmc.driver import AsyncStream, BatchInterruptedError, Compiled, Profile, Result, Stream, Usage
+from lmc.frontend.messages import assistant, gen, select, system, user
+from lmc.frontend.state import State
+from lmc.frontend.tools import tool
+from lmc.ir.errors import (
+    CaptureError,
+    ContextLengthError,
+    EngineError,
+    InputError,
+    LmcError,
+    LoweringError,
+    RequestCancelledError,
+)
+from lmc.jit import Program, jit
+from lmc.runtime.events import TokenEvent
+
+__all__ = [
+    "AsyncStream",
+    "BatchInterruptedError",
+    "CaptureError",
+    "Compiled",
+    "ContextLengthError",
+    "EngineError",
+    "InputError",
+    "LmcError",
+    "LoweringError",
+    "Profile",
+    "Program",
+    "RequestCancelledError",
+    "Result",
+    "State",
+    "Stream",
+    "TokenEvent",
+    "Usage",
+    "assistant",
+    "gen",
+    "jit",
+    "select",
+    "system",
+    "tool",
+    "user",
+]

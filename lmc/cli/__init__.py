@@ -1,0 +1,5 @@
+"""The command ``lmc``."""
+
+from lmc.cli.app import main
+
+__all__ = ["main"]

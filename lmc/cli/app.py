@@ -1,0 +1,54 @@
+"""The command line: commands, exit codes (0 done, 1 failure, 2 usage), and how errors are told."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from lmc.cli.compile import compile_command
+from lmc.cli.opt import opt_command
+from lmc.cli.output import print_error
+from lmc.cli.run import run_command
+from lmc.driver import LmcError, UsageError, version
+
+FAILURE = 1
+USAGE = 2
+
+app = typer.Typer(
+    name="lmc",
+    help="An optimizing compiler for programs that call language models.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("compile", no_args_is_help=True)(compile_command)
+app.command("run", no_args_is_help=True)(run_command)
+app.command("opt", no_args_is_help=True)(opt_command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"lmc {version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options of lmc itself."""
+
+
+def main() -> None:
+    """Run the command line of this process and exit."""
+    try:
+        app()
+    except LmcError as error:
+        print_error(error)
+        sys.exit(USAGE if isinstance(error, UsageError) else FAILURE)

@@ -1,0 +1,95 @@
+"""``lmc compile``: what becomes of a program."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from lmc.cli.output import MODELS, print_note, target_spec, to_json, write_artifact
+from lmc.driver import ArgumentReader, Compiled, Options, Runner, UsageError, Wish, artifacts, load_program
+
+
+class Emit(StrEnum):
+    """What is printed of the compiled program."""
+
+    IR = "ir"
+    PLAN = "plan"
+    SUMMARY = "summary"
+
+
+class Level(StrEnum):
+    """Optimization levels, as in ``-O2``."""
+
+    NONE = "0"
+    SOME = "1"
+    ALL = "2"
+
+
+def compile_command(
+    program: Annotated[str, typer.Argument(metavar="PROGRAM.py[:name]", help="The file, and the program in it.")],
+    assignments: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Arguments to compile for.")
+    ] = None,
+    *,
+    data: Annotated[
+        str | None, typer.Option("--input", metavar="DATA.jsonl", help="Compile for the first row of a file.")
+    ] = None,
+    level: Annotated[Level, typer.Option("-O", help="How much to optimize: -O0, -O1 or -O2.")] = Level.ALL,
+    emit: Annotated[Emit, typer.Option(help="What to print.")] = Emit.SUMMARY,
+    output: Annotated[str | None, typer.Option("-o", "--output", metavar="FILE", help="Write it to a file.")] = None,
+    model: Annotated[str | None, typer.Option(help=f"What to compile for: {MODELS}.")] = None,
+    remarks: Annotated[bool, typer.Option("--remarks", help="Say what each pass did, and what stopped it.")] = False,
+    breaks: Annotated[bool, typer.Option("--breaks", help="Say where capture ended, why, and what helps.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Summary, remarks and breaks as JSON.")] = False,
+) -> None:
+    """Compile a program and show its IR, its plan or a summary. Runs nothing of it, and loads no model."""
+    function = load_program(program)
+    reader = ArgumentReader(function)
+    fixed = reader.assignments(assignments or [])
+    runner = Runner(function, Options(Wish(target_spec(model)), level=f"O{level.value}"))
+    compiled = runner.compile(_arguments(reader, fixed, data))
+    if as_json:
+        if emit is not Emit.SUMMARY:
+            raise UsageError("--json is for the summary; IR and plan have one form each", remedy="leave out --json")
+        write_artifact(to_json(artifacts.summary(compiled), indent=1) + "\n", output)
+        return
+    write_artifact(_artifact(compiled, emit), output)
+    _print_more(compiled, emit, output, remarks=remarks, breaks=breaks)
+
+
+def _arguments(
+    reader: ArgumentReader, fixed: dict[str, object], data: str | None
+) -> tuple[tuple[()], dict[str, object]] | None:
+    if data is not None:
+        row = reader.rows(data, fixed)[0]
+        if row.error is not None:
+            raise row.error
+        return (), dict(row.arguments)
+    if not fixed:
+        return None
+    reader.check_complete(fixed)
+    return (), fixed
+
+
+def _artifact(compiled: Compiled, emit: Emit) -> str:
+    if emit is Emit.IR:
+        return artifacts.module_text(compiled.module)
+    if emit is Emit.PLAN:
+        return artifacts.plan_text(compiled.plan)
+    return artifacts.summary_text(compiled)
+
+
+def _print_more(compiled: Compiled, emit: Emit, output: str | None, *, remarks: bool, breaks: bool) -> None:
+    """Remarks and breaks: after the summary, or on standard error, where they can't get into an artifact."""
+    lines: list[str] = []
+    if remarks:
+        lines += [str(remark) for remark in compiled.remarks] or ["no remarks"]
+    if breaks:
+        lines += [str(entry) for entry in compiled.breaks] or ["no breaks: captured to the end"]
+    if emit is Emit.SUMMARY and output is None:
+        typer.echo("".join(f"{line}\n" for line in lines), nl=False)
+        return
+    for line in lines:
+        print_note(line)

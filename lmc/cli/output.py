@@ -1,0 +1,68 @@
+"""What every command prints with: artifacts on standard output or in a file, what is said to people beside them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from lmc.driver import LmcError, ProgramImportError, UsageError, describe_error
+
+MODELS = "builtin, toy, or the path of a model folder"
+
+
+def print_error(error: BaseException) -> None:
+    """An error on standard error: where, what, remedy."""
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    if isinstance(error, ProgramImportError):
+        console.print(error.traceback, style="dim", markup=False)
+    where = f"{error.location}: " if isinstance(error, LmcError) and error.location is not None else ""
+    said = describe_error(error).removeprefix(where)
+    console.print(where, end="", style="bold", markup=False)
+    console.print("error: ", end="", style="bold red", markup=False)
+    console.print(said, markup=False)
+
+
+def print_note(text: str) -> None:
+    """A line for the person at the terminal, on standard error."""
+    Console(stderr=True, soft_wrap=True, highlight=False).print(text, markup=False)
+
+
+def to_json(data: Any, *, indent: int | None = None) -> str:
+    """JSON text, readable where UTF-8 can hold it."""
+    text = json.dumps(data, ensure_ascii=False, indent=indent)
+    return text if text.isascii() or _is_utf8(text) else json.dumps(data, indent=indent)
+
+
+def write_artifact(text: str, path: str | None) -> None:
+    """Write ``text`` to the file ``path``, or to standard output where that is None or ``-``."""
+    if path is None or path == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def cannot_write(path: str, error: OSError) -> UsageError:
+    """The error of a file that can't be written."""
+    return UsageError(f"{path} can't be written: {error.strerror}", remedy="name a file in a folder you may write to")
+
+
+def target_spec(model: str | None) -> str | None:
+    """What the user calls a model, as a target: a path stands for ``local:PATH``."""
+    if model is None or model in ("builtin", "toy") or model.startswith("local:"):
+        return model
+    return f"local:{model}"
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

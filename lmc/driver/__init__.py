@@ -1,0 +1,38 @@
+"""The driver: the one place that knows all stages. Command line and ``@lmc.jit`` are its clients (see README.md)."""
+
+from lmc.driver import artifacts
+from lmc.driver.compile import Compiled, Variants
+from lmc.driver.defaults import Wish
+from lmc.driver.programs import ProgramImportError, UsageError, load_program
+from lmc.driver.result import Result, describe_error, result_row
+from lmc.driver.rows import ArgumentReader, Row
+from lmc.driver.run import AsyncStream, BatchInterruptedError, Options, Runner, Stream
+from lmc.driver.version import version
+from lmc.frontend.function import JittedFunction
+from lmc.ir.errors import LmcError
+from lmc.ir.profile import Profile, Usage
+
+__all__ = [
+    "ArgumentReader",
+    "AsyncStream",
+    "BatchInterruptedError",
+    "Compiled",
+    "JittedFunction",
+    "LmcError",
+    "Options",
+    "Profile",
+    "ProgramImportError",
+    "Result",
+    "Row",
+    "Runner",
+    "Stream",
+    "Usage",
+    "UsageError",
+    "Variants",
+    "Wish",
+    "artifacts",
+    "describe_error",
+    "load_program",
+    "result_row",
+    "version",
+]

@@ -1,0 +1,98 @@
+"""From a program to a plan: capture, passes, lowering. Compiled variants are kept and found again by their guards."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from lmc.backend.lower import lower
+from lmc.backend.plan import Plan
+from lmc.frontend.arguments import Bound
+from lmc.frontend.breaks import Break
+from lmc.frontend.capture import capture
+from lmc.frontend.function import JittedFunction
+from lmc.frontend.variants import Captured, VariantCache, inputs_of
+from lmc.ir.core import Module
+from lmc.ir.target import Target
+from lmc.ir.tokenizer import Tokenizer
+from lmc.passes.base import PassContext, Remark
+from lmc.passes.pipelines import pipeline
+from lmc.runtime.prepared import PreparedPlan, prepare
+
+DEFAULT_LEVEL = "O2"
+MAX_VARIANTS = 64
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A program compiled for a target.
+
+    ``module`` is the optimized IR, ``plan`` its lowered form, ``remarks`` what the passes did and could not do,
+    ``breaks`` where capture ended (empty: nowhere; the rest then runs eagerly), ``hosts`` the user's functions by
+    symbol. ``captured`` is what the passes started from.
+    """
+
+    module: Module
+    plan: Plan
+    remarks: tuple[Remark, ...]
+    breaks: tuple[Break, ...]
+    hosts: Mapping[str, Callable[..., Any]] = field(repr=False)
+    target: Target
+    level: str
+    captured: Captured = field(repr=False)
+
+    @cached_property
+    def prepared(self) -> PreparedPlan:
+        """The plan as the executor takes it."""
+        return prepare(self.plan)
+
+
+def compile_captured(captured: Captured, target: Target, level: str, tokenizer: Tokenizer) -> Compiled:
+    """Optimize and lower what was captured. Raises ``LoweringError``, and ``InputError`` for an unknown level."""
+    optimized = pipeline(level).run(captured.module, PassContext(tokenizer))
+    return Compiled(
+        module=optimized.module,
+        plan=lower(optimized.module, target),
+        remarks=optimized.remarks,
+        breaks=captured.breaks,
+        hosts=captured.hosts,
+        target=target,
+        level=level,
+        captured=captured,
+    )
+
+
+class Variants:
+    """The compiled variants of one program, for the targets it ran on. Safe to use from several threads.
+
+    Captures are kept by their guards, compiled forms by capture, target and level; the oldest of either go first.
+    """
+
+    def __init__(self, limit: int = MAX_VARIANTS) -> None:
+        self._limit = limit
+        self._captures = VariantCache(limit)
+        self._compiled: OrderedDict[tuple[int, Target, str], Compiled] = OrderedDict()
+        self._lock = threading.RLock()
+
+    def find(
+        self, function: JittedFunction, bound: Bound, target: Target, level: str, tokenizer: Tokenizer
+    ) -> tuple[Compiled, Mapping[str, Any]]:
+        """A variant that holds for ``bound``, compiled now where there is none, and its inputs."""
+        with self._lock:
+            captured = self._captures.find(bound)
+            if captured is None:
+                captured = capture(function, bound)
+                self._captures.add(captured)
+            key = (id(captured), target, level)  # a compiled form keeps its capture alive, so the id stays its own
+            compiled = self._compiled.get(key)
+            if compiled is None:
+                compiled = compile_captured(captured, target, level, tokenizer)
+                self._compiled[key] = compiled
+            self._compiled.move_to_end(key)
+            while len(self._compiled) > self._limit:
+                self._compiled.popitem(last=False)
+            return compiled, inputs_of(captured, bound)

@@ -1,0 +1,72 @@
+"""The ambient defaults: where a program runs if nobody says so. Read once when a call enters, passed on from there."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lmc.ir.errors import InputError
+from lmc.ir.target import Target
+
+ENVIRONMENT = "LMC_TARGET"
+FALLBACK = "builtin"
+_KINDS: dict[str, type] = {"target": str, "dtype": str, "kv_tokens": int}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the user asked for, as far as it was asked for: a target in words, and how its engine is to be set up."""
+
+    target: str | None = None
+    dtype: str | None = None
+    kv_tokens: int | None = None
+
+
+def resolve_target(wish: Wish, *, environment: Mapping[str, str] | None = None, folder: Path | None = None) -> Target:
+    """The target of a call: what ``wish`` names, else ``LMC_TARGET``, else ``[tool.lmc]``, else the built-in model.
+
+    ``[tool.lmc]`` stands in the nearest ``pyproject.toml`` at or above ``folder`` (the current one) and may hold
+    ``target``, ``dtype`` and ``kv_tokens``; the latter two count for the target it names only. Raises ``InputError``.
+    """
+    environment = os.environ if environment is None else environment
+    spec = wish.target or environment.get(ENVIRONMENT) or None
+    settings: Mapping[str, Any] = {}
+    if spec is None:
+        settings = _project_settings(Path.cwd() if folder is None else folder)
+        spec = settings.get("target", FALLBACK)
+    return Target.parse(
+        spec,
+        dtype=wish.dtype or settings.get("dtype", "float32"),
+        kv_tokens=wish.kv_tokens if wish.kv_tokens is not None else settings.get("kv_tokens"),
+    )
+
+
+def _project_settings(folder: Path) -> Mapping[str, Any]:
+    for place in (folder, *folder.parents):
+        path = place / "pyproject.toml"
+        if path.is_file():
+            return _read_settings(path)
+    return {}
+
+
+def _read_settings(path: Path) -> Mapping[str, Any]:
+    try:
+        settings = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("lmc", {})
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} can't be read: {error}", remedy=f"correct it, or set {ENVIRONMENT}") from error
+    except AttributeError as error:
+        raise InputError(f"{path}: [tool] is no table", remedy=f"correct it, or set {ENVIRONMENT}") from error
+    if not isinstance(settings, dict):
+        raise InputError(f"{path}: tool.lmc is no table", remedy='write [tool.lmc], then target = "…"')
+    for name, value in settings.items():
+        if name not in _KINDS:
+            raise InputError(f"{path}: [tool.lmc] has no setting {name!r}", remedy=f"use {', '.join(_KINDS)}")
+        if type(value) is not _KINDS[name]:
+            raise InputError(
+                f"{path}: [tool.lmc] {name} is {value!r}", remedy=f"it takes a value of type {_KINDS[name].__name__}"
+            )
+    return settings

@@ -1,0 +1,151 @@
+"""Executes compiled instances on an engine, and what follows a break in threads. Runs in the background loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from lmc.backend.schedule import schedule_batch
+from lmc.driver.cancelling import CancellableEngine
+from lmc.driver.compile import Compiled
+from lmc.driver.result import Result
+from lmc.frontend.arguments import Bound
+from lmc.frontend.eager import EagerSession
+from lmc.frontend.function import JittedFunction
+from lmc.frontend.resume import resume
+from lmc.ir.engine import Engine
+from lmc.ir.interpreter import Memo
+from lmc.ir.profile import Profile
+from lmc.runtime.events import OnEvent, TokenEvent, branch_of
+from lmc.runtime.executor import Executor, Finished, Instance, Resources
+
+EAGER_THREADS = 32
+OnResult = Callable[[int, Result], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One instance: its number in the batch, its arguments, and the variant that its arguments fit."""
+
+    number: int
+    bound: Bound
+    compiled: Compiled
+    inputs: Mapping[str, Any]
+
+
+async def execute(
+    function: JittedFunction,
+    jobs: Sequence[Job],
+    engine: Engine,
+    on_result: OnResult,
+    *,
+    seed: int,
+    on_event: OnEvent | None = None,
+) -> None:
+    """Run ``jobs``; ``on_result`` gets each one's number and result as soon as it is there, in the loop's thread.
+
+    Jobs of one variant run in the order of their schedule, variants in the order of their first job, all under one
+    bound. Cancelling cancels every request.
+    """
+    batch = _Batch(function, engine, on_result, seed, on_event)
+    try:
+        await batch.run(jobs)
+    finally:
+        batch.close()
+
+
+class _Batch:
+    def __init__(
+        self, function: JittedFunction, engine: Engine, on_result: OnResult, seed: int, on_event: OnEvent | None
+    ) -> None:
+        self._function = function
+        self._engine = engine
+        self._on_result = on_result
+        self._seed = seed
+        self._on_event = on_event
+        self._resources = Resources(engine)
+        self._eager_engine = CancellableEngine(engine)
+        self._eager_pool = ThreadPoolExecutor(EAGER_THREADS, thread_name_prefix="lmc-eager")
+        self._continued: set[asyncio.Future[None]] = set()
+
+    async def run(self, jobs: Sequence[Job]) -> None:
+        variants: dict[int, list[Job]] = {}
+        for job in jobs:
+            variants.setdefault(id(job.compiled), []).append(job)
+        position = 0
+        tasks: list[asyncio.Future[None]] = []
+        for members in variants.values():
+            tasks.append(asyncio.ensure_future(self._run_variant(members, position)))
+            position += len(members)
+        try:
+            await asyncio.gather(*tasks)
+            while self._continued:
+                await asyncio.gather(*self._continued)
+        finally:
+            for task in (*tasks, *self._continued):
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def close(self) -> None:
+        self._eager_engine.cancel()
+        self._eager_pool.shutdown(wait=False, cancel_futures=True)
+        self._resources.close()
+
+    async def _run_variant(self, jobs: Sequence[Job], position: int) -> None:
+        compiled = jobs[0].compiled
+        order = schedule_batch(compiled.plan, [job.inputs for job in jobs]).order if len(jobs) > 1 else (0,)
+        executor = Executor(self._engine, compiled.prepared, compiled.hosts)
+        await executor.run_batch(
+            [Instance(job.number, job.inputs) for job in jobs],
+            order,
+            lambda index, end: self._finished(jobs[index], end),
+            run_seed=self._seed,
+            on_event=self._on_event,
+            resources=self._resources,
+            first_position=position,
+        )
+
+    def _finished(self, job: Job, end: Finished) -> None:
+        if end.error is not None:
+            self._on_result(job.number, Result.failed(end.error, end.profile))
+            return
+        outcome = end.outcome
+        assert outcome is not None
+        if outcome.memo is None:
+            self._on_result(job.number, Result(outcome.value, outcome.variables, outcome.text, outcome.profile))
+            return
+        work = asyncio.get_running_loop().run_in_executor(
+            self._eager_pool, partial(self._continue, job, outcome.memo, outcome.profile)
+        )
+        continued = asyncio.ensure_future(self._report(job.number, work))
+        self._continued.add(continued)
+        continued.add_done_callback(self._continued.discard)
+
+    async def _report(self, number: int, work: asyncio.Future[Result]) -> None:
+        self._on_result(number, await work)
+
+    def _continue(self, job: Job, memo: Memo, before: Profile) -> Result:
+        """The rest of the program, as plain Python, in a thread of its own."""
+        session = EagerSession(
+            self._eager_engine,
+            run_seed=self._seed,
+            instance=job.number,
+            on_text=None if self._on_event is None else partial(self._report_text, job.number),
+        )
+        try:
+            outcome = resume(job.compiled.captured, job.bound, memo, session)
+        except BaseException as error:  # SystemExit of one instance must not end the batch
+            return Result.failed(error, Profile.merge(before.program, [before, self._profile(session)]))
+        profile = Profile.merge(before.program, [before, self._profile(session)])
+        return Result(outcome.value, outcome.variables, outcome.text, profile)
+
+    def _profile(self, session: EagerSession) -> Profile:
+        return Profile(self._function.name, session.profile)
+
+    def _report_text(self, instance: int, op_id: str, name: str | None, sample: int, text: str) -> None:
+        assert self._on_event is not None
+        self._on_event(TokenEvent(instance, branch_of(op_id), op_id, name, sample, text))

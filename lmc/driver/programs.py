@@ -1,0 +1,112 @@
+"""Programs named on a command line: ``PROGRAM.py`` or ``PROGRAM.py:name``."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from lmc.frontend.function import JittedFunction
+from lmc.ir.errors import InputError, LmcError, Location
+
+
+class UsageError(InputError):
+    """A command line that can't be obeyed: no such file, no such program, wrong arguments."""
+
+
+class ProgramImportError(LmcError):
+    """The user's file raised while it was imported. ``traceback`` holds the frames of the user's own files."""
+
+    def __init__(self, cause: str, *, remedy: str, location: Location | None, trace: str) -> None:
+        super().__init__(cause, remedy=remedy, location=location)
+        self.traceback = trace
+
+
+def load_program(spec: str) -> JittedFunction:
+    """Run a file the user names (as importing it would) and pick its program.
+
+    Raises ``UsageError`` where there is no such file or program, or more than one and no name; ``ProgramImportError``
+    where the file raises.
+    """
+    file, name = _split(spec)
+    path = Path(file)
+    if not path.is_file():
+        raise UsageError(f"there is no file {file}", remedy="name a Python file: PROGRAM.py or PROGRAM.py:name")
+    found = _programs_of(_run_file(path.resolve(), file))
+    if name is None:
+        return _only(found, file)
+    if name not in found:
+        near = difflib.get_close_matches(name, found, n=1)
+        known = f"did you mean {near[0]!r}?" if near else f"it has {_listed(found)}"
+        raise UsageError(f"{file} has no program {name!r}", remedy=known)
+    return found[name]
+
+
+def _split(spec: str) -> tuple[str, str | None]:
+    """File and name. A colon that is part of the file's name is left alone."""
+    file, colon, name = spec.rpartition(":")
+    return (file, name) if colon and name.isidentifier() and not Path(spec).is_file() else (spec, None)
+
+
+def _run_file(path: Path, shown: str) -> ModuleType:
+    folder = str(path.parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # what `python PROGRAM.py` does, so that the file finds its neighbours
+    module_spec = importlib.util.spec_from_file_location(_module_name(path), path)
+    if module_spec is None or module_spec.loader is None:
+        raise UsageError(f"{shown} is no Python file", remedy="name a file that ends in .py")
+    module = importlib.util.module_from_spec(module_spec)
+    sys.modules[module_spec.name] = module
+    try:
+        module_spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[module_spec.name]
+        raise _import_error(error, path, shown) from error
+    return module
+
+
+def _module_name(path: Path) -> str:
+    """The name under which Python would import the file, unless that is taken already."""
+    name = path.stem
+    taken = name in sys.modules or name in sys.stdlib_module_names or not name.isidentifier()
+    return f"lmc_program_{abs(hash(path)):x}" if taken else name
+
+
+def _import_error(error: BaseException, path: Path, shown: str) -> ProgramImportError:
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).suffix == ".py"]
+    own = [frame for frame in frames if not _is_library(frame.filename)]
+    line = own[-1].lineno if own else None
+    where = Location(own[-1].filename, line) if line is not None else None
+    if isinstance(error, SyntaxError) and error.lineno is not None:
+        where = Location(error.filename or str(path), error.lineno)
+    last = "".join(traceback.format_exception_only(error)).strip()
+    trace = "".join(traceback.format_list(own)) + last
+    cause = f"{shown} can't be imported: {last.splitlines()[-1]}"
+    return ProgramImportError(cause, remedy=f"correct it; `python {shown}` shows it too", location=where, trace=trace)
+
+
+def _is_library(file: str) -> bool:
+    return file.startswith(("<frozen", str(Path(__file__).parents[1]), sys.base_prefix)) or "site-packages" in file
+
+
+def _programs_of(module: ModuleType) -> dict[str, JittedFunction]:
+    return {name: value for name, value in vars(module).items() if isinstance(value, JittedFunction)}
+
+
+def _only(found: dict[str, JittedFunction], file: str) -> JittedFunction:
+    distinct = {id(program): name for name, program in reversed(found.items())}
+    if not distinct:
+        raise UsageError(f"{file} has no program", remedy="decorate a function of it with @lmc.jit")
+    if len(distinct) > 1:
+        raise UsageError(
+            f"{file} has several programs: {_listed(found)}", remedy=f"name one: {file}:{next(iter(found))}"
+        )
+    return next(iter(found.values()))
+
+
+def _listed(found: dict[str, Any]) -> str:
+    return ", ".join(found) or "none"

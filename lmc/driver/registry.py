@@ -1,0 +1,87 @@
+"""Targets and what serves them. The only place that imports a module by name: torch loads when an engine is made."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from lmc import builtin_model
+from lmc.ir.engine import Engine
+from lmc.ir.errors import EngineError, InputError
+from lmc.ir.target import Target
+from lmc.ir.tokenizer import Tokenizer
+from lmc.ir.toy import ToyEngine, toy_tokenizer
+
+_LOCAL = "lmc.runtime.local"
+_LOCAL_PACKAGES = ("torch", "transformers", "safetensors")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """How a kind of target is served: its tokenizer (never torch) and its engine."""
+
+    tokenizer: Callable[[Target], Tokenizer]
+    engine: Callable[[Target], Engine]
+
+
+def load_tokenizer(target: Target) -> Tokenizer:
+    """The tokenizer of a target, without its engine. Raises ``InputError`` where the model is not there."""
+    return _ENTRIES[target.kind].tokenizer(target)
+
+
+def make_engine(target: Target) -> Engine:
+    """A new engine for a target. The caller closes it.
+
+    Raises ``InputError`` where the model is not there or no good, ``EngineError`` where it can't be served.
+    """
+    return _ENTRIES[target.kind].engine(target)
+
+
+def _folder(target: Target) -> Path:
+    folder = builtin_model.path() if target.path is None else Path(target.path).expanduser()
+    if not folder.is_dir():
+        raise InputError(
+            f"there is no model folder {folder}",
+            remedy="name a folder that holds config.json, tokenizer.json and *.safetensors, or use the target builtin",
+        )
+    return folder
+
+
+def _local_tokenizer(target: Target) -> Tokenizer:
+    return Tokenizer.from_folder(_folder(target))
+
+
+def _local_engine(target: Target) -> Engine:
+    folder = _folder(target)
+    options: dict[str, Any] = {"dtype": target.dtype}
+    if target.kv_tokens is not None:
+        options["kv_tokens"] = target.kv_tokens
+    return cast(Engine, _local_package().load_local_engine(folder, **options))
+
+
+def _local_package() -> Any:
+    try:
+        return importlib.import_module(_LOCAL)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _LOCAL_PACKAGES:
+            raise
+        raise EngineError(
+            f"running a model on this machine needs {error.name}, which is not installed",
+            remedy="pip install 'lmc-compiler[local]', or try the program with the target toy",
+        ) from error
+
+
+def _toy_engine(target: Target) -> Engine:
+    if target.dtype != "float32" or target.kv_tokens is not None:
+        raise InputError("the toy has no weights and no KV pool", remedy="leave out dtype and kv_tokens")
+    return ToyEngine()
+
+
+_ENTRIES = {
+    "builtin": Entry(_local_tokenizer, _local_engine),
+    "local": Entry(_local_tokenizer, _local_engine),
+    "toy": Entry(lambda _: toy_tokenizer(), _toy_engine),
+}

@@ -1,0 +1,82 @@
+"""What a run gives its user."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic_core import to_jsonable_python
+
+from lmc.ir.errors import LmcError
+from lmc.ir.profile import Profile, Usage
+
+
+@dataclass(frozen=True)
+class Result:
+    """One instance of a program, run to its end.
+
+    ``value`` is what the function returned, ``variables`` the names on its state, ``text`` the whole conversation.
+    ``profile`` says what each op cost, by stable id. ``error`` is None, an ``LmcError``, or what the user's code
+    raised; then there is no value, but ``profile`` counts what was done.
+    """
+
+    value: Any
+    variables: Mapping[str, Any]
+    text: str
+    profile: Profile = field(repr=False)
+    error: BaseException | None = None
+
+    @property
+    def usage(self) -> Usage:
+        """Prompt, cached and generated tokens, and calls of the engine."""
+        return self.profile.usage
+
+    @classmethod
+    def failed(cls, error: BaseException, profile: Profile) -> Result:
+        """The result of an instance that has an error."""
+        return cls(None, {}, "", profile, error)
+
+
+def result_row(index: int, result: Result) -> dict[str, Any]:
+    """A result as JSON data: ``index``, ``value``, ``variables``, ``usage``, ``error``."""
+    usage = result.usage
+    return {
+        "index": index,
+        "value": _json(result.value),
+        "variables": _json(dict(result.variables)),
+        "usage": {
+            "prompt_tokens": usage.prompt_tokens,
+            "cached_tokens": usage.cached_tokens,
+            "generated_tokens": usage.generated_tokens,
+            "calls": usage.calls,
+        },
+        "error": None if result.error is None else describe_error(result.error),
+    }
+
+
+def describe_error(error: BaseException) -> str:
+    """An error in words: an ``LmcError`` as it stands, anything else with its type and the user's line."""
+    if isinstance(error, LmcError):
+        return str(error)
+    notes = getattr(error, "__notes__", [])
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return "\n  ".join([said, *notes])
+
+
+def _json(value: Any) -> Any:
+    """``value`` as JSON data: pydantic models and dataclasses as objects, what JSON has no form for as its repr."""
+    try:
+        return _finite(to_jsonable_python(value, fallback=repr, bytes_mode="base64"))
+    except (ValueError, RecursionError):  # it holds itself
+        return repr(value)
+
+
+def _finite(data: Any) -> Any:
+    """JSON data with the floats that JSON has no number for as text."""
+    if isinstance(data, float):
+        return data if math.isfinite(data) else str(data)
+    if isinstance(data, list):
+        return [_finite(entry) for entry in data]
+    return {key: _finite(entry) for key, entry in data.items()} if isinstance(data, dict) else data

@@ -1,0 +1,108 @@
+"""``@lmc.jit``: the program as an object that compiles and runs itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, overload
+
+from lmc.driver import AsyncStream, Compiled, JittedFunction, Options, Result, Runner, Stream, Wish
+
+Level = Literal["O0", "O1", "O2"]
+
+
+class Program(JittedFunction):
+    """A function of yours whose first parameter is the state of a conversation with a model.
+
+    Called, it gives what the function returns. ``run`` gives a ``Result``, ``batch`` many, ``stream`` the tokens as
+    they come; ``arun``, ``abatch``, ``astream`` are the same for use in an event loop. It runs on the target that
+    ``on`` bound it to, else on ``LMC_TARGET``, else on that of ``[tool.lmc]`` in the nearest pyproject.toml, else on
+    the built-in model.
+    """
+
+    def __init__(self, function: Callable[..., Any], runner: Callable[[JittedFunction], Runner] | None = None) -> None:
+        super().__init__(function)
+        self._runner = Runner(self, Options()) if runner is None else runner(self)
+
+    def on(
+        self,
+        target: str | None = None,
+        *,
+        dtype: Literal["float32", "bfloat16"] | None = None,
+        kv_tokens: int | None = None,
+        seed: int | None = None,
+        level: Level | None = None,
+    ) -> Program:
+        """The same program, bound to a target and to how it runs there; what is not given stays as it is.
+
+        Args:
+            target: ``"builtin"``, ``"local:PATH"`` (a model folder) or ``"toy"``.
+            dtype: precision of a local model.
+            kv_tokens: size of a local model's KV pool, in tokens.
+            seed: seed of the random draws (0).
+            level: optimization level (``"O2"``).
+        """
+        return Program(
+            self.function,
+            lambda bound: self._runner.with_options(bound, Wish(target, dtype, kv_tokens), seed=seed, level=level),
+        )
+
+    def run(self, *args: Any, **kwargs: Any) -> Result:
+        """Run it; raises what it raises."""
+        return self._runner.run((args, kwargs))
+
+    async def arun(self, *args: Any, **kwargs: Any) -> Result:
+        """``run`` for use in an event loop."""
+        return await self._runner.arun((args, kwargs))
+
+    def batch(self, rows: Iterable[Mapping[str, Any]]) -> list[Result]:
+        """Run it once for each row of arguments by name; results in order.
+
+        What fails has its ``error`` in its own result. Ctrl-C raises ``BatchInterruptedError``, which holds the
+        results so far. Raises ``InputError`` for no rows at all.
+        """
+        return self._runner.batch(((), row) for row in rows)
+
+    async def abatch(self, rows: Iterable[Mapping[str, Any]]) -> list[Result]:
+        """``batch`` for use in an event loop."""
+        return await self._runner.abatch(((), row) for row in rows)
+
+    def stream(self, *args: Any, **kwargs: Any) -> Stream:
+        """Run it and give the tokens of every branch as they come: ``for event in program.stream(…)``."""
+        return self._runner.stream((args, kwargs))
+
+    def astream(self, *args: Any, **kwargs: Any) -> AsyncStream:
+        """``stream`` for use in an event loop: ``async for event in program.astream(…)``."""
+        return self._runner.astream((args, kwargs))
+
+    def compile(self, *args: Any, **kwargs: Any) -> Compiled:
+        """Compile it for these arguments; without any, as far as that goes without values. Runs and loads no model."""
+        return self._runner.compile((args, kwargs) if args or kwargs else None)
+
+    def eager(self, *args: Any, **kwargs: Any) -> Result:
+        """Run it as plain Python, operation by operation: what every other way of running it must agree with."""
+        return self._runner.eager((args, kwargs))
+
+    def run_alone(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        return self._runner.run((args, kwargs)).value
+
+
+@overload
+def jit(function: Callable[..., Any], /) -> Program: ...
+
+
+@overload
+def jit(
+    *,
+    target: str | None = None,
+    dtype: Literal["float32", "bfloat16"] | None = None,
+    kv_tokens: int | None = None,
+    seed: int | None = None,
+    level: Level | None = None,
+) -> Callable[[Callable[..., Any]], Program]: ...
+
+
+def jit(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Make a function a program: ``@lmc.jit``, or with the options of ``Program.on``: ``@lmc.jit(target="toy")``."""
+    if function is not None:
+        return Program(function)
+    return lambda given: Program(given).on(**options)

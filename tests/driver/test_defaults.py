@@ -1,0 +1,65 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from lmc.driver.defaults import Wish, resolve_target
+from lmc.ir.errors import InputError
+from lmc.ir.target import Target
+
+
+def project(folder: Path, text: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pyproject.toml").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_the_wish_comes_before_the_environment_before_the_project_before_builtin(tmp_path: Path):
+    folder = project(tmp_path / "p", '[tool.lmc]\ntarget = "local:m"\ndtype = "bfloat16"\nkv_tokens = 64\n')
+    inner = folder / "a" / "b"
+    inner.mkdir(parents=True)
+    environment = {"LMC_TARGET": "local:e"}
+    assert resolve_target(Wish("toy"), environment=environment, folder=inner) == Target("toy")
+    assert resolve_target(Wish(), environment=environment, folder=inner) == Target("local", "e")
+    assert resolve_target(Wish(), environment={}, folder=inner) == Target("local", "m", "bfloat16", 64)
+    assert resolve_target(Wish(), environment={}, folder=tmp_path) == Target("builtin")
+
+
+def test_an_empty_variable_counts_as_none(tmp_path: Path):
+    assert resolve_target(Wish(), environment={"LMC_TARGET": ""}, folder=tmp_path) == Target("builtin")
+
+
+def test_parts_of_a_wish_go_over_the_projects_settings(tmp_path: Path):
+    folder = project(tmp_path, '[tool.lmc]\ntarget = "local:m"\nkv_tokens = 64\n')
+    wish = Wish(dtype="bfloat16", kv_tokens=9)
+    assert resolve_target(wish, environment={}, folder=folder) == Target("local", "m", "bfloat16", 9)
+
+
+def test_only_the_nearest_project_counts(tmp_path: Path):
+    project(tmp_path, '[tool.lmc]\ntarget = "toy"\n')
+    inner = project(tmp_path / "inner", "[project]\nname = 'x'\n")
+    assert resolve_target(Wish(), environment={}, folder=inner) == Target("builtin")
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "remedy"),
+    [
+        ("[tool.lmc\n", "can't be read", "correct it, or set LMC_TARGET"),
+        ("tool = 3\n", r"\[tool\] is no table", "correct it"),
+        ("[tool]\nlmc = 3\n", "tool.lmc is no table", r"\[tool.lmc\]"),
+        ('[tool.lmc]\nmodel = "x"\n', "has no setting 'model'", "target, dtype, kv_tokens"),
+        ("[tool.lmc]\nkv_tokens = true\n", "kv_tokens is True", "type int"),
+        ('[tool.lmc]\ntarget = "gpu"\n', "unknown target 'gpu'", "builtin"),
+        ('[tool.lmc]\ndtype = "int4"\n', "unknown dtype 'int4'", "float32"),
+    ],
+)
+def test_settings_that_are_no_good(tmp_path: Path, text: str, cause: str, remedy: str):
+    with pytest.raises(InputError, match=cause) as caught:
+        resolve_target(Wish(), environment={}, folder=project(tmp_path, text))
+    assert caught.value.remedy is not None
+    assert re.search(remedy, caught.value.remedy)
+
+
+def test_a_variable_that_names_no_target(tmp_path: Path):
+    with pytest.raises(InputError, match="unknown target 'local'"):
+        resolve_target(Wish(), environment={"LMC_TARGET": "local"}, folder=tmp_path)

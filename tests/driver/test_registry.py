@@ -1,0 +1,69 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lmc.driver import registry
+from lmc.driver.registry import load_tokenizer, make_engine
+from lmc.ir.errors import EngineError, InputError
+from lmc.ir.target import KINDS, Target
+from lmc.ir.toy import ToyEngine, toy_tokenizer
+
+
+def test_every_kind_of_target_is_served():
+    assert set(registry._ENTRIES) == set(KINDS)
+
+
+def test_the_toy():
+    assert load_tokenizer(Target("toy")) is toy_tokenizer()
+    assert isinstance(make_engine(Target("toy")), ToyEngine)
+
+
+@pytest.mark.parametrize("target", [Target("toy", dtype="bfloat16"), Target("toy", kv_tokens=8)])
+def test_the_toy_takes_no_options(target: Target):
+    with pytest.raises(InputError, match="the toy has no weights and no KV pool") as caught:
+        make_engine(target)
+    assert caught.value.remedy == "leave out dtype and kv_tokens"
+
+
+@pytest.mark.parametrize("serve", [load_tokenizer, make_engine])
+def test_a_model_folder_that_is_not_there(serve, tmp_path: Path):
+    with pytest.raises(InputError, match="there is no model folder") as caught:
+        serve(Target("local", str(tmp_path / "none")))
+    assert caught.value.remedy is not None
+    assert "config.json" in caught.value.remedy
+
+
+def test_a_folder_without_a_tokenizer(tmp_path: Path):
+    with pytest.raises(InputError, match=r"has no tokenizer\.json"):
+        load_tokenizer(Target("local", str(tmp_path)))
+
+
+def test_without_torch_the_error_says_what_to_install(tmp_path: Path):
+    code = f"""
+import sys
+sys.modules["torch"] = None
+from lmc.driver.registry import make_engine
+from lmc.ir.errors import EngineError
+from lmc.ir.target import Target
+try:
+    make_engine(Target("local", {str(tmp_path)!r}))
+except EngineError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert "needs torch, which is not installed" in done.stdout, done.stderr
+    assert "pip install 'lmc-compiler[local]'" in done.stdout
+
+
+def test_a_fault_inside_the_engine_is_not_called_a_missing_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    def fails(name: str) -> None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name="something_else")
+
+    monkeypatch.setattr(registry.importlib, "import_module", fails)
+    with pytest.raises(ModuleNotFoundError):
+        make_engine(Target("local", str(tmp_path)))
+    monkeypatch.setattr(registry, "_LOCAL_PACKAGES", ("something_else",))
+    with pytest.raises(EngineError, match="needs something_else"):
+        make_engine(Target("local", str(tmp_path)))

@@ -1,0 +1,63 @@
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from lmc.driver.service import BackgroundLoop, EngineCache, service
+from lmc.ir.errors import InputError, LmcError
+from lmc.ir.target import Target
+from lmc.ir.toy import ToyEngine
+
+
+def test_one_engine_and_one_tokenizer_per_target():
+    engines = EngineCache()
+    toy = engines.engine(Target("toy"))
+    assert engines.engine(Target("toy")) is toy
+    assert engines.tokenizer(Target("toy")) is engines.tokenizer(Target("toy", dtype="bfloat16"))
+    engines.close()
+    assert engines.engine(Target("toy")) is not toy
+
+
+def test_closing_closes_every_engine():
+    engines = EngineCache()
+    toy = engines.engine(Target("toy"))
+    assert isinstance(toy, ToyEngine)
+    engines.close()
+    assert toy._closed
+
+
+def test_a_relative_path_means_the_folder_of_the_first_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=str(tmp_path / "none")):
+        EngineCache().tokenizer(Target("local", "none"))
+
+
+def test_work_runs_in_the_background():
+    loop = BackgroundLoop()
+
+    async def work() -> int:
+        with pytest.raises(LmcError, match="from a callback of another program's run") as caught:
+            loop.check_outside()
+        assert caught.value.remedy
+        await asyncio.sleep(0)
+        return 3
+
+    assert loop.start(work()).result(5) == 3
+    loop.check_outside()
+    loop.close()
+    assert not loop._thread.is_alive()
+
+
+def test_a_process_has_one_service_and_a_forked_child_its_own():
+    mine = service()
+    assert service() is mine
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        other = service()
+        works = other is not mine and other.loop.start(asyncio.sleep(0, 7)).result(5) == 7
+        mine.close()  # what the child inherited is not its own to close
+        os.write(writer, b"1" if works else b"0")
+        os._exit(0)
+    assert os.read(reader, 1) == b"1"
+    assert mine.loop.start(asyncio.sleep(0, 8)).result(5) == 8
