@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lmc.ir.errors import CaptureError
 from lmc.ir.types import ANY, BOOL, FLOAT, INT, TEXT, ListType, Type, list_of
 
 ResultType = Callable[[Sequence[Type]], Type]
@@ -116,6 +117,20 @@ def _list(*items: Any) -> list[Any]:
 
 def _tuple(*items: Any) -> tuple[Any, ...]:
     return items
+
+
+def _set(*items: Any) -> set[Any]:
+    return {*items}
+
+
+def _text(value: Any) -> str:
+    """The text that a program appends, of which a capture knew only that it may be one."""
+    if isinstance(value, str):
+        return str.__getitem__(value, slice(None))
+    raise CaptureError(
+        f"the program appends a {type(value).__name__}, text is needed",
+        remedy="make it a text: f'{value}' or str(value)",
+    )
 
 
 def _dict(*keys_and_values: Any) -> dict[Any, Any]:
@@ -254,6 +269,8 @@ def _entries() -> Iterable[PureBuiltin]:
     yield PureBuiltin("zip", _zip, _always(list_of(ANY)))
     yield PureBuiltin("enumerate", _enumerate, _always(list_of(ANY)))
     yield PureBuiltin("list", _list, _list_of_arguments, may_raise=False)
+    yield PureBuiltin("set", _set, _always(ANY))
+    yield PureBuiltin("text", _text, _always(TEXT))
     yield PureBuiltin("list_from", list, _same_list)
     yield PureBuiltin("tuple", _tuple, _list_of_arguments, may_raise=False)
     yield PureBuiltin("tuple_from", tuple, _same_list)

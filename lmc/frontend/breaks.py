@@ -1,0 +1,28 @@
+"""What ends a capture: the break a user reads about, and the exception that carries it out of the user's function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lmc.ir.errors import Location
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """Why the program could be captured only up to ``location``; from there it runs eagerly, once per instance."""
+
+    location: Location | None
+    cause: str
+    remedy: str
+
+    def __str__(self) -> str:
+        where = "" if self.location is None else f"{self.location}: "
+        return f"{where}{self.cause}\n  remedy: {self.remedy}"
+
+
+class CaptureBreak(BaseException):  # noqa: N818 - a signal like KeyboardInterrupt, no error of the user's
+    """Ends a capture. A BaseException, so that no ``except Exception`` of the user's can swallow it."""
+
+    def __init__(self, reason: Break) -> None:
+        super().__init__(str(reason))
+        self.reason = reason

@@ -1,0 +1,264 @@
+"""Calls in transformed code: which run during the capture, which become ops, which become host calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from types import BuiltinMethodType, FunctionType, GeneratorType, MethodDescriptorType, MethodType
+from typing import Any
+
+from lmc.frontend import messages
+from lmc.frontend.arguments import bind
+from lmc.frontend.eager import EagerFrame, EagerSession, activate
+from lmc.frontend.function import JittedFunction
+from lmc.frontend.harmless import is_deeply_harmless, is_harmless
+from lmc.frontend.host_calls import FRAME_FUNCTION_IDS, HostCalls
+from lmc.frontend.locations import user_location
+from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
+from lmc.frontend.pure_calls import HANDLERS, MUTATORS, PURE_TYPES, text_method
+from lmc.frontend.recorder import Recorder
+from lmc.frontend.state import Branches, Core, RoleBlock, State
+from lmc.frontend.transform import Transformed
+from lmc.ir.errors import CaptureError
+from lmc.ir.types import ANY, TEXT, JsonType
+
+_MAX_DEPTH = 100
+_OWN_FUNCTIONS = {
+    id(function) for function in (messages.user, messages.system, messages.assistant, messages.gen, messages.select)
+}
+_OWN_METHODS = (State, Branches, RoleBlock)
+
+
+class Fresh:
+    """A callable together with what is known of its arguments: which are containers that nothing else refers to."""
+
+    __slots__ = ("arguments", "function")
+
+    def __init__(self, function: Any, arguments: tuple[Any, ...]) -> None:
+        self.function = function
+        self.arguments = arguments
+
+
+class Calls(HostCalls):
+    """The calling part of ``Operators``."""
+
+    def fresh(self, function: Any, arguments: tuple[Any, ...]) -> Any:
+        """``function`` with what the source says of its arguments."""
+        return function if self.recorder is None else Fresh(function, arguments)
+
+    def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """``function(*args, **kwargs)``."""
+        tick = self.tick()
+        recorder = self.recorder
+        if recorder is None:
+            return self._replayed(tick, function, args, kwargs)
+        fresh: tuple[Any, ...] = ()
+        if type(function) is Fresh:
+            function, fresh = function.function, function.arguments
+        return self.done(tick, self._captured(recorder, tick, function, args, kwargs, fresh))
+
+    def _captured(
+        self,
+        recorder: Recorder,
+        tick: int,
+        function: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        fresh: tuple[Any, ...],
+    ) -> Any:
+        kind = type(function)
+        if kind is Proxy:
+            return self.call_value(recorder, function, args, kwargs, fresh)
+        if kind is ProxyMethod:
+            return self._method_of_value(recorder, function, args, kwargs)
+        if id(function) in _OWN_FUNCTIONS:
+            return function(*args, **kwargs)
+        if isinstance(function, JittedFunction):
+            return self._inline(recorder, function, None, args, kwargs)
+        if isinstance(function, MethodType):
+            owner = function.__self__
+            if type(owner) in _OWN_METHODS:
+                return function(*args, **kwargs)
+            if isinstance(owner, JittedFunction) and function.__name__ == "on_state":
+                return self._inline(recorder, owner, args[:1], args[1:], kwargs)
+        if isinstance(function, FunctionType) and id(function.__code__) in recorder.codes:
+            return function(*args, **kwargs)
+        handler = HANDLERS.get(id(function))
+        if handler is not None:
+            return handler(self, recorder, *args, **kwargs)
+        if kind is MethodDescriptorType and args and function.__objclass__ in PURE_TYPES:
+            # str.upper(x): the method of the first argument
+            return self._captured(
+                recorder, tick, self.attribute_of(args[0], function.__name__), args[1:], kwargs, fresh
+            )
+        if kind is BuiltinMethodType and type(function.__self__) in PURE_TYPES:
+            return self._method_of_plain(recorder, function, args, kwargs)
+        if kind is BuiltinMethodType and isinstance(function.__self__, type) and function.__self__ in PURE_TYPES:
+            return self.at_capture(recorder, function, args, kwargs)
+        if isinstance(function, type) and issubclass(function, BaseException) and function.__module__ == "builtins":
+            return function(*args, **kwargs)
+        return self.call_host(recorder, function, args, kwargs, fresh)
+
+    def attribute_of(self, owner: Any, name: str) -> Any:
+        """A method of a plain or symbolic value of a builtin type."""
+        if type(owner) is Proxy:
+            return ProxyMethod(owner, name)
+        return getattr(owner, name)
+
+    def at_capture(
+        self, recorder: Recorder, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Run one of Python's own functions now. What it raises counts only if no symbolic value was involved."""
+        for value in (*args, *kwargs.values()):
+            self.check_operand(recorder, function, value)
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            if holds_proxy((*args, *kwargs.values())):
+                raise recorder.stop(
+                    f"{getattr(function, '__name__', 'a call')}() can't take a value that is known only when the "
+                    f"program runs ({type(error).__name__}: {error})",
+                    "do it in a tool, or with operators and text methods",
+                ) from error
+            raise
+
+    def check_operand(self, recorder: Recorder, function: Any, value: Any) -> None:
+        """Break where one of Python's own functions would run the user's code, or read what may have changed."""
+        kind = type(value)
+        if kind in (Proxy, ProxyMethod, State, Branches) or (
+            isinstance(value, FunctionType) and id(value.__code__) in recorder.codes
+        ):
+            return
+        if kind is GeneratorType or hasattr(kind, "__next__"):
+            self.check_iterable(recorder, value)  # type: ignore[attr-defined]
+        elif not (is_harmless(value) if holds_proxy(value) else is_deeply_harmless(value)):
+            raise self.foreign_operator(recorder, getattr(function, "__name__", "call"), value)
+        elif isinstance(value, FunctionType):
+            raise recorder.stop(
+                f"{getattr(function, '__name__', 'a call')}() calls {value.__name__}(), which is not transformed",
+                f"write a lambda around it: lambda x: {value.__name__}(x)",
+            )
+        self.check_unchanged(recorder, value)
+
+    def items(self, recorder: Recorder, values: Any) -> Iterable[Any]:
+        """What a builtin goes over."""
+        return self.iterate(values)  # type: ignore[attr-defined]
+
+    def mapped(self, function: Any, *iterables: Iterable[Any]) -> Iterator[Any]:
+        """``map(function, *iterables)``."""
+        return (self.call(function, *values) for values in zip(*iterables, strict=False))
+
+    def _method_of_value(
+        self, recorder: Recorder, method: ProxyMethod, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        kind = symbol(method.proxy).type
+        if kind == TEXT:
+            return text_method(self, recorder, method.proxy, method.name, args, kwargs)
+        if kind == ANY or isinstance(kind, JsonType):
+            raise AssertionError("attributes of such values are host calls")
+        raise recorder.stop(
+            f"{symbol(method.proxy).origin} is a {kind}; its method {method.name!r} has no counterpart in the graph",
+            "make a list of it first (list(x)), or do it in a tool",
+        )
+
+    def _method_of_plain(self, recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        owner = function.__self__
+        if type(owner) is str and (holds_proxy(args) or holds_proxy(kwargs) or function.__name__ == "join"):
+            return text_method(self, recorder, owner, function.__name__, args, kwargs)
+        if function.__name__ in MUTATORS and type(owner) in (list, dict, set):
+            if id(owner) in recorder.foreign:
+                raise self.mutation(recorder, owner)
+            if function.__name__ in ("extend", "update") and args and type(args[0]) is Proxy:
+                args = (list(self.items(recorder, args[0])), *args[1:])
+            # What is put in is only kept, never looked at.
+            if function.__name__ in ("append", "insert", "setdefault") or is_deeply_harmless(args):
+                return self._kept(recorder, function, args, kwargs)
+        self.check_unchanged(recorder, owner)
+        return self.at_capture(recorder, function, args, kwargs)
+
+    def _kept(self, recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if function.__name__ == "insert" and args:
+            args = (recorder.concrete(args[0]), *args[1:])
+        return function(*args, **kwargs)
+
+    def _inline(
+        self,
+        recorder: Recorder,
+        function: JittedFunction,
+        on: tuple[Any, ...] | None,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        transformed = function.transformed
+        if not isinstance(transformed, Transformed):
+            raise recorder.stop(transformed.cause, transformed.remedy)
+        if on is not None and (not on or type(on[0]) is not State):
+            raise recorder.stop(
+                f"{function.name}.on_state() needs a state first", f"write {function.name}.on_state(s, …)"
+            )
+        if recorder.depth >= _MAX_DEPTH:
+            raise recorder.stop(
+                f"{function.name}() is {_MAX_DEPTH} calls deep in itself or in others",
+                "bound the recursion by a value that is known when the program is compiled, or use a loop",
+            )
+        recorder.reads.add_attribute(
+            function.function, "__defaults__", getattr(function.function, "__defaults__", None)
+        )
+        return self.enter(function, transformed, on, args, kwargs)
+
+    def enter(
+        self,
+        function: JittedFunction,
+        transformed: Transformed,
+        on: tuple[Any, ...] | None,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """Run the transformed twin of ``function`` as a part of this run."""
+        session = self.session
+        if on is None:
+            path = session.allocate(self.path, function.name)
+            state = State(Core(session), path)
+        else:
+            state = on[0].continued(function.name)
+            path = state.path
+        bound = bind(function, args, kwargs)
+        inner = type(self)(session, function, path)
+        before = session.path
+        session.path = path
+        if self.recorder is not None:
+            self.recorder.depth += 1
+            self.recorder.codes.update(transformed.codes)
+        # In a replay, programs that the user's own functions call find the run they belong to.
+        active = activate(EagerFrame(session, path)) if isinstance(session, EagerSession) else nullcontext()
+        try:
+            with active:
+                return transformed.function(inner, state, *bound.args, **bound.kwargs)
+        finally:
+            session.path = before
+            if self.recorder is not None:
+                self.recorder.depth -= 1
+
+    def _replayed(self, tick: int, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        session = self.session
+        if tick in session.served:
+            return self.served(tick, function)
+        if function is map and len(args) > 1 and not kwargs:
+            return self.mapped(*args)
+        if function is filter and len(args) == 2 and not kwargs:
+            return self.filtered(*args)  # type: ignore[attr-defined]
+        on: tuple[Any, ...] | None = None
+        program = function
+        if isinstance(function, MethodType) and isinstance(function.__self__, JittedFunction):
+            if function.__name__ == "on_state" and args and type(args[0]) is State:
+                program, on, args = function.__self__, args[:1], args[1:]
+        if isinstance(program, JittedFunction) and isinstance(program.transformed, Transformed):
+            if program is function or on is not None:
+                return self.enter(program, program.transformed, on, args, kwargs)
+        if id(function) in FRAME_FUNCTION_IDS:
+            raise CaptureError(
+                f"{function.__name__}() looks at the running function itself, and was not called by its own name",
+                remedy="call it by its own name, so that lmc leaves the whole function to Python",
+                location=user_location(),
+            )
+        return function(*args, **kwargs)

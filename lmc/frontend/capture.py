@@ -1,0 +1,140 @@
+"""Capture: run the transformed function on symbolic arguments, and give the module that it recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lmc.frontend.arguments import Arguments, Bound, shape_of, shape_of_annotations
+from lmc.frontend.breaks import Break, CaptureBreak
+from lmc.frontend.function import JittedFunction
+from lmc.frontend.guards import mutable_parts
+from lmc.frontend.locations import raised_at
+from lmc.frontend.operators import Operators
+from lmc.frontend.proxy import parameter
+from lmc.frontend.recorder import Recorder
+from lmc.frontend.state import Core, State
+from lmc.frontend.transform import Transformed
+from lmc.frontend.variants import Captured, Replay
+from lmc.ir.core import Function, Module, Value
+from lmc.ir.errors import InputError
+from lmc.ir.types import Type
+
+
+def capture(function: JittedFunction, arguments: Bound | None) -> Captured:
+    """Capture ``function`` for ``arguments`` (None: for what its annotations promise).
+
+    Runs no effect of the user's and never fails because of what the function does: what can't be captured is a break.
+    Raises ``CaptureError`` only for a function that can't run at all.
+    """
+    function.refuse_async()
+    shape = shape_of_annotations(function) if arguments is None else shape_of(function, arguments)
+    inputs = None if arguments is None else shape.extract(arguments.values)
+    if arguments is not None and inputs is None:
+        raise InputError(f"the arguments of {function.name}() changed while they were read", location=function.location)
+    attempt = _Attempt(function, shape, inputs, careful=False)
+    if attempt.recorder.broken is not None and attempt.recorder.hazard:
+        # Its eager continuation would read again what a call in the graph may have changed: end before that call.
+        attempt = _Attempt(function, shape, inputs, careful=True)
+    return attempt.captured()
+
+
+class _Attempt:
+    def __init__(
+        self, function: JittedFunction, shape: Arguments, inputs: dict[str, Any] | None, *, careful: bool
+    ) -> None:
+        self.function = function
+        self.shape = shape
+        parameters: list[Value] = []
+
+        def leaf(name: str, kind: Type) -> Value:
+            parameters.append(Value(name, kind))
+            return parameters[-1]
+
+        shape.build(leaf)
+        self.recorder = Recorder(parameters, inputs, start=function.location, careful=careful)
+        self.recorder.path = function.name
+        self._run()
+
+    def captured(self) -> Captured:
+        recorder = self.recorder
+        module = Module(
+            self.function.name,
+            (Function(self.function.name, recorder.builder.block()),),
+            tuple(recorder.constraints.values()),
+            tuple(recorder.hosts.symbols.values()),
+        )
+        return Captured(
+            self.function,
+            module,
+            recorder.hosts.callables,
+            () if recorder.broken is None else (recorder.broken,),
+            self.shape,
+            tuple(recorder.value_guards),
+            recorder.reads,
+            Replay(dict(recorder.served), recorder.break_tick),
+        )
+
+    def _run(self) -> None:
+        recorder = self.recorder
+        transformed = self.function.transformed
+        if isinstance(transformed, Break):
+            recorder.broken = transformed
+        else:
+            try:
+                self._record(transformed)
+            except CaptureBreak:
+                assert recorder.broken is not None
+            except RecursionError as error:
+                recorder.stop(
+                    "the program calls itself too deep", "bound the recursion", raised_at(error.__traceback__)
+                )
+            except Exception as error:
+                # It raises for these arguments as plain Python does: the eager continuation does it at the right time.
+                recorder.stop(
+                    f"this raises {type(error).__name__}: {_first_line(error)}",
+                    "nothing has to change for the program to run: it raises this when it does",
+                    raised_at(error.__traceback__),
+                )
+        if recorder.broken is not None:
+            recorder.finish_broken()
+
+    def _record(self, transformed: Transformed) -> None:
+        recorder = self.recorder
+        recorder.codes.update(transformed.codes)
+
+        def leaf(name: str, kind: Type) -> Any:
+            return recorder.proxy(Value(name, kind), f"the argument {name!r}", expression=parameter(name))
+
+        values = self.shape.build(leaf)
+        for value in values.values():
+            mutable_parts(value, recorder.foreign)
+        recorder.argument_parts.update(recorder.foreign)
+        core = Core(recorder)
+        operators = Operators(recorder, self.function, self.function.name)
+        args, kwargs = self._arranged(values)
+        state = State(core, self.function.name)
+        value = transformed.function(operators, state, *args, **kwargs)
+        if recorder.broken is not None:
+            return  # a `finally` of the user's swallowed the break
+        recorder.finish(core.context, core.variables, value)
+
+    def _arranged(self, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Arguments as the function takes them."""
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        for name, found in self.function.signature.parameters.items():
+            if name not in values:
+                continue
+            if found.kind is found.VAR_POSITIONAL:
+                args.extend(values[name])
+            elif found.kind is found.VAR_KEYWORD:
+                kwargs.update(values[name])
+            elif found.kind is found.KEYWORD_ONLY:
+                kwargs[name] = values[name]
+            else:
+                args.append(values[name])
+        return args, kwargs
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]

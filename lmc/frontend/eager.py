@@ -1,0 +1,255 @@
+"""Running a program as plain Python: the user's own function, each operation at once on an engine.
+
+``run_eager`` is the oracle that captures are tested against. A jitted function that is called while one runs eagerly
+needs the session of its caller, which plain Python has no parameter for: ``ACTIVE`` holds it for just that long.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from lmc.frontend.arguments import Bound, bind
+from lmc.frontend.locations import user_location
+from lmc.frontend.sampling import GenerationOptions, bad
+from lmc.frontend.session import Session, check_choices
+from lmc.frontend.state import Core, State
+from lmc.ir import semantics
+from lmc.ir.context import Context
+from lmc.ir.core import Op, Value
+from lmc.ir.engine import Engine, Handle, OnDelta, TokenDelta
+from lmc.ir.errors import LmcError
+from lmc.ir.interpreter import Outcome, generation_profile, score_profile
+from lmc.ir.ops import GenOp, SampleOp, SamplingOp, SelectOp
+from lmc.ir.profile import OpProfile, Profile
+from lmc.ir.types import ANY, CTX, TEXT, list_of
+
+if TYPE_CHECKING:
+    from lmc.frontend.function import JittedFunction
+
+OnText = Callable[[str, str | None, int, str], None]
+"""Takes (op id, variable, number of the sample, newly settled text)."""
+
+_CONTEXT = Value("context", CTX)
+
+
+class EagerSession(Session):
+    """One eager run on ``engine``: submits, waits, and counts what it cost. Not for more than one run."""
+
+    def __init__(self, engine: Engine, *, run_seed: int = 0, instance: int = 0, on_text: OnText | None = None) -> None:
+        super().__init__()
+        self.engine = engine
+        self.run_seed = run_seed
+        self.instance = instance
+        self.profile: dict[str, OpProfile] = {}
+        self.on_text = on_text
+
+    def new_context(self) -> Context:
+        return Context.empty(self.engine.tokenizer)
+
+    def extend(self, context: Context, role: str | None, text: str) -> Context:
+        try:
+            return context.text(text) if role is None else context.message(role, text)
+        except LmcError as error:
+            raise _located(error) from None
+
+    def begin(self, context: Context, role: str) -> Context:
+        try:
+            return context.begin(role)
+        except LmcError as error:
+            raise _located(error) from None
+
+    def end(self, context: Context) -> Context:
+        return context.end()
+
+    def generate(
+        self, context: Context, op_id: str, name: str | None, options: GenerationOptions
+    ) -> tuple[Context, Any, Any | None]:
+        types = (CTX, options.type, *((ANY,) if options.logprobs is not None else ()))
+        op = self._sampling_op(GenOp, types, op_id, name, options)
+        results = self.run_sampling(op, context)
+        return results[0], results[1], results[2] if len(results) > 2 else None
+
+    def sample(
+        self, context: Context, op_id: str, name: str | None, options: GenerationOptions, count: int
+    ) -> tuple[Any, Any | None]:
+        types = (list_of(options.type), *((ANY,) if options.logprobs is not None else ()))
+        op = self._sampling_op(SampleOp, types, op_id, name, options, n=count)
+        results = self.run_sampling(op, context)
+        return results[0], results[1] if len(results) > 1 else None
+
+    def select(
+        self, context: Context, op_id: str, name: str | None, choices: Any, method: str
+    ) -> tuple[Context, str, Any]:
+        op = SelectOp(
+            context=_CONTEXT,
+            choices=tuple(choices),
+            id=op_id,
+            name=name,
+            method=method,
+            results=_results((CTX, TEXT, ANY)),
+            location=user_location(),
+        )
+        results = self.run_select(op, context)
+        return results[0], results[1], results[2]
+
+    def transcript(self, context: Context) -> str:
+        return context.transcript()
+
+    def is_text(self, value: Any) -> bool:
+        return isinstance(value, str)
+
+    def as_text(self, value: Any) -> str:
+        return str.__getitem__(value, slice(None))
+
+    def concrete(self, value: Any) -> Any:
+        return value
+
+    def choices(self, value: Any) -> list[str]:
+        if type(value) not in (list, tuple):
+            raise bad(f"choices is {value!r}", "give a list of texts")
+        problem = check_choices(value)
+        if problem is not None:
+            raise bad(problem, "give a list of texts, none of them empty")
+        if not all(isinstance(choice, str) for choice in value):
+            raise bad("a choice is no text", "give a list of texts")
+        return [self.as_text(choice) for choice in value]
+
+    def answer(self, op_id: str) -> Any:
+        """What a host call of the captured part gave; only a continuation has any."""
+        raise AssertionError(op_id)
+
+    def earlier(self, kind: str, owner: Any, name: str, value: Any) -> Any:  # noqa: ARG002
+        """What the captured part saw of a global or an outer variable; only a continuation has one."""
+        return value
+
+    def run_sampling(self, op: SamplingOp, context: Context) -> tuple[Any, ...]:
+        """Results of a generation or of draws."""
+        start = time.perf_counter()
+        requests = semantics.generation_requests(op, context, run_seed=self.run_seed, instance=self.instance)
+        handles = [self.engine.submit(request, self._watch(op, index)) for index, request in enumerate(requests)]
+        generations = self._wait(handles)
+        self._record(op.id, generation_profile(generations, time.perf_counter() - start))
+        return semantics.generation_results(op, context, generations)
+
+    def run_select(self, op: SelectOp, context: Context) -> tuple[Any, ...]:
+        """Results of a choice."""
+        start = time.perf_counter()
+        choices = semantics.select_choices(op, {})
+        requests = semantics.select_requests(op, context, choices, instance=self.instance)
+        scores = self._wait([self.engine.score(request) for request in requests])
+        self._record(op.id, score_profile(scores, time.perf_counter() - start))
+        results = semantics.select_results(op, context, choices, scores)
+        if self.on_text is not None:
+            self.on_text(op.id, op.name, 0, results[1])
+        return results
+
+    def _sampling_op(
+        self,
+        kind: type[SamplingOp],
+        types: Sequence[Any],
+        op_id: str,
+        name: str | None,
+        options: GenerationOptions,
+        **more: Any,
+    ) -> SamplingOp:
+        constraint = options.constraint
+        return kind(
+            context=_CONTEXT,
+            id=op_id,
+            name=name,
+            constraint=None if constraint is None else constraint.kind,
+            results=_results(types),
+            location=user_location(),
+            **options.attributes,
+            **more,
+        )
+
+    def _watch(self, op: SamplingOp, index: int) -> OnDelta | None:
+        on_text = self.on_text
+        if on_text is None:
+            return None
+
+        def report(delta: TokenDelta) -> None:
+            on_text(op.id, op.name, index, delta.text)
+
+        return report
+
+    def _wait(self, handles: Sequence[Handle[Any]]) -> list[Any]:
+        try:
+            return [handle.future.result() for handle in handles]
+        except BaseException:
+            for handle in handles:
+                handle.cancel()
+            raise
+
+    def _record(self, op_id: str, entry: OpProfile) -> None:
+        known = self.profile.get(op_id)
+        self.profile[op_id] = entry if known is None else known + entry
+
+
+class EagerFrame:
+    """A running eager program: where jitted functions called from it find the session and their path."""
+
+    def __init__(self, session: EagerSession, path: str) -> None:
+        self.session = session
+        self.path = path
+
+    def call(self, function: JittedFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a jitted function that was called by this one: in a fresh context."""
+        path = self.session.allocate(self.path, function.name)
+        return self._run(function, State(Core(self.session), path), path, args, kwargs)
+
+    def call_on(self, function: JittedFunction, state: State, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a jitted function on a state of this one."""
+        continued = state.continued(function.name)
+        return self._run(function, continued, continued.path, args, kwargs)
+
+    def _run(
+        self, function: JittedFunction, state: State, path: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        bound = bind(function, args, kwargs)
+        with activate(EagerFrame(self.session, path)):
+            return function.function(state, *bound.args, **bound.kwargs)
+
+
+ACTIVE: ContextVar[EagerFrame | None] = ContextVar("lmc_active", default=None)
+
+
+@contextmanager
+def activate(frame: EagerFrame) -> Iterator[None]:
+    """Make ``frame`` the running program until the block ends."""
+    token = ACTIVE.set(frame)
+    try:
+        yield
+    finally:
+        ACTIVE.reset(token)
+
+
+def run_eager(function: JittedFunction, bound: Bound, session: EagerSession) -> Outcome:
+    """Run the user's own function, untransformed. Raises what it raises."""
+    function.refuse_async()
+    session.path = function.name
+    core = Core(session)
+    with activate(EagerFrame(session, function.name)):
+        value = function.function(State(core, function.name), *bound.args, **bound.kwargs)
+    return eager_outcome(function, core, value, session)
+
+
+def eager_outcome(function: JittedFunction, core: Core, value: Any, session: EagerSession) -> Outcome:
+    """What a finished run gave."""
+    profile = Profile(function.name, session.profile)
+    return Outcome(value, dict(core.variables), core.context.transcript(), profile)
+
+
+def _results(types: Sequence[Any]) -> tuple[Value, ...]:
+    return tuple(Value(f"r{index}", kind) for index, kind in enumerate(types))
+
+
+def _located(error: LmcError) -> LmcError:
+    """The error of a context with the line of the user's that it comes from."""
+    error.location = error.location or user_location()
+    return error

@@ -1,0 +1,125 @@
+"""A jitted function: the user's function, its signature, and its transformed twin."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import typing
+from collections.abc import Callable
+from functools import cached_property
+from types import CellType, FunctionType
+from typing import Any
+
+from lmc.frontend.breaks import Break
+from lmc.frontend.eager import ACTIVE
+from lmc.frontend.locations import user_location
+from lmc.frontend.state import State
+from lmc.frontend.transform import Transformed, transform
+from lmc.ir.errors import CaptureError, Location
+
+
+class JittedFunction:
+    """A function of the user's that takes a state first. ``lmc.jit`` makes one, and adds the ways to run it.
+
+    Called while another jitted function runs, it is a part of that one: it starts a context of its own, and
+    ``on_state`` goes on with the caller's.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        if not callable(function):
+            raise CaptureError(
+                f"{function!r} is no function", remedy="decorate a function: @lmc.jit", location=user_location()
+            )
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.name: str = getattr(function, "__name__", type(function).__name__).strip("<>")
+        code = getattr(function, "__code__", None)
+        self.location = None if code is None else Location(code.co_filename, code.co_firstlineno)
+        parameters = list(inspect.signature(function).parameters.values())
+        if not parameters or parameters[0].kind not in (
+            inspect.Parameter.POSITIONAL_ONLY,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            inspect.Parameter.VAR_POSITIONAL,
+        ):
+            raise CaptureError(
+                f"{self.name}() has no parameter for the state",
+                remedy=f"write def {self.name}(s, …)",
+                location=self.location,
+            )
+        rest = parameters if parameters[0].kind is inspect.Parameter.VAR_POSITIONAL else parameters[1:]
+        self.signature = inspect.Signature(rest)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program and return what the function returns. Arguments are the function's, without the state."""
+        frame = ACTIVE.get()
+        if frame is not None:
+            return frame.call(self, args, kwargs)
+        return self.run_alone(args, kwargs)
+
+    def on_state(self, state: State, /, *args: Any, **kwargs: Any) -> Any:
+        """Run the program on ``state``, a state of the jitted function that runs now."""
+        frame = ACTIVE.get()
+        if frame is None or type(state) is not State:
+            raise CaptureError(
+                f"{self.name}.on_state() continues the state of a jitted function that runs now",
+                remedy=f"call it inside a jitted function: {self.name}.on_state(s, …)",
+                location=user_location(),
+            )
+        return frame.call_on(self, state, args, kwargs)
+
+    def run_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run as a program of its own. What a target is, only ``lmc.jit`` knows; it overrides this."""
+        raise CaptureError(
+            f"{self.name}() was called outside of a run, with {len(args) + len(kwargs)} arguments",
+            remedy="decorate it with @lmc.jit",
+            location=user_location(),
+        )
+
+    def refuse_async(self) -> None:
+        """Raise ``CaptureError`` where the function can't run at all: it is async, or a generator."""
+        for test, what in (
+            (inspect.iscoroutinefunction, "is async"),
+            (inspect.isasyncgenfunction, "is async"),
+            (inspect.isgeneratorfunction, "is a generator"),
+        ):
+            if test(self.function):
+                raise CaptureError(
+                    f"{self.name}() {what}",
+                    remedy="write it as a plain function that returns its result; program.arun() is async",
+                    location=self.location,
+                )
+
+    @cached_property
+    def annotations(self) -> dict[str, Any]:
+        """Annotations of the parameters as types; those that name what is not there are left out."""
+        raw = {name: parameter.annotation for name, parameter in self.signature.parameters.items()}
+        try:
+            found = typing.get_type_hints(self.function)
+        except (NameError, TypeError, AttributeError, SyntaxError):
+            found = {}
+        return {
+            name: found.get(name, annotation)
+            for name, annotation in raw.items()
+            if annotation is not inspect.Parameter.empty and not isinstance(found.get(name, annotation), str)
+        }
+
+    @cached_property
+    def transformed(self) -> Transformed | Break:
+        """The transformed twin, or why there is none."""
+        return transform(self.function)
+
+    @property
+    def globals(self) -> dict[str, Any]:
+        """The names of the function's module."""
+        assert isinstance(self.function, FunctionType)
+        return self.function.__globals__
+
+    @property
+    def rebound(self) -> frozenset[str]:
+        """Names that some function of its file may bind anew while the program runs."""
+        return self.transformed.rebound if isinstance(self.transformed, Transformed) else frozenset()
+
+    def cell(self, name: str) -> CellType:
+        """The variable of an enclosing function."""
+        assert isinstance(self.function, FunctionType)
+        return (self.function.__closure__ or ())[self.function.__code__.co_freevars.index(name)]

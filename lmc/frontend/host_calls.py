@@ -1,0 +1,220 @@
+"""Calls of the user's own functions: ordered host calls of the graph, run once per instance."""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import html
+import inspect
+import json
+import math
+import re
+import textwrap
+from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MethodType
+from typing import Any
+
+import pydantic
+
+from lmc.frontend.base import Base
+from lmc.frontend.function import JittedFunction
+from lmc.frontend.harmless import is_harmless_type, is_standard_module
+from lmc.frontend.proxy import Proxy, holds_proxy, symbol
+from lmc.frontend.recorder import SCALARS, Recorder
+from lmc.frontend.rewrite import FRAME_FUNCTIONS
+from lmc.frontend.tools import Tool
+from lmc.ir.core import Effect
+from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, Type
+
+_PURE_FUNCTIONS = {
+    id(function): function
+    for function in (
+        json.dumps,
+        json.loads,
+        *(getattr(re, name) for name in ("sub", "subn", "findall", "search", "match", "fullmatch", "split", "escape")),
+        *(getattr(textwrap, name) for name in ("dedent", "indent", "fill", "wrap", "shorten")),
+        html.escape,
+        html.unescape,
+        *(function for function in vars(math).values() if callable(function)),
+    )
+}
+FRAME_FUNCTION_IDS = frozenset(id(getattr(builtins, name)) for name in FRAME_FUNCTIONS if hasattr(builtins, name))
+_SCALAR_TYPES = (TEXT, INT, FLOAT, BOOL, NONE)
+_MAX_REACH = 4
+
+
+class HostCalls(Base):
+    """The part of ``Operators`` that calls the user's functions."""
+
+    def call_host(
+        self, recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], fresh: tuple[Any, ...]
+    ) -> Any:
+        """Record a call of ``function``. Breaks where its arguments can't be handed over faithfully."""
+        self._check_function(recorder, function)
+        effect, result_type = self._declared(function, args, kwargs)
+        # These only look at their arguments; anything else that writes might change or keep them.
+        careful = effect is Effect.WRITES and function is not print
+        for index, value in enumerate((*args, *kwargs.values())):
+            spec = fresh[index] if index < len(fresh) and len(fresh) == len(args) + len(kwargs) else None
+            self._check_argument(recorder, function, value, spec, careful=careful)
+        args = tuple(self._by_identity(recorder, value) for value in args)
+        kwargs = {name: self._by_identity(recorder, value) for name, value in kwargs.items()}
+        if effect is Effect.WRITES and not (_is_standard(function) and _are_data((*args, *kwargs.values()))):
+            self._note_write(recorder, function)
+        return recorder.host_call(function, self.path, args, kwargs, effect, result_type)
+
+    def call_value(
+        self, recorder: Recorder, function: Proxy, args: tuple[Any, ...], kwargs: dict[str, Any], fresh: tuple[Any, ...]
+    ) -> Any:
+        """Record a call of something that is itself known only when the program runs."""
+        return self.call_host(recorder, call_value, (function, *args), kwargs, (None, *fresh) if fresh else ())
+
+    def _check_function(self, recorder: Recorder, function: Any) -> None:
+        if id(function) in FRAME_FUNCTION_IDS:
+            raise recorder.stop(f"{function.__name__}() looks at the running function itself", "do without it")
+        if isinstance(function, MethodType) and isinstance(function.__self__, JittedFunction):
+            raise recorder.stop(
+                f"{function.__self__.name}.{function.__name__}() starts a run of its own",
+                f"call the program itself, {function.__self__.name}(…), which makes it a part of this one",
+            )
+        inner = function.function if isinstance(function, Tool) else function
+        if inspect.iscoroutinefunction(inner):
+            raise recorder.stop(f"{inner.__name__}() is async", "call a plain function")
+        name = _reached_program(inner, _MAX_REACH, set())
+        if name is not None:
+            raise recorder.stop(
+                f"{getattr(inner, '__name__', 'the function')}() calls the program {name}(), but is not transformed",
+                "decorate it with @lmc.jit too, or call the program here",
+            )
+
+    def _declared(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Effect, Type]:
+        if isinstance(function, Tool):
+            return function.effect, function.result_type
+        if id(function) in _PURE_FUNCTIONS and _are_data((*args, *kwargs.values())):
+            return Effect.PURE, ANY
+        if isinstance(function, type) and _only_holds_its_fields(function):
+            return Effect.PURE, ANY
+        return Effect.WRITES, ANY
+
+    def _check_argument(self, recorder: Recorder, function: Any, value: Any, spec: Any, *, careful: bool) -> None:
+        kind = type(value)
+        name = getattr(function, "__name__", type(function).__name__)
+        if kind is Proxy:
+            found = symbol(value)
+            if careful and not found.volatile and found.type not in _SCALAR_TYPES and function is not call_value:
+                raise recorder.stop(
+                    f"{name}() takes a {found.type} ({found.origin}) that it might change",
+                    'declare what it does (@lmc.tool(effect="reads") or "pure"), or pass a text of it',
+                )
+            return
+        problem = recorder.problem_with(value)
+        if problem is not None:
+            raise recorder.stop(
+                f"{name}() takes {problem}", "pass texts and numbers, or take what it needs out of it before"
+            )
+        if kind not in (list, tuple, dict, set):
+            return
+        shared = kind is not tuple and id(value) in recorder.foreign and id(value) not in recorder.argument_parts
+        if shared and not holds_proxy(value):
+            return  # handed over itself
+        if careful and kind is not tuple and spec is None:
+            raise recorder.stop(
+                f"{name}() takes a {kind.__name__} that the program made and may still use, and might change or keep it",
+                f'declare what it does (@lmc.tool(effect="reads") or "pure"), or write the {kind.__name__} in the call itself',
+            )
+        parts = list(value.values()) if kind is dict else list(value)
+        inner = (spec[1],) * len(parts) if spec and spec[0] == "*" else spec
+        for index, part in enumerate(parts):
+            part_spec = inner[index] if inner is not None and len(inner) == len(parts) else None
+            self._check_argument(recorder, function, part, part_spec, careful=careful)
+
+    def _by_identity(self, recorder: Recorder, value: Any) -> Any:
+        """The user's own container is handed over itself, not a copy of it."""
+        own = id(value) in recorder.foreign and id(value) not in recorder.argument_parts
+        return recorder.constant(value) if own and not holds_proxy(value) else value
+
+    def _note_write(self, recorder: Recorder, function: Any) -> None:
+        if recorder.mutable_reads:
+            name = getattr(function, "__name__", "the function")
+            if recorder.careful:
+                raise recorder.stop(
+                    f"{name}() may change data that the program has read, and a later part of the program runs eagerly",
+                    'declare what it does (@lmc.tool(effect="reads") or "pure")',
+                )
+            recorder.hazard = True
+        recorder.user_writes += 1
+
+
+def call_value(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """``function(*args, **kwargs)``, as a host function."""
+    return function(*args, **kwargs)
+
+
+def _are_data(values: tuple[Any, ...]) -> bool:
+    """Whether ``values`` are texts, numbers, what the program computes, or containers of those."""
+    for value in values:
+        kind = type(value)
+        if kind in (list, tuple, set):
+            if not _are_data(tuple(value)):
+                return False
+        elif kind is dict:
+            if not _are_data((*value, *value.values())):
+                return False
+        elif kind not in SCALARS and (kind is not Proxy or symbol(value).constant):
+            return False
+    return True
+
+
+def _is_standard(function: Any) -> bool:
+    """Whether ``function`` is Python's own, or its standard library's."""
+    if function is call_value:
+        return False
+    if isinstance(function, BuiltinMethodType | BuiltinFunctionType):
+        owner = function.__self__
+        return inspect.ismodule(owner) or owner is None or is_harmless_type(type(owner))
+    if isinstance(function, MethodType) and not is_harmless_type(type(function.__self__)):
+        return False
+    module = getattr(function, "__module__", None)
+    return isinstance(module, str) and (is_standard_module(module) or module.startswith("lmc.frontend"))
+
+
+def _only_holds_its_fields(kind: type) -> bool:
+    """Whether making an instance of ``kind`` just stores its arguments: a dataclass or a pydantic class."""
+    if issubclass(kind, pydantic.BaseModel):
+        return True
+    return dataclasses.is_dataclass(kind) and not hasattr(kind, "__post_init__") and kind.__new__ is object.__new__
+
+
+def _reached_program(function: Any, depth: int, seen: set[int]) -> str | None:
+    """The name of a jitted function that ``function`` refers to, itself or through functions it refers to."""
+    while isinstance(function, MethodType):
+        function = function.__func__
+    if isinstance(function, Tool):
+        function = function.function
+    if not isinstance(function, FunctionType) or depth == 0 or id(function) in seen:
+        return None
+    seen.add(id(function))
+    if is_standard_module(function.__module__ or "builtins"):
+        return None
+    held = [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
+    names = {name for code in (function.__code__, *_codes(function.__code__)) for name in code.co_names}
+    held += [function.__globals__[name] for name in sorted(names) if name in function.__globals__]
+    for value in held:
+        if isinstance(value, JittedFunction):
+            return value.name
+        found = _reached_program(value, depth - 1, seen)
+        if found is not None:
+            return found
+    return None
+
+
+def _codes(code: Any) -> list[Any]:
+    inner = [entry for entry in code.co_consts if inspect.iscode(entry)]
+    return inner + [deeper for entry in inner for deeper in _codes(entry)]
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018 - an empty cell raises
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,104 @@
+"""The host functions of a capture: symbols for what the graph calls back into the user's program."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from types import BuiltinMethodType, CodeType, MethodType
+from typing import Any
+
+from lmc.frontend.tools import Tool
+from lmc.ir.builtins import PureBuiltin
+from lmc.ir.core import Effect, HostFunction
+
+
+class HostTable:
+    """Symbols by what they call. ``callables`` is what a run needs to resolve them."""
+
+    def __init__(self) -> None:
+        self.symbols: dict[str, HostFunction] = {}
+        self.callables: dict[str, Callable[..., Any]] = {}
+        self._names: dict[tuple[Any, ...], str] = {}
+        self._held: list[Any] = []  # keeps what ids stand for alive
+
+    def function(self, function: Any, effect: Effect) -> tuple[str, str]:
+        """Symbol of a callable of the user's, and the plain name it goes by in ids."""
+        inner = function.function if isinstance(function, Tool) else function
+        name = _plain_name(inner)
+        key = _identity(function)
+        if key not in self._names:
+            self._held.append(function)
+            target, digest = _target(inner)
+            self._add(key, name, target, digest, effect, function)
+        return self._names[key], name
+
+    def builtin(self, builtin: PureBuiltin) -> str:
+        """Symbol of one of lmc's pure builtins, for calls that have to stay in order with the user's functions."""
+        key = ("builtin", builtin.name)
+        if key not in self._names:
+            target = f"lmc.ir.builtins:{builtin.name}"
+            self._add(key, f"py.{builtin.name}", target, _sha256(target), Effect.READS, builtin.run)
+        return self._names[key]
+
+    def constant(self, value: Any) -> str:
+        """Symbol of a function that gives ``value``, an object that has no literal."""
+        key = ("constant", id(value))
+        if key not in self._names:
+            self._held.append(value)
+            kind = type(value)
+            named = getattr(value, "__qualname__", None)
+            target = f"{kind.__module__}:{kind.__qualname__}()" if named is None else f"{value.__module__}:{named}"
+            self._add(key, "constant", target, _sha256(target), Effect.PURE, lambda: value)
+        return self._names[key]
+
+    def _add(
+        self, key: tuple[Any, ...], wish: str, target: str, digest: str, effect: Effect, run: Callable[..., Any]
+    ) -> None:
+        name = wish
+        suffix = 0
+        while name in self.symbols:
+            suffix += 1
+            name = f"{wish}_{suffix}"
+        self._names[key] = name
+        self.symbols[name] = HostFunction(name, target, digest, effect)
+        self.callables[name] = run
+
+
+def _identity(function: Any) -> tuple[Any, ...]:
+    """Equal for equal callables: bound methods are made anew at each access."""
+    if isinstance(function, MethodType):
+        return ("method", id(function.__self__), id(function.__func__))
+    if isinstance(function, BuiltinMethodType):
+        return ("builtin method", id(function.__self__), function.__name__)
+    return ("function", id(function))
+
+
+def _plain_name(function: Any) -> str:
+    name = getattr(function, "__name__", None)
+    plain = re.sub(r"\W", "_", name if isinstance(name, str) else type(function).__name__, flags=re.ASCII)
+    return "function" if not plain.strip("_") else plain
+
+
+def _target(function: Any) -> tuple[str, str]:
+    """``module:qualname`` and the SHA-256 of the source (of the name, where Python has no source)."""
+    module = getattr(function, "__module__", None) or type(function).__module__
+    qualname = getattr(function, "__qualname__", None) or f"{type(function).__qualname__}()"
+    target = f"{module}:{qualname}"
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    source = None if code is None else _source_of(code)
+    return target, _sha256(target if source is None else source)
+
+
+@lru_cache(maxsize=512)
+def _source_of(code: CodeType) -> str | None:
+    try:
+        return inspect.getsource(code)
+    except (OSError, TypeError, IndexError, SyntaxError):
+        return None
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,93 @@
+"""What a program appends to a state: text, generations and choices, alone or as the content of a role message.
+
+``s += lmc.user("…")``, ``s += lmc.assistant("It is " + lmc.gen("animal"))``, ``s += lmc.select("letter", ["A", "B"])``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lmc.frontend.sampling import bad
+
+
+class Appendable:
+    """Base of what ``s += …`` takes besides text. ``+`` puts several one after the other."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Any) -> Several:
+        return Several((*_flat(self), *_flat(other)))
+
+    def __radd__(self, other: Any) -> Several:
+        return Several((*_flat(other), *_flat(self)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Several(Appendable):
+    """Texts, generations and choices, one after the other."""
+
+    parts: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Generation(Appendable):
+    """A generation to be appended; ``options`` are those of ``State.gen``."""
+
+    name: str | None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Selection(Appendable):
+    """A choice to be appended; see ``State.select``."""
+
+    name: str | None
+    choices: Sequence[Any]
+    method: str = "token_length_normalized"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Message(Appendable):
+    """A whole message of ``role``."""
+
+    role: str
+    content: Any
+
+
+def system(content: Any) -> Message:
+    """A system message: ``s += lmc.system("You are brief.")``."""
+    return _message("system", content)
+
+
+def user(content: Any) -> Message:
+    """A user message: ``s += lmc.user(f"Essay: {essay}")``."""
+    return _message("user", content)
+
+
+def assistant(content: Any) -> Message:
+    """An assistant message: ``s += lmc.assistant("It is " + lmc.gen("animal"))``."""
+    return _message("assistant", content)
+
+
+def gen(name: str | None = None, **options: Any) -> Generation:
+    """A generation to append: ``s += lmc.gen("answer", max_tokens=32)``. Options are those of ``s.gen``."""
+    return Generation(name, options)
+
+
+def select(name: str | None, choices: Sequence[Any], method: str = "token_length_normalized") -> Selection:
+    """A choice to append: ``s += lmc.select("letter", ["A", "B"])``. Options are those of ``s.select``."""
+    return Selection(name, choices, method)
+
+
+def _message(role: str, content: Any) -> Message:
+    # type(), not isinstance(): a Proxy refuses the latter.
+    parts = content.parts if type(content) is Several else (content,)
+    if any(type(part) is Message for part in parts):
+        raise bad(f"a {role} message holds another message", "append them one after the other")
+    return Message(role, content)
+
+
+def _flat(part: Any) -> tuple[Any, ...]:
+    return part.parts if type(part) is Several else (part,)

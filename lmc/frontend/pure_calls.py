@@ -1,0 +1,277 @@
+"""Python's own functions and text methods: run at once on plain values, ops on symbolic ones.
+
+To let another builtin be captured, add it to ``lmc/ir/builtins.py`` and to ``_PURE`` here.
+"""
+
+from __future__ import annotations
+
+import builtins as python
+from abc import ABCMeta
+from collections.abc import Callable
+from enum import EnumMeta
+from types import UnionType
+from typing import TYPE_CHECKING, Any
+
+import pydantic
+
+from lmc.frontend.arguments import Record
+from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
+from lmc.frontend.recorder import Recorder
+from lmc.frontend.state import Branches
+from lmc.ir import builtins
+from lmc.ir.types import BOOL, FLOAT, INT, NONE, TEXT, ListType
+
+if TYPE_CHECKING:
+    from lmc.frontend.operators import Operators
+
+Handler = Callable[..., Any]
+
+PURE_TYPES = frozenset({str, bytes, int, float, bool, complex, list, tuple, dict, set, frozenset, range})
+MUTATORS = frozenset(
+    "append extend insert remove pop clear sort reverse update setdefault popitem add discard "
+    "difference_update intersection_update symmetric_difference_update __setitem__ __delitem__ __iadd__".split()
+)
+_PLAIN_CLASSES = (type, ABCMeta, EnumMeta, type(pydantic.BaseModel))
+_PYTHON_TYPES: dict[Any, type] = {TEXT: str, INT: int, FLOAT: float, BOOL: bool, NONE: type(None)}
+_PURE = ("int", "float", "bool", "repr", "ascii", "abs", "round", "ord", "chr", "len")
+_OVER_ITEMS = ("min", "max", "sum")
+_AT_CAPTURE = (
+    "bytes bytearray complex frozenset set tuple dict slice divmod pow hash hex oct bin issubclass next object"
+).split()
+
+
+def text_method(
+    ops: Operators, recorder: Recorder, owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """``owner.name(*args, **kwargs)`` for text, plain or symbolic."""
+    if name == "join" and len(args) == 1 and not kwargs:
+        return _join(ops, recorder, owner, args[0])
+    if builtins.lookup(f"str.{name}") is None:
+        raise recorder.stop(
+            f"the text method {name!r} has no counterpart in the graph, and its text is known only when the program runs",
+            "do it in a tool",
+        )
+    return recorder.pure(f"str.{name}", (owner, *args), kwargs)
+
+
+def _join(ops: Operators, recorder: Recorder, separator: Any, items: Any) -> Any:
+    if type(items) is Proxy:
+        return recorder.pure("str.join", (separator, items))
+    found = list(ops.iterate(items))
+    if type(separator) is str and not holds_proxy(found):
+        return separator.join(found)
+    if all(type(item) is str or (type(item) is Proxy and symbol(item).type == TEXT) for item in found):
+        pieces = [piece for item in found for piece in (separator, item)][1:]
+        return recorder.concat(pieces)
+    return recorder.pure("str.join", (separator, found))
+
+
+def _symbolic(value: Any) -> bool:
+    return type(value) is Proxy or type(value) is ProxyMethod or holds_proxy(value)
+
+
+def _pure(name: str) -> Handler:
+    function = getattr(python, name)
+
+    def handle(ops: Operators, recorder: Recorder, /, *args: Any, **kwargs: Any) -> Any:
+        if name == "len" and len(args) == 1 and type(args[0]) is Proxy and not kwargs:
+            return recorder.length(args[0])
+        if len(args) == 1 and name == "bool" and type(args[0]) is Proxy and symbol(args[0]).type == BOOL:
+            return args[0]
+        shallow = name in ("len", "bool")  # these never look at the items
+        if any(type(value) is Proxy or (not shallow and _symbolic(value)) for value in (*args, *kwargs.values())):
+            return recorder.pure(name, args, kwargs)
+        return ops.at_capture(recorder, function, args, kwargs)
+
+    return handle
+
+
+def _over_items(name: str) -> Handler:
+    function = getattr(python, name)
+
+    def handle(ops: Operators, recorder: Recorder, /, *args: Any, **kwargs: Any) -> Any:
+        if len(args) >= 1 and not (name in ("min", "max") and len(args) > 1) and type(args[0]) is not Proxy:
+            args = (list(ops.iterate(args[0])), *args[1:])
+        if "key" not in kwargs and _symbolic(args):
+            return recorder.pure(name, args, kwargs)
+        return ops.at_capture(recorder, function, args, kwargs)
+
+    return handle
+
+
+def _at_capture(name: str) -> Handler:
+    function = getattr(python, name)
+
+    def handle(ops: Operators, recorder: Recorder, /, *args: Any, **kwargs: Any) -> Any:
+        if name in ("tuple", "set", "frozenset") and len(args) == 1:
+            args = (list(ops.iterate(args[0])),)
+        return ops.at_capture(recorder, function, args, kwargs)
+
+    return handle
+
+
+def _str(ops: Operators, recorder: Recorder, /, *args: Any, **kwargs: Any) -> Any:
+    if len(args) == 1 and not kwargs and (_symbolic(args[0])):
+        return ops.text_of(recorder, args[0])
+    return ops.at_capture(recorder, str, args, kwargs)
+
+
+def _format(ops: Operators, recorder: Recorder, value: Any, spec: Any = "", /) -> Any:
+    if _symbolic(value) or _symbolic(spec):
+        return ops.symbolic_format(recorder, value, "", spec)
+    return ops.at_capture(recorder, format, (value, spec), {})
+
+
+def _sorted(ops: Operators, recorder: Recorder, items: Any, /, **kwargs: Any) -> Any:
+    if type(items) is Proxy and "key" not in kwargs:
+        return recorder.pure("sorted", (items,), kwargs)
+    found = list(ops.iterate(items))
+    if "key" in kwargs or not _symbolic(found):
+        return ops.at_capture(recorder, sorted, (found,), kwargs)
+    # Only the order is not known: the result is a list of as many items, made here.
+    whole = recorder.pure("sorted", (found,), kwargs)
+    return [recorder.pure("getitem", (whole, index), total=True) for index in range(len(found))]
+
+
+def _quantifier(name: str) -> Handler:
+    function = getattr(python, name)
+
+    def handle(ops: Operators, recorder: Recorder, items: Any, /) -> Any:
+        if type(items) is Proxy or (type(items) in (list, tuple) and holds_proxy(items)):
+            return recorder.pure(name, (items,))
+
+        def plain() -> Any:
+            for item in ops.iterate(items):
+                if type(item) is Proxy:
+                    raise recorder.stop(
+                        f"{name}() stops at the first item that decides, which is known only when the program runs",
+                        f"make a list of the conditions first: {name}([...])",
+                    )
+                yield item
+
+        return function(plain())
+
+    return handle
+
+
+def _list(ops: Operators, recorder: Recorder, /, *args: Any, **kwargs: Any) -> Any:
+    if len(args) == 1 and not kwargs:
+        return list(ops.iterate(args[0]))
+    return ops.at_capture(recorder, list, args, kwargs)
+
+
+def _range(ops: Operators, recorder: Recorder, /, *args: Any) -> Any:
+    return ops.at_capture(recorder, range, tuple(recorder.concrete(value) for value in args), {})
+
+
+def _zip(ops: Operators, recorder: Recorder, /, *args: Any, **kwargs: Any) -> Any:
+    return ops.at_capture(recorder, zip, tuple(iter(ops.iterate(value)) for value in args), kwargs)
+
+
+def _enumerate(ops: Operators, recorder: Recorder, items: Any, start: Any = 0) -> Any:
+    return enumerate(ops.iterate(items), recorder.concrete(start))
+
+
+def _reversed(ops: Operators, recorder: Recorder, items: Any, /) -> Any:
+    if type(items) is Proxy:
+        items = list(ops.iterate(items))
+    return ops.at_capture(recorder, reversed, (items,), {}) if type(items) is not Branches else reversed(items)
+
+
+def _iter(ops: Operators, recorder: Recorder, /, *args: Any) -> Any:
+    if len(args) == 1:
+        return iter(ops.iterate(args[0]))
+    raise recorder.stop("iter() with a sentinel calls a function again and again", "write a loop")
+
+
+def _map(ops: Operators, recorder: Recorder, function: Any, /, *iterables: Any) -> Any:
+    return ops.mapped(function, *(ops.iterate(items) for items in iterables))
+
+
+def _filter(ops: Operators, recorder: Recorder, function: Any, items: Any, /) -> Any:
+    return ops.filtered(function, ops.iterate(items))
+
+
+def _isinstance(ops: Operators, recorder: Recorder, value: Any, kinds: Any, /) -> Any:
+    if not isinstance(kinds, tuple | UnionType) and type(kinds) not in _PLAIN_CLASSES:
+        return ops.at_capture(recorder, isinstance, (value, kinds), {})
+    if type(value) is Record:
+        return issubclass(value.kind, kinds)
+    if type(value) is Proxy:
+        return issubclass(_type_of(recorder, value), kinds)
+    return isinstance(value, kinds)
+
+
+def _type(ops: Operators, recorder: Recorder, /, *args: Any) -> Any:
+    if len(args) != 1:
+        raise recorder.stop("type() makes a class", "define the class outside of the program")
+    if type(args[0]) is Record:
+        return args[0].kind
+    return _type_of(recorder, args[0]) if type(args[0]) is Proxy else type(args[0])
+
+
+def _type_of(recorder: Recorder, value: Proxy) -> type:
+    kind = symbol(value).type
+    if kind in _PYTHON_TYPES:
+        return _PYTHON_TYPES[kind]
+    what = "a list or a tuple" if isinstance(kind, ListType) else "anything"
+    raise recorder.stop(
+        f"{symbol(value).origin} may be {what}; its class is known only when the program runs",
+        "annotate what the tool returns",
+    )
+
+
+def _callable(ops: Operators, recorder: Recorder, value: Any, /) -> bool:
+    return callable(_type_of(recorder, value)()) if type(value) is Proxy else callable(value)
+
+
+_NO_DEFAULT: Any = object()
+
+
+def _getattr(ops: Operators, recorder: Recorder, owner: Any, name: Any, default: Any = _NO_DEFAULT, /) -> Any:
+    key = recorder.concrete(name)
+    if default is _NO_DEFAULT:
+        return ops.read_attribute(recorder, owner, key)
+    if type(owner) is Proxy:
+        raise recorder.stop("whether a value has an attribute is known only when the program runs", "do it in a tool")
+    try:
+        return ops.read_attribute(recorder, owner, key)
+    except AttributeError:
+        return default
+
+
+def _hasattr(ops: Operators, recorder: Recorder, owner: Any, name: Any, /) -> bool:
+    return _getattr(ops, recorder, owner, name, _NO_DEFAULT if type(owner) is Proxy else _MISSING) is not _MISSING
+
+
+_MISSING: Any = object()
+
+_SPECIAL: dict[str, Handler] = {
+    "str": _str,
+    "format": _format,
+    "sorted": _sorted,
+    "any": _quantifier("any"),
+    "all": _quantifier("all"),
+    "list": _list,
+    "range": _range,
+    "zip": _zip,
+    "enumerate": _enumerate,
+    "reversed": _reversed,
+    "iter": _iter,
+    "map": _map,
+    "filter": _filter,
+    "isinstance": _isinstance,
+    "type": _type,
+    "callable": _callable,
+    "getattr": _getattr,
+    "hasattr": _hasattr,
+}
+HANDLERS: dict[int, Handler] = {
+    id(getattr(python, name)): handler
+    for name, handler in (
+        *((name, _pure(name)) for name in _PURE),
+        *((name, _over_items(name)) for name in _OVER_ITEMS),
+        *((name, _at_capture(name)) for name in _AT_CAPTURE),
+        *_SPECIAL.items(),
+    )
+}

@@ -1,0 +1,230 @@
+"""Reads of what lies outside a program: globals, closures, attributes. Each is part of what the capture holds for."""
+
+from __future__ import annotations
+
+import builtins
+import enum
+import importlib
+import inspect
+import sys
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    ModuleType,
+)
+from typing import Any
+
+import pydantic
+
+from lmc.frontend.arguments import Record
+from lmc.frontend.base import Base
+from lmc.frontend.breaks import CaptureBreak
+from lmc.frontend.function import JittedFunction
+from lmc.frontend.guards import mutable_parts
+from lmc.frontend.harmless import is_immutable, is_standard_module
+from lmc.frontend.messages import Appendable
+from lmc.frontend.proxy import Proxy, ProxyMethod, symbol
+from lmc.frontend.recorder import Recorder
+from lmc.frontend.state import Branches, State
+from lmc.frontend.tools import Tool
+from lmc.ir.core import Effect
+from lmc.ir.types import ANY, JsonType
+
+_OWN = (State, Branches, Tool)
+_PLAIN_METACLASSES = (type, enum.EnumMeta, type(pydantic.BaseModel))
+
+
+class Reads(Base):
+    """The reading part of ``Operators``."""
+
+    def read_global(self, name: str, value: Any) -> Any:
+        """A name of the module, or a builtin."""
+        recorder = self.recorder
+        owner = self.program.globals
+        if recorder is None:
+            return self.earlier("global", owner, name, value)
+        if getattr(builtins, name, None) is value and name not in owner:
+            return (
+                value if recorder.reads.seen("global", owner, name, value) else self._add_global(recorder, name, value)
+            )
+        self._check_read(recorder, f"the global {name!r}", value, rebound=name in self.program.rebound)
+        return value if recorder.reads.seen("global", owner, name, value) else self._add_global(recorder, name, value)
+
+    def read_closure(self, name: str, value: Any) -> Any:
+        """A variable of an enclosing function."""
+        cell = self.program.cell(name)
+        recorder = self.recorder
+        if recorder is None:
+            return self.earlier("cell", cell, name, value)
+        self._check_read(recorder, f"the outer variable {name!r}", value, rebound=name in self.program.rebound)
+        if not recorder.reads.seen("cell", cell, name, value):
+            recorder.reads.add_cell(cell, name, value)
+            self._take_in(recorder, value)
+        return value
+
+    def write_outside(self, name: str, value: Any) -> Any:
+        """``global name`` or ``nonlocal name``, then ``name = value``."""
+        if self.recorder is not None:
+            raise self.recorder.stop(
+                f"the program binds {name!r}, which belongs to its module or an enclosing function",
+                "return the value instead, or set it in a tool",
+            )
+        return value
+
+    def attribute(self, owner: Any, name: str) -> Any:
+        """``owner.name``."""
+        tick = self.tick()
+        recorder = self.recorder
+        if recorder is None:
+            return self.served(tick, getattr, owner, name)
+        return self.done(tick, self.read_attribute(recorder, owner, name))
+
+    def read_attribute(self, recorder: Recorder, owner: Any, name: str) -> Any:
+        """``owner.name`` in a capture."""
+        kind = type(owner)
+        if kind is Proxy:
+            return self._symbolic_attribute(recorder, owner, name)
+        if kind is Record:
+            return self._record_field(recorder, owner, name)
+        if kind in _OWN or isinstance(owner, JittedFunction | Appendable) or kind is ProxyMethod:
+            return getattr(owner, name)
+        if kind.__module__ == "builtins" and not isinstance(
+            owner, type | ModuleType | FunctionType | BuiltinFunctionType
+        ):
+            self.check_unchanged(recorder, owner)
+            return getattr(owner, name)
+        if isinstance(owner, FunctionType) and id(owner.__code__) in recorder.codes:
+            return getattr(owner, name)
+        return self._outside_attribute(recorder, owner, name)
+
+    def set_attribute(self, owner: Any, name: str, value: Any) -> None:
+        """``owner.name = value``."""
+        if self.recorder is not None:
+            raise self.mutation(self.recorder, owner)
+        setattr(owner, name, value)
+
+    def delete_attribute(self, owner: Any, name: str) -> None:
+        """``del owner.name``."""
+        if self.recorder is not None:
+            raise self.mutation(self.recorder, owner)
+        delattr(owner, name)
+
+    def importing(self, names: tuple[str, ...]) -> None:
+        """``import a.b, c``: a module that is loaded already runs nothing when it is imported again."""
+        if self.recorder is not None:
+            for name in names:
+                self._loaded(self.recorder, name)
+
+    def importing_from(self, module: str, names: tuple[str, ...]) -> None:
+        """``from module import names``."""
+        if self.recorder is None:
+            return
+        owner = self._loaded(self.recorder, module)
+        for name in names:
+            if name not in vars(owner):
+                self._loaded(self.recorder, f"{module}.{name}")
+            else:
+                self._outside_attribute(self.recorder, owner, name)
+
+    def _loaded(self, recorder: Recorder, name: str) -> ModuleType:
+        if name not in sys.modules:
+            raise recorder.stop(f"importing {name!r} runs it", "import it at the top of the file")
+        return importlib.import_module(name) if name not in sys.modules else sys.modules[name]
+
+    def _add_global(self, recorder: Recorder, name: str, value: Any) -> Any:
+        recorder.reads.add_global(self.program.globals, name, value)
+        self._take_in(recorder, value)
+        return value
+
+    def _take_in(self, recorder: Recorder, value: Any) -> None:
+        """From now on nothing in ``value`` may be changed by the capture."""
+        before = len(recorder.foreign)
+        mutable_parts(value, recorder.foreign)
+        recorder.mutable_reads += len(recorder.foreign) - before
+
+    def _check_read(self, recorder: Recorder, what: str, value: Any, *, rebound: bool) -> None:
+        if not recorder.user_writes:
+            recorder.mutable_reads += rebound
+            return
+        changeable = type(value) in (list, dict, set) or (type(value) is tuple and not is_immutable(value))
+        if rebound or changeable:
+            raise self.changed(recorder, what)
+
+    def _symbolic_attribute(self, recorder: Recorder, owner: Proxy, name: str) -> Any:
+        kind = symbol(owner).type
+        if name.startswith("__") and name.endswith("__"):
+            raise recorder.stop(
+                f"{name} of {symbol(owner).origin} is known only when the program runs", "do it in a tool"
+            )
+        if kind == ANY or isinstance(kind, JsonType):
+            # Data or a method, nobody knows yet: look it up when the program runs.
+            return recorder.host_call(get_attribute, self.path, (owner, name), {}, Effect.READS, ANY)
+        return ProxyMethod(owner, name)
+
+    def _record_field(self, recorder: Recorder, owner: Record, name: str) -> Any:
+        if name in owner.fields:
+            return owner.fields[name]
+        raise recorder.stop(
+            f"{owner.kind.__name__}.{name} is no field of the argument, but code of its class",
+            "use the fields in the program, and call methods before it or in a tool",
+        )
+
+    def _outside_attribute(self, recorder: Recorder, owner: Any, name: str) -> Any:
+        value, guarded = self._plain_attribute(recorder, owner, name)
+        if not guarded:
+            return value
+        if recorder.reads.seen("attribute", owner, name, value) and not recorder.user_writes:
+            return value
+        fixed = isinstance(owner, type | ModuleType | FunctionType | enum.Enum) or _is_frozen(owner)
+        if not fixed:
+            recorder.mutable_reads += 1
+        self._check_read(recorder, f"the attribute {name!r}", value, rebound=bool(recorder.user_writes) and not fixed)
+        recorder.reads.add_attribute(owner, name, value)
+        self._take_in(recorder, value)
+        return value
+
+    def _plain_attribute(self, recorder: Recorder, owner: Any, name: str) -> tuple[Any, bool]:
+        """The attribute, and whether it is data to be guarded; breaks where reading it would run the user's code."""
+        kind = type(owner)
+        if isinstance(owner, ModuleType):
+            if name not in vars(owner) and not is_standard_module(owner.__name__):
+                raise self._runs_code(recorder, owner, name)
+            return getattr(owner, name), True
+        if isinstance(owner, type):
+            if not isinstance(owner, _PLAIN_METACLASSES) and not is_standard_module(kind.__module__):
+                raise self._runs_code(recorder, owner, name)
+            return getattr(owner, name), True
+        if is_standard_module(kind.__module__):
+            return getattr(owner, name), True if not callable(getattr(owner, name, None)) else False
+        found = inspect.getattr_static(kind, name, None)
+        data = isinstance(found, MemberDescriptorType | GetSetDescriptorType)
+        if kind.__getattribute__ is not object.__getattribute__ and not isinstance(owner, enum.Enum):
+            raise self._runs_code(recorder, owner, name)
+        if isinstance(found, FunctionType | classmethod | staticmethod) and name not in getattr(owner, "__dict__", ()):
+            recorder.reads.add_attribute(kind, name, getattr(kind, name))
+            return getattr(owner, name), False
+        named_tuple_field = isinstance(owner, tuple) and name in getattr(kind, "_fields", ())
+        enum_field = isinstance(owner, enum.Enum) and name in ("name", "value")
+        if found is not None and hasattr(type(found), "__get__") and not (data or named_tuple_field or enum_field):
+            raise self._runs_code(recorder, owner, name)
+        if found is None and name not in getattr(owner, "__dict__", ()):
+            raise self._runs_code(recorder, owner, name)
+        return getattr(owner, name), True
+
+    def _runs_code(self, recorder: Recorder, owner: Any, name: str) -> CaptureBreak:
+        return recorder.stop(
+            f"reading {name!r} of a {self.describe(owner)} may run its own code",
+            "read it before the program is called and pass it in, or read it in a tool",
+        )
+
+
+def get_attribute(owner: Any, name: str) -> Any:
+    """``owner.name``, as a host function."""
+    return getattr(owner, name)
+
+
+def _is_frozen(owner: Any) -> bool:
+    parameters = getattr(type(owner), "__dataclass_params__", None)
+    return isinstance(owner, tuple) or bool(parameters is not None and parameters.frozen)

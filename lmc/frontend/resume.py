@@ -1,0 +1,88 @@
+"""The eager continuation of a program that was captured in part.
+
+The transformed function runs again, on the real arguments. What the captured part asked of the model or of the user's
+functions was done already when the graph ran: those answers are taken from ``memo``, so that effects happen once. From
+the break on, everything is done as it comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lmc.frontend.arguments import Bound
+from lmc.frontend.eager import EagerFrame, EagerSession, activate, eager_outcome, run_eager
+from lmc.frontend.operators import Operators
+from lmc.frontend.state import Core, State
+from lmc.frontend.transform import Transformed
+from lmc.frontend.variants import Captured
+from lmc.ir.context import Context
+from lmc.ir.core import Op
+from lmc.ir.errors import LmcError
+from lmc.ir.interpreter import Outcome
+from lmc.ir.ops import SamplingOp, SelectOp
+
+Memo = Mapping[str, tuple[Any, ...]]
+
+
+def resume(captured: Captured, bound: Bound, memo: Memo, session: EagerSession) -> Outcome:
+    """Run the rest of ``captured``, which broke. ``memo`` holds the results of its ops by id.
+
+    Raises what the user's function raises. ``session`` is fresh; its profile then counts what ran after the break.
+    """
+    function = captured.function
+    transformed = function.transformed
+    if not isinstance(transformed, Transformed):
+        return run_eager(function, bound, session)
+    replay = _ReplaySession(captured, memo, session)
+    replay.path = function.name
+    core = Core(replay)
+    operators = Operators(replay, function, function.name)
+    with activate(EagerFrame(replay, function.name)):
+        value = transformed.function(operators, State(core, function.name), *bound.args, **bound.kwargs)
+    return eager_outcome(function, core, value, replay)
+
+
+class _ReplaySession(EagerSession):
+    """An eager session that looks answers up before it asks for them."""
+
+    def __init__(self, captured: Captured, memo: Memo, session: EagerSession) -> None:
+        super().__init__(session.engine, run_seed=session.run_seed, instance=session.instance, on_text=session.on_text)
+        self.profile = session.profile
+        self.served = dict(captured.replay.served)
+        self._captured = captured
+        self._memo = memo
+
+    def answer(self, op_id: str) -> Any:
+        return self._known(op_id)[0]
+
+    def earlier(self, kind: str, owner: Any, name: str, value: Any) -> Any:
+        return self._captured.reads.earlier(kind, owner, name, value) if self._in_captured_part else value
+
+    def run_sampling(self, op: SamplingOp, context: Context) -> tuple[Any, ...]:
+        return self._known(op.id) if self._was_run(op) else super().run_sampling(op, context)
+
+    def run_select(self, op: SelectOp, context: Context) -> tuple[Any, ...]:
+        return self._known(op.id) if self._was_run(op) else super().run_select(op, context)
+
+    @property
+    def _in_captured_part(self) -> bool:
+        return self.ticks < self._captured.replay.until
+
+    def _was_run(self, op: Op) -> bool:
+        op_id: str = op.id  # type: ignore[attr-defined] - both kinds of op have one
+        if op_id in self._memo:
+            return True
+        if self._in_captured_part:
+            self._known(op_id)
+        return False
+
+    def _known(self, op_id: str) -> tuple[Any, ...]:
+        if op_id not in self._memo:
+            raise LmcError(
+                f"{self._captured.function.name}() took another way when it went on eagerly than when it was captured: "
+                f"{op_id} has no result",
+                remedy="run it with .eager(), and report this",
+                location=self._captured.function.location,
+            )
+        return self._memo[op_id]

@@ -1,0 +1,321 @@
+"""The source transform of statements. What it can't take raises ``Unsupported``; see ``rewrite`` for expressions."""
+
+from __future__ import annotations
+
+import ast
+
+from lmc.frontend.rewrite import ExpressionRewriter, Unsupported, constant, unpacking
+from lmc.frontend.scopes import FunctionScope
+
+Statements = list[ast.stmt]
+
+
+class Rewriter(ExpressionRewriter):
+    """Rewrites one jitted function, nested functions included."""
+
+    def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        """The transformed function, without decorators, with ``_lmc_`` as its first parameter."""
+        self.scopes.append(FunctionScope(node))
+        arguments = _without_annotations(node.args)
+        first = self.at(node, ast.arg("_lmc_"))
+        if arguments.posonlyargs:
+            arguments.posonlyargs.insert(0, first)
+        else:
+            arguments.args.insert(0, first)
+        # Defaults are taken over from the original function object; these only keep their number right.
+        arguments.defaults = [self.at(node, ast.Constant(None)) for _ in arguments.defaults]
+        arguments.kw_defaults = [
+            None if default is None else self.at(node, ast.Constant(None)) for default in arguments.kw_defaults
+        ]
+        body = self.block(node.body)
+        self.scopes.pop()
+        made = ast.FunctionDef(node.name, arguments, body, [], None, None)
+        return ast.copy_location(made, node)
+
+    def block(self, statements: Statements) -> Statements:
+        """Statements of a body, in order."""
+        rewritten: Statements = []
+        for statement in statements:
+            found = self.visit(statement)
+            rewritten.extend(found if isinstance(found, list) else [found])
+        return rewritten
+
+    # Functions inside
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Statements:
+        self._check_store_name(node.name, node)
+        if getattr(node, "type_params", None):
+            raise Unsupported("a generic function inside", node.lineno)
+        decorators = [self.visit(decorator) for decorator in node.decorator_list]
+        held = [self.temporary(decorator) for decorator in decorators]
+        arguments = self._nested_arguments(node.args)
+        self.scopes.append(FunctionScope(node))
+        body = self.block(node.body)
+        self.scopes.pop()
+        made = ast.copy_location(ast.FunctionDef(node.name, arguments, body, [], None, None), node)
+        before = [self._assign(name, value) for name, value in zip(held, decorators, strict=True)]
+        result: ast.expr = self.at(node, ast.Name(node.name, ast.Load()))
+        for name in reversed(held):
+            result = self.operator(name, "call", name, result)
+        after = [self._assign(self.at(node, ast.Name(node.name, ast.Load())), result)] if held else []
+        return [*before, made, *after]
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        arguments = self._nested_arguments(node.args)
+        self.scopes.append(FunctionScope(node))
+        body = self.visit(node.body)
+        self.scopes.pop()
+        return self.at(node, ast.Lambda(arguments, body))
+
+    def _nested_arguments(self, arguments: ast.arguments) -> ast.arguments:
+        made = _without_annotations(arguments)
+        made.defaults = [self.visit(default) for default in arguments.defaults]
+        made.kw_defaults = [None if default is None else self.visit(default) for default in arguments.kw_defaults]
+        return made
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Statements:
+        raise Unsupported("an async function inside", node.lineno)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> Statements:
+        raise Unsupported("a class inside", node.lineno)
+
+    # Binding
+
+    def visit_Assign(self, node: ast.Assign) -> Statements:
+        value = self.visit(node.value)
+        if len(node.targets) == 1:
+            return self._bind(node.targets[0], value, node)
+        held = self.temporary(node)
+        statements: Statements = [self._assign(held, value)]
+        for target in node.targets:
+            statements += self._bind(target, held, node)
+        return statements
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Statements:
+        if node.value is None:
+            if isinstance(node.target, ast.Name):
+                return [ast.copy_location(ast.AnnAssign(node.target, constant(None), None, node.simple), node)]
+            raise Unsupported("an annotation of an attribute or item", node.lineno)
+        return self._bind(node.target, self.visit(node.value), node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Statements:
+        name = constant(_INPLACE[type(node.op)])
+        target = node.target
+        if isinstance(target, ast.Name):
+            old = self.visit(ast.copy_location(ast.Name(target.id, ast.Load()), target))
+            return self._bind(target, self.operator(node, "inplace", name, old, self.visit(node.value)), node)
+        owner = self.temporary(node)
+        statements: Statements = [self._assign(owner, self.visit(target.value))]
+        if isinstance(target, ast.Attribute):
+            self.check_private(target)
+            key: ast.expr = self.at(node, ast.Constant(target.attr))
+            read, write = "attribute", "set_attribute"
+        else:
+            key = self.temporary(node)
+            statements.append(self._assign(key, self.visit(target.slice)))
+            read, write = "subscript", "set_subscript"
+        old = self.operator(node, read, owner, key)
+        new = self.operator(node, "inplace", name, old, self.visit(node.value))
+        # The value first, as Python does; then the store.
+        return [*statements, self._statement(self.operator(node, write, owner, key, new))]
+
+    def visit_Delete(self, node: ast.Delete) -> Statements:
+        statements: Statements = []
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                self.check_store(target)
+                statements.append(ast.copy_location(ast.Delete([target]), node))
+            elif isinstance(target, ast.Subscript):
+                call = self.operator(node, "delete_subscript", self.visit(target.value), self.visit(target.slice))
+                statements.append(self._statement(call))
+            elif isinstance(target, ast.Attribute):
+                self.check_private(target)
+                call = self.operator(node, "delete_attribute", self.visit(target.value), constant(target.attr))
+                statements.append(self._statement(call))
+            else:
+                raise Unsupported("del of several things in brackets", node.lineno)
+        return statements
+
+    def _bind(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> Statements:
+        """Statements that bind ``target`` to ``value``, which is evaluated once."""
+        if isinstance(target, ast.Name):
+            if self.writes_outside(target.id):
+                value = self.operator(node, "write_outside", ast.Constant(target.id), value)
+            return [ast.copy_location(ast.Assign([self.store(target)], value), node)]
+        if isinstance(target, ast.Starred):
+            return self._bind(target.value, value, node)
+        if isinstance(target, ast.Subscript | ast.Attribute):
+            held = self.temporary(node)
+            owner = self.visit(target.value)
+            if isinstance(target, ast.Subscript):
+                store = self.operator(node, "set_subscript", owner, self.visit(target.slice), held)
+            else:
+                self.check_private(target)
+                store = self.operator(node, "set_attribute", owner, ast.Constant(target.attr), held)
+            return [self._assign(held, value), self._statement(store)]
+        assert isinstance(target, ast.Tuple | ast.List)
+        return self._bind_several(target, value, node)
+
+    def _bind_several(self, target: ast.Tuple | ast.List, value: ast.expr, node: ast.stmt) -> Statements:
+        taken = self.operator(node, "unpack", value, constant(unpacking(target)))
+        held = [self.temporary(node) for _ in target.elts]
+        slots = [
+            self.at(node, ast.Starred(self.store(name), ast.Store()))
+            if isinstance(part, ast.Starred)
+            else self.store(name)
+            for name, part in zip(held, target.elts, strict=True)
+        ]
+        statements: Statements = [
+            ast.copy_location(ast.Assign([self.at(node, ast.Tuple(list(slots), ast.Store()))], taken), node)
+        ]
+        for name, part in zip(held, target.elts, strict=True):
+            statements += self._bind(part, name, node)
+        return statements
+
+    # Control
+
+    def visit_If(self, node: ast.If) -> ast.stmt:
+        test = self.operator(node.test, "truth", self.visit(node.test))
+        return ast.copy_location(ast.If(test, self.block(node.body), self.block(node.orelse)), node)
+
+    def visit_While(self, node: ast.While) -> ast.stmt:
+        test = self.operator(node.test, "truth", self.visit(node.test))
+        return ast.copy_location(ast.While(test, self.block(node.body), self.block(node.orelse)), node)
+
+    def visit_For(self, node: ast.For) -> ast.stmt:
+        target = self.check_target(node.target)
+        items = self.each(node.iter, self.visit(node.iter), target)
+        return ast.copy_location(ast.For(target, items, self.block(node.body), self.block(node.orelse)), node)
+
+    def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.stmt:
+        raise Unsupported("async for", node.lineno)
+
+    def visit_AsyncWith(self, node: ast.AsyncWith) -> ast.stmt:
+        raise Unsupported("async with", node.lineno)
+
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        test = self.operator(node.test, "truth", self.visit(node.test))
+        message = None if node.msg is None else self.visit(node.msg)
+        return ast.copy_location(ast.Assert(test, message), node)
+
+    def visit_Raise(self, node: ast.Raise) -> ast.stmt:
+        error = None if node.exc is None else self.operator(node, "exception", self.visit(node.exc))
+        cause = None if node.cause is None else self.operator(node, "exception", self.visit(node.cause))
+        return ast.copy_location(ast.Raise(error, cause), node)
+
+    def visit_Try(self, node: ast.Try) -> Statements:
+        """The body (and with ``finally`` everything else too) may not hold what could raise at run time."""
+        # A capture that ends must not look like an error of the user's to a bare `except:`.
+        ended = self.at(node, ast.ExceptHandler(self.helper(node, "ended"), None, [ast.Raise(None, None)]))
+        handlers = [ended, *(self._handler(handler) for handler in node.handlers)]
+        body: Statements = [self._protected(node, self.block(node.body))]
+        made = ast.Try(body, handlers if node.handlers else [], self.block(node.orelse), [])
+        if not node.finalbody:
+            return [ast.copy_location(made, node)]
+        final = self.at(node, ast.If(self.operator(node, "runs_on"), self.block(node.finalbody), []))
+        if not node.handlers:
+            return [ast.copy_location(ast.Try([*body, *made.orelse], [], [], [final]), node)]
+        inner = self._protected(node, [ast.copy_location(made, node)])
+        return [ast.copy_location(ast.Try([inner], [], [], [final]), node)]
+
+    def _handler(self, handler: ast.ExceptHandler) -> ast.ExceptHandler:
+        if handler.name is not None:
+            self._check_store_name(handler.name, handler)
+        kind = None if handler.type is None else self.operator(handler, "exception", self.visit(handler.type))
+        return ast.copy_location(ast.ExceptHandler(kind, handler.name, self.block(handler.body)), handler)
+
+    def visit_TryStar(self, node: ast.AST) -> Statements:
+        raise Unsupported("except*", getattr(node, "lineno", 0))
+
+    def visit_With(self, node: ast.With) -> ast.stmt:
+        items = [
+            ast.withitem(
+                self.operator(item.context_expr, "manage", self.visit(item.context_expr)),
+                None if item.optional_vars is None else self.check_target(item.optional_vars),
+            )
+            for item in node.items
+        ]
+        return ast.copy_location(ast.With(items, self.block(node.body)), node)
+
+    def visit_Match(self, node: ast.Match) -> ast.stmt:
+        for case in node.cases:
+            for part in ast.walk(case.pattern):
+                if isinstance(part, ast.MatchAs | ast.MatchStar) and part.name is not None:
+                    self._check_store_name(part.name, node)
+            case.pattern = self._pattern(case.pattern)
+            if case.guard is not None:
+                case.guard = self.operator(case.guard, "truth", self.visit(case.guard))
+            case.body = self.block(case.body)
+        subject = self.operator(node.subject, "subject", self.visit(node.subject))
+        return ast.copy_location(ast.Match(subject, node.cases), node)
+
+    def _pattern(self, pattern: ast.pattern) -> ast.pattern:
+        """Patterns name values and classes by themselves, which Python looks up unseen: only literals are taken."""
+        for part in ast.walk(pattern):
+            if isinstance(part, ast.MatchClass) or (
+                isinstance(part, ast.MatchValue) and not isinstance(part.value, ast.Constant | ast.UnaryOp)
+            ):
+                raise Unsupported("a `case` that names a class or a variable", part.lineno)
+        return pattern
+
+    def visit_Return(self, node: ast.Return) -> ast.stmt:
+        return ast.copy_location(ast.Return(None if node.value is None else self.visit(node.value)), node)
+
+    # Imports and declarations
+
+    def visit_Import(self, node: ast.Import) -> Statements:
+        names = tuple(alias.name for alias in node.names)
+        return [self._statement(self.operator(node, "importing", constant(names))), node]
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> Statements:
+        if node.level or node.module is None or any(alias.name == "*" for alias in node.names):
+            raise Unsupported("a relative import inside", node.lineno)
+        names = tuple(alias.name for alias in node.names)
+        call = self.operator(node, "importing_from", constant(node.module), constant(names))
+        return [self._statement(call), node]
+
+    def _assign(self, name: ast.expr, value: ast.expr) -> ast.stmt:
+        assert isinstance(name, ast.Name)
+        return ast.copy_location(ast.Assign([self.store(name)], value), name)
+
+    def _statement(self, call: ast.expr) -> ast.stmt:
+        return ast.copy_location(ast.Expr(call), call)
+
+    def _protected(self, node: ast.stmt, body: Statements) -> ast.stmt:
+        item = ast.withitem(self.helper(node, "protected"), None)
+        return self.at(node, ast.With([item], body))
+
+    def _check_store_name(self, name: str, node: ast.AST) -> None:
+        self.check_store(self.at(node, ast.Name(name, ast.Store())))
+
+
+_INPLACE: dict[type[ast.operator], str] = {
+    ast.Add: "iadd",
+    ast.Sub: "isub",
+    ast.Mult: "imul",
+    ast.MatMult: "imatmul",
+    ast.Div: "itruediv",
+    ast.FloorDiv: "ifloordiv",
+    ast.Mod: "imod",
+    ast.Pow: "ipow",
+    ast.LShift: "ilshift",
+    ast.RShift: "irshift",
+    ast.BitAnd: "iand",
+    ast.BitOr: "ior",
+    ast.BitXor: "ixor",
+}
+
+
+def _without_annotations(arguments: ast.arguments) -> ast.arguments:
+    def plain(argument: ast.arg | None) -> ast.arg | None:
+        return None if argument is None else ast.copy_location(ast.arg(argument.arg), argument)
+
+    return ast.arguments(
+        [ast.copy_location(ast.arg(argument.arg), argument) for argument in arguments.posonlyargs],
+        [ast.copy_location(ast.arg(argument.arg), argument) for argument in arguments.args],
+        plain(arguments.vararg),
+        [ast.copy_location(ast.arg(argument.arg), argument) for argument in arguments.kwonlyargs],
+        list(arguments.kw_defaults),
+        plain(arguments.kwarg),
+        list(arguments.defaults),
+    )

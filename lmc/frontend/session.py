@@ -1,0 +1,108 @@
+"""What a state handle is written against: one session records ops (capture), another runs them at once (eager)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from lmc.frontend.sampling import GenerationOptions
+
+_ESCAPES = {"%": "%25", "/": "%2F", "#": "%23", "@": "%40"}
+
+
+class Session(ABC):
+    """One run of a program: hands out stable ids and does what the handle's methods ask for.
+
+    Contexts are opaque here: IR values in a capture, ``lmc.ir.context.Context`` in an eager run.
+
+    ``ticks`` counts the operations of transformed code; ``served`` says which of them a host call answered. A replay
+    of the captured part takes the same steps, so it finds those answers again. ``path`` is that of the program which
+    runs now, where calls that belong to no handle get their ids.
+    """
+
+    def __init__(self) -> None:
+        self.ticks = 0
+        self.served: dict[int, str] = {}
+        self.path = ""
+        self._counts: dict[str, int] = {}
+
+    def allocate(self, path: str, name: str) -> str:
+        """The stable id of the next thing called ``name`` on ``path``: ``path/name``, then ``path/name#1`` …"""
+        return self._allocate(f"{path}/{name if name.isidentifier() else escape(name)}")
+
+    def allocate_host(self, path: str, name: str) -> str:
+        """The stable id of the next host call of ``name``: ``path/@name``. No user's name begins with ``@``."""
+        return self._allocate(f"{path}/@{escape(name)}")
+
+    def _allocate(self, base: str) -> str:
+        count = self._counts.get(base, 0)
+        self._counts[base] = count + 1
+        return base if count == 0 else f"{base}#{count}"
+
+    @abstractmethod
+    def new_context(self) -> Any:
+        """A context without text."""
+
+    @abstractmethod
+    def extend(self, context: Any, role: str | None, text: Any) -> Any:
+        """``context`` with a message of ``role`` (or bare text) appended."""
+
+    @abstractmethod
+    def begin(self, context: Any, role: str) -> Any:
+        """``context`` with a turn of ``role`` opened."""
+
+    @abstractmethod
+    def end(self, context: Any) -> Any:
+        """``context`` with its open turn closed."""
+
+    @abstractmethod
+    def generate(
+        self, context: Any, op_id: str, name: str | None, options: GenerationOptions
+    ) -> tuple[Any, Any, Any | None]:
+        """Context, value and meta data (with ``logprobs``) of one generation."""
+
+    @abstractmethod
+    def sample(
+        self, context: Any, op_id: str, name: str | None, options: GenerationOptions, count: int
+    ) -> tuple[Any, Any | None]:
+        """``count`` values drawn from one context, and their meta data."""
+
+    @abstractmethod
+    def select(self, context: Any, op_id: str, name: str | None, choices: Any, method: str) -> tuple[Any, Any, Any]:
+        """Context, choice and meta data of a choice among ``choices``."""
+
+    @abstractmethod
+    def transcript(self, context: Any) -> Any:
+        """The text of the whole context."""
+
+    @abstractmethod
+    def is_text(self, value: Any) -> bool:
+        """Whether ``value`` can be appended: a str, or in a capture what will be one."""
+
+    @abstractmethod
+    def as_text(self, value: Any) -> Any:
+        """``value``, for which ``is_text`` holds, in the form that ``extend`` takes."""
+
+    @abstractmethod
+    def concrete(self, value: Any) -> Any:
+        """``value`` as a plain Python value; in a capture this may specialise or break."""
+
+    @abstractmethod
+    def choices(self, value: Any) -> Any:
+        """The choices of a select, checked as far as they are known."""
+
+
+def escape(name: str) -> str:
+    """``name`` without the characters that structure an id."""
+    return "".join(_ESCAPES.get(letter, letter) for letter in name)
+
+
+def check_choices(choices: Sequence[Any]) -> str | None:
+    """What is wrong with the choices of a select; None where nothing is."""
+    if not choices:
+        return "select has no choices"
+    for choice in choices:
+        if type(choice) is str and not choice:
+            return "an empty choice can't be scored"
+    return None

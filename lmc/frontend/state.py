@@ -1,0 +1,320 @@
+"""The handle ``s`` of a program: mutable, over an immutable context.
+
+One class for all modes. Ids, variables and branch paths are computed here; what an operation does is up to the
+session: it records an op (capture) or asks the engine (eager, continuation after a break).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any
+
+from lmc.frontend import sampling
+from lmc.frontend.breaks import CaptureBreak
+from lmc.frontend.messages import Appendable, Generation, Message, Selection, Several
+from lmc.frontend.sampling import bad, near
+from lmc.frontend.session import Session
+from lmc.ir.errors import CaptureError
+from lmc.ir.ops import SELECT_METHODS
+
+_MISSING = object()
+
+
+class UnknownVariableError(CaptureError, KeyError):
+    """A variable that the state does not have. Also a ``KeyError``."""
+
+
+class Core:
+    """What all handles on one context share: the context, the variables and their meta data."""
+
+    __slots__ = ("bare", "chat", "context", "metas", "session", "variables")
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.context: Any = session.new_context()
+        self.variables: dict[str, Any] = {}
+        self.metas: dict[str, Any] = {}
+        self.chat = False  # a role message was opened
+        self.bare = False  # there is bare text before any role message
+
+    def copy(self) -> Core:
+        """The same context and variables, to be changed apart from these."""
+        made = object.__new__(Core)
+        made.session = self.session
+        made.context = self.context
+        made.variables = dict(self.variables)
+        made.metas = dict(self.metas)
+        made.chat = self.chat
+        made.bare = self.bare
+        return made
+
+
+class State:
+    """A context that grows: ``s += text``, ``s.gen(…)``, ``s.select(…)``, ``s.fork(n)``, ``s["name"]``."""
+
+    __slots__ = ("_core", "_path")
+
+    def __init__(self, core: Core, path: str) -> None:
+        self._core = core
+        self._path = path
+
+    def __iadd__(self, other: Any) -> State:
+        self.append(other)
+        return self
+
+    def append(self, content: Any) -> None:
+        """Append text, a message, a generation or a choice. Raises ``CaptureError`` for anything else."""
+        kind = type(content)
+        if kind is Several:
+            for part in content.parts:
+                self.append(part)
+        elif kind is Message:
+            self._append_message(content)
+        elif kind is Generation:
+            self.gen(content.name, **content.options)
+        elif kind is Selection:
+            self.select(content.name, content.choices, content.method)
+        else:
+            self._append_text(content)
+
+    def system(self, content: Any = _MISSING) -> RoleBlock | None:
+        """Append a system message, or without content: ``with s.system():`` opens one."""
+        return self._role("system", content)
+
+    def user(self, content: Any = _MISSING) -> RoleBlock | None:
+        """Append a user message, or without content: ``with s.user():`` opens one."""
+        return self._role("user", content)
+
+    def assistant(self, content: Any = _MISSING) -> RoleBlock | None:
+        """Append an assistant message, or without content: ``with s.assistant():`` opens one."""
+        return self._role("assistant", content)
+
+    def gen(self, name: str | None = None, **options: Any) -> Any:
+        """Generate; append and return the text (with ``n=k``: return k texts, append nothing).
+
+        Options: ``max_tokens=256``, ``min_tokens``, ``stop``, ``stop_token_ids``, ``temperature=0``, ``top_p``,
+        ``top_k``, ``min_p``, ``seed``, ``n``, ``logprobs``, and at most one of ``regex``, ``choices``, ``schema``,
+        ``dtype``, which make the value a typed one. Raises ``CaptureError`` for an option that makes no sense.
+        """
+        core = self._core
+        name = self._checked_name(name)
+        checked, count = sampling.options(options, core.session.concrete)
+        op_id = core.session.allocate(self._path, name or "gen")
+        if count is not None:
+            value, meta = core.session.sample(core.context, op_id, name, checked, count)
+        else:
+            core.context, value, meta = core.session.generate(core.context, op_id, name, checked)
+            core.bare = core.bare or not core.chat
+        self._assign(name, value, meta)
+        return value
+
+    def select(self, name: str | None, choices: Sequence[Any], method: str = "token_length_normalized") -> Any:
+        """Append and return the likeliest of ``choices``.
+
+        ``method``: ``token_length_normalized`` (mean log-probability per token), ``greedy_token`` (as greedy decoding
+        among the choices would go) or ``unconditional_likelihood_normalized`` (log-probability minus that without the
+        context).
+        """
+        core = self._core
+        name = self._checked_name(name)
+        method = core.session.concrete(method)
+        if method not in SELECT_METHODS:
+            raise bad(f"unknown select method {method!r}", near(str(method), SELECT_METHODS))
+        checked = core.session.choices(choices)
+        op_id = core.session.allocate(self._path, name or "select")
+        core.context, value, meta = core.session.select(core.context, op_id, name, checked, method)
+        core.bare = core.bare or not core.chat
+        self._assign(name, value, meta)
+        return value
+
+    def fork(self, n: int = 1) -> Branches:
+        """``n`` branches that begin as copies of this state and grow apart from it and from each other."""
+        core = self._core
+        count = core.session.concrete(n)
+        if type(count) is not int or count < 1:
+            raise bad(f"fork({count!r})", "fork into a whole number of branches, at least 1")
+        path = core.session.allocate(self._path, "fork")
+        return Branches([State(core.copy(), f"{path}/{index}") for index in range(count)])
+
+    def copy(self) -> State:
+        """A branch that begins as a copy of this state."""
+        core = self._core
+        return State(core.copy(), core.session.allocate(self._path, "copy"))
+
+    def __getitem__(self, name: str) -> Any:
+        variables = self._core.variables
+        key = self._core.session.concrete(name)
+        if type(key) is not str or key not in variables:
+            raise self._unknown(key)
+        return variables[key]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The variable ``name``, or ``default`` where it is not set."""
+        return self._core.variables.get(self._core.session.concrete(name), default)
+
+    def __contains__(self, name: object) -> bool:
+        return self._core.session.concrete(name) in self._core.variables
+
+    __iter__ = None  # a state is no sequence, though it can be subscripted
+
+    def meta(self, name: str) -> Any:
+        """Scores of a ``select``, log-probabilities of a ``gen(logprobs=…)``. Raises ``CaptureError`` for others."""
+        key = self._core.session.concrete(name)
+        if type(key) is not str or key not in self._core.variables:
+            raise self._unknown(key)
+        if key not in self._core.metas:
+            raise bad(f"{key!r} has no meta data", "ask for it: s.gen(name, logprobs=…)")
+        return self._core.metas[key]
+
+    def text(self) -> Any:
+        """The text of the whole context, the chat template's own marks included."""
+        return self._core.session.transcript(self._core.context)
+
+    def __repr__(self) -> str:
+        return f"<state {self._path}: {', '.join(self._core.variables) or 'no variables'}>"
+
+    def continued(self, name: str) -> State:
+        """Another handle on the same context, whose ids begin with this one's path and ``name``."""
+        return State(self._core, self._core.session.allocate(self._path, name))
+
+    @property
+    def path(self) -> str:
+        """The branch: where the ids of this handle begin."""
+        return self._path
+
+    @property
+    def core(self) -> Core:
+        """What this handle shares with others on the same context."""
+        return self._core
+
+    def _role(self, role: str, content: Any) -> RoleBlock | None:
+        if content is _MISSING:
+            return RoleBlock(self, role)
+        self._append_message(Message(role, content))
+        return None
+
+    def _append_message(self, message: Message) -> None:
+        core = self._core
+        content = message.content
+        kind = type(content)
+        if kind in (Several, Generation, Selection):
+            with RoleBlock(self, message.role):
+                self.append(content)
+            return
+        if not core.session.is_text(content):
+            raise _wrong_content(content, f"a {message.role} message holds")
+        text = core.session.as_text(content)
+        self._open_role(message.role)
+        core.context = core.session.extend(core.context, message.role, text)
+
+    def _append_text(self, content: Any) -> None:
+        core = self._core
+        if not core.session.is_text(content):
+            raise _wrong_content(content, "the program appends")
+        if type(content) is str and not content:
+            return
+        core.context = core.session.extend(core.context, None, core.session.as_text(content))
+        # Text that is not known yet may turn out empty: then no order is broken, so only known text counts.
+        core.bare = core.bare or (not core.chat and type(content) is str)
+
+    def _open_role(self, role: str) -> None:
+        core = self._core
+        if core.bare:
+            raise bad(
+                f"a {role} message can't follow bare text",
+                "put the text into a role message (lmc.system, lmc.user), or use no roles at all",
+            )
+        core.chat = True
+
+    def _begin(self, role: str) -> None:
+        self._open_role(role)
+        self._core.context = self._core.session.begin(self._core.context, role)
+
+    def _end(self) -> None:
+        self._core.context = self._core.session.end(self._core.context)
+
+    def _assign(self, name: str | None, value: Any, meta: Any | None) -> None:
+        if name is None:
+            return
+        self._core.variables[name] = value
+        if meta is None:
+            self._core.metas.pop(name, None)
+        else:
+            self._core.metas[name] = meta
+
+    def _checked_name(self, name: Any) -> str | None:
+        plain = self._core.session.concrete(name)
+        if plain is not None and (type(plain) is not str or not plain):
+            raise bad(f"the name {plain!r}", "name a variable with a text that is not empty, or leave the name out")
+        return plain
+
+    def _unknown(self, name: Any) -> UnknownVariableError:
+        found = bad(f"the state has no variable {name!r}", near(str(name), list(self._core.variables)))
+        return UnknownVariableError(found.cause, remedy=found.remedy, location=found.location)
+
+
+class RoleBlock:
+    """``with s.user():`` – what is appended inside belongs to one message."""
+
+    __slots__ = ("_role", "_state")
+
+    def __init__(self, state: State, role: str) -> None:
+        self._state = state
+        self._role = role
+
+    def __enter__(self) -> State:
+        self._state._begin(self._role)
+        return self._state
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        if kind is not CaptureBreak:
+            self._state._end()
+
+
+class Branches(Sequence[State]):
+    """What ``s.fork(n)`` gives: the branches in order; ``branches["name"]`` is the list of that variable's values."""
+
+    __slots__ = ("_states",)
+
+    def __init__(self, states: Sequence[State]) -> None:
+        self._states = list(states)
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def __iter__(self) -> Iterator[State]:
+        return iter(self._states)
+
+    def __getitem__(self, key: Any) -> Any:
+        plain = self._states[0].core.session.concrete(key)
+        if type(plain) is str:
+            return [state[plain] for state in self._states]
+        if type(plain) is slice:
+            return self._states[plain]
+        if type(plain) is not int:
+            raise bad(f"branches[{plain!r}]", "index branches by number, or by the name of a variable")
+        if not -len(self._states) <= plain < len(self._states):
+            raise IndexError(f"there are {len(self._states)} branches, none at {plain}")
+        return self._states[plain]
+
+    def __setitem__(self, key: int, state: State) -> None:
+        """``branches[i] += …`` puts back the branch that it took; nothing else can be put in."""
+        if type(state) is not State or self._states[key] is not state:
+            raise bad("a branch can't be replaced", "change the branch itself: branches[i] += …")
+
+    def __repr__(self) -> str:
+        return f"<{len(self._states)} branches>"
+
+
+def _wrong_content(content: Any, where: str) -> CaptureError:
+    kind = type(content).__name__
+    if content is None:
+        remedy = "append what the call returns only if it returns a text; s.gen() and s.user() append by themselves"
+    elif issubclass(type(content), Appendable):
+        remedy = "append messages one after the other"
+    else:
+        remedy = "make it a text: f'{value}' or str(value)"
+    return bad(f"{where} a {kind}, text is needed", remedy)

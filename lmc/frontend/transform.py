@@ -1,0 +1,181 @@
+"""From a function object to its transformed twin: same name, lines, defaults and closure, one more first parameter."""
+
+from __future__ import annotations
+
+import __future__
+
+import ast
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from types import CodeType, FunctionType
+from typing import Any
+
+from lmc.frontend.breaks import Break
+from lmc.frontend.rewrite import Unsupported
+from lmc.frontend.rewrite_statements import Rewriter
+from lmc.frontend.scopes import rebound_names
+from lmc.ir.errors import Location
+
+_REFUSED_FLAGS = {
+    inspect.CO_GENERATOR: "is a generator",
+    inspect.CO_COROUTINE: "is async",
+    inspect.CO_ASYNC_GENERATOR: "is an async generator",
+}
+_FUTURES = 0
+for _feature in __future__.all_feature_names:
+    _FUTURES |= getattr(__future__, _feature).compiler_flag
+
+
+@dataclass(frozen=True)
+class Transformed:
+    """A function whose first parameter takes the operators.
+
+    ``codes`` are the code objects of the functions in it, by id; ``rebound`` the names that some function of its file
+    may bind anew in the module or in an enclosing function.
+    """
+
+    function: Callable[..., Any]
+    codes: dict[int, CodeType]
+    rebound: frozenset[str]
+
+
+@lru_cache(maxsize=512)
+def transform(function: Callable[..., Any]) -> Transformed | Break:
+    """Transform ``function``, or say why it stays plain Python."""
+    if not isinstance(function, FunctionType):
+        return Break(None, f"{function!r} is no plain function", "decorate a function written with def")
+    code = function.__code__
+    here = Location(code.co_filename, code.co_firstlineno)
+    for flag, what in _REFUSED_FLAGS.items():
+        if code.co_flags & flag:
+            return Break(here, f"{function.__name__} {what}", "write it as a plain function that returns its result")
+    try:
+        source = _source_of_file(code)
+        tree = _parse(source, code.co_filename)
+        node = _definition(tree, code)
+        _check_same(source, node, code)
+        rewritten = Rewriter(frozenset(code.co_freevars)).function(_copy(node))
+        made = _compile(rewritten, code)
+    except Unsupported as reason:
+        return Break(
+            Location(code.co_filename, reason.line or code.co_firstlineno),
+            f"{function.__name__} can't be transformed: {reason.what}",
+            "nothing has to change: it runs eagerly; to have it compiled, move this into a function of its own",
+        )
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    twin = FunctionType(
+        made,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        tuple(cells[name] for name in made.co_freevars),
+    )
+    twin.__kwdefaults__ = function.__kwdefaults__
+    twin.__qualname__ = function.__qualname__
+    twin.__module__ = function.__module__
+    return Transformed(twin, {id(inner): inner for inner in _inner_codes(made)}, rebound_names(tree))
+
+
+def _source_of_file(code: CodeType) -> str:
+    try:
+        lines, _ = inspect.findsource(code)
+    except (OSError, TypeError, IndexError):
+        raise Unsupported("Python has no source for it (define it in a file or a notebook cell)", 0) from None
+    return "".join(lines)
+
+
+@lru_cache(maxsize=64)
+def _parse(source: str, filename: str) -> ast.Module:
+    try:
+        return ast.parse(source, filename)
+    except SyntaxError as error:
+        raise Unsupported("its file changed since it was loaded, and no longer parses", error.lineno or 0) from None
+
+
+def _definition(tree: ast.Module, code: CodeType) -> ast.FunctionDef:
+    """The definition that ``code`` was compiled from."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            if first == code.co_firstlineno:
+                return node
+    what = "it is a lambda" if code.co_name == "<lambda>" else "its source is not where Python says it is"
+    raise Unsupported(what, code.co_firstlineno)
+
+
+def _check_same(source: str, node: ast.FunctionDef, code: CodeType) -> None:
+    """Refuse a source that is not what runs, as after an edit of a loaded file.
+
+    Functions with ``assert`` are compared by their names only: test runners rewrite the assertions.
+    """
+    asserts = any(isinstance(part, ast.Assert) for part in ast.walk(node))
+    for compiled in _codes_of(source, code.co_filename):
+        if (compiled.co_name, compiled.co_firstlineno) != (code.co_name, code.co_firstlineno):
+            continue
+        same = compiled.co_varnames[: compiled.co_argcount] == code.co_varnames[: code.co_argcount]
+        if asserts:
+            same = same and set(compiled.co_names) <= {*code.co_names, "AssertionError"}
+        else:
+            same = same and compiled.co_code == code.co_code and _constants(compiled) == _constants(code)
+        if same:
+            return
+    raise Unsupported("its file changed since it was loaded", code.co_firstlineno)
+
+
+@lru_cache(maxsize=64)
+def _codes_of(source: str, filename: str) -> tuple[CodeType, ...]:
+    """Every function of a file, compiled anew."""
+    return tuple(_inner_codes(compile(_parse(source, filename), filename, "exec", dont_inherit=True)))
+
+
+def _constants(code: CodeType) -> list[Any]:
+    found: list[Any] = []
+    for entry in code.co_consts:
+        found.append(_constants(entry) if isinstance(entry, CodeType) else repr(entry))
+    return found
+
+
+def _copy(node: ast.FunctionDef) -> ast.FunctionDef:
+    """A deep copy without decorators (the tree is shared by all functions of a file)."""
+    copied = _copy_node(node)
+    assert isinstance(copied, ast.FunctionDef)
+    copied.decorator_list = []
+    return copied
+
+
+def _copy_node(node: ast.AST) -> ast.AST:
+    fields = {
+        name: [_copy_node(part) if isinstance(part, ast.AST) else part for part in value]
+        if isinstance(value, list)
+        else _copy_node(value)
+        if isinstance(value, ast.AST)
+        else value
+        for name, value in ast.iter_fields(node)
+    }
+    return ast.copy_location(type(node)(**fields), node)
+
+
+def _compile(node: ast.FunctionDef, code: CodeType) -> CodeType:
+    """The code of ``node`` as a function nested in one that has the names of the original's closure."""
+    names = [ast.copy_location(ast.arg(name), node) for name in code.co_freevars]
+    outer = ast.FunctionDef("_lmc_closure_", ast.arguments([], names, None, [], [], None, []), [node], [], None, None)
+    module = ast.Module([ast.copy_location(outer, node)], [])
+    for part in ast.walk(module):
+        # 3.12 and later want the (empty) list of type parameters of every definition.
+        if isinstance(part, ast.FunctionDef) and "type_params" in part._fields and not hasattr(part, "type_params"):
+            part.type_params = []  # type: ignore[attr-defined]
+    try:
+        compiled = compile(module, code.co_filename, "exec", code.co_flags & _FUTURES, dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise Unsupported(f"Python can't compile the transformed function ({error})", node.lineno) from None
+    return next(inner for inner in _inner_codes(compiled) if inner.co_name == node.name)
+
+
+def _inner_codes(code: CodeType) -> Iterator[CodeType]:
+    """The code objects nested in ``code``, outer before inner."""
+    for entry in code.co_consts:
+        if isinstance(entry, CodeType):
+            yield entry
+            yield from _inner_codes(entry)

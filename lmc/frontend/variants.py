@@ -1,0 +1,91 @@
+"""What a capture gives, and the few captures of one program that are kept for the arguments to come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lmc.frontend.arguments import Arguments, Bound
+from lmc.frontend.breaks import Break
+from lmc.frontend.guards import ReadGuards, ValueGuard
+from lmc.ir.core import Module
+from lmc.ir.errors import InputError
+
+if TYPE_CHECKING:
+    from lmc.frontend.function import JittedFunction
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What an eager continuation needs to go through the captured part again.
+
+    ``served``: which operation (by its number) was answered by which host call; ``until``: the number of the operation
+    at which the capture ended.
+    """
+
+    served: Mapping[int, str]
+    until: int
+
+
+@dataclass(frozen=True)
+class Captured:
+    """One captured variant of a program.
+
+    ``hosts`` resolves the module's host symbols, ``breaks`` says where it ends early (at most one, for now). It holds
+    for arguments of this ``shape`` for which the ``guards`` do, while ``reads`` of its surroundings give the same.
+    """
+
+    function: JittedFunction
+    module: Module
+    hosts: Mapping[str, Callable[..., Any]]
+    breaks: tuple[Break, ...]
+    shape: Arguments
+    guards: tuple[ValueGuard, ...]
+    reads: ReadGuards
+    replay: Replay
+
+    def matches(self, bound: Bound) -> bool:
+        """Whether this variant holds for these arguments, now."""
+        inputs = self.shape.extract(bound.values)
+        if inputs is None or not self.reads.hold():
+            return False
+        known: dict[Any, Any] = {}
+        return all(guard.holds(inputs, known) for guard in self.guards)
+
+
+def inputs_of(captured: Captured, bound: Bound) -> dict[str, Any]:
+    """The module's inputs by parameter name. Raises ``InputError`` where the arguments have another shape."""
+    inputs = captured.shape.extract(bound.values)
+    if inputs is None:
+        raise InputError(
+            f"the arguments of {captured.function.name}() have another shape than those it was compiled for",
+            remedy="compile it with arguments of this shape, or call the program itself, which compiles a variant",
+            location=captured.function.location,
+        )
+    return inputs
+
+
+class VariantCache:
+    """The variants of one program, most recently used last; the oldest goes when there are more than ``limit``."""
+
+    def __init__(self, limit: int = 16) -> None:
+        self._limit = limit
+        self._variants: list[Captured] = []
+
+    def find(self, bound: Bound) -> Captured | None:
+        """A variant that holds for ``bound``."""
+        for index in range(len(self._variants) - 1, -1, -1):
+            if self._variants[index].matches(bound):
+                found = self._variants.pop(index)
+                self._variants.append(found)
+                return found
+        return None
+
+    def add(self, captured: Captured) -> None:
+        """Keep a variant."""
+        self._variants.append(captured)
+        del self._variants[: -self._limit]
+
+    def __len__(self) -> int:
+        return len(self._variants)
