@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from lmc.cli.levels import Level
+from lmc.cli.compile import Level
 from lmc.cli.output import print_note, write_artifact
 from lmc.driver import UsageError, opt
 
@@ -17,7 +17,7 @@ _PRINT_AFTER = "--print-after"
 class OptCommand(TyperCommand):
     """Lets ``--print-after`` stand alone: then it means every pass."""
 
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         every = f"{_PRINT_AFTER}={opt.ALL_PASSES}"
         return super().parse_args(ctx, [every if argument == _PRINT_AFTER else argument for argument in args])
 

@@ -66,7 +66,7 @@ def optimize(
 
     def after(each: Pass, changed: Module) -> None:
         if print_after in (ALL_PASSES, each.NAME):
-            on_text(f"// after {each.NAME}\n{print_module(changed)}")
+            on_text(f"// after {each.NAME}\n{print_module(changed)}".rstrip())
 
     result = passes.run(module, after=after)
     return print_module(result.module), result
