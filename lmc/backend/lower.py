@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from lmc.backend.dependences import dependences, waves
 from lmc.backend.plan import Instruction, Parameter, Plan
@@ -57,6 +58,13 @@ def _slots(block: Block) -> dict[Value, Value]:
     return {value: Value(str(index), value.type) for index, value in enumerate(defined)}
 
 
-def _over_slots(op: Op, slots: dict[Value, Value]) -> Op:
-    renamed = op.substitute(slots)
-    return dataclasses.replace(renamed, results=tuple(slots[value] for value in op.results)) if op.results else renamed
+def _over_slots(op: Op, slots: Mapping[Value, Value]) -> Op:
+    """``op.substitute`` for operands and results in one go: a plan has many ops, and each costs a copy."""
+    held = {name: _renamed(kind, getattr(op, name), slots) for name, kind in op.VALUE_FIELDS}
+    return dataclasses.replace(op, results=tuple(slots[value] for value in op.results), **held)
+
+
+def _renamed(kind: str, held: Any, slots: Mapping[Value, Value]) -> Any:
+    if kind == "operand":
+        return slots[held]
+    return tuple(slots[entry] if isinstance(entry, Value) else entry for entry in held)

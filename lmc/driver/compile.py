@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -51,6 +53,31 @@ class Compiled:
         return prepare(self.plan)
 
 
+@contextmanager
+def collection_paused() -> Generator[None]:
+    """No garbage collection in the block.
+
+    What compiling makes stays alive, and to search it for garbage again and again costs large programs more than
+    their size.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def compile_program(
+    function: JittedFunction, bound: Bound | None, target: Target, level: str, tokenizer: Tokenizer
+) -> Compiled:
+    """Capture for ``bound`` (None: for what the annotations promise), optimize, lower."""
+    with collection_paused():
+        return compile_captured(capture(function, bound), target, level, tokenizer)
+
+
 def compile_captured(captured: Captured, target: Target, level: str, tokenizer: Tokenizer) -> Compiled:
     """Optimize and lower what was captured. Raises ``LoweringError``, and ``InputError`` for an unknown level."""
     optimized = pipeline(level).run(captured.module, PassContext(tokenizer))
@@ -85,12 +112,14 @@ class Variants:
         with self._lock:
             captured = self._captures.find(bound)
             if captured is None:
-                captured = capture(function, bound)
+                with collection_paused():
+                    captured = capture(function, bound)
                 self._captures.add(captured)
             key = (id(captured), target, level)  # a compiled form keeps its capture alive, so the id stays its own
             compiled = self._compiled.get(key)
             if compiled is None:
-                compiled = compile_captured(captured, target, level, tokenizer)
+                with collection_paused():
+                    compiled = compile_captured(captured, target, level, tokenizer)
                 self._compiled[key] = compiled
             self._compiled.move_to_end(key)
             while len(self._compiled) > self._limit:

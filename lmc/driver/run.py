@@ -10,13 +10,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmc.driver.compile import DEFAULT_LEVEL, Compiled, Variants, compile_captured
+from lmc.driver.compile import DEFAULT_LEVEL, Compiled, Variants, compile_program
 from lmc.driver.defaults import Wish, resolve_target
 from lmc.driver.execute import Job, execute
 from lmc.driver.result import Result
 from lmc.driver.service import Service, service
 from lmc.frontend.arguments import bind
-from lmc.frontend.capture import capture
 from lmc.frontend.eager import EagerSession, run_eager
 from lmc.frontend.function import JittedFunction
 from lmc.ir.errors import InputError, RequestCancelledError
@@ -78,7 +77,7 @@ class Runner:
         target = self.target()
         tokenizer = service().engines.tokenizer(target)
         if arguments is None:
-            return compile_captured(capture(self._function, None), target, self.options.level, tokenizer)
+            return compile_program(self._function, None, target, self.options.level, tokenizer)
         bound = bind(self._function, *arguments)
         return self._variants.find(self._function, bound, target, self.options.level, tokenizer)[0]
 

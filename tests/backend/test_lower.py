@@ -1,9 +1,7 @@
-import dataclasses
-
 import pytest
 
 from lmc.backend.lower import lower
-from lmc.ir.core import Block, Function, Module, Op
+from lmc.ir.core import Block, Function, Module
 from lmc.ir.errors import Location, LoweringError
 from lmc.ir.interpreter import interpret
 from lmc.ir.parser import parse
@@ -11,6 +9,7 @@ from lmc.ir.target import Target
 from lmc.ir.toy import ToyEngine
 from lmc.ir.verifier import verify
 from tests.backend.programs import JUDGE, TOOLS, plan_of
+from tests.ir import region_ops
 
 TOY = Target.parse("toy")
 
@@ -61,13 +60,8 @@ def test_a_constraint_is_refused_at_the_users_line():
 
 
 def test_regions_are_refused():
-    @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-    class Loop(Op):
-        NAME = "test.loop"
-        FIELDS = (("body", "regions"),)
-        body: tuple[Block, ...] = ()
-
-    loop = Loop(body=(Block(),), location=Location("loop.py", 2))
-    module = Module("f", (Function("f", Block((), (loop,))),))
-    with pytest.raises(LoweringError, match=r"loop\.py:2: test\.loop has regions"):
+    op = region_ops.make(region_ops.MapOp, body=(Block(),), location=Location("loop.py", 2))
+    module = Module("f", (Function("f", Block((), (op,))),))
+    with pytest.raises(LoweringError, match=r"loop\.py:2: test\.map has regions") as caught:
         lower(module, TOY)
+    assert caught.value.remedy
