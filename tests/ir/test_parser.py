@@ -12,7 +12,7 @@ from lmc.ir.core import Function, Module, Value
 from lmc.ir.equality import structurally_equal
 from lmc.ir.errors import Location, ParseError, VerifyError
 from lmc.ir.ops import ContextOp, ExtendOp, GenOp, ReturnOp
-from lmc.ir.parser import MAX_BYTES, MAX_NESTING, parse
+from lmc.ir.parser import MAX_BYTES, MAX_NESTING, parse, parse_verified
 from lmc.ir.printer import print_module
 from lmc.ir.types import CTX, TEXT
 from lmc.ir.verifier import verify
@@ -176,6 +176,20 @@ def test_ten_thousand_ops_take_seconds():
     assert structurally_equal(again, module)
 
 
+def test_a_broken_rule_is_shown_with_a_caret_in_the_text_it_was_read_from():
+    text = body('%d, %t = lm.gen %c {id = "a", max_tokens = 0} : !ctx, !text loc("judge.py":7)')
+    with pytest.raises(ParseError) as caught:
+        parse_verified(text, "a.lmir")
+    assert str(caught.value).startswith("a.lmir:3:10: error: lm.gen: max_tokens is at least 1\n")
+    assert _place(text, caught.value) == text.index("lm.gen")
+    assert structurally_equal(parse_verified(EVERY_OP), parse(EVERY_OP))
+
+
+def test_a_broken_rule_of_the_whole_module_has_no_caret():
+    with pytest.raises(VerifyError, match="module @m has no function @m"):
+        parse_verified("module @m {}")
+
+
 # Whatever the text, parser and verifier end in a diagnostic: these look for anything else.
 
 
@@ -189,7 +203,7 @@ def _judge(text: str) -> None:
 
 def _diagnostic(text: str) -> ParseError | VerifyError | None:
     try:
-        verify(parse(text))
+        parse_verified(text)
     except (ParseError, VerifyError) as error:
         return error
     return None

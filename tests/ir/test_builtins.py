@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lmc.ir import builtins
+from lmc.ir.errors import CaptureError
+from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, ListType, Type, list_of, type_of
+
+texts = st.text(st.sampled_from("ab1 ,é\n{}%s"), max_size=6)
+numbers = st.integers(-5, 20)
+floats = st.floats(-10, 10)
+lists = st.one_of(st.lists(texts, max_size=3), st.lists(numbers, max_size=3))
+values = st.one_of(st.none(), st.booleans(), numbers, floats, texts, lists)
+
+
+def fits(value: Any, kind: Type) -> bool:
+    """Whether a value is of a type. A tuple counts as a list, and a bool as an int, as Python has it."""
+    if kind == ANY:
+        return True
+    if isinstance(kind, ListType):
+        return isinstance(value, list | tuple) and all(fits(entry, kind.element) for entry in value)
+    expected = {TEXT: str, INT: int, FLOAT: float, BOOL: bool, NONE: type(None)}.get(kind)
+    return expected is not None and isinstance(value, expected)
+
+
+# How many arguments those take that never raise; any number where it is not said.
+UNARY = ("str", "repr", "ascii", "bool", "not")
+BINARY = ("eq", "ne", "and", "or", "is", "is_not")
+ARITIES = {**dict.fromkeys(UNARY, 1), **dict.fromkeys(BINARY, 2), "choose": 3}
+
+
+def arguments_for(name: str) -> st.SearchStrategy[list[Any]]:
+    if name.startswith("str."):
+        rest = st.one_of(texts, numbers, lists) if name in ("str.join", "str.format") else st.one_of(texts, numbers)
+        return st.builds(lambda text, more: [text, *more], texts, st.lists(rest, max_size=2))
+    arity = ARITIES.get(name)
+    return st.lists(values, min_size=arity or 0, max_size=3 if arity is None else arity)
+
+
+@settings(max_examples=max(10, settings().max_examples // 5))  # of each of about a hundred builtins
+@given(st.data())
+@pytest.mark.parametrize("name", builtins.names())
+def test_what_a_builtin_gives_is_of_its_result_type(name: str, data: st.DataObject):
+    builtin = builtins.lookup(name)
+    assert builtin is not None
+    arguments = data.draw(arguments_for(name))
+    expected = builtin.result_type([type_of(argument) for argument in arguments])
+    if not builtin.may_raise:
+        assert fits(builtin.run(*arguments), expected)
+        return
+    with contextlib.suppress(TypeError, ValueError, ArithmeticError, LookupError, CaptureError):
+        found = builtin.run(*arguments)
+        assert fits(found, expected), (arguments, found, expected)
+
+
+def test_what_never_raises_says_how_many_arguments_it_takes():
+    quiet = {name for name in builtins.names() if not getattr(builtins.lookup(name), "may_raise", True)}
+    assert quiet == {*ARITIES, "list", "tuple"}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "result"),
+    [
+        ("eq", ("a", "a"), True),
+        ("lt", (1, 2), True),
+        ("str.upper", ("a",), "A"),
+        ("str.split", ("a b",), ["a", "b"]),
+        ("str.join", (", ", ["a", "b"]), "a, b"),
+        ("str.format", ("{}-{:.1f}", "a", 0.25), "a-0.2"),
+        ("percent", ("%s-%d", "a", 3), "a-3"),
+        ("format", (0.5, ".2f"), "0.50"),
+        ("contains", ("abc", "b"), True),
+        ("slice", ("abcdef", 1, None, 2), "bdf"),
+        ("getitem", (["a", "b"], -1), "b"),
+        ("and", ("", "b"), ""),
+        ("or", ("", "b"), "b"),
+        ("choose", (True, "a", "b"), "a"),
+        ("choose", (False, "a", "b"), "b"),
+        ("not", ([],), True),
+        ("list", (1, 2), [1, 2]),
+        ("tuple", (1, 2), (1, 2)),
+        ("set", (1, 1), {1}),
+        ("dict", ("a", 1, "b", 2), {"a": 1, "b": 2}),
+        ("enumerate", (["a"], 1), [(1, "a")]),
+        ("zip", ([1, 2], "ab"), [(1, "a"), (2, "b")]),
+        ("reversed", ([1, 2],), [2, 1]),
+        ("is", (None, None), True),
+        ("is_not", (1, None), True),
+        ("text", ("a",), "a"),
+    ],
+)
+def test_results(name: str, arguments: tuple[Any, ...], result: Any):
+    builtin = builtins.lookup(name)
+    assert builtin is not None
+    found = builtin.run(*arguments)
+    assert found == result
+    assert type(found) is type(result)
+
+
+def test_keywords():
+    ordered = builtins.lookup("sorted")
+    zipped = builtins.lookup("zip")
+    assert ordered is not None
+    assert zipped is not None
+    assert ordered.run([1, 2], reverse=True) == [2, 1]
+    with pytest.raises(ValueError, match="shorter"):
+        zipped.run([1, 2], [1], strict=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "types", "result"),
+    [
+        ("add", (INT, INT), INT),
+        ("add", (INT, FLOAT), FLOAT),
+        ("add", (BOOL, BOOL), INT),
+        ("add", (TEXT, TEXT), TEXT),
+        ("add", (list_of(INT), list_of(INT)), list_of(INT)),
+        ("add", (TEXT, ANY), ANY),
+        ("mul", (TEXT, INT), TEXT),
+        ("mul", (INT, FLOAT), FLOAT),
+        ("mul", (TEXT, ANY), ANY),
+        ("truediv", (INT, INT), FLOAT),
+        ("truediv", (ANY, INT), ANY),
+        ("mod", (TEXT, ANY), TEXT),
+        ("mod", (INT, INT), INT),
+        ("getitem", (list_of(FLOAT), INT), FLOAT),
+        ("getitem", (TEXT, INT), TEXT),
+        ("getitem", (), ANY),
+        ("slice", (list_of(FLOAT), INT, INT, INT), list_of(FLOAT)),
+        ("neg", (BOOL,), ANY),
+        ("abs", (FLOAT,), FLOAT),
+        ("max", (list_of(INT),), INT),
+        ("max", (INT, INT), INT),
+        ("max", (INT, FLOAT), ANY),
+        ("sorted", (TEXT,), list_of(TEXT)),
+        ("sorted", (ANY,), list_of(ANY)),
+        ("list", (INT, INT), list_of(INT)),
+        ("list", (INT, TEXT), list_of(ANY)),
+        ("choose", (BOOL, TEXT, TEXT), TEXT),
+        ("choose", (BOOL, TEXT, INT), ANY),
+    ],
+)
+def test_result_types(name: str, types: tuple[Type, ...], result: Type):
+    builtin = builtins.lookup(name)
+    assert builtin is not None
+    assert builtin.result_type(types) == result
+
+
+def test_appending_what_is_no_text_is_refused():
+    builtin = builtins.lookup("text")
+    assert builtin is not None
+    with pytest.raises(CaptureError, match="the program appends a int, text is needed"):
+        builtin.run(1)
+
+
+def test_names_are_sorted_and_found():
+    assert list(builtins.names()) == sorted(builtins.names())
+    assert builtins.lookup("eval") is None
