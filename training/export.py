@@ -74,7 +74,9 @@ def _config(shape: Shape, tokenizer: Tokenizer) -> dict[str, object]:
 def write(model: Llama, run_folder: Path, folder: Path) -> None:
     """Write weights, configuration, generation defaults and tokenizer into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    save_file(named_weights(model), folder / "model.safetensors", metadata={"format": "pt"})
+    weights = folder / "model.safetensors"
+    save_file(named_weights(model), weights, metadata={"format": "pt"})
+    weights.chmod(0o644)
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copyfile(run_folder / name, folder / name)
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))

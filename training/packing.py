@@ -14,6 +14,8 @@ from training.tasks import FAMILIES
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+    from training.recipe import Stage
+
 CHARACTERS_PER_TOKEN = 2.9
 ANSWER_WEIGHT = 1.0
 PROMPT_WEIGHT = 0.3
@@ -56,16 +58,17 @@ def encode(tokenizer: Tokenizer, document: Document) -> tuple[list[int], list[bo
     return ids, learned
 
 
-def _row(rng: Random, tokenizer: Tokenizer, length: int, shares: dict[str, float]) -> tuple[list[int], list[bool]]:
+def _row(rng: Random, tokenizer: Tokenizer, length: int, stage: Stage) -> tuple[list[int], list[bool]]:
     """Fill one row: it starts with a fresh document, only its last one may be cut."""
-    names = list(shares)
+    names = list(stage.families)
+    shares = list(stage.families.values())
     ids: list[int] = []
     learned: list[bool] = []
     end = special_id(tokenizer, END_OF_TEXT)
     while len(ids) < length + 1:
         room = (length + 1 - len(ids)) * CHARACTERS_PER_TOKEN
-        wanted = int(min(room, length * CHARACTERS_PER_TOKEN * rng.uniform(0.25, 1.0)))
-        family = rng.choices(names, [shares[name] for name in names])[0]
+        wanted = int(min(room, length * CHARACTERS_PER_TOKEN * rng.uniform(*stage.document_share)))
+        family = rng.choices(names, shares)[0]
         own_ids, own_learned = encode(tokenizer, FAMILIES[family](rng, Split.TRAIN, max(200, wanted)))
         ids += [*own_ids, end]
         learned += [*own_learned, False]
@@ -80,23 +83,21 @@ def _copying_row(rng: Random, vocabulary_size: int, length: int) -> tuple[list[i
     return (block * repeats)[: length + 1], [float(position > period) for position in range(1, length + 1)]
 
 
-def training_batch(
-    tokenizer: Tokenizer, seed: int, step: int, rows: int, length: int, shares: dict[str, float], copying: float = 0.0
-) -> Batch:
+def training_batch(tokenizer: Tokenizer, seed: int, step: int, rows: int, length: int, stage: Stage) -> Batch:
     """Make the batch of one step; the same arguments always give the same batch.
 
-    A share `copying` of the rows holds no text but repeated random tokens.
+    A share of the rows, `stage.copying`, holds no text but repeated random tokens.
     """
     rng = Random(f"{seed}/{step}")
     tokens: list[list[int]] = []
     weights: list[list[float]] = []
     for _ in range(rows):
-        if rng.random() < copying:
+        if rng.random() < stage.copying:
             own_tokens, own_weights = _copying_row(rng, tokenizer.get_vocab_size(), length)
             tokens.append(own_tokens)
             weights.append(own_weights)
             continue
-        ids, learned = _row(rng, tokenizer, length, shares)
+        ids, learned = _row(rng, tokenizer, length, stage)
         tokens.append(ids)
         weights.append([_weight(rng, flag) for flag in learned[1:]])
     return Batch(torch.tensor(tokens), torch.tensor(weights))

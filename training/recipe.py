@@ -18,13 +18,16 @@ ALL_FAMILIES = {
     "recall": 0.10,
 }
 EARLY_FAMILIES = {**ALL_FAMILIES, "recall": 0.40}
+FINDING_FAMILIES = {**ALL_FAMILIES, "recall": 0.25, "multiple_choice": 0.30}
 
 
 @dataclass(frozen=True)
 class Stage:
     """Some steps whose rows have one of several lengths, drawn by weight; every step holds about `tokens` tokens.
 
-    `families` weighs the task families; a share `copying` of the rows repeats random tokens instead.
+    `families` weighs the task families; a share `copying` of the rows repeats random tokens instead. Documents are
+    about `document_share` of a row long: short ones hold few facts, so that finding one is learned first. `rate` scales
+    the learning rates.
     """
 
     steps: int
@@ -32,6 +35,8 @@ class Stage:
     tokens: int
     families: dict[str, float] = field(default_factory=lambda: dict(ALL_FAMILIES))
     copying: float = 0.0
+    document_share: tuple[float, float] = (0.25, 1.0)
+    rate: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ class Recipe:
     matrix_rate: float = 0.02
     other_rate: float = 0.0015
     warmup_steps: int = 40
-    decay_share: float = 0.4
+    decay_share: float = 0.33
     seed: int = 1
 
     @property
@@ -68,7 +73,7 @@ class Recipe:
     def rate_factor(self, step: int) -> float:
         """Warm up linearly, hold, then fall linearly to zero over the last `decay_share` of the run."""
         falling = (self.total_steps - step) / max(1.0, self.decay_share * self.total_steps)
-        return min(1.0, (step + 1) / self.warmup_steps, max(falling, 0.01))
+        return self.at(step)[0].rate * min(1.0, (step + 1) / self.warmup_steps, max(falling, 0.01))
 
 
 FULL = Recipe(
@@ -76,10 +81,11 @@ FULL = Recipe(
     stages=(
         Stage(260, {128: 1.0}, 1536, EARLY_FAMILIES, copying=1.0),
         Stage(400, {256: 1.0}, 4096, EARLY_FAMILIES, copying=0.15),
-        Stage(2400, {512: 1.0}, 4096),
-        Stage(700, {512: 1.0}, 8192),
-        Stage(350, {512: 0.4, 1024: 0.6}, 8192),
-        Stage(250, {512: 0.35, 1024: 0.2, 2048: 0.25, 4096: 0.2}, 8192),
+        Stage(940, {512: 1.0}, 4096),
+        Stage(1300, {512: 1.0}, 4096, FINDING_FAMILIES, copying=0.06, document_share=(0.08, 0.4), rate=0.4),
+        Stage(500, {512: 1.0}, 8192, copying=0.03, document_share=(0.15, 1.0), rate=0.4),
+        Stage(300, {512: 0.4, 1024: 0.6}, 8192, copying=0.03, document_share=(0.15, 1.0), rate=0.4),
+        Stage(250, {512: 0.35, 1024: 0.2, 2048: 0.25, 4096: 0.2}, 8192, document_share=(0.15, 1.0), rate=0.4),
     ),
     tokenizer_documents=2500,
 )

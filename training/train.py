@@ -48,7 +48,7 @@ def run(plan: recipe.Recipe, out: Path, *, stop_after: int | None = None, probe_
         for step in range(done, last):
             started = time.monotonic()
             stage, rows, length = plan.at(step)
-            batch = packing.training_batch(vocabulary, plan.seed, step, rows, length, stage.families, stage.copying)
+            batch = packing.training_batch(vocabulary, plan.seed, step, rows, length, stage)
             factor = plan.rate_factor(step)
             muon.param_groups[0]["lr"] = plan.matrix_rate * factor
             adam.param_groups[0]["lr"] = plan.other_rate * factor

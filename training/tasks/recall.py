@@ -54,7 +54,7 @@ def _pairs(rng: Random, split: Split, document: Document, chat: bool, size: int)
         f"{key}{sign}{value}" for key, value in zip(keys, values, strict=True)
     )
     table = dict(zip(keys, values, strict=True))
-    asked = [rng.choice(keys) for _ in range(rng.randrange(2, 7))]
+    asked = [rng.choice(keys) for _ in range(rng.randrange(3, 12))]
     for index, key in enumerate(asked):
         question = _KEY.pick(rng, split).format(key=key)
         _ask(document, chat, f"{listing}\n{question}" if index == 0 else question, table[key])
