@@ -159,6 +159,7 @@ class Recorder(Session):
             ) from error
         self.emit(
             ReturnOp,
+            location=self.start,  # no line of the user's runs any more
             context=context,
             values=tuple(leaves),
             structure=nesting,
