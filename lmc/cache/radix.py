@@ -153,6 +153,8 @@ class RadixCache:
                 continue  # stale: the node was used, pinned, extended or removed since it was offered
             freed += self._cut_tail(node, count - freed)
         self._evicted_tokens += freed
+        if freed:
+            self._roots = {key: root for key, root in self._roots.items() if root.children or root.pin_count}
         return freed
 
     def nodes(self) -> Iterator[RadixNode]:

@@ -109,7 +109,6 @@ class TokenDelta:
     """Newly settled text of a running generation, cut at code points and never part of a stop string."""
 
     text: str
-    token_ids: tuple[int, ...] = ()
 
 
 OnDelta = Callable[[TokenDelta], None]

@@ -36,7 +36,6 @@ class Stopper:
         self._sampling = sampling
         self._text = ""
         self._emitted = 0
-        self._emitted_tokens = 0
         self._boundaries: list[_Boundary] = []
         self._window = 0  # first token of the decoding window
         self._decoded = 0  # first token whose text is not in _text yet
@@ -111,8 +110,12 @@ class Stopper:
         self._boundaries.append(_Boundary(len(self._text), whole))
 
     def _match(self, previous: int) -> None:
-        start = max(0, previous - self._longest_stop + 1)
-        found = [(at, stop) for stop in self._sampling.stop if (at := self._text.find(stop, start)) >= 0]
+        # A match must end in the text that came with this token: earlier ones were looked for, or not to be honoured.
+        found = [
+            (at, stop)
+            for stop in self._sampling.stop
+            if (at := self._text.find(stop, max(0, previous - len(stop) + 1))) >= 0
+        ]
         if found:
             self._stop_at, self._matched = min(found)
             self.finish_reason = "stop"
@@ -140,7 +143,6 @@ class Stopper:
     def _delta(self, end: int) -> TokenDelta | None:
         if end <= self._emitted:
             return None
-        token_ids = tuple(self.token_ids[self._emitted_tokens :])
-        delta = TokenDelta(self._text[self._emitted : end], token_ids)
-        self._emitted, self._emitted_tokens = end, len(self.token_ids)
+        delta = TokenDelta(self._text[self._emitted : end])
+        self._emitted = end
         return delta

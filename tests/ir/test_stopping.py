@@ -1,64 +1,145 @@
+from __future__ import annotations
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.ir.engine import Generation, SamplingParams
+from lmc.ir.engine import Generation, SamplingParams, TokenLogprob
 from lmc.ir.stopping import Stopper
-from lmc.ir.toy import toy_tokenizer
+from lmc.ir.tokenizer import Tokenizer
+from tests.ir.tokenizers_for_tests import trained
 
-TOKENIZER = toy_tokenizer()
-END = TOKENIZER.eos_ids[0]
+TOKENIZER = trained("llama3")
+TEXT = "I'll say the essay is on topic: yes or no? é日😀 hello world\n"
 
 
-def follow(text: str, sampling: SamplingParams) -> tuple[Generation, str]:
-    """What a generation of `text` and EOS keeps, and what it streams."""
-    stopper = Stopper(TOKENIZER, sampling)
+def follow(stopper: Stopper, ids: tuple[int, ...]) -> tuple[Generation, str]:
+    """Feed ``ids`` until the generation ends; gives it and all streamed text."""
     streamed = ""
-    for token_id in (*TOKENIZER.encode(text), END):
+    for token_id in ids:
         delta = stopper.append(token_id)
-        streamed += "" if delta is None else delta.text
+        streamed += delta.text if delta is not None else ""
         if stopper.finish_reason is not None:
             break
     return stopper.generation(), streamed
 
 
-@given(
-    st.text(alphabet="abé\n漢", max_size=12), st.lists(st.text(alphabet="abé\n漢", min_size=1, max_size=3), max_size=3)
-)
-def test_the_text_ends_before_the_first_stop_and_is_streamed_once(text: str, stops: list[str]) -> None:
-    generation, streamed = follow(text, SamplingParams(max_tokens=100, stop=tuple(stops)))
-    ends = {text.index(stop) + len(stop): text.index(stop) for stop in stops if stop in text}
-    expected = text if not ends else text[: min(start for end, start in ends.items() if end == min(ends))]
-    assert generation.text == expected == streamed
-    assert generation.finish_reason == ("stop" if ends else "eos")
-    assert TOKENIZER.decode(generation.token_ids) + generation.remainder == expected
+def run(text: str, **sampling: object) -> tuple[Generation, str]:
+    ids = TOKENIZER.encode(text)
+    params = SamplingParams(**{"max_tokens": len(ids), **sampling})  # type: ignore[arg-type]
+    return follow(Stopper(TOKENIZER, params), ids)
 
 
-def test_bytes_of_one_character_stay_together() -> None:
-    generation, _ = follow("aé", SamplingParams(stop=("é",)))
-    assert (generation.text, TOKENIZER.decode(generation.token_ids)) == ("a", "a")
+def test_it_ends_at_max_tokens():
+    generation, streamed = run(TEXT, max_tokens=5)
+    assert generation.finish_reason == "length"
+    assert generation.token_ids == TOKENIZER.encode(TEXT)[:5]
+    assert generation.text == streamed == TOKENIZER.decode(generation.token_ids)
+    assert generation.generated_tokens == 5
 
 
-def test_a_character_cut_by_max_tokens_is_no_text() -> None:
-    generation, streamed = follow("a漢", SamplingParams(max_tokens=2))
-    assert (generation.text, streamed, generation.finish_reason) == ("a", "a", "length")
-    assert len(generation.token_ids) == 2
+def test_it_ends_at_an_end_token_which_is_not_kept():
+    ids = (*TOKENIZER.encode("yes"), TOKENIZER.eos_ids[0])
+    generation, streamed = follow(Stopper(TOKENIZER, SamplingParams()), ids)
+    assert (generation.finish_reason, generation.matched_stop) == ("eos", TOKENIZER.eos_ids[0])
+    assert (generation.token_ids, generation.text, streamed) == (ids[:-1], "yes", "yes")
+    assert generation.generated_tokens == len(ids)
 
 
-def test_no_stop_counts_that_ends_before_min_tokens() -> None:
-    generation, _ = follow("ab.ab.longer", SamplingParams(min_tokens=4, stop=(".", "longest")))
-    assert generation.text == "ab.ab"
-    stopper = Stopper(TOKENIZER, SamplingParams(min_tokens=1, stop_token_ids=(5,)))
-    assert stopper.forbidden == {*TOKENIZER.eos_ids, 5}
-    stopper.append(7)
-    assert not stopper.forbidden
+def test_it_ends_at_a_stop_token_which_is_not_kept():
+    ids = TOKENIZER.encode("yes no")
+    generation, _ = follow(Stopper(TOKENIZER, SamplingParams(stop_token_ids=(ids[-1],))), ids)
+    assert (generation.finish_reason, generation.matched_stop) == ("stop", ids[-1])
+    assert generation.token_ids == ids[:-1]
 
 
-def test_a_stop_token_is_named_and_not_kept() -> None:
-    generation, _ = follow("abc", SamplingParams(stop_token_ids=TOKENIZER.encode("c")))
-    assert (generation.text, generation.finish_reason, generation.matched_stop) == (
-        "ab",
-        "stop",
-        TOKENIZER.encode("c")[0],
+def test_the_earliest_stop_string_wins():
+    generation, _ = run(TEXT, stop=("no", "yes"))
+    assert generation.matched_stop == "yes"
+    assert generation.text == TEXT[: TEXT.index("yes")]
+
+
+@given(st.integers(0, len(TEXT) - 1), st.integers(1, 6))
+def test_a_stop_string_anywhere_splits_the_text_and_keeps_whole_tokens(start: int, length: int):
+    stop = TEXT[start : start + length]
+    generation, streamed = run(TEXT, stop=(stop,))
+    assert generation.finish_reason == "stop"
+    assert generation.text == TEXT[: TEXT.index(stop)]
+    assert streamed == generation.text
+    ids = TOKENIZER.encode(TEXT)
+    assert generation.token_ids == ids[: len(generation.token_ids)]
+    assert TOKENIZER.decode(generation.token_ids) + generation.remainder == generation.text
+    # No more whole tokens would fit before the stop.
+    longer = TOKENIZER.decode(ids[: len(generation.token_ids) + 1])
+    assert longer.endswith("\ufffd") or len(longer) > len(generation.text)
+
+
+@given(st.integers(1, 20))
+def test_no_stop_is_honoured_before_min_tokens(min_tokens: int):
+    ids = TOKENIZER.encode("aaa " * 10)
+    stopper = Stopper(TOKENIZER, SamplingParams(max_tokens=len(ids), min_tokens=min_tokens, stop=("a",)))
+    generation, _ = follow(stopper, ids)
+    assert generation.generated_tokens >= min(min_tokens, len(ids))
+
+
+def test_end_and_stop_tokens_are_forbidden_before_min_tokens():
+    stopper = Stopper(TOKENIZER, SamplingParams(min_tokens=2, stop_token_ids=(7,)))
+    for _ in range(2):
+        assert stopper.forbidden == {7, *TOKENIZER.eos_ids}
+        stopper.append(TOKENIZER.encode("a")[0])
+    assert stopper.forbidden == frozenset()
+
+
+def test_streamed_text_never_holds_part_of_a_stop_string():
+    ids = TOKENIZER.encode("ab<<STOP>> c")
+    stopper = Stopper(TOKENIZER, SamplingParams(max_tokens=len(ids), stop=("<<STOP>>",)))
+    for token_id in ids:
+        delta = stopper.append(token_id)
+        assert delta is None or "<" not in delta.text
+        if stopper.finish_reason is not None:
+            break
+    assert stopper.generation().text == "ab"
+
+
+def test_text_that_only_began_like_a_stop_string_is_streamed_later():
+    generation, streamed = run("ab<<STEP>> c", stop=("<<STOP>>",))
+    assert streamed == generation.text == "ab<<STEP>> c"
+
+
+def test_code_points_are_streamed_whole():
+    toy = _bytes_only()
+    stopper = Stopper(toy, SamplingParams(max_tokens=99))
+    deltas = [stopper.append(token_id) for token_id in toy.encode("é日😀")]
+    assert [delta.text for delta in deltas if delta is not None] == ["é", "日", "😀"]
+
+
+def test_bytes_that_are_no_text_do_not_hold_it_back_forever():
+    toy = _bytes_only()
+    broken = toy.encode("😀")[0]
+    stopper = Stopper(toy, SamplingParams(max_tokens=99))
+    streamed = "".join(
+        delta.text for token_id in [broken] * 8 + [toy.encode("a")[0]] if (delta := stopper.append(token_id))
     )
-    assert TOKENIZER.decode(generation.token_ids) == "ab"
-    assert generation.generated_tokens == 3
+    assert streamed.endswith("a")
+    assert streamed.startswith("\ufffd")
+
+
+def test_logprobs_of_dropped_tokens_are_dropped():
+    ids = TOKENIZER.encode("yes no")
+    stopper = Stopper(TOKENIZER, SamplingParams(max_tokens=9, stop=(" no",)))
+    follow(stopper, ids)
+    logprobs = tuple(TokenLogprob(token_id, -1.0) for token_id in stopper.token_ids)
+    generation = stopper.generation(logprobs=logprobs)
+    assert generation.logprobs == logprobs[: len(generation.token_ids)]
+    assert len(generation.token_ids) < len(logprobs)
+
+
+def test_a_running_generation_has_no_result():
+    with pytest.raises(RuntimeError, match="still running"):
+        Stopper(TOKENIZER, SamplingParams()).generation()
+
+
+def _bytes_only() -> Tokenizer:
+    from lmc.ir.toy import toy_tokenizer
+
+    return toy_tokenizer()

@@ -33,6 +33,7 @@ T = TypeVar("T")
 
 DEFAULT_PREFILL_TOKENS = 512
 DEFAULT_MAX_RUNNING = 256
+_NO_PIN = -1  # what `prefill` gives without a prefix cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ class LocalEngine:
         prefill_tokens: prompt tokens computed in one step beside the decoding sequences: larger is faster for prompts,
             smaller steadier for running streams.
         max_running: sequences that decode together.
+        prefix_cache: whether requests share computed prefixes. Without it every request computes its whole prompt, and
+            `prefill` holds nothing: what caching saves can be measured against that.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class LocalEngine:
         *,
         prefill_tokens: int = DEFAULT_PREFILL_TOKENS,
         max_running: int = DEFAULT_MAX_RUNNING,
+        prefix_cache: bool = True,
     ) -> None:
         if prefill_tokens < 1 or max_running < 1:
             raise EngineError(
@@ -83,6 +87,7 @@ class LocalEngine:
             context_length=info.context_length,
             kv_tokens=memory.pool.num_pages,
         )
+        self._prefix_cache = prefix_cache
         self._tokenizer = tokenizer
         self._info = info
         self._worker = Worker(model, Scheduler(memory, prefill_tokens=prefill_tokens, max_running=max_running))
@@ -128,6 +133,8 @@ class LocalEngine:
             self._checker.check_prefill(prompt)
         except EngineError as error:
             return DoneHandle[Pin].failed(error)
+        if not self._prefix_cache:
+            return DoneHandle[Pin].of(Pin(_NO_PIN, 0))
         return self._start(PrefillTask(prompt))
 
     def unpin(self, pin: Pin) -> None:
@@ -136,7 +143,8 @@ class LocalEngine:
         Raises:
             EngineError: it was let go before.
         """
-        self._worker.release_pin(pin.key)
+        if pin.key != _NO_PIN:
+            self._worker.release_pin(pin.key)
 
     def close(self) -> None:
         """Stop after the current step. Requests that are still running fail; later ones are refused."""
@@ -149,5 +157,8 @@ class LocalEngine:
         self.close()
 
     def _start(self, task: Task[T]) -> LocalHandle[T]:
+        if not self._prefix_cache:
+            for sequence in task.sequences:
+                sequence.cache_key = task
         self._worker.submit(task)
         return LocalHandle(task, self._worker)

@@ -31,6 +31,7 @@ def load_local_engine(
     device: str = "auto",
     prefill_tokens: int = DEFAULT_PREFILL_TOKENS,
     max_running: int = DEFAULT_MAX_RUNNING,
+    prefix_cache: bool = True,
 ) -> LocalEngine:
     """Load a model folder as transformers saves it (config.json, tokenizer.json, *.safetensors) and start an engine.
 
@@ -41,6 +42,7 @@ def load_local_engine(
         device: "cpu", "cuda", "cuda:1" …; "auto" is CUDA where there is one.
         prefill_tokens: see `LocalEngine`.
         max_running: see `LocalEngine`.
+        prefix_cache: see `LocalEngine`.
 
     Raises:
         InputError: the folder, its files or an argument are no good.
@@ -55,7 +57,14 @@ def load_local_engine(
     model = _load_weights(folder, config, torch_dtype, torch_device)
     pool = _pool_size(kv_tokens, bytes_per_token(config, torch_dtype), torch_device)
     info = EngineInfo(f"local:{folder.resolve().name}", int(config.max_position_embeddings), pool)
-    return LocalEngine(_allocate(model, pool), tokenizer, info, prefill_tokens=prefill_tokens, max_running=max_running)
+    return LocalEngine(
+        _allocate(model, pool),
+        tokenizer,
+        info,
+        prefill_tokens=prefill_tokens,
+        max_running=max_running,
+        prefix_cache=prefix_cache,
+    )
 
 
 def _check_dtype(dtype: str) -> torch.dtype:

@@ -43,7 +43,7 @@ class SequenceMemory:
 
         Refused, without any effect but on recency, where fewer than `headroom` pages would stay available.
         """
-        match = self.radix.match_prefix(sequence.tokens)
+        match = self.radix.match_prefix(sequence.tokens, sequence.cache_key)
         self.radix.pin(match.node)
         needed = sequence.length - match.length
         if needed + headroom > self.available:
@@ -141,7 +141,7 @@ class SequenceMemory:
         """Hand the first `length` tokens and pages of a sequence over to the tree and move its pin to their end."""
         if sequence.node is None or length <= sequence.shared:
             return
-        inserted = self.radix.insert(sequence.tokens[:length], sequence.pages[:length])
+        inserted = self.radix.insert(sequence.tokens[:length], sequence.pages[:length], sequence.cache_key)
         self.radix.pin(inserted.node)
         self.radix.unpin(sequence.node)
         sequence.node = inserted.node

@@ -1,5 +1,6 @@
 """One token sequence that the engine computes: its tokens, its pages, how far it is."""
 
+from collections.abc import Hashable
 from collections.abc import Sequence as Tokens
 
 import numpy as np
@@ -13,7 +14,7 @@ class Sequence:
     Rows `0 … computed-1` have keys and values in `pages`. The first `shared` pages belong to the radix tree, where
     `node` (pinned) marks the end of that part; pages `shared … page_count-1` are this sequence's own. Logits are wanted
     for rows `first_logits_row … length-1`; a row before that may come from the cache. `cached_tokens` says how many did
-    when the sequence was admitted for the first time.
+    when the sequence was admitted for the first time. Sequences with different `cache_key`s share nothing.
     """
 
     def __init__(self, tokens: Tokens[int], *, capacity: int, first_logits_row: int) -> None:
@@ -22,6 +23,7 @@ class Sequence:
         self.pages: Pages = np.empty(capacity, dtype=np.int64)
         self.length = self.prompt_length = len(tokens)
         self.first_logits_row = first_logits_row
+        self.cache_key: Hashable = None
         self.arrival = 0
         self.computed = 0
         self.page_count = 0

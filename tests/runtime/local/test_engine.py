@@ -309,3 +309,23 @@ def test_an_engine_that_is_forgotten_ends_its_thread(checkpoints: dict[str, Path
     while thread.is_alive() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not thread.is_alive()
+
+
+def test_without_a_prefix_cache_every_request_computes_its_whole_prompt(open_engine: OpenEngine) -> None:
+    prompt = tuple(range(40))
+    requests = [Request((*prompt, last), SamplingParams(max_tokens=4)) for last in (1, 1, 2, 3)]
+    cached, bare = open_engine(), open_engine(prefix_cache=False, kv_tokens=100)
+    expected = [cached.submit(request).future.result().token_ids for request in requests]
+    assert bare.unpin(bare.prefill(prompt).future.result()) is None
+    assert [bare.submit(request).future.result().token_ids for request in requests] == expected
+    assert bare.statistics.cached_tokens == 0
+    assert bare.statistics.evicted_tokens > 0
+    assert cached.statistics.cached_tokens > 0
+
+
+def test_without_a_prefix_cache_the_choices_of_one_score_share_their_prompt(open_engine: OpenEngine) -> None:
+    bare = open_engine(prefix_cache=False)
+    request = ScoreRequest(tuple(range(40)), ((1, 2), (3, 4)))
+    first = bare.score(request).future.result()
+    assert bare.score(request).future.result().logprobs == first.logprobs
+    assert bare.statistics.prefilled_tokens == 2 * (40 + 2)
