@@ -156,6 +156,8 @@ class Calls(HostCalls):
             return text_method(self, recorder, method.proxy, method.name, args, kwargs)
         if kind == ANY or isinstance(kind, JsonType):
             raise AssertionError("attributes of such values are host calls")
+        if method.name in MUTATORS:
+            raise self.mutation(recorder, method.proxy)
         raise recorder.stop(
             f"{symbol(method.proxy).origin} is a {kind}; its method {method.name!r} has no counterpart in the graph",
             "make a list of it first (list(x)), or do it in a tool",

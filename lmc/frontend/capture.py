@@ -10,7 +10,7 @@ from lmc.frontend.function import JittedFunction
 from lmc.frontend.guards import mutable_parts
 from lmc.frontend.locations import raised_at
 from lmc.frontend.operators import Operators
-from lmc.frontend.proxy import parameter
+from lmc.frontend.proxy import holds_proxy, parameter
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.state import Core, State
 from lmc.frontend.transform import Transformed
@@ -137,4 +137,5 @@ class _Attempt:
 
 
 def _first_line(error: BaseException) -> str:
-    return str(error).partition("\n")[0]
+    """The start of an error's message; nothing where it holds symbolic values."""
+    return "" if holds_proxy(error.args) else str(error).partition("\n")[0]

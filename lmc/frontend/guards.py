@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import CellType, MethodType
 from typing import Any
 
-from lmc.frontend.proxy import Expression, evaluate
+from lmc.frontend.proxy import Expression, Proxy, evaluate
 
 _SCALARS = (type(None), bool, int, float, complex, str, bytes)
 MUTABLE_CONTAINERS = (list, dict, set)
@@ -141,7 +141,7 @@ def _unchanged(entry: _Read) -> bool:
 def mutable_parts(value: Any, found: dict[int, Any], depth: int = 0) -> None:
     """Put every list, dict, set and iterator in ``value``, itself included, into ``found`` by id."""
     kind = type(value)
-    if hasattr(kind, "__next__"):
+    if kind is not Proxy and hasattr(kind, "__next__"):
         found[id(value)] = value
     if kind not in CONTAINERS or id(value) in found or depth > _MAX_DEPTH:
         return

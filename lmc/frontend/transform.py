@@ -23,6 +23,7 @@ _REFUSED_FLAGS = {
     inspect.CO_COROUTINE: "is async",
     inspect.CO_ASYNC_GENERATOR: "is an async generator",
 }
+_NAME = "_lmc_function_"
 _FUTURES = 0
 for _feature in __future__.all_feature_names:
     _FUTURES |= getattr(__future__, _feature).compiler_flag
@@ -158,7 +159,11 @@ def _copy_node(node: ast.AST) -> ast.AST:
 
 
 def _compile(node: ast.FunctionDef, code: CodeType) -> CodeType:
-    """The code of ``node`` as a function nested in one that has the names of the original's closure."""
+    """The code of ``node`` as a function nested in one that has the names of the original's closure.
+
+    It is compiled under a name of lmc's own: under its own name it would be a variable of that outer function.
+    """
+    node.name = _NAME
     names = [ast.copy_location(ast.arg(name), node) for name in code.co_freevars]
     outer = ast.FunctionDef("_lmc_closure_", ast.arguments([], names, None, [], [], None, []), [node], [], None, None)
     module = ast.Module([ast.copy_location(outer, node)], [])
@@ -170,7 +175,8 @@ def _compile(node: ast.FunctionDef, code: CodeType) -> CodeType:
         compiled = compile(module, code.co_filename, "exec", code.co_flags & _FUTURES, dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError) as error:
         raise Unsupported(f"Python can't compile the transformed function ({error})", node.lineno) from None
-    return next(inner for inner in _inner_codes(compiled) if inner.co_name == node.name)
+    found = next(inner for inner in _inner_codes(compiled) if inner.co_name == _NAME)
+    return found.replace(co_name=code.co_name, co_qualname=code.co_qualname)
 
 
 def _inner_codes(code: CodeType) -> Iterator[CodeType]:

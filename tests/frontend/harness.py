@@ -1,0 +1,92 @@
+"""Runs a program in every way and holds the results against each other."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from lmc.frontend.arguments import bind
+from lmc.frontend.capture import capture
+from lmc.frontend.eager import EagerSession, run_eager
+from lmc.frontend.function import JittedFunction
+from lmc.frontend.resume import resume
+from lmc.frontend.variants import Captured, inputs_of
+from lmc.ir.interpreter import Outcome, interpret
+from lmc.ir.parser import parse
+from lmc.ir.printer import print_module
+from lmc.ir.toy import ToyEngine
+from lmc.ir.verifier import verify
+
+EFFECTS: list[Any] = []
+
+
+def effect(*values: Any) -> None:
+    """Something the outside world would see."""
+    EFFECTS.append(values)
+
+
+@dataclass
+class Run:
+    """What one way of running gave: the outcome's parts or the error, the effects, and the engine calls."""
+
+    end: tuple[Any, ...]
+    effects: list[Any]
+    calls: int
+
+
+def run_captured(captured: Captured, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
+    """The captured graph on the interpreter, and its eager continuation where it breaks."""
+    EFFECTS.clear()
+    bound = bind(captured.function, args, kwargs)
+    inputs = inputs_of(captured, bound)
+    session = EagerSession(ToyEngine())
+    calls = 0
+
+    def go() -> Outcome:
+        nonlocal calls
+        outcome = interpret(captured.module, inputs, ToyEngine(), hosts=captured.hosts)
+        calls = outcome.usage.calls
+        return outcome if outcome.memo is None else resume(captured, bound, outcome.memo, session)
+
+    end = _end(go)
+    return Run(end, list(EFFECTS), calls + sum(entry.usage.calls for entry in session.profile.values()))
+
+
+def run_plain(function: JittedFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
+    """The user's own function, operation by operation."""
+    EFFECTS.clear()
+    session = EagerSession(ToyEngine())
+    end = _end(lambda: run_eager(function, bind(function, args, kwargs), session))
+    return Run(end, list(EFFECTS), sum(entry.usage.calls for entry in session.profile.values()))
+
+
+def check(function: JittedFunction, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Captured:
+    """Capture, run in both ways, and assert that nothing tells them apart. Arguments are made anew by ``args()``."""
+    kwargs = kwargs or {}
+    EFFECTS.clear()
+    given = _fresh(args, kwargs)
+    captured = capture(function, bind(function, *given))
+    assert EFFECTS == [], "a capture runs no effect"
+    verify(captured.module)
+    text = print_module(captured.module)
+    assert print_module(parse(text)) == text
+    assert captured.matches(bind(function, *given))
+    graph = run_captured(captured, *given)
+    plain = run_plain(function, *_fresh(args, kwargs))
+    assert graph.end == plain.end
+    assert graph.effects == plain.effects
+    if plain.end[0] == "gave":
+        assert graph.calls == plain.calls
+    return captured
+
+
+def _fresh(args: Any, kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    made = args() if callable(args) else args
+    return made, dict(kwargs)
+
+
+def _end(run: Callable[[], Outcome]) -> tuple[Any, ...]:
+    try:
+        outcome = run()
+    except Exception as error:
+        return ("raised", type(error), str(error))
+    return ("gave", repr(outcome.value), outcome.value, outcome.variables, outcome.text)
