@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -65,6 +66,7 @@ def opt_command(
         return
     text, result = opt.optimize(module, chosen, print_after=print_after, on_text=print_note)
     write_artifact(text, output)
+    sys.stdout.flush()  # what is said about the module comes after it, also where both streams are one
     if remarks:
         for line in map(str, result.remarks):
             print_note(line)
