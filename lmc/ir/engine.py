@@ -187,7 +187,7 @@ class Pin:
 
 def derive_seed(run_seed: int, instance: int, op_id: str, iteration: int = 0, sample: int = 0) -> int:
     """The 64-bit key of one generation's random draws; independent of batch, order and machine."""
-    text = f"{run_seed}\x00{instance}\x00{op_id}\x00{iteration}\x00{sample}".encode()
+    text = f"{run_seed}\x00{instance}\x00{op_id}\x00{iteration}\x00{sample}".encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
 

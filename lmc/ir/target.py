@@ -27,7 +27,7 @@ class Target:
     def parse(cls, spec: str, *, dtype: str = "float32", kv_tokens: int | None = None) -> Target:
         """``builtin``, ``toy`` or ``local:PATH``. Raises ``InputError`` for anything else."""
         kind, colon, path = spec.partition(":")
-        if kind not in KINDS or (kind == "local") != bool(colon and path):
+        if kind not in KINDS or (kind == "local") != bool(path) or bool(colon) != bool(path):
             raise InputError(f"unknown target {spec!r}", remedy="use builtin, toy or local:PATH (a model folder)")
         if dtype not in DTYPES:
             raise InputError(f"unknown dtype {dtype!r}", remedy=f"use one of {', '.join(DTYPES)}")

@@ -139,9 +139,7 @@ class Tokenizer:
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Token ids of plain text. Special strings in it are encoded as the characters they are."""
-        if not text:
-            return ()
-        return tuple(self._plain.encode(text, add_special_tokens=False).ids)
+        return tuple(self._encoding(text).ids) if text else ()
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of ``ids``; special tokens show as their text, incomplete UTF-8 as U+FFFD."""
@@ -167,14 +165,23 @@ class Tokenizer:
         """The leading token ids of ``text`` that stay the same whatever text is appended to it (maybe none)."""
         if not text or not self._has_stable_boundaries:
             return ()
+        encoding = self._encoding(text)
         pieces = self._plain.pre_tokenizer.pre_tokenize_str(text)
         if len(pieces) <= _UNSTABLE_TAIL:
             return ()
         boundary = pieces[-_UNSTABLE_TAIL][1][0]
         # Not the tokens of text[:boundary]: white space at its end could be cut differently there.
-        encoding = self._plain.encode(text, add_special_tokens=False)
         tokens = zip(encoding.ids, encoding.offsets, strict=True)
         return tuple(token_id for token_id, (start, _) in tokens if start < boundary)
+
+    def _encoding(self, text: str) -> tokenizers.Encoding:
+        try:
+            return self._plain.encode(text, add_special_tokens=False)
+        except TypeError as error:  # what tokenizers raises for a string that is no Unicode text
+            raise InputError(
+                "a text holds half of a surrogate pair, which no model can read",
+                remedy="decode the text as UTF-8 or UTF-16 before it is given to the program",
+            ) from error
 
     @cached_property
     def _parsing(self) -> tokenizers.Tokenizer:

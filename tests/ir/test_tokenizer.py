@@ -119,6 +119,13 @@ def test_end_tokens_are_merged_and_sorted():
     assert tokenizer.vocabulary_size == max(tokenizer.special_ids) + 1
 
 
+def test_text_that_is_no_unicode_is_refused():
+    for make in (toy_tokenizer, lambda: trained("gpt2")):
+        for read in (make().encode, make().stable_prefix):
+            with pytest.raises(InputError, match="half of a surrogate pair"):
+                read("a\ud800 b c")
+
+
 def test_names_of_tokens_must_exist():
     with pytest.raises(InputError, match="the tokenizer has no token '<nope>'"):
         Tokenizer.from_json(trained("gpt2").definition, bos_token="<nope>")

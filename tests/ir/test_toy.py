@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmc.ir.engine import PrefixCaching, Request, SamplingParams, ScoreRequest, TokenDelta
+from lmc.ir.errors import ContextLengthError, EngineError
+from lmc.ir.toy import SPECIAL_TOKENS, ToyEngine, toy_tokenizer
+
+PROMPT = toy_tokenizer().encode("Answer the question.")
+prompts = st.text(max_size=8).map(toy_tokenizer().encode).filter(bool)
+
+
+def generate(engine: ToyEngine, prompt: tuple[int, ...] = PROMPT, seed: int = 0, **sampling: object):
+    request = Request(prompt, SamplingParams(**{"max_tokens": 12, **sampling}), seed)  # type: ignore[arg-type]
+    return engine.submit(request).future.result()
+
+
+@given(prompts, st.integers(0, 9), st.sampled_from([0.0, 1.0]))
+def test_the_same_request_gives_the_same_answer(prompt, seed, temperature):
+    first = generate(ToyEngine(), prompt, seed, temperature=temperature)
+    assert generate(ToyEngine(), prompt, seed, temperature=temperature) == first
+
+
+def test_the_answers_never_change():
+    """Golden files elsewhere hold them."""
+    assert generate(ToyEngine(), max_tokens=30).text == "tintsy9eoeiylst52e4hi te u5ats"
+    assert generate(ToyEngine(), seed=1, temperature=1.0).text == "tst78s,  3d2"
+
+
+def test_greedy_answers_do_not_depend_on_the_seed_and_sampled_ones_do():
+    engine = ToyEngine()
+    assert generate(engine, seed=1) == generate(engine, seed=2)
+    assert len({generate(engine, seed=seed, temperature=1.0).text for seed in range(5)}) > 1
+
+
+@given(prompts, st.integers(1, 11))
+def test_going_on_from_a_cut_generation_gives_the_rest(prompt, cut):
+    engine = ToyEngine()
+    whole = generate(engine, prompt)
+    if len(whole.token_ids) <= cut:
+        return
+    first = generate(engine, prompt, max_tokens=cut)
+    assert first.finish_reason == "length"
+    rest = generate(engine, prompt + first.token_ids, max_tokens=12 - cut)
+    assert first.token_ids + rest.token_ids == whole.token_ids
+
+
+@given(prompts)
+def test_scores_of_a_continuation_are_the_log_probabilities_of_generating_it(prompt):
+    engine = ToyEngine()
+    generation = generate(engine, prompt, logprobs=3, max_tokens=4)
+    if not generation.token_ids:
+        return
+    score = engine.score(ScoreRequest(prompt, (generation.token_ids,))).future.result()
+    assert generation.logprobs is not None
+    assert score.logprobs == (tuple(entry.logprob for entry in generation.logprobs),)
+    assert all(-8.0 < logprob < 0.0 for row in score.logprobs for logprob in row)
+    for entry in generation.logprobs:
+        assert len(entry.top) == 3
+        assert [logprob for _, logprob in entry.top] == sorted((logprob for _, logprob in entry.top), reverse=True)
+
+
+def test_stops_and_streams_follow_the_protocol():
+    engine = ToyEngine()
+    text = generate(engine, max_tokens=30).text
+    deltas: list[TokenDelta] = []
+    request = Request(PROMPT, SamplingParams(max_tokens=30, stop=(text[4:6],)))
+    generation = engine.submit(request, deltas.append).future.result()
+    assert generation.text == text[: text.index(text[4:6])] == "".join(delta.text for delta in deltas)
+    assert generation.finish_reason == "stop"
+
+
+def test_no_end_before_min_tokens():
+    engine = ToyEngine()
+    for seed in range(30):
+        assert len(generate(engine, seed=seed, temperature=1.0, min_tokens=60, max_tokens=60).token_ids) == 60
+
+
+def test_every_token_forbidden_is_an_error():
+    engine = ToyEngine()
+    with pytest.raises(EngineError, match="every token the toy can say is a stop token"):
+        generate(engine, min_tokens=1, stop_token_ids=tuple(range(256)))
+
+
+def test_prefixes_are_pinned_until_they_are_let_go():
+    engine = ToyEngine()
+    assert isinstance(engine, PrefixCaching)
+    pin = engine.prefill(PROMPT).future.result()
+    assert (pin.length, engine.pinned) == (len(PROMPT), (pin,))
+    engine.unpin(pin)
+    assert engine.pinned == ()
+    with pytest.raises(EngineError, match="is not held"):
+        engine.unpin(pin)
+
+
+def test_what_does_not_fit_is_refused():
+    engine = ToyEngine(context_length=16)
+    assert engine.info.context_length == 16
+    for submit in (
+        lambda: engine.submit(Request((0,) * 17, SamplingParams())),
+        lambda: engine.score(ScoreRequest((0,) * 16, ((0,),))),
+        lambda: engine.prefill((0,) * 17),
+    ):
+        with pytest.raises(ContextLengthError, match="17 tokens do not fit in a context of 16"):
+            submit().future.result()
+    with pytest.raises(ContextLengthError, match="reached the end of the context"):
+        generate(engine, PROMPT[:15], min_tokens=1, max_tokens=9)
+
+
+def test_a_closed_engine_refuses_everything():
+    engine = ToyEngine()
+    engine.close()
+    for submit in (
+        lambda: engine.submit(Request((0,), SamplingParams())),
+        lambda: engine.score(ScoreRequest((0,), ((0,),))),
+        lambda: engine.prefill((0,)),
+    ):
+        with pytest.raises(EngineError, match="the engine is closed"):
+            submit().future.result()
+
+
+def test_statistics_count_tokens():
+    engine = ToyEngine()
+    generation = generate(engine)
+    engine.score(ScoreRequest(PROMPT, ((1, 2), (3,)))).future.result()
+    statistics = engine.statistics
+    assert (statistics.requests, statistics.prompt_tokens) == (2, 2 * len(PROMPT))
+    assert statistics.prefilled_tokens == 2 * len(PROMPT) + 3
+    assert statistics.generated_tokens == generation.generated_tokens
+
+
+def test_the_tokenizer_is_bytes_and_special_tokens():
+    tokenizer = toy_tokenizer()
+    assert tokenizer.vocabulary_size == 256 + len(SPECIAL_TOKENS)
+    assert {token.text for token in tokenizer.special_tokens} == set(SPECIAL_TOKENS)
+    assert len(tokenizer.encode("é")) == 2
