@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lmc.cli.compile import compile_command
-from lmc.cli.opt import opt_command
+from lmc.cli.opt import OptCommand, opt_command
 from lmc.cli.output import print_error
 from lmc.cli.run import run_command
 from lmc.driver import LmcError, UsageError, version
@@ -27,7 +27,7 @@ app = typer.Typer(
 )
 app.command("compile", no_args_is_help=True)(compile_command)
 app.command("run", no_args_is_help=True)(run_command)
-app.command("opt", no_args_is_help=True)(opt_command)
+app.command("opt", cls=OptCommand, no_args_is_help=True)(opt_command)
 
 
 def _print_version(wanted: bool) -> None:

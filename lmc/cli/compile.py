@@ -30,7 +30,7 @@ class Level(StrEnum):
 def compile_command(
     program: Annotated[str, typer.Argument(metavar="PROGRAM.py[:name]", help="The file, and the program in it.")],
     assignments: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Arguments to compile for.")
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Arguments to compile for.")
     ] = None,
     *,
     data: Annotated[

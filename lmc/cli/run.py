@@ -36,7 +36,7 @@ def run_command(
     program: Annotated[str, typer.Argument(metavar="PROGRAM.py[:name]", help="The file, and the program in it.")],
     assignments: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Arguments; with --input, the same for every row."),
+        typer.Argument(metavar="KEY=VALUE", help="Arguments; with --input, the same for every row."),
     ] = None,
     *,
     data: Annotated[

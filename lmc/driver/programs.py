@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import importlib.util
 import sys
 import traceback
 from pathlib import Path
@@ -53,18 +52,18 @@ def _split(spec: str) -> tuple[str, str | None]:
 
 
 def _run_file(path: Path, shown: str) -> ModuleType:
+    """Import a file of the user's. Locations in it show the path as it was named, the same on every machine."""
     folder = str(path.parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)  # what `python PROGRAM.py` does, so that the file finds its neighbours
-    module_spec = importlib.util.spec_from_file_location(_module_name(path), path)
-    if module_spec is None or module_spec.loader is None:
-        raise UsageError(f"{shown} is no Python file", remedy="name a file that ends in .py")
-    module = importlib.util.module_from_spec(module_spec)
-    sys.modules[module_spec.name] = module
+    module = ModuleType(_module_name(path))
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module
     try:
-        module_spec.loader.exec_module(module)
+        code = compile(path.read_bytes(), shown, "exec", dont_inherit=True)
+        exec(code, vars(module))  # noqa: S102 - the program that the user asks to run
     except (Exception, SystemExit) as error:
-        del sys.modules[module_spec.name]
+        del sys.modules[module.__name__]
         raise _import_error(error, path, shown) from error
     return module
 

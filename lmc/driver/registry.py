@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +64,9 @@ def _local_engine(target: Target) -> Engine:
 
 
 def _local_package() -> Any:
+    # OpenMP threads that spin while they wait stall every parallel region by milliseconds as soon as anything else runs
+    # on these cores. Read by the OpenMP runtime when torch loads; a user's own setting stands.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         return importlib.import_module(_LOCAL)
     except ModuleNotFoundError as error:
