@@ -1,19 +1,132 @@
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from hypothesis import given
 
-from lmc.ir.interpreter import interpret
-from lmc.ir.parser import parse
+from lmc.ir.core import Block, Module
+from lmc.ir.errors import InputError, Location
+from lmc.ir.interpreter import Outcome, interpret
+from lmc.ir.parser import parse_verified
 from lmc.ir.printer import print_module
 from lmc.ir.toy import ToyEngine
 from lmc.ir.verifier import verify
+from tests.ir.region_ops import MapOp, YieldOp, make
 from tests.program_strategies import Program, programs
+
+JUDGE = """
+module @judge {
+  host @lookup = "judge:lookup" sha256 "" reads
+  func @judge(%essay: !text, %dims: !list<!text>) {
+    %0 = lm.context : !ctx
+    %1 = lm.extend %0, system ["You grade essays."] : !ctx
+    %2 = lm.extend %1, user ["Essay:\\n", %essay, "\\nIs it on topic?"] : !ctx
+    %3, %t, %m = lm.select %2 ["yes", "no"] {id = "judge/on_topic"} : !ctx, !text, !any
+    %w = host.call @lookup (%essay, 2) {declared = "reads", id = "judge/lookup", keywords = ["times"]} : !any
+    %j = py.call str.join (", ", %dims) : !text
+    %4 = lm.extend %3, user ["Dimensions: ", %j] : !ctx
+    %5, %v = lm.gen %4 {id = "judge/v", max_tokens = 8} : !ctx, !text
+    %s = lm.sample %5 {id = "judge/s", max_tokens = 4, n = 2, temperature = 1.0} : !list<!text>
+    RETURN
+  }
+}
+"""
+RETURNS = (
+    'lm.return %5 (%v, %w, %s) (%t, %v) {structure = "{\\"dict\\":[[{\\"literal\\":\\"verdict\\"},{\\"leaf\\":0}],'
+    '[{\\"literal\\":\\"rest\\"},{\\"tuple\\":[{\\"leaf\\":1},{\\"leaf\\":2}]}]]}", variable_names = ["on_topic", "v"]}'
+)
+BREAKS = 'lm.break (%5, %v, %3, %t, %m) {cause = "eval(x)", counts = [2, 3], ids = ["judge/v", "judge/on_topic"]}'
+INPUTS = {"essay": "An essay.", "dims": ["style", "facts"]}
+
+
+def judge(end: str = RETURNS) -> Module:
+    return parse_verified(JUDGE.replace("RETURN", end))
+
+
+def run(module: Module, engine: ToyEngine | None = None, **options: Any) -> Outcome:
+    hosts = {"lookup": lambda text, *, times: text * times}
+    return interpret(module, INPUTS, engine or ToyEngine(), hosts=hosts, **options)
 
 
 @given(programs())
 def test_random_programs_run_and_their_text_means_the_same(program: Program):
     verify(program.module)
     outcome = interpret(program.module, program.inputs, ToyEngine(), hosts=program.hosts)
-    again = interpret(parse(print_module(program.module)), program.inputs, ToyEngine(), hosts=program.hosts)
+    module = parse_verified(print_module(program.module))
+    again = interpret(module, program.inputs, ToyEngine(), hosts=program.hosts)
     assert (outcome.value, outcome.variables, outcome.text) == (again.value, again.variables, again.text)
     assert outcome.usage == again.usage
+
+
+def test_value_variables_and_text():
+    outcome = run(judge())
+    assert outcome.memo is None
+    assert list(outcome.value) == ["verdict", "rest"]
+    assert outcome.value["verdict"] == outcome.variables["v"]
+    looked_up, samples = outcome.value["rest"]
+    assert looked_up == "An essay.An essay."
+    assert len(samples) == 2
+    assert outcome.variables["on_topic"] in ("yes", "no")
+    assert outcome.text == (
+        "<|im_start|>system\nYou grade essays.<|im_end|>\n"
+        "<|im_start|>user\nEssay:\nAn essay.\nIs it on topic?<|im_end|>\n"
+        f"<|im_start|>assistant\n{outcome.variables['on_topic']}<|im_end|>\n"
+        "<|im_start|>user\nDimensions: style, facts<|im_end|>\n"
+        f"<|im_start|>assistant\n{outcome.value['verdict']}"
+    )
+
+
+def test_usage_and_profile_count_what_each_op_cost():
+    engine = ToyEngine()
+    outcome = run(judge(), engine)
+    assert set(outcome.profile.ops) == {"judge/on_topic", "judge/v", "judge/s"}
+    assert outcome.usage.calls == 4 == engine.statistics.requests
+    assert outcome.usage.prompt_tokens == engine.statistics.prompt_tokens
+    assert outcome.usage.generated_tokens == engine.statistics.generated_tokens
+    sampled = outcome.profile.ops["judge/s"]
+    assert sampled.usage.calls == sum(count for _, count in sampled.finish_reasons) == 2
+    assert 0 < sampled.longest <= 4
+
+
+def test_samples_depend_on_run_seed_and_instance_and_nothing_else():
+    def samples(**options: Any) -> list[str]:
+        return run(judge(), **options).value["rest"][1]
+
+    assert samples() == samples()
+    assert len({tuple(samples(run_seed=seed)) for seed in range(4)}) > 1
+    assert len({tuple(samples(instance=index)) for index in range(4)}) > 1
+
+
+def test_a_break_gives_the_results_that_the_continuation_needs():
+    outcome = run(judge(BREAKS))
+    assert (outcome.value, outcome.variables, outcome.text) == (None, {}, "")
+    assert outcome.memo is not None
+    context, verdict = outcome.memo["judge/v"]
+    assert context.transcript().endswith(verdict)
+    assert [*outcome.memo] == ["judge/v", "judge/on_topic"]
+    assert outcome.memo["judge/on_topic"][1] in ("yes", "no")
+    assert verdict == run(judge()).value["verdict"]
+
+
+def test_inputs_must_fit_the_parameters():
+    with pytest.raises(InputError, match=r"missing \['dims'\], unknown \['dim'\]") as caught:
+        interpret(judge(), {"essay": "a", "dim": []}, ToyEngine())
+    assert caught.value.remedy == "give exactly ['essay', 'dims']"
+
+
+def test_a_missing_host_function_is_an_error():
+    text = JUDGE.replace("RETURN", RETURNS).replace(" : !any\n    %j", ' : !any loc("judge.py":9)\n    %j')
+    with pytest.raises(InputError, match="the host function @lookup is not there") as caught:
+        interpret(parse_verified(text), INPUTS, ToyEngine())
+    assert caught.value.location == Location("judge.py", 9)
+
+
+def test_an_op_without_a_meaning_is_an_error():
+    module = judge()
+    *ops, end = module.main.body.ops
+    parameters = module.main.parameters
+    with pytest.raises(TypeError, match=r"the interpreter can't run test\.map"):
+        run(module.with_main(Block(parameters, (*ops, make(MapOp), end))))
+    with pytest.raises(TypeError, match=r"test\.yield ends no program"):
+        run(module.with_main(Block(parameters, (*ops, make(YieldOp)))))

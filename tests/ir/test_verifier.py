@@ -255,6 +255,18 @@ def test_ten_thousand_ops_are_verified_in_linear_time():
     assert time.process_time() - start < 3
 
 
+def test_ops_that_were_verified_before_are_still_held_to_what_is_around_them():
+    end = make(EndOp, Value("d", CTX), context=CONTEXT)
+    module, verified = module_of(end), set[Op]()
+    verify(module, verified=verified)
+    assert verified == set(module.main.body.ops)
+    again = Block((), (*module.main.body.ops[:-1], end, module.main.body.ops[-1]))
+    with pytest.raises(VerifyError, match="%d is defined twice"):
+        verify(module.with_main(again), verified=verified)
+    with pytest.raises(VerifyError, match="%c is used before it is defined"):
+        verify(module.with_main(Block((), module.main.body.ops[1:])), verified=verified)
+
+
 def test_every_op_has_rules_of_its_own():
     kinds = [op_class(name) for name in op_names() if not name.startswith("test.")]
     assert [kind for kind in kinds if kind is None or kind.verify is Op.verify] == []
