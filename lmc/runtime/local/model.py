@@ -54,8 +54,12 @@ class PagedModel:
         self._model = model
         shape = (num_pages + 2, *kv_shape(model.config))
         layers = range(model.config.num_hidden_layers)
-        self._keys = tuple(torch.zeros(shape, dtype=self.dtype, device=self.device) for _ in layers)
-        self._values = tuple(torch.zeros(shape, dtype=self.dtype, device=self.device) for _ in layers)
+        # A page is written before it is read, so only the null page needs a value: a pool of gigabytes starts at once,
+        # and its memory is taken as it fills.
+        self._keys = tuple(torch.empty(shape, dtype=self.dtype, device=self.device) for _ in layers)
+        self._values = tuple(torch.empty(shape, dtype=self.dtype, device=self.device) for _ in layers)
+        for pages in (*self._keys, *self._values):
+            pages[self.null_page :] = 0
         AttentionInterface.register(ATTENTION_NAME, _attention)
         model.set_attn_implementation(ATTENTION_NAME)
 
