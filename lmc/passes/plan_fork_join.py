@@ -81,6 +81,8 @@ class PlanForkJoin(Pass):
         context: PassContext,
     ) -> None:
         calls = [index for index, op in enumerate(ops) if op.billable]
+        if len(calls) == 1:
+            return
         waves = 1 + max(rounds[index] for index in calls)
         last = max(calls, key=lambda index: (shortest[index], -index))
         longest = shortest[last] + 1

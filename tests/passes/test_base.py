@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import pytest
+
+from lmc.ir.errors import Location
+from lmc.ir.toy import toy_tokenizer
+from lmc.passes import PassContext, Remark
+
+HERE = Location("f.py", 3)
+
+
+@pytest.mark.parametrize(
+    ("remark", "text"),
+    [
+        (Remark("cse", "applied", "merged"), "cse: merged"),
+        (Remark("cse", "applied", "merged", HERE, saved_calls=1), "f.py:3: cse: merged (saves 1 call)"),
+        (
+            Remark("p", "applied", "m", HERE, saved_tokens=2, saved_calls=3, saved_steps=1),
+            "f.py:3: p: m (saves 2 tokens, 3 calls, 1 step)",
+        ),
+        (Remark("p", "missed", "m", HERE, saved_tokens=1), "f.py:3: p missed: m (1 token)"),
+    ],
+)
+def test_remarks_as_text(remark: Remark, text: str):
+    assert str(remark) == text
+
+
+def test_tokens_are_estimated_without_a_tokenizer_and_counted_with_one():
+    assert [PassContext().tokens(text) for text in ("", "a", "a" * 40)] == [0, 1, 10]
+    context = PassContext(toy_tokenizer())
+    assert [context.tokens(text) for text in ("", "a", "a" * 40, "a" * 40)] == [0, 1, 40, 40]

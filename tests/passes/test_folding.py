@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmc.ir import builtins
+from lmc.ir.types import ANY, BOOL, INT, TEXT, Type
+from lmc.passes import folding
+from lmc.passes.folding import Folded, fold_call
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "result", "value"),
+    [
+        ("add", (1, 2), INT, 3),
+        ("add", ("a", "b"), TEXT, "ab"),
+        ("eq", (1, True), BOOL, True),
+        ("str", (True,), TEXT, "True"),
+        ("mul", ("ab", 3), TEXT, "ababab"),
+        ("format", (3.14159, ".2f"), TEXT, "3.14"),
+        ("getitem", ("abc", 1), TEXT, "b"),
+        ("pow", (2, 10), ANY, 1024),
+    ],
+)
+def test_calls_that_fold(function: str, arguments: tuple[Any, ...], result: Type, value: Any):
+    assert fold_call(function, arguments, (), result) == Folded(value)
+
+
+def test_keywords_name_the_last_arguments():
+    assert fold_call("int", ("ff", 16), ("base",), INT) == Folded(255)
+    assert fold_call("round", (2.345, 1), ("ndigits",), ANY) == Folded(2.3)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "result"),
+    [
+        ("int", ("x",), INT),  # raises
+        ("getitem", ("abc", 9), TEXT),  # raises
+        ("nothing", (), ANY),  # no builtin
+        ("list", ("a",), ANY),  # gives no literal
+        ("str.split", ("a b",), ANY),  # gives no literal
+        ("add", (1, 2), TEXT),  # is not of the type the module says
+        ("mul", ("x", 10**9), TEXT),
+        ("mul", ("x", 65), TEXT),
+        ("pow", (10, 10**9), ANY),
+        ("pow", (2, 2000), ANY),
+        ("round", (5, -(10**9)), ANY),
+        ("str.center", ("x", 10**9), TEXT),
+        ("format", ("x", "1000000000"), TEXT),
+        ("percent", ("%1000000000d", 1), TEXT),
+        ("mod", ("%1000000000d", 1), TEXT),
+        ("str.format", ("{0:1000000000}", "x"), TEXT),
+        ("str.format", ("{0.__len__}", "x"), TEXT),  # holds an address
+        ("str.upper", ("x" * 5000,), TEXT),  # too large to stand in a module
+        ("int", ("9" * 4000,), INT),
+        ("add", (2**2000, 1), INT),
+    ],
+)
+def test_calls_that_are_left_for_run_time(function: str, arguments: tuple[Any, ...], result: Type):
+    assert fold_call(function, arguments, (), result) is None
+
+
+literals = st.none() | st.booleans() | st.integers(-200, 200) | st.floats() | st.text(max_size=6)
+
+
+@given(st.sampled_from(builtins.names()), st.lists(literals, max_size=3))
+def test_what_is_folded_is_what_running_it_gives(function: str, arguments: list[Any]):
+    folded = fold_call(function, arguments, (), ANY)
+    if folded is not None:
+        builtin = builtins.lookup(function)
+        assert builtin is not None
+        assert repr(folded.value) == repr(builtin.run(*arguments))
+
+
+def test_the_tables_name_builtins():
+    assert set(builtins.names()) >= folding._LINEAR | folding._GROWING

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import pytest
+
+from lmc.ir.core import Block
+from lmc.ir.errors import InputError
+from lmc.passes import PASSES, Pass, PassContext, parse_pipeline, pipeline, pipelines
+from lmc.passes.hoist_prefixes import HoistPrefixes
+from lmc.passes.plan_fork_join import PlanForkJoin
+
+
+@dataclass(frozen=True)
+class Configurable(Pass):
+    """A pass that does nothing, with an option of each type."""
+
+    NAME = "configurable"
+
+    count: int = 1
+    share: float = 0.5
+    loud: bool = False
+    style: str = "plain"
+    limit: int | None = None
+
+    def rewrite(self, block: Block, context: PassContext) -> Block:
+        return block
+
+
+@pytest.fixture
+def configurable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PASSES, "configurable", Configurable)
+
+
+@pytest.mark.parametrize("text", ["", "  "])
+def test_an_empty_pipeline_has_no_pass(text: str):
+    assert parse_pipeline(text.strip()) == ()
+
+
+def test_passes_come_in_order_with_their_options():
+    passes = parse_pipeline(" cse , hoist-prefixes{minimum_tokens=4},cse,plan-fork-join{}")
+    assert [each.NAME for each in passes] == ["cse", "hoist-prefixes", "cse", "plan-fork-join"]
+    assert passes[1] == HoistPrefixes(minimum_tokens=4)
+    assert passes[3] == PlanForkJoin()
+
+
+@pytest.mark.usefixtures("configurable")
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("count=3", {"count": 3}),
+        ("share=2, loud=true", {"share": 2.0, "loud": True}),
+        ("style=fancy limit=none", {"style": "fancy", "limit": None}),
+        ("limit=7,loud=false", {"limit": 7}),
+    ],
+)
+def test_options_have_the_types_of_their_fields(options: str, expected: dict[str, object]):
+    (made,) = parse_pipeline(f"configurable{{{options}}}")
+    assert made == dataclasses.replace(Configurable(), **expected)
+
+
+def test_an_option_may_be_written_with_dashes():
+    assert parse_pipeline("hoist-prefixes{minimum-tokens=2}") == (HoistPrefixes(minimum_tokens=2),)
+
+
+@pytest.mark.usefixtures("configurable")
+@pytest.mark.parametrize(
+    ("text", "cause", "remedy"),
+    [
+        ("cse,hoist-prefxes", "unknown pass 'hoist-prefxes'", "did you mean hoist-prefixes"),
+        ("zzz", "unknown pass 'zzz'", "use one of canonicalize, cse"),
+        ("cse,", "not a pipeline from '' on", "write pass names with commas"),
+        (",cse", "not a pipeline from ',cse' on", "write pass names"),
+        ("cse{", "not a pipeline from 'cse{' on", "write pass names"),
+        ("cse}", "not a pipeline from 'cse}' on", "write pass names"),
+        ("cse dce", "not a pipeline from 'cse dce' on", "write pass names"),
+        ("hoist-prefixes{minimum=3}", "pass hoist-prefixes has no option 'minimum'", "did you mean minimum_tokens"),
+        ("cse{a=1}", "pass cse has no option 'a'", "it has none"),
+        ("plan-fork-join{width}", "option 'width' of pass plan-fork-join has no value", "write width=VALUE"),
+        ("plan-fork-join{width=1,width=2}", "option 'width' of pass plan-fork-join is given twice", "give it once"),
+        ("plan-fork-join{width=x}", "option 'width' of pass plan-fork-join can't be 'x'", "give int or none"),
+        ("configurable{loud=yes}", "option 'loud' of pass configurable can't be 'yes'", "give bool"),
+        ("configurable{share=x}", "option 'share' of pass configurable can't be 'x'", "give float"),
+        ("plan-fork-join{width=0}", "width is 0", "at least one request"),
+        ("hoist-prefixes{minimum_tokens=0}", "minimum_tokens is 0", "at least one token"),
+    ],
+)
+def test_what_is_no_pipeline_is_told(text: str, cause: str, remedy: str):
+    with pytest.raises(InputError) as caught:
+        parse_pipeline(text)
+    assert caught.value.cause == cause
+    assert remedy in str(caught.value.remedy)
+
+
+@pytest.mark.parametrize("level", ["O0", "O1", "O2"])
+def test_levels_are_pipelines(level: str):
+    assert pipeline(level).passes == parse_pipeline(pipelines.PIPELINES[level])
+
+
+def test_an_unknown_level_is_told():
+    with pytest.raises(InputError, match="unknown optimization level 'O3'") as caught:
+        pipeline("O3")
+    assert caught.value.remedy == "use one of O0, O1, O2"

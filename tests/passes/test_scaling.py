@@ -1,0 +1,102 @@
+"""Compile time grows with the program, not faster: a chain, a fan-out, calls one after the other, long texts."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from lmc.ir.builder import Builder
+from lmc.ir.core import Function, Module, Value
+from lmc.ir.ops import BeginOp, ConcatOp, ContextOp, EndOp, ExtendOp, GenOp, PyCallOp, ReturnOp
+from lmc.ir.types import CTX, TEXT, list_of
+from lmc.passes import pipeline
+
+SMALL = 250
+GROWTH = 8
+X = Value("x", TEXT)
+
+
+def _module(builder: Builder, context: Value, text: Value) -> Module:
+    builder.emit(ReturnOp, context=context, values=(text,), structure='{"leaf":0}')
+    return Module("f", (Function("f", builder.block()),))
+
+
+def _start(builder: Builder) -> Value:
+    (context,) = builder.emit(ContextOp, [CTX])
+    (context,) = builder.emit(ExtendOp, [CTX], context=context, role="system", text=("You are helpful.",))
+    return context
+
+
+def chain(count: int) -> Module:
+    builder = Builder([X])
+    context, text = _start(builder), X
+    for index in range(count):
+        (context,) = builder.emit(ExtendOp, [CTX], context=context, role="user", text=("Question ", str(index), X))
+        context, text = builder.emit(GenOp, [CTX, TEXT], context=context, id=f"f/{index}")
+    return _module(builder, context, text)
+
+
+def fan_out(count: int) -> Module:
+    builder = Builder([X])
+    root = _start(builder)
+    texts: list[Value] = []
+    for index in range(count):
+        (branch,) = builder.emit(ExtendOp, [CTX], context=root, role="user", text=(f"Question {index} ", X))
+        _, text = builder.emit(GenOp, [CTX, TEXT], context=branch, id=f"f/{index}")
+        texts.append(text)
+    (items,) = builder.emit(PyCallOp, [list_of(TEXT)], function="list", arguments=tuple(texts))
+    (joined,) = builder.emit(PyCallOp, [TEXT], function="str.join", arguments=("\n", items))
+    (root,) = builder.emit(ExtendOp, [CTX], context=root, role="user", text=(joined,))
+    return _module(builder, *builder.emit(GenOp, [CTX, TEXT], context=root, id="f/last"))
+
+
+def calls(count: int) -> Module:
+    builder = Builder([X])
+    context, text = _start(builder), X
+    for index in range(count):
+        context = _start(builder)
+        (context,) = builder.emit(BeginOp, [CTX], context=context, role="user")
+        (context,) = builder.emit(ExtendOp, [CTX], context=context, text=("Improve: ", text))
+        (context,) = builder.emit(EndOp, [CTX], context=context)
+        context, text = builder.emit(GenOp, [CTX, TEXT], context=context, id=f"f/{index}")
+        (text,) = builder.emit(ConcatOp, [TEXT], text=("Once more: ", text))
+    return _module(builder, context, text)
+
+
+def texts(count: int) -> Module:
+    builder = Builder([X])
+    context, left, right = _start(builder), X, X
+    for _ in range(2 * count):
+        (context,) = builder.emit(ExtendOp, [CTX], context=context, text=("a", X))
+        (left,) = builder.emit(ConcatOp, [TEXT], text=(left, "b"))
+        (right,) = builder.emit(ConcatOp, [TEXT], text=("c", right))
+    (context,) = builder.emit(ExtendOp, [CTX], context=context, text=(left, right))
+    return _module(builder, *builder.emit(GenOp, [CTX, TEXT], context=context, id="f/last"))
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """The cyclic collector runs more often the more objects there are, whoever made them."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("no_collector")
+@pytest.mark.parametrize("shape", [chain, fan_out, calls, texts])
+def test_time_is_linear(shape: Callable[[int], Module]):
+    small, large = shape(SMALL), shape(SMALL * GROWTH)
+    passes = pipeline("O2")
+
+    def seconds(module: Module) -> float:
+        start = time.process_time()
+        passes.run(module)
+        return time.process_time() - start
+
+    once = min(seconds(small) for _ in range(3))
+    # Quadratic work would take 64 times as long; half of that again is left for caches and a busy machine.
+    assert min(seconds(large) for _ in range(2)) < 2 * GROWTH * once + 0.05
