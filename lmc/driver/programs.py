@@ -84,8 +84,10 @@ def _import_error(error: BaseException, path: Path, shown: str) -> ProgramImport
         where = Location(error.filename or str(path), error.lineno)
     last = "".join(traceback.format_exception_only(error)).strip()
     trace = "".join(traceback.format_list(own)) + last
-    cause = f"{shown} can't be imported: {last.splitlines()[-1]}"
-    return ProgramImportError(cause, remedy=f"correct it; `python {shown}` shows it too", location=where, trace=trace)
+    said, remedy = last.splitlines()[-1], f"correct it; `python {shown}` shows it too"
+    if isinstance(error, LmcError):
+        where, said, remedy = error.location or where, error.cause, error.remedy or remedy
+    return ProgramImportError(f"{shown} can't be imported: {said}", remedy=remedy, location=where, trace=trace)
 
 
 def _is_library(file: str) -> bool:

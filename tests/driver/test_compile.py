@@ -1,0 +1,108 @@
+import gc
+
+import pytest
+
+from lmc.driver.compile import Variants, collection_paused, compile_program
+from lmc.driver.registry import load_tokenizer
+from lmc.frontend.arguments import bind
+from lmc.frontend.function import JittedFunction
+from lmc.ir.errors import InputError, LoweringError
+from lmc.ir.ops import PrefillOp
+from lmc.ir.target import Target
+from tests.driver import programs
+
+TOY = Target("toy")
+TOKENIZER = load_tokenizer(TOY)
+
+
+def find(variants: Variants, function: JittedFunction, *args: object, target: Target = TOY, level: str = "O2"):
+    return variants.find(function, bind(function, args, {}), target, level, TOKENIZER)
+
+
+def test_compiled_holds_every_stage():
+    compiled = compile_program(programs.judge, None, TOY, "O2", TOKENIZER)
+    assert compiled.module.name == compiled.plan.name == "judge"
+    assert compiled.breaks == ()
+    assert compiled.remarks
+    assert (compiled.target, compiled.level) == (TOY, "O2")
+    assert any(isinstance(op, PrefillOp) for op in compiled.module.main.body.ops)
+    assert not any(isinstance(op, PrefillOp) for op in compiled.captured.module.main.body.ops)
+    assert compiled.prepared is compiled.prepared
+    assert compiled.prepared.plan is compiled.plan
+
+
+def test_level_0_runs_no_pass():
+    compiled = compile_program(programs.judge, None, TOY, "O0", TOKENIZER)
+    assert compiled.module is compiled.captured.module
+    assert compiled.remarks == ()
+
+
+def test_host_functions_are_those_of_the_program():
+    compiled = compile_program(programs.breaks, None, TOY, "O2", TOKENIZER)
+    assert compiled.hosts["note"] is programs.note
+    [found] = compiled.breaks
+    assert found.location is not None
+    assert found.location.file == programs.__file__
+
+
+def test_an_unknown_level_is_refused():
+    with pytest.raises(InputError, match="unknown optimization level 'O9'") as caught:
+        compile_program(programs.judge, None, TOY, "O9", TOKENIZER)
+    assert caught.value.remedy
+
+
+def test_constraints_are_refused_at_lowering():
+    with pytest.raises(LoweringError, match="has a constraint") as caught:
+        compile_program(programs.constrained, None, TOY, "O2", TOKENIZER)
+    assert caught.value.location is not None
+    assert caught.value.location.file == programs.__file__
+
+
+def test_a_variant_is_found_again_while_its_guards_hold():
+    variants = Variants()
+    two, inputs = find(variants, programs.turns, ["a", "b"])
+    again, other = find(variants, programs.turns, ["c", "d"])
+    three, _ = find(variants, programs.turns, ["a", "b", "c"])
+    assert again is two
+    assert three is not two
+    assert inputs != other
+    assert find(variants, programs.turns, ["x", "y"])[0] is two
+
+
+def test_one_capture_serves_every_target_and_level():
+    variants = Variants()
+    optimized, _ = find(variants, programs.judge, "x")
+    plain, _ = find(variants, programs.judge, "y", level="O0")
+    elsewhere, _ = find(variants, programs.judge, "y", target=Target("builtin"))
+    assert len({id(optimized), id(plain), id(elsewhere)}) == 3
+    assert optimized.captured is plain.captured is elsewhere.captured
+
+
+def test_the_oldest_variant_goes_first():
+    variants = Variants(limit=2)
+    one, _ = find(variants, programs.turns, ["a"])
+    two, _ = find(variants, programs.turns, ["a"] * 2)
+    assert find(variants, programs.turns, ["a"])[0] is one
+    find(variants, programs.turns, ["a"] * 3)
+    assert find(variants, programs.turns, ["a"])[0] is one
+    assert find(variants, programs.turns, ["a"] * 2)[0] is not two
+
+
+def test_garbage_collection_rests_and_comes_back():
+    assert gc.isenabled()
+    with collection_paused():
+        assert not gc.isenabled()
+        with collection_paused():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    with pytest.raises(ZeroDivisionError), collection_paused():
+        print(1 / 0)
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with collection_paused():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

@@ -1,0 +1,90 @@
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+
+from lmc.driver.compile import Variants
+from lmc.driver.execute import Job, execute
+from lmc.driver.registry import load_tokenizer
+from lmc.driver.result import Result
+from lmc.frontend.arguments import bind
+from lmc.frontend.function import JittedFunction
+from lmc.ir.target import Target
+from lmc.runtime.events import TokenEvent
+from lmc.runtime.executor import Limits, Resources
+from tests.driver import programs
+from tests.runtime.engines import LateEngine
+
+TOY = Target("toy")
+
+
+def jobs_of(function: JittedFunction, *arguments: Mapping[str, object]) -> list[Job]:
+    variants = Variants()
+    jobs: list[Job] = []
+    for number, entry in enumerate(arguments):
+        bound = bind(function, (), dict(entry))
+        jobs.append(Job(number, bound, *variants.find(function, bound, TOY, "O2", load_tokenizer(TOY))))
+    return jobs
+
+
+def test_instances_with_common_prefixes_start_one_after_the_other(monkeypatch: pytest.MonkeyPatch):
+    """Ants and birds alternate in the batch, not in the engine."""
+    engine = LateEngine(most_seconds=0.0)
+    monkeypatch.setattr("lmc.driver.execute.Resources", _narrow)
+    essays = ["ants a", "birds a", "ants b", "birds b"]
+    order: list[int] = []
+    asyncio.run(
+        execute(
+            programs.judge,
+            jobs_of(programs.judge, *({"essay": essay} for essay in essays)),
+            engine,
+            lambda number, _: order.append(number),
+            seed=0,
+        )
+    )
+    assert order == [0, 2, 1, 3]
+
+
+def _narrow(engine: LateEngine) -> Resources:
+    return Resources(engine, Limits(requests=1))
+
+
+def test_events_of_the_eager_part_carry_instance_and_branch():
+    events: list[TokenEvent] = []
+    found: dict[int, Result] = {}
+    jobs = jobs_of(programs.breaks, {"topic": "a"}, {"topic": "b"})
+    asyncio.run(execute(programs.breaks, jobs, LateEngine(), found.__setitem__, seed=0, on_event=events.append))
+    second = [event for event in events if event.name == "second"]
+    assert {event.instance for event in second} == {0, 1}
+    assert {event.branch for event in second} == {"breaks"}
+    for number, result in found.items():
+        said = "".join(event.text for event in second if event.instance == number)
+        assert said == result.variables["second"]
+
+
+def test_cancelling_stops_the_eager_part():
+    engine = LateEngine()
+    engine.stuck = {"breaks/second"}
+
+    async def main() -> None:
+        jobs = jobs_of(programs.breaks, {"topic": "a"})
+        task = asyncio.ensure_future(execute(programs.breaks, jobs, engine, lambda *_: None, seed=0))
+        while "breaks/second" not in engine.order:
+            await asyncio.sleep(0.002)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        while not engine.cancels:
+            await asyncio.sleep(0.002)
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+
+
+def test_what_a_user_raises_in_the_eager_part_ends_its_instance_only():
+    found: dict[int, Result] = {}
+    jobs = jobs_of(programs.breaks, {"topic": "a", "limit": 13}, {"topic": "a"})
+    asyncio.run(execute(programs.breaks, jobs, LateEngine(), found.__setitem__, seed=0))
+    assert isinstance(found[0].error, ValueError)
+    assert found[0].usage.calls == 1
+    assert found[1].error is None
+    assert found[1].usage.calls == 2

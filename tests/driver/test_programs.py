@@ -1,0 +1,106 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+from lmc.driver.programs import ProgramImportError, UsageError, load_program
+
+ONE = "import lmc\n@lmc.jit\ndef one(s, x: str):\n    return s.gen('a')\n"
+TWO = ONE + "@lmc.jit\ndef two(s):\n    return 2\n"
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+
+    def write(text: str, name: str = "some_program.py") -> str:
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def test_the_only_program_needs_no_name(write):
+    program = load_program(write(ONE))
+    assert program.name == "one"
+    assert load_program(write(ONE, "other.py") + ":one").name == "one"
+
+
+def test_a_program_under_two_names_is_one(write):
+    assert load_program(write(ONE + "alias = one\n")).name == "one"
+
+
+def test_the_file_finds_its_neighbours(write):
+    write("WORD = 'there'\n", "neighbour_module.py")
+    assert load_program(write("import neighbour_module\n" + ONE)).name == "one"
+
+
+def test_a_file_called_like_a_module_replaces_none(write):
+    import json
+
+    assert load_program(write(ONE, "json.py")).name == "one"
+    assert sys.modules["json"] is json
+
+
+def test_locations_show_the_path_as_it_was_named(write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    write(ONE)
+    monkeypatch.chdir(tmp_path)
+    program = load_program("some_program.py")
+    assert program.location is not None
+    assert str(program.location) == "some_program.py:2"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "cause", "remedy"),
+    [
+        (None, "", "there is no file", "PROGRAM.py:name"),
+        ("x = 1\n", "", "has no program", "@lmc.jit"),
+        (TWO, "", "has several programs: one, two", ":one"),
+        (TWO, ":twoo", "has no program 'twoo'", "did you mean 'two'"),
+        (TWO, ":zebra", "has no program 'zebra'", "it has one, two"),
+        ("x = 1\n", ":one", "has no program 'one'", "it has none"),
+    ],
+)
+def test_programs_that_are_not_there(write, tmp_path: Path, text: str | None, name: str, cause: str, remedy: str):
+    path = str(tmp_path / "none.py") if text is None else write(text)
+    with pytest.raises(UsageError, match=cause) as caught:
+        load_program(path + name)
+    assert caught.value.remedy is not None
+    assert remedy in caught.value.remedy
+
+
+def test_a_file_that_raises_shows_the_users_frames_only(write):
+    path = write("import lmc\n\ndef inner():\n    return 1 / 0\n\ninner()\n")
+    with pytest.raises(ProgramImportError, match="can't be imported: ZeroDivisionError: division by zero") as caught:
+        load_program(path)
+    assert str(caught.value.location) == f"{path}:4"
+    assert caught.value.remedy is not None
+    assert "python" in caught.value.remedy
+    assert "return 1 / 0" in caught.value.traceback
+    assert "lmc/driver" not in caught.value.traceback
+    assert "some_program" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "line"),
+    [
+        ("import lmc\ndef f(:\n", "SyntaxError", 2),
+        ("import lmc\nraise SystemExit(3)\n", "SystemExit: 3", 2),
+        ("import lmc\nimport not_there_at_all\n", "ModuleNotFoundError", 2),
+        ("import lmc\n@lmc.jit\ndef f():\n    pass\n", "no parameter for the state", 2),
+    ],
+)
+def test_files_that_can_not_be_imported(write, text: str, cause: str, line: int):
+    with pytest.raises(ProgramImportError, match=cause) as caught:
+        load_program(write(text))
+    assert caught.value.location is not None
+    assert caught.value.location.line == line
+
+
+def test_a_file_that_is_no_text(tmp_path: Path):
+    path = tmp_path / "binary.py"
+    path.write_bytes(b"\x00\xff\x00")
+    with pytest.raises(ProgramImportError, match="can't be imported"):
+        load_program(str(path))
