@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import typing
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -62,16 +63,16 @@ def bind(function: JittedFunction, args: tuple[Any, ...], kwargs: Mapping[str, A
 MakeLeaf = Callable[[str, Type], Any]
 
 
-class Spec:
+class Spec(ABC):
     """The shape of an argument. ``extract`` takes an argument apart, ``build`` makes its symbolic counterpart."""
 
+    @abstractmethod
     def extract(self, value: Any, into: dict[str, Any]) -> bool:
         """Put the symbolic leaves of ``value`` by name into ``into``; False where the shape is another."""
-        raise AssertionError(self)  # every shape below says how
 
+    @abstractmethod
     def build(self, leaf: MakeLeaf) -> Any:
         """The argument with ``leaf(name, type)`` in place of each symbolic leaf."""
-        raise AssertionError(self)
 
 
 @dataclass(frozen=True)
@@ -98,10 +99,10 @@ class StaticSpec(Spec):
 
     snapshot: Snapshot
 
-    def extract(self, value: Any, into: dict[str, Any]) -> bool:
+    def extract(self, value: Any, into: dict[str, Any]) -> bool:  # noqa: ARG002
         return self.snapshot.matches(value)
 
-    def build(self, leaf: MakeLeaf) -> Any:
+    def build(self, leaf: MakeLeaf) -> Any:  # noqa: ARG002
         return self.snapshot.value
 
 
@@ -196,7 +197,7 @@ def shape_of(function: JittedFunction, bound: Bound) -> Arguments:
 
 
 def shape_of_annotations(function: JittedFunction) -> Arguments:
-    """The shapes that the annotations promise, for compiling without inputs; defaults where there is no annotation.
+    """The shapes for compiling without inputs: of the defaults, else what the annotations promise.
 
     A parameter with neither is ``!any``: it can be passed on and turned into text, anything else breaks.
     """
@@ -208,8 +209,8 @@ def shape_of_annotations(function: JittedFunction) -> Arguments:
             specs[name] = SequenceSpec(tuple, ())
         elif parameter.kind is parameter.VAR_KEYWORD:
             specs[name] = DictSpec(())
-        elif annotation is None and parameter.default is not parameter.empty:
-            specs[name] = _spec(parameter.default, (name,), names, None)
+        elif parameter.default is not parameter.empty:
+            specs[name] = _spec(parameter.default, (name,), names, annotation)
         else:
             specs[name] = _promised(annotation, (name,), names)
     return Arguments(specs)

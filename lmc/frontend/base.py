@@ -39,9 +39,10 @@ class Base:
         recorder = self.recorder
         assert recorder is not None
         last = recorder.last_host
-        if last is not None and last[0] == tick == recorder.ticks and type(result) is Proxy:
-            if symbol(result).value == last[2]:
-                recorder.served[tick] = last[1]
+        if last is None or type(result) is not Proxy:
+            return result
+        if last[0] == tick == recorder.ticks and symbol(result).value == last[2]:
+            recorder.served[tick] = last[1]
         return result
 
     def served(self, tick: int, python: Callable[..., Any], *operands: Any) -> Any:
@@ -91,9 +92,8 @@ class Base:
 
     def check_unchanged(self, recorder: Recorder, value: Any) -> None:
         """Break where ``value`` is a container of the user's that a host call may have changed meanwhile."""
-        if recorder.user_writes and id(value) in recorder.foreign and recorder.foreign[id(value)] is value:
-            if id(value) not in recorder.argument_parts:
-                raise self.changed(recorder, f"a {type(value).__name__}")
+        if recorder.user_writes and id(value) in recorder.foreign and id(value) not in recorder.argument_parts:
+            raise self.changed(recorder, f"a {type(value).__name__}")
 
     def changed(self, recorder: Recorder, what: str) -> CaptureBreak:
         """The break for a read of the user's data after a call that may have changed it."""

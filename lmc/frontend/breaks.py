@@ -20,7 +20,7 @@ class Break:
         return f"{where}{self.cause}\n  remedy: {self.remedy}"
 
 
-class CaptureBreak(BaseException):  # noqa: N818 - a signal like KeyboardInterrupt, no error of the user's
+class CaptureBreak(BaseException):
     """Ends a capture. A BaseException, so that no ``except Exception`` of the user's can swallow it."""
 
     def __init__(self, reason: Break) -> None:

@@ -5,24 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from types import BuiltinMethodType, FunctionType, GeneratorType, MethodDescriptorType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from lmc.frontend import messages
 from lmc.frontend.arguments import bind
+from lmc.frontend.branches import Branches, RoleBlock
 from lmc.frontend.eager import EagerFrame, EagerSession, activate
 from lmc.frontend.function import JittedFunction
-from lmc.frontend.harmless import is_deeply_harmless, is_harmless
+from lmc.frontend.harmless import VIEWS, is_deeply_harmless, is_harmless
 from lmc.frontend.host_calls import FRAME_FUNCTION_IDS, HostCalls
 from lmc.frontend.locations import user_location
 from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
 from lmc.frontend.pure_calls import HANDLERS, MUTATORS, PURE_TYPES, text_method
 from lmc.frontend.recorder import Recorder
-from lmc.frontend.state import Branches, Core, RoleBlock, State
+from lmc.frontend.state import Core, State
 from lmc.frontend.transform import Transformed
 from lmc.ir.errors import CaptureError
 from lmc.ir.types import ANY, TEXT, JsonType
 
+if TYPE_CHECKING:
+    from lmc.frontend.operators import Operators
+
 _MAX_DEPTH = 100
+_COMPARING = frozenset({"index", "count", "remove", "sort"})
 _OWN_FUNCTIONS = {
     id(function) for function in (messages.user, messages.system, messages.assistant, messages.gen, messages.select)
 }
@@ -55,18 +60,17 @@ class Calls(HostCalls):
         fresh: tuple[Any, ...] = ()
         if type(function) is Fresh:
             function, fresh = function.function, function.arguments
-        return self.done(tick, self._captured(recorder, tick, function, args, kwargs, fresh))
+        return self.done(tick, self._captured(recorder, function, args, kwargs, fresh))
 
     def _captured(
         self,
         recorder: Recorder,
-        tick: int,
         function: Any,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         fresh: tuple[Any, ...],
     ) -> Any:
-        kind = type(function)
+        kind: Any = type(function)
         if kind is Proxy:
             return self.call_value(recorder, function, args, kwargs, fresh)
         if kind is ProxyMethod:
@@ -85,15 +89,14 @@ class Calls(HostCalls):
             return function(*args, **kwargs)
         handler = HANDLERS.get(id(function))
         if handler is not None:
-            return handler(self, recorder, *args, **kwargs)
-        if kind is MethodDescriptorType and args and function.__objclass__ in PURE_TYPES:
+            return handler(cast("Operators", self), recorder, *args, **kwargs)
+        known: Any = function
+        if kind is MethodDescriptorType and args and known.__objclass__ in PURE_TYPES:
             # str.upper(x): the method of the first argument
-            return self._captured(
-                recorder, tick, self.attribute_of(args[0], function.__name__), args[1:], kwargs, fresh
-            )
-        if kind is BuiltinMethodType and type(function.__self__) in PURE_TYPES:
+            return self._captured(recorder, self.attribute_of(args[0], function.__name__), args[1:], kwargs, fresh)
+        if kind is BuiltinMethodType and type(known.__self__) in PURE_TYPES:
             return self._method_of_plain(recorder, function, args, kwargs)
-        if kind is BuiltinMethodType and isinstance(function.__self__, type) and function.__self__ in PURE_TYPES:
+        if kind is BuiltinMethodType and isinstance(known.__self__, type) and known.__self__ in PURE_TYPES:
             return self.at_capture(recorder, function, args, kwargs)
         if isinstance(function, type) and issubclass(function, BaseException) and function.__module__ == "builtins":
             return function(*args, **kwargs)
@@ -130,7 +133,7 @@ class Calls(HostCalls):
         ):
             return
         if kind is GeneratorType or hasattr(kind, "__next__"):
-            self.check_iterable(recorder, value)  # type: ignore[attr-defined]
+            self.check_iterable(recorder, value)
         elif not (is_harmless(value) if holds_proxy(value) else is_deeply_harmless(value)):
             raise self.foreign_operator(recorder, getattr(function, "__name__", "call"), value)
         elif isinstance(value, FunctionType):
@@ -140,20 +143,20 @@ class Calls(HostCalls):
             )
         self.check_unchanged(recorder, value)
 
-    def items(self, recorder: Recorder, values: Any) -> Iterable[Any]:
-        """What a builtin goes over."""
-        return self.iterate(values)  # type: ignore[attr-defined]
-
     def mapped(self, function: Any, *iterables: Iterable[Any]) -> Iterator[Any]:
         """``map(function, *iterables)``."""
         return (self.call(function, *values) for values in zip(*iterables, strict=False))
+
+    def filtered(self, function: Any, items: Iterable[Any]) -> Iterator[Any]:
+        """``filter(function, items)``."""
+        return (item for item in items if self.truth(item if function is None else self.call(function, item)))
 
     def _method_of_value(
         self, recorder: Recorder, method: ProxyMethod, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         kind = symbol(method.proxy).type
         if kind == TEXT:
-            return text_method(self, recorder, method.proxy, method.name, args, kwargs)
+            return text_method(cast("Operators", self), recorder, method.proxy, method.name, args=args, kwargs=kwargs)
         if kind == ANY or isinstance(kind, JsonType):
             raise AssertionError("attributes of such values are host calls")
         if method.name in MUTATORS:
@@ -166,19 +169,24 @@ class Calls(HostCalls):
     def _method_of_plain(self, recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         owner = function.__self__
         if type(owner) is str and (holds_proxy(args) or holds_proxy(kwargs) or function.__name__ == "join"):
-            return text_method(self, recorder, owner, function.__name__, args, kwargs)
+            return text_method(cast("Operators", self), recorder, owner, function.__name__, args=args, kwargs=kwargs)
         if function.__name__ in MUTATORS and type(owner) in (list, dict, set):
             if id(owner) in recorder.foreign:
                 raise self.mutation(recorder, owner)
-            if function.__name__ in ("extend", "update") and args and type(args[0]) is Proxy:
-                args = (list(self.items(recorder, args[0])), *args[1:])
-            # What is put in is only kept, never looked at.
-            if function.__name__ in ("append", "insert", "setdefault") or is_deeply_harmless(args):
+            if function.__name__ in ("append", "insert", "setdefault"):
                 return self._kept(recorder, function, args, kwargs)
+            if function.__name__ == "extend" and len(args) == 1:
+                args = (self.iterate(args[0]),)
         self.check_unchanged(recorder, owner)
-        return self.at_capture(recorder, function, args, kwargs)
+        if function.__name__ in _COMPARING and not holds_proxy(owner) and not is_deeply_harmless(owner):
+            raise self.foreign_operator(recorder, function.__name__, owner)
+        result = self.at_capture(recorder, function, args, kwargs)
+        if isinstance(result, VIEWS) and id(owner) in recorder.foreign and id(owner) not in recorder.argument_parts:
+            recorder.foreign[id(result)] = result
+        return result
 
     def _kept(self, recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What is put in is only kept, never looked at."""
         if function.__name__ == "insert" and args:
             args = (recorder.concrete(args[0]), *args[1:])
         return function(*args, **kwargs)
@@ -241,22 +249,22 @@ class Calls(HostCalls):
             if self.recorder is not None:
                 self.recorder.depth -= 1
 
-    def _replayed(self, tick: int, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _replayed(self, tick: int, called: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         session = self.session
         if tick in session.served:
-            return self.served(tick, function)
-        if function is map and len(args) > 1 and not kwargs:
+            return self.served(tick, called)
+        function: Any = called
+        if called is map and len(args) > 1 and not kwargs:
             return self.mapped(*args)
-        if function is filter and len(args) == 2 and not kwargs:
-            return self.filtered(*args)  # type: ignore[attr-defined]
+        if called is filter and len(args) == 2 and not kwargs:
+            return self.filtered(*args)
         on: tuple[Any, ...] | None = None
         program = function
-        if isinstance(function, MethodType) and isinstance(function.__self__, JittedFunction):
-            if function.__name__ == "on_state" and args and type(args[0]) is State:
-                program, on, args = function.__self__, args[:1], args[1:]
+        continues = isinstance(function, MethodType) and function.__name__ == "on_state"
+        if continues and isinstance(function.__self__, JittedFunction) and args and type(args[0]) is State:
+            program, on, args = function.__self__, args[:1], args[1:]
         if isinstance(program, JittedFunction) and isinstance(program.transformed, Transformed):
-            if program is function or on is not None:
-                return self.enter(program, program.transformed, on, args, kwargs)
+            return self.enter(program, program.transformed, on, args, kwargs)
         if id(function) in FRAME_FUNCTION_IDS:
             raise CaptureError(
                 f"{function.__name__}() looks at the running function itself, and was not called by its own name",

@@ -16,7 +16,6 @@ from lmc.frontend.state import Core, State
 from lmc.frontend.transform import Transformed
 from lmc.frontend.variants import Captured, Replay
 from lmc.ir.core import Function, Module, Value
-from lmc.ir.errors import InputError
 from lmc.ir.types import Type
 
 
@@ -28,9 +27,10 @@ def capture(function: JittedFunction, arguments: Bound | None) -> Captured:
     """
     function.refuse_async()
     shape = shape_of_annotations(function) if arguments is None else shape_of(function, arguments)
-    inputs = None if arguments is None else shape.extract(arguments.values)
-    if arguments is not None and inputs is None:
-        raise InputError(f"the arguments of {function.name}() changed while they were read", location=function.location)
+    inputs: dict[str, Any] = {}
+    given = function.defaults if arguments is None else arguments.values
+    for name, value in given.items():
+        shape.specs[name].extract(value, inputs)
     attempt = _Attempt(function, shape, inputs, careful=False)
     if attempt.recorder.broken is not None and attempt.recorder.hazard:
         # Its eager continuation would read again what a call in the graph may have changed: end before that call.
@@ -39,9 +39,7 @@ def capture(function: JittedFunction, arguments: Bound | None) -> Captured:
 
 
 class _Attempt:
-    def __init__(
-        self, function: JittedFunction, shape: Arguments, inputs: dict[str, Any] | None, *, careful: bool
-    ) -> None:
+    def __init__(self, function: JittedFunction, shape: Arguments, inputs: dict[str, Any], *, careful: bool) -> None:
         self.function = function
         self.shape = shape
         parameters: list[Value] = []

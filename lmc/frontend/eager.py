@@ -7,7 +7,7 @@ needs the session of its caller, which plain Python has no parameter for: ``ACTI
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from lmc.frontend.session import Session, check_choices
 from lmc.frontend.state import Core, State
 from lmc.ir import semantics
 from lmc.ir.context import Context
-from lmc.ir.core import Op, Value
+from lmc.ir.core import Value
 from lmc.ir.engine import Engine, Handle, OnDelta, TokenDelta
 from lmc.ir.errors import LmcError
 from lmc.ir.interpreter import Outcome, generation_profile, score_profile
@@ -84,7 +84,8 @@ class EagerSession(Session):
     def select(
         self, context: Context, op_id: str, name: str | None, choices: Any, method: str
     ) -> tuple[Context, str, Any]:
-        op = SelectOp(
+        make: type[Any] = SelectOp  # pyright does not see that its decorator makes it a dataclass
+        op: SelectOp = make(
             context=_CONTEXT,
             choices=tuple(choices),
             id=op_id,
@@ -220,7 +221,7 @@ ACTIVE: ContextVar[EagerFrame | None] = ContextVar("lmc_active", default=None)
 
 
 @contextmanager
-def activate(frame: EagerFrame) -> Iterator[None]:
+def activate(frame: EagerFrame) -> Generator[None]:
     """Make ``frame`` the running program until the block ends."""
     token = ACTIVE.set(frame)
     try:

@@ -12,6 +12,7 @@ from typing import Any
 
 from lmc.frontend.breaks import Break
 from lmc.frontend.eager import ACTIVE
+from lmc.frontend.hosts import HOST
 from lmc.frontend.locations import user_location
 from lmc.frontend.state import State
 from lmc.frontend.transform import Transformed, transform
@@ -54,6 +55,13 @@ class JittedFunction:
         frame = ACTIVE.get()
         if frame is not None:
             return frame.call(self, args, kwargs)
+        host = HOST.get()
+        if host is not None:
+            raise CaptureError(
+                f"{host}() calls the program {self.name}(), but is not transformed",
+                remedy=f"decorate {host} with @lmc.jit too, or call {self.name} in the program itself",
+                location=user_location(),
+            )
         return self.run_alone(args, kwargs)
 
     def on_state(self, state: State, /, *args: Any, **kwargs: Any) -> Any:
@@ -102,6 +110,12 @@ class JittedFunction:
             for name, annotation in raw.items()
             if annotation is not inspect.Parameter.empty and not isinstance(found.get(name, annotation), str)
         }
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The parameters that have a default, and what it is."""
+        parameters = self.signature.parameters.items()
+        return {name: found.default for name, found in parameters if found.default is not found.empty}
 
     @cached_property
     def transformed(self) -> Transformed | Break:

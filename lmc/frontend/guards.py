@@ -73,8 +73,8 @@ def _freeze(value: Any, depth: int) -> Any:
         return ("method", _Same(value.__self__), _Same(value.__func__))
     if depth >= _MAX_DEPTH:
         return _Same(value)
-    if kind in (list, tuple):
-        return (kind.__name__, [_freeze(entry, depth + 1) for entry in value])
+    if kind is list or isinstance(value, tuple):
+        return (_Same(kind), [_freeze(entry, depth + 1) for entry in value])
     if kind is dict:
         return ("dict", [(_freeze(key, depth + 1), _freeze(entry, depth + 1)) for key, entry in value.items()])
     if kind in (set, frozenset) and all(type(entry) in _SCALARS for entry in value):
@@ -143,9 +143,12 @@ def mutable_parts(value: Any, found: dict[int, Any], depth: int = 0) -> None:
     kind = type(value)
     if kind is not Proxy and hasattr(kind, "__next__"):
         found[id(value)] = value
-    if kind not in CONTAINERS or id(value) in found or depth > _MAX_DEPTH:
+    if kind not in CONTAINERS and not (kind is not Proxy and isinstance(value, tuple)):
+        return
+    if id(value) in found or depth > _MAX_DEPTH:
         return
     if kind in MUTABLE_CONTAINERS:
         found[id(value)] = value
-    for entry in value.values() if kind is dict else value:
+    entries: Any = value.values() if isinstance(value, dict) else value
+    for entry in entries:
         mutable_parts(entry, found, depth + 1)

@@ -1,9 +1,20 @@
-"""Which plain values Python's operators may touch during a capture without running code of the user's."""
+"""Which plain values Python's operators may touch during a capture without running code of the user's.
+
+Touching must also give the same answer each time the capture is used, so what can change in place counts as harmless
+only if guards look into it (lists, dicts and sets themselves, not their subclasses).
+"""
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import enum
+import fractions
+import pathlib
+import re
 import sys
+import uuid
+from collections.abc import Iterator
 from functools import lru_cache
 from types import (
     BuiltinFunctionType,
@@ -13,23 +24,104 @@ from types import (
     MethodType,
     ModuleType,
     NotImplementedType,
+    UnionType,
 )
 from typing import Any
 
 _LITERALS = frozenset(
-    {type(None), bool, int, float, complex, str, bytes, range, slice, type(Ellipsis), NotImplementedType, GenericAlias}
+    {type(None), bool, int, float, complex, str, bytes, range, slice, type(Ellipsis), NotImplementedType}
 )
 _CONTAINERS = frozenset({list, tuple, dict, set, frozenset})
-_CALLABLES = (BuiltinFunctionType, BuiltinMethodType, FunctionType, MethodType, ModuleType)
+VIEWS = (type({}.keys()), type({}.values()), type({}.items()))
+_FIXED: tuple[Any, ...] = (
+    BuiltinFunctionType,
+    BuiltinMethodType,
+    FunctionType,
+    MethodType,
+    ModuleType,
+    GenericAlias,
+    UnionType,
+    BaseException,
+    datetime.date,
+    datetime.time,
+    datetime.timedelta,
+    datetime.tzinfo,
+    decimal.Decimal,
+    fractions.Fraction,
+    pathlib.PurePath,
+    re.Pattern,
+    re.Match,
+    uuid.UUID,
+)
+_FIXED_BASES = frozenset({object, str, bytes, int, float, complex, tuple, frozenset, type})
 # What an operator, a conversion or an iteration may call.
 _SPECIAL = frozenset(
     f"__{name}__"
-    for name in (
-        "add radd iadd sub rsub isub mul rmul imul truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul "
-        "and or xor rand ror rxor lshift rshift rlshift rrshift neg pos abs invert eq ne lt le gt ge hash bool len "
-        "contains iter next getitem setitem delitem reversed str repr format int float index complex round bytes "
-        "getattribute missing length_hint instancecheck subclasscheck"
-    ).split()
+    for name in [
+        "add",
+        "radd",
+        "iadd",
+        "sub",
+        "rsub",
+        "isub",
+        "mul",
+        "rmul",
+        "imul",
+        "truediv",
+        "rtruediv",
+        "floordiv",
+        "rfloordiv",
+        "mod",
+        "rmod",
+        "pow",
+        "rpow",
+        "matmul",
+        "rmatmul",
+        "and",
+        "or",
+        "xor",
+        "rand",
+        "ror",
+        "rxor",
+        "lshift",
+        "rshift",
+        "rlshift",
+        "rrshift",
+        "neg",
+        "pos",
+        "abs",
+        "invert",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "hash",
+        "bool",
+        "len",
+        "contains",
+        "iter",
+        "next",
+        "getitem",
+        "setitem",
+        "delitem",
+        "reversed",
+        "str",
+        "repr",
+        "format",
+        "int",
+        "float",
+        "index",
+        "complex",
+        "round",
+        "bytes",
+        "getattribute",
+        "missing",
+        "length_hint",
+        "instancecheck",
+        "subclasscheck",
+    ]
 )
 
 
@@ -48,26 +140,29 @@ def is_deeply_harmless(value: Any, depth: int = 16) -> bool:
         return depth > 0 and all(
             is_deeply_harmless(key, depth - 1) and is_deeply_harmless(entry, depth - 1) for key, entry in value.items()
         )
-    if kind in _CONTAINERS:
+    if kind in _CONTAINERS or (isinstance(value, tuple) and is_harmless_type(kind)):
         return depth > 0 and all(is_deeply_harmless(entry, depth - 1) for entry in value)
     return is_harmless_type(kind)
 
 
 @lru_cache(maxsize=4096)
-def is_harmless_type(kind: type) -> bool:
-    """Whether no special method of ``kind`` is the user's: all come from Python itself or its standard library."""
-    if issubclass(kind, _CALLABLES) or kind.__module__ == "builtins":
+def is_harmless_type(kind: Any) -> bool:
+    """Whether instances of ``kind`` never change, and have no special method of the user's."""
+    if issubclass(kind, _FIXED) and is_standard_module(kind.__module__):
         return True
+    if kind.__module__ == "builtins":
+        # Iterators and views are looked after where they are used up.
+        return kind in _FIXED_BASES or issubclass(kind, (BaseException, Iterator, *VIEWS))
     for base in kind.__mro__:
-        if is_standard_module(base.__module__):
+        if base in _FIXED_BASES or base in _FIXED:
             continue
         own = vars(base)
         names = _SPECIAL.intersection(own)
-        if issubclass(kind, enum.Enum):
+        if issubclass(kind, enum.Enum) or issubclass(kind, type):
             names = {
-                name for name in names if not is_standard_module(getattr(own[name], "__module__", None) or "builtins")
+                name for name in names if not is_standard_module(getattr(own[name], "__module__", "") or "builtins")
             }
-        if names:
+        if names or base in _CONTAINERS:
             return False
     return True
 
@@ -80,6 +175,6 @@ def is_standard_module(name: str) -> bool:
 def is_immutable(value: Any) -> bool:
     """Whether nothing in ``value`` can be changed in place."""
     kind = type(value)
-    if kind in (tuple, frozenset):
+    if isinstance(value, tuple | frozenset):
         return all(map(is_immutable, value))
     return kind in _LITERALS or isinstance(value, enum.Enum)

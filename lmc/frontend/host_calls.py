@@ -15,13 +15,14 @@ from typing import Any
 
 import pydantic
 
-from lmc.frontend.base import Base
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.harmless import is_harmless_type, is_standard_module
+from lmc.frontend.iteration import Iteration
 from lmc.frontend.proxy import Proxy, holds_proxy, symbol
-from lmc.frontend.recorder import SCALARS, Recorder
+from lmc.frontend.recorder import Recorder
 from lmc.frontend.rewrite import FRAME_FUNCTIONS
 from lmc.frontend.tools import Tool
+from lmc.frontend.values import SCALARS
 from lmc.ir.core import Effect
 from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, Type
 
@@ -42,7 +43,7 @@ _SCALAR_TYPES = (TEXT, INT, FLOAT, BOOL, NONE)
 _MAX_REACH = 4
 
 
-class HostCalls(Base):
+class HostCalls(Iteration):
     """The part of ``Operators`` that calls the user's functions."""
 
     def call_host(
@@ -60,7 +61,7 @@ class HostCalls(Base):
         kwargs = {name: self._by_identity(recorder, value) for name, value in kwargs.items()}
         if effect is Effect.WRITES and not (_is_standard(function) and _are_data((*args, *kwargs.values()))):
             self._note_write(recorder, function)
-        return recorder.host_call(function, self.path, args, kwargs, effect, result_type)
+        return recorder.host_call(function, self.path, args, kwargs, effect=effect, result_type=result_type)
 
     def call_value(
         self, recorder: Recorder, function: Proxy, args: tuple[Any, ...], kwargs: dict[str, Any], fresh: tuple[Any, ...]
@@ -118,8 +119,8 @@ class HostCalls(Base):
             return  # handed over itself
         if careful and kind is not tuple and spec is None:
             raise recorder.stop(
-                f"{name}() takes a {kind.__name__} that the program made and may still use, and might change or keep it",
-                f'declare what it does (@lmc.tool(effect="reads") or "pure"), or write the {kind.__name__} in the call itself',
+                f"{name}() takes a {kind.__name__} of the program's own that it might change or keep",
+                f'declare it (@lmc.tool(effect="reads") or "pure"), or write the {kind.__name__} in the call itself',
             )
         parts = list(value.values()) if kind is dict else list(value)
         inner = (spec[1],) * len(parts) if spec and spec[0] == "*" else spec

@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import re
 from collections.abc import Callable
+from contextvars import ContextVar
 from functools import lru_cache
 from types import BuiltinMethodType, CodeType, MethodType
 from typing import Any
@@ -13,6 +14,9 @@ from typing import Any
 from lmc.frontend.tools import Tool
 from lmc.ir.builtins import PureBuiltin
 from lmc.ir.core import Effect, HostFunction
+
+HOST: ContextVar[str | None] = ContextVar("lmc_host", default=None)
+"""The user's function that the graph calls now. Set only for that long; see ``JittedFunction.__call__``."""
 
 
 class HostTable:
@@ -32,7 +36,7 @@ class HostTable:
         if key not in self._names:
             self._held.append(function)
             target, digest = _target(inner)
-            self._add(key, name, target, digest, effect, function)
+            self._add(key, name, target=target, digest=digest, effect=effect, run=_alone(function, name))
         return self._names[key], name
 
     def builtin(self, builtin: PureBuiltin) -> str:
@@ -40,7 +44,14 @@ class HostTable:
         key = ("builtin", builtin.name)
         if key not in self._names:
             target = f"lmc.ir.builtins:{builtin.name}"
-            self._add(key, f"py.{builtin.name}", target, _sha256(target), Effect.READS, builtin.run)
+            self._add(
+                key,
+                f"py.{builtin.name}",
+                target=target,
+                digest=_sha256(target),
+                effect=Effect.READS,
+                run=builtin.run,
+            )
         return self._names[key]
 
     def constant(self, value: Any) -> str:
@@ -51,11 +62,11 @@ class HostTable:
             kind = type(value)
             named = getattr(value, "__qualname__", None)
             target = f"{kind.__module__}:{kind.__qualname__}()" if named is None else f"{value.__module__}:{named}"
-            self._add(key, "constant", target, _sha256(target), Effect.PURE, lambda: value)
+            self._add(key, "constant", target=target, digest=_sha256(target), effect=Effect.PURE, run=lambda: value)
         return self._names[key]
 
     def _add(
-        self, key: tuple[Any, ...], wish: str, target: str, digest: str, effect: Effect, run: Callable[..., Any]
+        self, key: tuple[Any, ...], wish: str, *, target: str, digest: str, effect: Effect, run: Callable[..., Any]
     ) -> None:
         name = wish
         suffix = 0
@@ -65,6 +76,19 @@ class HostTable:
         self._names[key] = name
         self.symbols[name] = HostFunction(name, target, digest, effect)
         self.callables[name] = run
+
+
+def _alone(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """``function`` as the graph calls it: a program that it calls in turn has no run to be a part of."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        token = HOST.set(name)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            HOST.reset(token)
+
+    return run
 
 
 def _identity(function: Any) -> tuple[Any, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-import sys
 from pathlib import Path
 from types import TracebackType
 
@@ -20,7 +20,7 @@ def is_user_file(filename: str) -> bool:
 
 def user_location() -> Location | None:
     """The innermost line of the user's code that is running now; None where there is none."""
-    frame = sys._getframe(1)
+    frame = inspect.currentframe()
     while frame is not None:
         if is_user_file(frame.f_code.co_filename):
             return Location(frame.f_code.co_filename, frame.f_lineno)

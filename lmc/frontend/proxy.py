@@ -17,7 +17,7 @@ from lmc.ir.errors import Location
 from lmc.ir.types import Type
 
 if TYPE_CHECKING:
-    from lmc.frontend.recorder import Recorder
+    from lmc.frontend.values import ValueRecorder
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,13 +29,20 @@ class Expression:
     keywords: tuple[str, ...] = ()
 
 
+class MissingInputError(Exception):
+    """An argument that a value follows from was not given."""
+
+
 def parameter(name: str) -> Expression:
     """The argument called ``name``."""
     return Expression("", (name,))
 
 
 def evaluate(root: Expression, inputs: Mapping[str, Any], known: dict[Expression, Any]) -> Any:
-    """The value of ``root`` for ``inputs``; ``known`` caches. Raises what the builtins raise. Never recursive."""
+    """The value of ``root`` for ``inputs``; ``known`` caches. Never recursive.
+
+    Raises what the builtins raise, and ``MissingInputError``.
+    """
     stack = [root]
     while stack:
         node = stack[-1]
@@ -43,6 +50,8 @@ def evaluate(root: Expression, inputs: Mapping[str, Any], known: dict[Expression
             stack.pop()
             continue
         if not node.function:
+            if node.operands[0] not in inputs:
+                raise MissingInputError(node.operands[0])
             known[node] = inputs[node.operands[0]]
             continue
         missing = [entry for entry in node.operands if isinstance(entry, Expression) and entry not in known]
@@ -67,7 +76,7 @@ class Symbol:
     ``constant`` that it is an object of the user's which has no literal.
     """
 
-    recorder: Recorder
+    recorder: ValueRecorder
     type: Type
     value: Value | None
     origin: str
@@ -146,8 +155,10 @@ def _guarded(name: str) -> Callable[..., Any]:
     return refuse
 
 
-_UNARY = "str repr bytes format hash bool len length_hint iter next reversed int float complex index neg pos abs invert"
-_UNARY += " round trunc floor ceil enter exit await aiter anext call dir sizeof reduce reduce_ex copy deepcopy fspath"
+_UNARY = (
+    "str repr bytes format hash bool len length_hint iter next reversed int float complex index neg pos abs invert"
+    " round trunc floor ceil enter exit await aiter anext call dir sizeof reduce reduce_ex copy deepcopy fspath"
+)
 _BINARY = "lt le eq ne gt ge contains getitem setitem delitem setattr delattr"
 _NUMERIC = "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and or xor"
 for _name in (*_UNARY.split(), *_BINARY.split()):

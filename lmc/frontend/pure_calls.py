@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import builtins as python
 from abc import ABCMeta
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import EnumMeta
 from types import UnionType
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import pydantic
 
 from lmc.frontend.arguments import Record
+from lmc.frontend.branches import Branches
 from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
-from lmc.frontend.state import Branches
 from lmc.ir import builtins
-from lmc.ir.types import BOOL, FLOAT, INT, NONE, TEXT, ListType
+from lmc.ir.types import BOOL, FLOAT, INT, NONE, TEXT, ListType, type_of
 
 if TYPE_CHECKING:
     from lmc.frontend.operators import Operators
@@ -28,27 +28,62 @@ Handler = Callable[..., Any]
 
 PURE_TYPES = frozenset({str, bytes, int, float, bool, complex, list, tuple, dict, set, frozenset, range})
 MUTATORS = frozenset(
-    "append extend insert remove pop clear sort reverse update setdefault popitem add discard "
-    "difference_update intersection_update symmetric_difference_update __setitem__ __delitem__ __iadd__".split()
+    [
+        "append",
+        "extend",
+        "insert",
+        "remove",
+        "pop",
+        "clear",
+        "sort",
+        "reverse",
+        "update",
+        "setdefault",
+        "popitem",
+        "add",
+        "discard",
+        "difference_update",
+        "intersection_update",
+        "symmetric_difference_update",
+        "__setitem__",
+        "__delitem__",
+        "__iadd__",
+    ]
 )
 _PLAIN_CLASSES = (type, ABCMeta, EnumMeta, type(pydantic.BaseModel))
 _PYTHON_TYPES: dict[Any, type] = {TEXT: str, INT: int, FLOAT: float, BOOL: bool, NONE: type(None)}
 _PURE = ("int", "float", "bool", "repr", "ascii", "abs", "round", "ord", "chr", "len")
 _OVER_ITEMS = ("min", "max", "sum")
-_AT_CAPTURE = (
-    "bytes bytearray complex frozenset set tuple dict slice divmod pow hash hex oct bin issubclass next object"
-).split()
+_AT_CAPTURE = [
+    "bytes",
+    "bytearray",
+    "complex",
+    "frozenset",
+    "set",
+    "tuple",
+    "dict",
+    "slice",
+    "divmod",
+    "pow",
+    "hash",
+    "hex",
+    "oct",
+    "bin",
+    "issubclass",
+    "next",
+    "object",
+]
 
 
 def text_method(
-    ops: Operators, recorder: Recorder, owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ops: Operators, recorder: Recorder, owner: Any, name: str, *, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """``owner.name(*args, **kwargs)`` for text, plain or symbolic."""
     if name == "join" and len(args) == 1 and not kwargs:
         return _join(ops, recorder, owner, args[0])
     if builtins.lookup(f"str.{name}") is None:
         raise recorder.stop(
-            f"the text method {name!r} has no counterpart in the graph, and its text is known only when the program runs",
+            f"the text method {name!r} has no counterpart in the graph, and its text is not known yet",
             "do it in a tool",
         )
     return recorder.pure(f"str.{name}", (owner, *args), kwargs)
@@ -86,17 +121,57 @@ def _pure(name: str) -> Handler:
     return handle
 
 
+class _SymbolicItem(BaseException):
+    """Ends a builtin that goes over plain items when a symbolic one comes; private to ``_over_items``."""
+
+
 def _over_items(name: str) -> Handler:
+    """``sum``, ``min`` and ``max``: they look at each item before they take the next one."""
     function = getattr(python, name)
 
     def handle(ops: Operators, recorder: Recorder, /, *args: Any, **kwargs: Any) -> Any:
-        if len(args) >= 1 and not (name in ("min", "max") and len(args) > 1) and type(args[0]) is not Proxy:
-            args = (list(ops.iterate(args[0])), *args[1:])
-        if "key" not in kwargs and _symbolic(args):
-            return recorder.pure(name, args, kwargs)
-        return ops.at_capture(recorder, function, args, kwargs)
+        several = name != "sum" and len(args) > 1
+        if not args or "key" in kwargs or several or type(args[0]) in (list, tuple, Proxy):
+            if "key" not in kwargs and _symbolic(args):
+                return recorder.pure(name, args, kwargs)
+            return ops.at_capture(recorder, function, args, kwargs)
+        items = iter(ops.iterate(args[0]))
+        taken: list[Any] = []
+
+        def plain() -> Iterator[Any]:
+            for item in items:
+                taken.append(item)
+                if type(item) is Proxy:
+                    raise _SymbolicItem
+                yield item
+
+        try:
+            return ops.at_capture(recorder, function, (plain(), *args[1:]), kwargs)
+        except _SymbolicItem:
+            pass
+        # From here on the items are looked at when the program runs, after all of them are made: the same only where
+        # looking at them can't raise.
+        for _ in _until_unlike(taken, name):
+            try:
+                taken.append(next(items))
+            except StopIteration:
+                return recorder.pure(name, (taken, *args[1:]), kwargs)
+        raise recorder.stop(
+            f"{name}() looks at each item before it takes the next, and some are known only when the program runs",
+            f"make a list of them first: {name}([...])",
+        )
 
     return handle
+
+
+def _until_unlike(items: list[Any], name: str) -> Iterator[None]:
+    """Go on as long as all ``items``, which grow meanwhile, are numbers, or for ``min`` and ``max`` all texts."""
+    texts = [TEXT] if name != "sum" else []
+    while True:
+        kinds = {symbol(item).type if type(item) is Proxy else type_of(item) for item in items}
+        if not (kinds <= {INT, FLOAT, BOOL} or list(kinds) == texts):
+            return
+        yield
 
 
 def _at_capture(name: str) -> Handler:
@@ -104,7 +179,7 @@ def _at_capture(name: str) -> Handler:
 
     def handle(ops: Operators, recorder: Recorder, /, *args: Any, **kwargs: Any) -> Any:
         if name in ("tuple", "set", "frozenset") and len(args) == 1:
-            args = (list(ops.iterate(args[0])),)
+            args = (ops.iterate(args[0]),)
         return ops.at_capture(recorder, function, args, kwargs)
 
     return handle
@@ -175,7 +250,9 @@ def _enumerate(ops: Operators, recorder: Recorder, items: Any, start: Any = 0) -
 def _reversed(ops: Operators, recorder: Recorder, items: Any, /) -> Any:
     if type(items) is Proxy:
         items = list(ops.iterate(items))
-    return ops.at_capture(recorder, reversed, (items,), {}) if type(items) is not Branches else reversed(items)
+    if type(items) is Branches:
+        return reversed(items)
+    return ops.watched(recorder, items, ops.at_capture(recorder, reversed, (items,), {}))
 
 
 def _iter(ops: Operators, recorder: Recorder, /, *args: Any) -> Any:
@@ -184,11 +261,11 @@ def _iter(ops: Operators, recorder: Recorder, /, *args: Any) -> Any:
     raise recorder.stop("iter() with a sentinel calls a function again and again", "write a loop")
 
 
-def _map(ops: Operators, recorder: Recorder, function: Any, /, *iterables: Any) -> Any:
+def _map(ops: Operators, _recorder: Recorder, function: Any, /, *iterables: Any) -> Any:
     return ops.mapped(function, *(ops.iterate(items) for items in iterables))
 
 
-def _filter(ops: Operators, recorder: Recorder, function: Any, items: Any, /) -> Any:
+def _filter(ops: Operators, _recorder: Recorder, function: Any, items: Any, /) -> Any:
     return ops.filtered(function, ops.iterate(items))
 
 
@@ -202,7 +279,7 @@ def _isinstance(ops: Operators, recorder: Recorder, value: Any, kinds: Any, /) -
     return isinstance(value, kinds)
 
 
-def _type(ops: Operators, recorder: Recorder, /, *args: Any) -> Any:
+def _type(_ops: Operators, recorder: Recorder, /, *args: Any) -> Any:
     if len(args) != 1:
         raise recorder.stop("type() makes a class", "define the class outside of the program")
     if type(args[0]) is Record:
@@ -221,7 +298,7 @@ def _type_of(recorder: Recorder, value: Proxy) -> type:
     )
 
 
-def _callable(ops: Operators, recorder: Recorder, value: Any, /) -> bool:
+def _callable(_ops: Operators, recorder: Recorder, value: Any, /) -> bool:
     return callable(_type_of(recorder, value)()) if type(value) is Proxy else callable(value)
 
 

@@ -20,6 +20,7 @@ import pydantic
 
 from lmc.frontend.arguments import Record
 from lmc.frontend.base import Base
+from lmc.frontend.branches import Branches
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.guards import mutable_parts
@@ -27,7 +28,7 @@ from lmc.frontend.harmless import is_immutable, is_standard_module
 from lmc.frontend.messages import Appendable
 from lmc.frontend.proxy import Proxy, ProxyMethod, symbol
 from lmc.frontend.recorder import Recorder
-from lmc.frontend.state import Branches, State
+from lmc.frontend.state import State
 from lmc.frontend.tools import Tool
 from lmc.ir.core import Effect
 from lmc.ir.types import ANY, JsonType
@@ -160,7 +161,7 @@ class Reads(Base):
             )
         if kind == ANY or isinstance(kind, JsonType):
             # Data or a method, nobody knows yet: look it up when the program runs.
-            return recorder.host_call(get_attribute, self.path, (owner, name), {}, Effect.READS, ANY)
+            return recorder.host_call(get_attribute, self.path, (owner, name), {}, effect=Effect.READS, result_type=ANY)
         return ProxyMethod(owner, name)
 
     def _record_field(self, recorder: Recorder, owner: Record, name: str) -> Any:
@@ -177,7 +178,8 @@ class Reads(Base):
             return value
         if recorder.reads.seen("attribute", owner, name, value) and not recorder.user_writes:
             return value
-        fixed = isinstance(owner, type | ModuleType | FunctionType | enum.Enum) or _is_frozen(owner)
+        code = isinstance(value, type | ModuleType | FunctionType | BuiltinFunctionType | JittedFunction | Tool)
+        fixed = isinstance(owner, ModuleType | enum.Enum) or _is_frozen(owner) or (isinstance(owner, type) and code)
         if not fixed:
             recorder.mutable_reads += 1
         self._check_read(recorder, f"the attribute {name!r}", value, rebound=bool(recorder.user_writes) and not fixed)
@@ -197,7 +199,7 @@ class Reads(Base):
                 raise self._runs_code(recorder, owner, name)
             return getattr(owner, name), True
         if is_standard_module(kind.__module__):
-            return getattr(owner, name), True if not callable(getattr(owner, name, None)) else False
+            return getattr(owner, name), not callable(getattr(owner, name, None))
         found = inspect.getattr_static(kind, name, None)
         data = isinstance(found, MemberDescriptorType | GetSetDescriptorType)
         if kind.__getattribute__ is not object.__getattribute__ and not isinstance(owner, enum.Enum):

@@ -1,10 +1,11 @@
-"""The source transform of statements. What it can't take raises ``Unsupported``; see ``rewrite`` for expressions."""
+"""The source transform of statements and functions. What it can't take raises ``Unsupported``."""
 
 from __future__ import annotations
 
 import ast
 
-from lmc.frontend.rewrite import ExpressionRewriter, Unsupported, constant, unpacking
+from lmc.frontend.rewrite import Unsupported, constant
+from lmc.frontend.rewrite_expressions import ExpressionRewriter, unpacking
 from lmc.frontend.scopes import FunctionScope
 
 Statements = list[ast.stmt]
@@ -42,7 +43,7 @@ class Rewriter(ExpressionRewriter):
 
     # Functions inside
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> Statements:
+    def on_function_def(self, node: ast.FunctionDef) -> Statements:
         self._check_store_name(node.name, node)
         if getattr(node, "type_params", None):
             raise Unsupported("a generic function inside", node.lineno)
@@ -60,7 +61,7 @@ class Rewriter(ExpressionRewriter):
         after = [self._assign(self.at(node, ast.Name(node.name, ast.Load())), result)] if held else []
         return [*before, made, *after]
 
-    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+    def on_lambda(self, node: ast.Lambda) -> ast.expr:
         arguments = self._nested_arguments(node.args)
         self.scopes.append(FunctionScope(node))
         body = self.visit(node.body)
@@ -73,15 +74,15 @@ class Rewriter(ExpressionRewriter):
         made.kw_defaults = [None if default is None else self.visit(default) for default in arguments.kw_defaults]
         return made
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Statements:
+    def on_async_function_def(self, node: ast.AsyncFunctionDef) -> Statements:
         raise Unsupported("an async function inside", node.lineno)
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> Statements:
+    def on_class_def(self, node: ast.ClassDef) -> Statements:
         raise Unsupported("a class inside", node.lineno)
 
     # Binding
 
-    def visit_Assign(self, node: ast.Assign) -> Statements:
+    def on_assign(self, node: ast.Assign) -> Statements:
         value = self.visit(node.value)
         if len(node.targets) == 1:
             return self._bind(node.targets[0], value, node)
@@ -91,14 +92,14 @@ class Rewriter(ExpressionRewriter):
             statements += self._bind(target, held, node)
         return statements
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> Statements:
+    def on_ann_assign(self, node: ast.AnnAssign) -> Statements:
         if node.value is None:
             if isinstance(node.target, ast.Name):
                 return [ast.copy_location(ast.AnnAssign(node.target, constant(None), None, node.simple), node)]
             raise Unsupported("an annotation of an attribute or item", node.lineno)
         return self._bind(node.target, self.visit(node.value), node)
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> Statements:
+    def on_aug_assign(self, node: ast.AugAssign) -> Statements:
         name = constant(_INPLACE[type(node.op)])
         target = node.target
         if isinstance(target, ast.Name):
@@ -119,7 +120,7 @@ class Rewriter(ExpressionRewriter):
         # The value first, as Python does; then the store.
         return [*statements, self._statement(self.operator(node, write, owner, key, new))]
 
-    def visit_Delete(self, node: ast.Delete) -> Statements:
+    def on_delete(self, node: ast.Delete) -> Statements:
         statements: Statements = []
         for target in node.targets:
             if isinstance(target, ast.Name):
@@ -174,36 +175,36 @@ class Rewriter(ExpressionRewriter):
 
     # Control
 
-    def visit_If(self, node: ast.If) -> ast.stmt:
+    def on_if(self, node: ast.If) -> ast.stmt:
         test = self.operator(node.test, "truth", self.visit(node.test))
         return ast.copy_location(ast.If(test, self.block(node.body), self.block(node.orelse)), node)
 
-    def visit_While(self, node: ast.While) -> ast.stmt:
+    def on_while(self, node: ast.While) -> ast.stmt:
         test = self.operator(node.test, "truth", self.visit(node.test))
         return ast.copy_location(ast.While(test, self.block(node.body), self.block(node.orelse)), node)
 
-    def visit_For(self, node: ast.For) -> ast.stmt:
+    def on_for(self, node: ast.For) -> ast.stmt:
         target = self.check_target(node.target)
         items = self.each(node.iter, self.visit(node.iter), target)
         return ast.copy_location(ast.For(target, items, self.block(node.body), self.block(node.orelse)), node)
 
-    def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.stmt:
+    def on_async_for(self, node: ast.AsyncFor) -> ast.stmt:
         raise Unsupported("async for", node.lineno)
 
-    def visit_AsyncWith(self, node: ast.AsyncWith) -> ast.stmt:
+    def on_async_with(self, node: ast.AsyncWith) -> ast.stmt:
         raise Unsupported("async with", node.lineno)
 
-    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+    def on_assert(self, node: ast.Assert) -> ast.stmt:
         test = self.operator(node.test, "truth", self.visit(node.test))
         message = None if node.msg is None else self.visit(node.msg)
         return ast.copy_location(ast.Assert(test, message), node)
 
-    def visit_Raise(self, node: ast.Raise) -> ast.stmt:
+    def on_raise(self, node: ast.Raise) -> ast.stmt:
         error = None if node.exc is None else self.operator(node, "exception", self.visit(node.exc))
         cause = None if node.cause is None else self.operator(node, "exception", self.visit(node.cause))
         return ast.copy_location(ast.Raise(error, cause), node)
 
-    def visit_Try(self, node: ast.Try) -> Statements:
+    def on_try(self, node: ast.Try) -> Statements:
         """The body (and with ``finally`` everything else too) may not hold what could raise at run time."""
         # A capture that ends must not look like an error of the user's to a bare `except:`.
         ended = self.at(node, ast.ExceptHandler(self.helper(node, "ended"), None, [ast.Raise(None, None)]))
@@ -224,10 +225,10 @@ class Rewriter(ExpressionRewriter):
         kind = None if handler.type is None else self.operator(handler, "exception", self.visit(handler.type))
         return ast.copy_location(ast.ExceptHandler(kind, handler.name, self.block(handler.body)), handler)
 
-    def visit_TryStar(self, node: ast.AST) -> Statements:
+    def on_try_star(self, node: ast.AST) -> Statements:
         raise Unsupported("except*", getattr(node, "lineno", 0))
 
-    def visit_With(self, node: ast.With) -> ast.stmt:
+    def on_with(self, node: ast.With) -> ast.stmt:
         items = [
             ast.withitem(
                 self.operator(item.context_expr, "manage", self.visit(item.context_expr)),
@@ -237,7 +238,7 @@ class Rewriter(ExpressionRewriter):
         ]
         return ast.copy_location(ast.With(items, self.block(node.body)), node)
 
-    def visit_Match(self, node: ast.Match) -> ast.stmt:
+    def on_match(self, node: ast.Match) -> ast.stmt:
         for case in node.cases:
             for part in ast.walk(case.pattern):
                 if isinstance(part, ast.MatchAs | ast.MatchStar) and part.name is not None:
@@ -258,16 +259,16 @@ class Rewriter(ExpressionRewriter):
                 raise Unsupported("a `case` that names a class or a variable", part.lineno)
         return pattern
 
-    def visit_Return(self, node: ast.Return) -> ast.stmt:
+    def on_return(self, node: ast.Return) -> ast.stmt:
         return ast.copy_location(ast.Return(None if node.value is None else self.visit(node.value)), node)
 
     # Imports and declarations
 
-    def visit_Import(self, node: ast.Import) -> Statements:
+    def on_import(self, node: ast.Import) -> Statements:
         names = tuple(alias.name for alias in node.names)
         return [self._statement(self.operator(node, "importing", constant(names))), node]
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> Statements:
+    def on_import_from(self, node: ast.ImportFrom) -> Statements:
         if node.level or node.module is None or any(alias.name == "*" for alias in node.names):
             raise Unsupported("a relative import inside", node.lineno)
         names = tuple(alias.name for alias in node.names)

@@ -28,7 +28,7 @@ class Session(ABC):
         self._counts: dict[str, int] = {}
 
     def allocate(self, path: str, name: str) -> str:
-        """The stable id of the next thing called ``name`` on ``path``: ``path/name``, then ``path/name#1`` …"""
+        """A stable id for what comes next called ``name`` on ``path``: ``path/name``, ``path/name#1`` and so on."""
         return self._allocate(f"{path}/{name if name.isidentifier() else escape(name)}")
 
     def allocate_host(self, path: str, name: str) -> str:
@@ -79,6 +79,10 @@ class Session(ABC):
     @abstractmethod
     def is_text(self, value: Any) -> bool:
         """Whether ``value`` can be appended: a str, or in a capture what will be one."""
+
+    def describe(self, value: Any) -> str:
+        """What an error calls ``value``."""
+        return type(value).__name__
 
     @abstractmethod
     def as_text(self, value: Any) -> Any:

@@ -6,12 +6,11 @@ session: it records an op (capture) or asks the engine (eager, continuation afte
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from types import TracebackType
+from collections.abc import Sequence
 from typing import Any
 
 from lmc.frontend import sampling
-from lmc.frontend.breaks import CaptureBreak
+from lmc.frontend.branches import Branches, RoleBlock
 from lmc.frontend.messages import Appendable, Generation, Message, Selection, Several
 from lmc.frontend.sampling import bad, near
 from lmc.frontend.session import Session
@@ -203,7 +202,7 @@ class State:
                 self.append(content)
             return
         if not core.session.is_text(content):
-            raise _wrong_content(content, f"a {message.role} message holds")
+            raise _wrong_content(core.session, content, f"a {message.role} message holds")
         text = core.session.as_text(content)
         self._open_role(message.role)
         core.context = core.session.extend(core.context, message.role, text)
@@ -211,7 +210,7 @@ class State:
     def _append_text(self, content: Any) -> None:
         core = self._core
         if not core.session.is_text(content):
-            raise _wrong_content(content, "the program appends")
+            raise _wrong_content(core.session, content, "the program appends")
         if type(content) is str and not content:
             return
         core.context = core.session.extend(core.context, None, core.session.as_text(content))
@@ -227,11 +226,13 @@ class State:
             )
         core.chat = True
 
-    def _begin(self, role: str) -> None:
+    def begin_role(self, role: str) -> None:
+        """Open a turn of ``role``; see ``RoleBlock``."""
         self._open_role(role)
         self._core.context = self._core.session.begin(self._core.context, role)
 
-    def _end(self) -> None:
+    def end_role(self) -> None:
+        """Close the open turn."""
         self._core.context = self._core.session.end(self._core.context)
 
     def _assign(self, name: str | None, value: Any, meta: Any | None) -> None:
@@ -254,63 +255,8 @@ class State:
         return UnknownVariableError(found.cause, remedy=found.remedy, location=found.location)
 
 
-class RoleBlock:
-    """``with s.user():`` – what is appended inside belongs to one message."""
-
-    __slots__ = ("_role", "_state")
-
-    def __init__(self, state: State, role: str) -> None:
-        self._state = state
-        self._role = role
-
-    def __enter__(self) -> State:
-        self._state._begin(self._role)
-        return self._state
-
-    def __exit__(
-        self, kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
-    ) -> None:
-        if kind is not CaptureBreak:
-            self._state._end()
-
-
-class Branches(Sequence[State]):
-    """What ``s.fork(n)`` gives: the branches in order; ``branches["name"]`` is the list of that variable's values."""
-
-    __slots__ = ("_states",)
-
-    def __init__(self, states: Sequence[State]) -> None:
-        self._states = list(states)
-
-    def __len__(self) -> int:
-        return len(self._states)
-
-    def __iter__(self) -> Iterator[State]:
-        return iter(self._states)
-
-    def __getitem__(self, key: Any) -> Any:
-        plain = self._states[0].core.session.concrete(key)
-        if type(plain) is str:
-            return [state[plain] for state in self._states]
-        if type(plain) is slice:
-            return self._states[plain]
-        if type(plain) is not int:
-            raise bad(f"branches[{plain!r}]", "index branches by number, or by the name of a variable")
-        if not -len(self._states) <= plain < len(self._states):
-            raise IndexError(f"there are {len(self._states)} branches, none at {plain}")
-        return self._states[plain]
-
-    def __setitem__(self, key: int, state: State) -> None:
-        """``branches[i] += …`` puts back the branch that it took; nothing else can be put in."""
-        if type(state) is not State or self._states[key] is not state:
-            raise bad("a branch can't be replaced", "change the branch itself: branches[i] += …")
-
-    def __repr__(self) -> str:
-        return f"<{len(self._states)} branches>"
-
-
-def _wrong_content(content: Any, where: str) -> CaptureError:
-    kind = type(content).__name__
+def _wrong_content(session: Session, content: Any, where: str) -> CaptureError:
+    kind = session.describe(content)
     if content is None:
         remedy = "append what the call returns only if it returns a text; s.gen() and s.user() append by themselves"
     elif issubclass(type(content), Appendable):

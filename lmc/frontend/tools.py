@@ -66,7 +66,9 @@ def tool(*, effect: str = "writes") -> Callable[[Callable[P, R]], Tool[P, R]]: .
 
 
 def tool(function: Any = None, /, *, effect: str = "writes") -> Any:
-    """Declare a function that jitted functions may call: ``@lmc.tool`` or ``@lmc.tool(effect="pure"|"reads"|"writes")``.
+    """Declare a function that jitted functions may call: ``@lmc.tool`` or ``@lmc.tool(effect="reads")``.
+
+    ``effect`` is "pure" (the result depends on the arguments alone), "reads" or "writes".
 
     Raises ``CaptureError`` for an unknown effect or an async function.
     """

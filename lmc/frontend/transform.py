@@ -1,11 +1,12 @@
 """From a function object to its transformed twin: same name, lines, defaults and closure, one more first parameter."""
 
 from __future__ import annotations
-
 import __future__
 
 import ast
+import functools
 import inspect
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,9 +25,9 @@ _REFUSED_FLAGS = {
     inspect.CO_ASYNC_GENERATOR: "is an async generator",
 }
 _NAME = "_lmc_function_"
-_FUTURES = 0
-for _feature in __future__.all_feature_names:
-    _FUTURES |= getattr(__future__, _feature).compiler_flag
+_FUTURES = functools.reduce(
+    operator.or_, (getattr(__future__, feature).compiler_flag for feature in __future__.all_feature_names)
+)
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,13 @@ def _compile(node: ast.FunctionDef, code: CodeType) -> CodeType:
     except (SyntaxError, ValueError, RecursionError) as error:
         raise Unsupported(f"Python can't compile the transformed function ({error})", node.lineno) from None
     found = next(inner for inner in _inner_codes(compiled) if inner.co_name == _NAME)
-    return found.replace(co_name=code.co_name, co_qualname=code.co_qualname)
+    return _renamed(found.replace(co_name=code.co_name), found.co_qualname, code.co_qualname)
+
+
+def _renamed(code: CodeType, old: str, new: str) -> CodeType:
+    """``code`` and the functions in it with the qualified names that the original has (messages show them)."""
+    inner = tuple(_renamed(entry, old, new) if isinstance(entry, CodeType) else entry for entry in code.co_consts)
+    return code.replace(co_consts=inner, co_qualname=new + code.co_qualname.removeprefix(old))
 
 
 def _inner_codes(code: CodeType) -> Iterator[CodeType]:

@@ -1,0 +1,68 @@
+"""What a state gives: its branches, and the blocks that hold one message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from lmc.frontend.breaks import CaptureBreak
+from lmc.frontend.sampling import bad
+
+if TYPE_CHECKING:
+    from lmc.frontend.state import State
+
+
+class RoleBlock:
+    """``with s.user():`` – what is appended inside belongs to one message."""
+
+    __slots__ = ("_role", "_state")
+
+    def __init__(self, state: State, role: str) -> None:
+        self._state = state
+        self._role = role
+
+    def __enter__(self) -> State:
+        self._state.begin_role(self._role)
+        return self._state
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        if kind is not CaptureBreak:
+            self._state.end_role()
+
+
+class Branches(Sequence["State"]):
+    """What ``s.fork(n)`` gives: the branches in order; ``branches["name"]`` is the list of that variable's values."""
+
+    __slots__ = ("_states",)
+
+    def __init__(self, states: Sequence[State]) -> None:
+        self._states = list(states)
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def __iter__(self) -> Iterator[State]:
+        return iter(self._states)
+
+    def __getitem__(self, key: Any) -> Any:
+        plain = self._states[0].core.session.concrete(key)
+        if type(plain) is str:
+            return [state[plain] for state in self._states]
+        if type(plain) is slice:
+            return self._states[plain]
+        if type(plain) is not int:
+            raise bad(f"branches[{plain!r}]", "index branches by number, or by the name of a variable")
+        if not -len(self._states) <= plain < len(self._states):
+            raise IndexError(f"there are {len(self._states)} branches, none at {plain}")
+        return self._states[plain]
+
+    def __setitem__(self, key: int, state: State) -> None:
+        """``branches[i] += …`` puts back the branch that it took; nothing else can be put in."""
+        if self._states[key] is not state:
+            raise bad("a branch can't be replaced", "change the branch itself: branches[i] += …")
+
+    def __repr__(self) -> str:
+        return f"<{len(self._states)} branches>"

@@ -1,0 +1,119 @@
+"""Conditions and loops in transformed code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from lmc.frontend.base import Base
+from lmc.frontend.branches import Branches
+from lmc.frontend.harmless import is_harmless
+from lmc.frontend.proxy import Proxy, holds_proxy, symbol
+from lmc.frontend.recorder import Recorder
+from lmc.frontend.state import State
+from lmc.ir.types import ANY, BOOL, TEXT, ListType
+
+
+class Iteration(Base):
+    """The part of ``Operators`` that says which way a condition goes, and what a loop goes over."""
+
+    def truth(self, value: Any) -> bool:
+        """Which way a condition goes."""
+        recorder = self.recorder
+        if recorder is None:
+            return bool(value)
+        if type(value) is bool:
+            return value
+        if type(value) is Proxy:
+            return bool(recorder.specialise(self._as_bool(recorder, value), "which way the program goes depends on it"))
+        if type(value) in (State, Branches) or is_harmless(value):
+            self.check_unchanged(recorder, value)
+            return bool(value)
+        raise self.foreign_operator(recorder, "bool", value)
+
+    def iterate(self, items: Any) -> Iterable[Any]:
+        """What ``for`` goes over."""
+        recorder = self.recorder
+        if recorder is None:
+            return items
+        if type(items) is Proxy:
+            return self._symbolic_items(recorder, items)
+        if type(items) is Branches:
+            return items
+        self.check_iterable(recorder, items)
+        return self.watched(recorder, items, items)
+
+    def watched(self, recorder: Recorder, owner: Any, items: Iterable[Any]) -> Iterable[Any]:
+        """``items`` of ``owner``, with a look at each step whether a call may have changed it."""
+        if id(owner) not in recorder.foreign or id(owner) in recorder.argument_parts:
+            return items
+
+        def steps() -> Iterator[Any]:
+            for item in items:
+                yield item
+                self.check_unchanged(recorder, owner)
+
+        return steps()
+
+    def each(self, items: Any, spec: tuple[Any, ...]) -> Iterator[Any]:
+        """What ``for a, b in items`` goes over: items that Python can unpack."""
+        for item in self.iterate(items):
+            yield item if self.recorder is None else self._spread(item, spec)
+
+    def unpack(self, value: Any, spec: tuple[Any, ...]) -> Iterable[Any]:
+        """``a, b = value``: something that Python can unpack."""
+        recorder = self.recorder
+        if recorder is None:
+            return value
+        if type(value) is Proxy:
+            return self._items_for(recorder, value, spec)
+        return self.iterate(value)
+
+    def mapping(self, value: Any) -> Any:
+        """What stands after ``**``."""
+        recorder = self.recorder
+        if recorder is not None and type(value) is not dict:
+            raise recorder.stop(
+                f"a {self.describe(value)} stands after `**`", "name the arguments, or take them from a dict made here"
+            )
+        return value
+
+    def _symbolic_items(self, recorder: Recorder, items: Proxy) -> Iterator[Any]:
+        count = self._length(recorder, items)
+        return (recorder.pure("getitem", (items, index), total=True) for index in range(count))
+
+    def _items_for(self, recorder: Recorder, value: Proxy, spec: tuple[Any, ...]) -> list[Any]:
+        count = self._length(recorder, value)
+        wanted, star, _nested = spec
+        if count != wanted if star is None else count < wanted - 1:
+            raise recorder.stop(f"{wanted} names take {count} values apart", "name as many as there are")
+        return list(self._symbolic_items(recorder, value))
+
+    def _spread(self, value: Any, spec: tuple[Any, ...]) -> Any:
+        recorder = self.recorder
+        assert recorder is not None
+        if type(value) is Proxy:
+            value = self._items_for(recorder, value, spec)
+        count, star, nested = spec
+        plain = star is None and any(part is not None for part in nested)
+        if plain and type(value) in (list, tuple) and len(value) == count:
+            return [
+                part if inner is None else self._spread(part, inner) for part, inner in zip(value, nested, strict=True)
+            ]
+        if star is not None and any(part is not None for part in nested) and holds_proxy(value):
+            raise recorder.stop(
+                "a starred target with others inside it takes symbolic values apart", "unpack in two steps"
+            )
+        return self.iterate(value)
+
+    def _length(self, recorder: Recorder, items: Proxy) -> int:
+        kind = symbol(items).type
+        if kind == ANY or (kind != TEXT and not isinstance(kind, ListType)):
+            raise recorder.stop(
+                f"{symbol(items).origin} is taken item by item, but its items are known only when the program runs",
+                "annotate what the tool returns, or use one item at a time: value[0]",
+            )
+        return recorder.specialise(recorder.length(items), "how often the program goes round depends on it")
+
+    def _as_bool(self, recorder: Recorder, value: Proxy) -> Proxy:
+        return value if symbol(value).type == BOOL else recorder.pure("bool", (value,))

@@ -1,0 +1,242 @@
+"""The source transform of expressions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from lmc.frontend.rewrite import BaseRewriter, Unsupported, constant
+from lmc.frontend.scopes import Comprehension, comprehension_names
+
+_BINARY: dict[type[ast.operator], str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.MatMult: "matmul",
+    ast.Div: "truediv",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.Pow: "pow",
+    ast.LShift: "lshift",
+    ast.RShift: "rshift",
+    ast.BitAnd: "and_",
+    ast.BitOr: "or_",
+    ast.BitXor: "xor",
+}
+_UNARY: dict[type[ast.unaryop], str] = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}
+_COMPARE: dict[type[ast.cmpop], str] = {
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+    ast.Is: "is_",
+    ast.IsNot: "is_not",
+    ast.In: "contains",
+    ast.NotIn: "not_contains",
+}
+
+
+class ExpressionRewriter(BaseRewriter):
+    """Rewrites expressions."""
+
+    # Operations
+
+    def on_attribute(self, node: ast.Attribute) -> ast.expr:
+        if not isinstance(node.ctx, ast.Load):
+            raise Unsupported("an attribute is bound by something other than an assignment", node.lineno)
+        self.check_private(node)
+        return self.operator(node, "attribute", self.visit(node.value), ast.Constant(node.attr))
+
+    def on_subscript(self, node: ast.Subscript) -> ast.expr:
+        if not isinstance(node.ctx, ast.Load):
+            raise Unsupported("an item is bound by something other than an assignment", node.lineno)
+        return self.operator(node, "subscript", self.visit(node.value), self.visit(node.slice))
+
+    def on_slice(self, node: ast.Slice) -> ast.expr:
+        parts = [
+            ast.Constant(None) if part is None else self.visit(part) for part in (node.lower, node.upper, node.step)
+        ]
+        return self.operator(node, "slice", *parts)
+
+    def on_bin_op(self, node: ast.BinOp) -> ast.expr:
+        name = ast.Constant(_BINARY[type(node.op)])
+        return self.operator(node, "binary", name, self.visit(node.left), self.visit(node.right))
+
+    def on_unary_op(self, node: ast.UnaryOp) -> ast.expr:
+        if isinstance(node.op, ast.Not):
+            return self.operator(node, "not_", self.visit(node.operand))
+        if isinstance(node.operand, ast.Constant):
+            return node
+        return self.operator(node, "unary", ast.Constant(_UNARY[type(node.op)]), self.visit(node.operand))
+
+    def on_compare(self, node: ast.Compare) -> ast.expr:
+        left = self.visit(node.left)
+        links: list[ast.expr] = []
+        for index, (op, comparator) in enumerate(zip(node.ops, node.comparators, strict=True)):
+            right = self.visit(comparator)
+            following: ast.expr = right
+            if index < len(node.ops) - 1:
+                if self.no_walrus:
+                    raise Unsupported("a chained comparison where a comprehension gets its items", node.lineno)
+                following = self.temporary(node)
+                right = self.at(node, ast.NamedExpr(self.store(following), right))
+            links.append(self.operator(node, "compare", ast.Constant(_COMPARE[type(op)]), left, right))
+            left = following
+        return self.chain(node, links, "and")
+
+    def on_bool_op(self, node: ast.BoolOp) -> ast.expr:
+        values = [self.visit(value) for value in node.values]
+        return self.chain(node, values, "and" if isinstance(node.op, ast.And) else "or")
+
+    def chain(self, node: ast.expr, values: list[ast.expr], kind: str) -> ast.expr:
+        """``a and b and c`` (or ``or``) with the truth of each asked of the operators."""
+        result = values[-1]
+        for value in reversed(values[:-1]):
+            result = self.short_circuit(node, value, result, kind)
+        return result
+
+    def short_circuit(self, node: ast.expr, left: ast.expr, right: ast.expr, kind: str) -> ast.expr:
+        """``right if truth(t := left) else t``; in a comprehension's iterable, where ``:=`` can't be, by a lambda."""
+        held = self.temporary(node)
+        holder = held if self.no_walrus else self.at(node, ast.NamedExpr(self.store(held), left))
+        test = self.operator(node, "truth", holder)
+        arms = (right, held) if kind == "and" else (held, right)
+        chosen = self.at(node, ast.IfExp(test, *arms))
+        if not self.no_walrus:
+            return chosen
+        parameters = ast.arguments([], [ast.arg(held.id)], None, [], [], None, [])
+        return self.at(node, ast.Call(self.at(node, ast.Lambda(parameters, chosen)), [left], []))
+
+    def on_if_exp(self, node: ast.IfExp) -> ast.expr:
+        test = self.operator(node.test, "truth", self.visit(node.test))
+        return self.at(node, ast.IfExp(test, self.visit(node.body), self.visit(node.orelse)))
+
+    def on_call(self, node: ast.Call) -> ast.expr:
+        function = self.visit(node.func)
+        arguments = [self.visit(argument) for argument in node.args]
+        keywords = [self.on_keyword(keyword) for keyword in node.keywords]
+        fresh = tuple(freshness(argument) for argument in (*node.args, *(keyword.value for keyword in node.keywords)))
+        if any(spec is not None for spec in fresh):
+            function = self.operator(node, "fresh", function, constant(fresh))
+        return self.at(node, ast.Call(self.helper(node, "call"), [function, *arguments], keywords))
+
+    def on_keyword(self, node: ast.keyword) -> ast.keyword:
+        value = self.visit(node.value)
+        return self.at(node, ast.keyword(node.arg, value if node.arg else self.operator(node, "mapping", value)))
+
+    def on_starred(self, node: ast.Starred) -> ast.expr:
+        if not isinstance(node.ctx, ast.Load):
+            return self.generic_visit(node)  # type: ignore[return-value] - a Starred stays one
+        return self.at(node, ast.Starred(self.operator(node, "iterate", self.visit(node.value)), node.ctx))
+
+    def on_dict(self, node: ast.Dict) -> ast.expr:
+        values = [
+            self.operator(value, "mapping", self.visit(value)) if key is None else self.visit(value)
+            for key, value in zip(node.keys, node.values, strict=True)
+        ]
+        keys = [None if key is None else self.visit(key) for key in node.keys]
+        return self.at(node, ast.Dict(keys, values))
+
+    def on_joined_str(self, node: ast.JoinedStr) -> ast.expr:
+        return self.operator(node, "fstring", *(self.visit(part) for part in node.values))
+
+    def on_formatted_value(self, node: ast.FormattedValue) -> ast.expr:
+        value = self.visit(node.value)
+        conversion = ast.Constant(chr(node.conversion) if node.conversion > 0 else "")
+        spec = ast.Constant("") if node.format_spec is None else self.visit(node.format_spec)
+        return self.operator(node, "formatted", value, conversion, spec)
+
+    def on_named_expr(self, node: ast.NamedExpr) -> ast.expr:
+        self.check_store(node.target)
+        return self.at(node, ast.NamedExpr(node.target, self.visit(node.value)))
+
+    # Comprehensions
+
+    def on_list_comp(self, node: ast.ListComp) -> ast.expr:
+        return self._comprehension(node, lambda parts: ast.ListComp(self.visit(node.elt), parts))
+
+    def on_set_comp(self, node: ast.SetComp) -> ast.expr:
+        return self._comprehension(node, lambda parts: ast.SetComp(self.visit(node.elt), parts))
+
+    def on_generator_exp(self, node: ast.GeneratorExp) -> ast.expr:
+        return self._comprehension(node, lambda parts: ast.GeneratorExp(self.visit(node.elt), parts))
+
+    def on_dict_comp(self, node: ast.DictComp) -> ast.expr:
+        return self._comprehension(
+            node, lambda parts: ast.DictComp(self.visit(node.key), self.visit(node.value), parts)
+        )
+
+    def _comprehension(self, node: Comprehension, make: Callable[[list[ast.comprehension]], ast.expr]) -> ast.expr:
+        if any(generator.is_async for generator in node.generators):
+            raise Unsupported("an async comprehension", node.lineno)
+        # The first iterable belongs to the scope around; the others see the names bound before them.
+        first = self._items(node.generators[0])
+        self.bound.append(comprehension_names(node))
+        parts: list[ast.comprehension] = []
+        for index, generator in enumerate(node.generators):
+            items = first if index == 0 else self._items(generator)
+            tests = [self.operator(test, "truth", self.visit(test)) for test in generator.ifs]
+            parts.append(ast.comprehension(self.check_target(generator.target), items, tests, 0))
+        made = self.at(node, make(parts))
+        self.bound.pop()
+        return made
+
+    def _items(self, generator: ast.comprehension) -> ast.expr:
+        self.no_walrus += 1
+        items = self.visit(generator.iter)
+        self.no_walrus -= 1
+        return self.each(generator.iter, items, generator.target)
+
+    def each(self, node: ast.expr, items: ast.expr, target: ast.expr) -> ast.expr:
+        """What ``for target in items`` goes over: items that ``target`` can unpack."""
+        spec = unpacking(target)
+        if spec is None:
+            return self.operator(node, "iterate", items)
+        return self.operator(node, "each", items, constant(spec))
+
+    def check_target(self, target: ast.expr) -> ast.expr:
+        """A target of ``for`` or ``with``: names, or tuples of names."""
+        for part in ast.walk(target):
+            if isinstance(part, ast.Attribute | ast.Subscript):
+                raise Unsupported("a loop or `with` that binds an attribute or an item", part.lineno)
+            if isinstance(part, ast.Name) and not any(part.id in names for names in self.bound):
+                self.check_store(part)
+        return target
+
+    # What is left to Python
+
+    def on_await(self, node: ast.Await) -> ast.expr:
+        raise Unsupported("await", node.lineno)
+
+    def on_yield(self, node: ast.Yield) -> ast.expr:
+        value = None if node.value is None else self.visit(node.value)
+        return self.at(node, ast.Yield(value))
+
+    def on_yield_from(self, node: ast.YieldFrom) -> ast.expr:
+        raise Unsupported("yield from", node.lineno)
+
+
+def unpacking(target: ast.expr) -> tuple[object, ...] | None:
+    """How ``target`` takes a value apart: None for a name, else (items before a star, star, items after, nested)."""
+    if not isinstance(target, ast.Tuple | ast.List):
+        return None
+    stars = [index for index, part in enumerate(target.elts) if isinstance(part, ast.Starred)]
+    nested = tuple(unpacking(part.value if isinstance(part, ast.Starred) else part) for part in target.elts)
+    return (len(target.elts), stars[0] if stars else None, nested)
+
+
+def freshness(node: ast.expr) -> tuple[object, ...] | None:
+    """For a list, tuple, set or dict written right here, the same of its items: nothing else can refer to it."""
+    match node:
+        case ast.List() | ast.Tuple() | ast.Set():
+            return tuple(freshness(part) for part in node.elts)
+        case ast.Dict():
+            return tuple(freshness(part) for part in node.values)
+        case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
+            return ("*", freshness(node.elt))
+        case ast.DictComp():
+            return ("*", freshness(node.value))
+        case _:
+            return None
