@@ -1,0 +1,108 @@
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lmc.cli.app import main
+
+PROGRAM = """
+import time
+
+import lmc
+
+
+@lmc.jit
+def judge(s, essay: str, strict: bool = False, dims: list[str] = ["tone"]):
+    s += lmc.system("You grade essays.")
+    s += lmc.user(f"Essay: {essay}")
+    for dim in dims:
+        s += lmc.user(f"Judge its {dim}.")
+        s.gen("view", max_tokens=4, temperature=1.0)
+    if essay == "bad":
+        raise ValueError("a bad essay")
+    return {"essay": essay, "verdict": s.select("verdict", ["yes", "no"]), "strict": strict}
+
+
+@lmc.tool
+def wait(seconds: float) -> float:
+    time.sleep(seconds)
+    return seconds
+
+
+@lmc.jit
+def slow(s, seconds: float):
+    wait(seconds)
+    s += f"{seconds}"
+    return s.gen("a", max_tokens=2)
+
+
+@lmc.jit
+def quiet(s, topic: str):
+    s += topic
+    s.gen("a", max_tokens=3)
+
+
+@lmc.jit
+def breaks(s, topic: str):
+    s += topic
+    if s.gen("a", max_tokens=3) == "x":
+        return 1
+    return 2
+
+
+@lmc.jit
+def word(s, topic: str):
+    s += topic
+    return s.gen("a", regex="[a-z]+")
+"""
+
+
+@dataclass
+class Said:
+    """What a command printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A file with programs, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    (tmp_path / "cli_program.py").write_text(PROGRAM)
+    return "cli_program.py"
+
+
+@pytest.fixture
+def lmc(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Said]:
+    """Runs a command line in this process."""
+
+    def run(*arguments: str) -> Said:
+        monkeypatch.setattr(sys, "argv", ["lmc", *arguments])
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 0
+        said = capsys.readouterr()
+        return Said(code, said.out, said.err)
+
+    return run
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
+    """Starts a command line in a process of its own."""
+    code = "import sys; sys.argv[0] = 'lmc'; from lmc.cli import main; main()"
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", code, *arguments]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+
+    return start

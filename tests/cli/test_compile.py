@@ -1,0 +1,106 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from lmc.backend.plan_json import load_plan
+from lmc.ir.parser import parse
+
+TOY = ("--model", "toy")
+
+
+def test_the_summary_is_the_default(lmc, program: str):
+    said = lmc("compile", f"{program}:judge", *TOY)
+    assert said.code == 0
+    assert said.out.startswith("program:     judge(essay: !text")
+    assert "target:      toy, -O2" in said.out
+    assert said.err == ""
+
+
+def test_ir_and_plan_can_be_read_back(lmc, program: str):
+    ir = lmc("compile", f"{program}:quiet", "--emit", "ir", *TOY)
+    assert parse(ir.out).name == "quiet"
+    assert 'loc("cli_program.py":' in ir.out
+    plan = lmc("compile", f"{program}:quiet", "--emit", "plan", *TOY)
+    assert load_plan(plan.out).name == "quiet"
+
+
+def test_levels(lmc, program: str):
+    texts = [lmc("compile", f"{program}:judge", "essay=x", "--emit", "ir", f"-O{level}", *TOY).out for level in "012"]
+    assert "lm.prefill" not in texts[0] + texts[1]
+    assert "lm.prefill" in texts[2]
+    assert lmc("compile", f"{program}:judge", "essay=x", "--emit", "ir", *TOY).out == texts[2]
+
+
+def test_arguments_specialise(lmc, program: str, tmp_path: Path):
+    without = lmc("compile", f"{program}:judge", "--breaks", *TOY)
+    assert "captured:    up to cli_program.py:" in without.out
+    assert "remedy: " in without.out
+    given = lmc("compile", f"{program}:judge", "essay=x", 'dims=["a", "b"]', "--breaks", *TOY)
+    assert "model calls: 3 in 3 waves" in given.out
+    assert given.out.endswith("no breaks: captured to the end\n")
+    (tmp_path / "rows.jsonl").write_text('{"essay": "x", "dims": ["a", "b", "c"]}\n{"essay": "y"}\n')
+    of_file = lmc("compile", f"{program}:judge", "--input", "rows.jsonl", *TOY)
+    assert "model calls: 4 in 4 waves" in of_file.out
+
+
+def test_output_goes_to_a_file_and_the_rest_beside_it(lmc, program: str, tmp_path: Path):
+    said = lmc("compile", f"{program}:judge", "essay=x", "--emit", "ir", "-o", "x.lmir", "--remarks", "--breaks", *TOY)
+    assert (said.code, said.out) == (0, "")
+    assert parse((tmp_path / "x.lmir").read_text()).name == "judge"
+    assert "hoist-prefixes" in said.err
+    assert "no breaks" in said.err
+
+
+def test_remarks_stand_under_the_summary(lmc, program: str):
+    said = lmc("compile", f"{program}:judge", "essay=x", "--remarks", *TOY)
+    assert "cli_program.py:" in said.out
+    assert "hoist-prefixes: " in said.out
+    assert lmc("compile", f"{program}:quiet", "-O0", "--remarks", *TOY).out.endswith("no remarks\n")
+
+
+def test_json(lmc, program: str):
+    found = json.loads(lmc("compile", f"{program}:breaks", "--json", *TOY).out)
+    assert found["program"] == "breaks"
+    assert found["breaks"][0]["location"].startswith("cli_program.py:")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "cause", "remedy"),
+    [
+        ([], 2, "has several programs: judge, slow, quiet, breaks, word", "cli_program.py:judge"),
+        ([":jugde"], 2, "has no program 'jugde'", "did you mean 'judge'"),
+        ([":judge", "strict=true"], 2, "judge needs essay", "essay=…"),
+        ([":judge", "essay=x", "strict=perhaps"], 2, "strict=perhaps: ", "give bool, as JSON"),
+        ([":judge", "--json", "--emit", "ir"], 2, "--json is for the summary", "leave out --json"),
+        ([":judge", "--input", "none.jsonl"], 2, "none.jsonl can't be read", "JSON Lines"),
+        ([":judge", "-o", "none/x"], 2, "none/x can't be written", "folder you may write to"),
+        ([":judge", "--model", "none"], 1, "there is no model folder", "config.json"),
+        ([":judge", "--model", "toy:3"], 1, "there is no model folder", "config.json"),
+        ([":word"], 1, "has a constraint (regex)", "use select"),
+    ],
+)
+def test_what_goes_wrong(lmc, program: str, arguments: list[str], code: int, cause: str, remedy: str):
+    name = arguments.pop(0) if arguments and arguments[0].startswith(":") else ""
+    target = () if "--model" in arguments else TOY
+    said = lmc("compile", program + name, *arguments, *target)
+    assert (said.code, said.out) == (code, "")
+    assert f"error: {cause}" in said.err or cause in said.err
+    assert remedy in said.err.replace("\n", " ")
+    assert "Traceback" not in said.err
+
+
+def test_a_row_that_is_no_good(lmc, program: str, tmp_path: Path):
+    (tmp_path / "rows.jsonl").write_text("{}\n")
+    said = lmc("compile", f"{program}:judge", "--input", "rows.jsonl", *TOY)
+    assert said.code == 1
+    assert said.err.startswith("rows.jsonl:1: error: the row lacks essay")
+
+
+def test_a_program_that_can_not_be_imported(lmc, program: str, tmp_path: Path):
+    (tmp_path / "wrong.py").write_text("import lmc\n\nx = undefined_name\n")
+    said = lmc("compile", "wrong.py")
+    assert said.code == 1
+    assert "wrong.py:3: error: wrong.py can't be imported: NameError" in said.err
+    assert "x = undefined_name" in said.err
+    assert "lmc/driver" not in said.err

@@ -1,0 +1,142 @@
+import json
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+TOY = ("--model", "toy")
+
+
+def write(tmp_path: Path, *rows: object) -> str:
+    text = "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows)
+    (tmp_path / "rows.jsonl").write_text(text)
+    return "rows.jsonl"
+
+
+def read(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_one_run_prints_its_value(lmc, program: str):
+    said = lmc("run", f"{program}:judge", "essay=birds", "strict=true", *TOY)
+    assert said.code == 0
+    value = json.loads(said.out)
+    assert (value["essay"], value["strict"]) == ("birds", True)
+    assert value["verdict"] in ("yes", "no")
+    assert said.err.startswith("prompt tokens ")
+    assert "calls 2" in said.err
+
+
+def test_text_is_printed_as_it_is_and_a_program_without_result_shows_its_text(lmc, program: str):
+    assert len(lmc("run", f"{program}:slow", "seconds=0", *TOY).out.rstrip("\n")) <= 2
+    assert lmc("run", f"{program}:quiet", "topic=birds", *TOY).out.startswith("birds")
+
+
+def test_json_gives_the_row(lmc, program: str):
+    [row] = [json.loads(line) for line in lmc("run", f"{program}:judge", "essay=x", "--json", *TOY).out.splitlines()]
+    assert list(row) == ["index", "value", "variables", "usage", "error"]
+    assert (row["index"], row["error"], row["usage"]["calls"]) == (0, None, 2)
+    assert set(row["variables"]) == {"view", "verdict"}
+
+
+def test_rows_are_written_in_order_and_failures_stay_in_theirs(lmc, program: str, tmp_path: Path):
+    data = write(tmp_path, {"essay": "a"}, {"essay": "bad"}, "{", {"esay": "b"}, "", {"essay": "c", "dims": []})
+    said = lmc("run", f"{program}:judge", "--input", data, "-o", "out.jsonl", *TOY)
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith("5 rows, 3 failed; prompt tokens ")
+    found = read(tmp_path / "out.jsonl")
+    assert [row["index"] for row in found] == [0, 1, 2, 3, 4]
+    assert [row["error"] is None for row in found] == [True, False, False, False, True]
+    assert found[1]["error"].startswith("ValueError: a bad essay")
+    assert found[2]["error"].startswith("rows.jsonl:3: the row is not JSON")
+    assert found[3]["error"].startswith("rows.jsonl:4: judge has no argument 'esay'")
+    assert found[4]["value"]["essay"] == "c"
+
+
+def test_rows_can_be_printed_and_share_arguments_of_the_command(lmc, program: str, tmp_path: Path):
+    data = write(tmp_path, {"essay": "a"}, {"essay": "bad"})
+    said = lmc("run", f"{program}:judge", "strict=true", "--input", data, *TOY)
+    first, second = said.out.splitlines()[:2]
+    assert first.startswith('0\t{"essay": "a"')
+    assert '"strict": true' in first
+    assert second.startswith("1\terror: ValueError: a bad essay")
+    lines = lmc("run", f"{program}:judge", "--input", data, "--json", *TOY).out.splitlines()
+    assert [json.loads(line)["index"] for line in lines] == [0, 1]
+    dashed = lmc("run", f"{program}:judge", "--input", data, "-o", "-", *TOY).out.splitlines()
+    assert [json.loads(line)["index"] for line in dashed] == [0, 1]
+
+
+def test_the_seed_decides(lmc, program: str):
+    def run(*more: str) -> str:
+        return json.loads(lmc("run", f"{program}:judge", "essay=x", "--json", *more, *TOY).out)["variables"]["view"]
+
+    assert run() == run("--seed", "0")
+    assert run("--seed", "1") == run("--seed", "1") != run()
+
+
+def test_rows_that_are_all_wrong(lmc, program: str, tmp_path: Path):
+    said = lmc("run", f"{program}:judge", "--input", write(tmp_path, "[]", "{}"), "--json", *TOY)
+    assert said.code == 1
+    assert [json.loads(line)["error"] is None for line in said.out.splitlines()] == [False, False]
+
+
+def test_a_failed_run_is_told_once_and_is_1(lmc, program: str):
+    said = lmc("run", f"{program}:judge", "essay=bad", *TOY)
+    assert (said.code, said.out) == (1, "")
+    assert "error: ValueError: a bad essay" in said.err
+    assert "Traceback" not in said.err
+
+
+def test_text_that_utf_8_can_not_hold_is_escaped(lmc, program: str, tmp_path: Path):
+    data = write(tmp_path, '{"essay": "\\ud800 \u00e9", "dims": []}')
+    lmc("run", f"{program}:judge", "--input", data, "-o", "out.jsonl", *TOY)
+    assert read(tmp_path / "out.jsonl")[0]["index"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "cause", "remedy"),
+    [
+        (["essay"], 2, "'essay' is no argument", "key=value"),
+        (["esay=x"], 2, "judge has no argument 'esay'", "did you mean 'essay'"),
+        ([], 2, "judge needs essay", "--input DATA.jsonl"),
+        (["essay=x", "-o", "none/out.jsonl"], 2, "none/out.jsonl can't be written", "folder"),
+        (["--input", "none.jsonl"], 2, "none.jsonl can't be read", "JSON Lines"),
+        (["--input", "empty.jsonl"], 2, "empty.jsonl holds no rows", "one JSON object"),
+        (["essay=x", "--model", "none"], 1, "there is no model folder", "config.json"),
+        (["essay=x", "--dtype", "int4"], 1, "unknown dtype 'int4'", "float32"),
+        (["essay=x", "--kv-tokens", "8"], 1, "the toy has no weights and no KV pool", "leave out"),
+    ],
+)
+def test_what_goes_wrong(lmc, program: str, tmp_path: Path, arguments: list[str], code: int, cause: str, remedy: str):
+    (tmp_path / "empty.jsonl").write_text("\n")
+    target = () if "--model" in arguments else TOY
+    said = lmc("run", f"{program}:judge", *arguments, *target)
+    assert (said.code, said.out) == (code, "")
+    assert f"error: {cause}" in said.err
+    assert remedy in said.err.replace("\n", " ")
+
+
+def test_ctrl_c_keeps_the_rows_that_are_finished(start, program: str, tmp_path: Path):
+    data = write(tmp_path, {"seconds": 0.0}, {"seconds": 2.0}, {"seconds": 0.0})
+    process = start("run", f"{program}:slow", "--input", data, "-o", "out.jsonl", *TOY)
+    end = time.monotonic() + 30
+    while not (tmp_path / "out.jsonl").is_file() or not read(tmp_path / "out.jsonl"):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    time.sleep(0.4)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "interrupted: 2 of 3 rows were finished and are kept" in err
+    assert "Traceback" not in err
+    assert [row["index"] for row in read(tmp_path / "out.jsonl")] == [0, 2]
+
+
+def test_nothing_but_text_is_printed_where_there_is_no_terminal(start, program: str, tmp_path: Path):
+    process = start("run", f"{program}:judge", "--input", write(tmp_path, *[{"essay": "a"}] * 3), *TOY)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "\x1b" not in out + err
+    assert "running" not in err
+    assert len(err.splitlines()) == 1

@@ -1,0 +1,50 @@
+import lmc
+
+# Users and later versions rely on these: to take one away is a change of the interface.
+NAMES = {
+    "AsyncStream",
+    "BatchInterruptedError",
+    "CaptureError",
+    "Compiled",
+    "ContextLengthError",
+    "EngineError",
+    "InputError",
+    "LmcError",
+    "LoweringError",
+    "Profile",
+    "Program",
+    "RequestCancelledError",
+    "Result",
+    "State",
+    "Stream",
+    "TokenEvent",
+    "Usage",
+    "assistant",
+    "gen",
+    "jit",
+    "select",
+    "system",
+    "tool",
+    "user",
+}
+
+
+def test_the_exported_names_are_the_promised_ones():
+    assert set(lmc.__all__) == NAMES
+    assert lmc.__all__ == sorted(lmc.__all__)
+    assert all(hasattr(lmc, name) for name in NAMES)
+
+
+def test_jit_is_the_decorator_and_not_its_module():
+    import lmc.jit as module_or_function
+
+    assert callable(module_or_function)
+
+
+def test_a_program_has_the_promised_methods_and_a_result_the_promised_fields():
+    methods = {"run", "batch", "stream", "arun", "abatch", "astream", "on", "compile", "eager", "on_state"}
+    assert all(callable(getattr(lmc.Program, name)) for name in methods)
+    fields = {"value", "variables", "text", "usage", "profile", "error"}
+    assert fields <= {*lmc.Result.__dataclass_fields__, *vars(lmc.Result)}
+    assert {"prompt_tokens", "cached_tokens", "generated_tokens", "calls"} == set(lmc.Usage.__dataclass_fields__)
+    assert {"module", "plan", "remarks", "breaks"} <= set(lmc.Compiled.__dataclass_fields__)

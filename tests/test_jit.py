@@ -1,0 +1,133 @@
+import asyncio
+import inspect
+from pathlib import Path
+
+import pytest
+
+import lmc
+from tests.driver import programs
+
+
+@lmc.jit
+def greet(s: lmc.State, name: str, times: int = 2) -> str:
+    """Greets."""
+    s += f"Hello {name}" * times
+    return s.gen("word", max_tokens=6, temperature=1.0)
+
+
+@lmc.jit(target="toy", seed=3, level="O0")
+def bound(s: lmc.State, name: str) -> str:
+    s += f"Hello {name}" * 2
+    return s.gen("word", max_tokens=6, temperature=1.0)
+
+
+@lmc.jit
+def outer(s: lmc.State, name: str) -> list[str]:
+    s += "first "
+    first = greet(name)
+    second = greet.on_state(s, name)
+    return [first, second, s.gen("third", max_tokens=3)]
+
+
+TOY = greet.on("toy")
+
+
+def test_a_program_looks_like_its_function():
+    assert isinstance(greet, lmc.Program)
+    assert (greet.name, greet.__doc__, inspect.unwrap(greet)) == ("greet", "Greets.", greet.function)
+
+
+def test_a_call_gives_what_the_function_returns():
+    assert TOY("Ann") == TOY.run("Ann").value == TOY.eager("Ann").value == TOY.run("Ann").variables["word"]
+    assert TOY("Ann", times=3) != TOY("Ann")
+
+
+def test_a_program_runs_on_the_default_target(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("LMC_TARGET", "toy")
+    assert greet("Ann") == TOY("Ann")
+    monkeypatch.delenv("LMC_TARGET")
+    (tmp_path / "pyproject.toml").write_text('[tool.lmc]\ntarget = "toy"\n')
+    monkeypatch.chdir(tmp_path)
+    assert greet("Ann") == TOY("Ann")
+    assert greet.compile().target.spec == "toy"
+
+
+def test_options_stay_until_they_are_given_again():
+    seeded = TOY.on(seed=3)
+    assert seeded("Ann") != TOY("Ann")
+    assert seeded.on(level="O0")("Ann") == seeded("Ann")
+    assert bound("Ann") == bound.on(seed=3)("Ann") != bound.on(seed=0)("Ann")
+    assert seeded.on(seed=0)("Ann") == TOY("Ann")
+    assert bound.compile().level == "O0"
+    assert bound.on(level="O2").compile().level == "O2"
+
+
+def test_a_bound_program_shares_its_variants():
+    captured = TOY.compile("Ann").captured
+    assert TOY.on(seed=4).compile("Bob").captured is captured
+    assert greet.on("toy", level="O0").compile("Bob").captured is captured
+
+
+@pytest.mark.parametrize(
+    ("options", "cause"),
+    [
+        ({"target": "moon"}, "unknown target 'moon'"),
+        ({"target": "local:/nowhere"}, "there is no model folder /nowhere"),
+        ({"dtype": "int4"}, "unknown dtype 'int4'"),
+        ({"kv_tokens": 0}, "kv_tokens is 0"),
+        ({"level": "O7"}, "unknown optimization level 'O7'"),
+    ],
+)
+def test_options_that_are_no_good(options: dict, cause: str):
+    with pytest.raises(lmc.InputError, match=cause) as caught:
+        greet.on("toy").on(**options).run("Ann")
+    assert caught.value.remedy
+
+
+def test_options_that_are_not_there():
+    with pytest.raises(TypeError):
+        lmc.jit(speed=3)(greet.function)  # type: ignore[call-overload]
+
+
+def test_batch_stream_and_async_forms():
+    expected = TOY("Ann")
+    assert [result.value for result in TOY.batch([{"name": "Ann"}])] == [expected]
+    assert "".join(event.text for event in TOY.stream("Ann")) == expected
+
+    async def main() -> None:
+        assert (await TOY.arun("Ann")).value == expected
+        assert [result.value for result in await TOY.abatch([{"name": "Ann"}])] == [expected]
+        assert "".join([event.text async for event in TOY.astream("Ann")]) == expected
+
+    asyncio.run(main())
+
+
+def test_compile_with_and_without_arguments():
+    without = TOY.compile()
+    assert [parameter.name for parameter in without.plan.parameters] == ["name", "times"]
+    assert without.breaks == ()
+    assert TOY.compile("Ann", times=1).plan.wave_count == 1
+
+
+def test_programs_call_programs():
+    on_toy = outer.on("toy")
+    result = on_toy.run("Ann")
+    assert result.value == on_toy.eager("Ann").value
+    assert result.value[1:] == [result.variables["word"], result.variables["third"]]
+    assert on_toy.compile().breaks == ()
+
+
+def test_on_state_needs_a_running_program():
+    with pytest.raises(lmc.CaptureError, match="on_state"):
+        greet.on_state(None, "Ann")  # type: ignore[arg-type]
+
+
+def test_what_the_user_raises_is_raised():
+    with pytest.raises(ValueError, match="invalid literal"):
+        programs.fails.on("toy")("many")
+
+
+def test_a_function_without_a_state_is_refused():
+    with pytest.raises(lmc.CaptureError, match="no parameter for the state") as caught:
+        lmc.jit(lambda: None)
+    assert caught.value.remedy
