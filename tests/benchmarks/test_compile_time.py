@@ -1,0 +1,43 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from benchmarks import compile_time, results
+from benchmarks.compile_time import LIMIT_RATIO, LIMIT_SECONDS, SHAPES, Times, measure
+from lmc.ir.target import Target
+
+FULL = os.environ.get("LMC_TEST_FULL") == "1"
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_compiling_stays_within_its_limits(shape: str):
+    """Time grows with the program, and a thousand generations compile at once."""
+    small, large = (1_000, 10_000) if FULL else (300, 1_000)
+    fewer = measure(SHAPES[shape], small, Target("toy"), repeats=3)
+    more = measure(SHAPES[shape], large, Target("toy"), repeats=2)
+    assert (fewer if FULL else more).total < LIMIT_SECONDS
+    assert more.total / fewer.total < LIMIT_RATIO / 10 * (large / small)
+
+
+def test_rows_give_the_ratio_once_for_each_shape():
+    lines = compile_time.rows({"chain": [Times(0.1, 0.2, 0.1), Times(1.0, 2.0, 1.0)]})
+    assert lines == [
+        ["chain", "1,000", "0.100", "0.200", "0.100", "0.400", ""],
+        ["chain", "10,000", "1.000", "2.000", "1.000", "4.000", "10.0"],
+    ]
+
+
+def test_a_section_is_written_once_and_leaves_the_others_alone(tmp_path: Path):
+    path = tmp_path / "RESULTS.md"
+    table = results.table(["a", "b"], [["1", "2"]])
+    results.write_section("one", "python one.py", table, path)
+    results.write_section("two", "python two.py", table, path)
+    first = path.read_text()
+    results.write_section("one", "python one.py", table, path)
+    assert path.read_text() == first
+    results.write_section("one", "python one.py", table.replace("1", "3"), path)
+    text = path.read_text()
+    assert "| 3 | 2 |" in text
+    assert "| 1 | 2 |" in text
+    assert text.index("## one") < text.index("    python one.py") < text.index("## two") < text.index("python two.py")
