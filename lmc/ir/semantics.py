@@ -38,7 +38,11 @@ def evaluate(op: Op, environment: Environment, tokenizer: Tokenizer) -> tuple[An
     evaluator = _EVALUATORS.get(type(op))
     if evaluator is None:
         raise TypeError(f"{op.NAME} needs an engine or a host function")
-    return evaluator(op, environment, tokenizer)
+    try:
+        return evaluator(op, environment, tokenizer)
+    except LmcError as error:
+        error.location = error.location or op.location
+        raise
 
 
 def is_local(op: Op) -> bool:

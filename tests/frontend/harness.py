@@ -59,12 +59,18 @@ def run_plain(function: JittedFunction, args: tuple[Any, ...], kwargs: dict[str,
     return Run(end, list(EFFECTS), sum(entry.usage.calls for entry in session.profile.values()))
 
 
-def check(function: JittedFunction, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Captured:
-    """Capture, run in both ways, and assert that nothing tells them apart. Arguments are made anew by ``args()``."""
+def check(
+    function: JittedFunction, args: Any = (), kwargs: dict[str, Any] | None = None, *, captured: Captured | None = None
+) -> Captured:
+    """Capture (where ``captured`` is None), run in both ways, and assert that nothing tells them apart.
+
+    ``args`` is a tuple, or a function that makes it anew for each run.
+    """
     kwargs = kwargs or {}
     EFFECTS.clear()
     given = _fresh(args, kwargs)
-    captured = capture(function, bind(function, *given))
+    if captured is None:
+        captured = capture(function, bind(function, *given))
     assert EFFECTS == [], "a capture runs no effect"
     verify(captured.module)
     text = print_module(captured.module)
