@@ -68,12 +68,12 @@ def test_what_is_prefilled_is_the_beginning_of_every_prompt_after_it(case: Case)
 @given(case=cases(max_ops=30))
 def test_a_prefix_of_the_batch_depends_on_no_input(case: Case):
     body = PassManager(parse_pipeline(SPEC)).run(case.module).module.main.body
-    given_ones = {op for op in case.module.main.body.ops if isinstance(op, PrefillOp)}
+    given_ones = {op.results for op in case.module.main.body.ops if isinstance(op, PrefillOp)}
     free = set(body.parameters)
     for op in body.ops:
         if op.billable or op.effect.value != "pure" or op.may_raise or not free.isdisjoint(op.operands):
             free.update(op.results)
-        if isinstance(op, PrefillOp) and op not in given_ones and op.context in free:
+        if isinstance(op, PrefillOp) and op.results not in given_ones and op.context in free:
             assert op.scope == "instance"
 
 
