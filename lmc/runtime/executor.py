@@ -14,6 +14,7 @@ from lmc.ir.engine import Engine
 from lmc.ir.errors import InputError, LmcError
 from lmc.ir.interpreter import Outcome, bind_parameters, outcome
 from lmc.ir.profile import OpProfile, Profile
+from lmc.runtime.admission import Admission
 from lmc.runtime.events import OnEvent
 from lmc.runtime.in_flight import InFlight
 from lmc.runtime.machine import Machine, Surroundings
@@ -35,7 +36,7 @@ class Resources:
     def __init__(self, engine: Engine, limits: Limits | None = None) -> None:
         limits = limits or Limits()
         self.in_flight = InFlight(limits.requests)
-        self.instances = asyncio.Semaphore(limits.requests)
+        self.admission = Admission(limits.requests, engine.info.kv_tokens)
         self.window = limits.requests
         self.budget = PinBudget.of(engine)
         self.host_pool = ThreadPoolExecutor(limits.host_threads, thread_name_prefix="lmc-host")
@@ -123,6 +124,7 @@ class Executor:
             host_pool=shared.host_pool,
             in_flight=shared.in_flight,
             budget=shared.budget,
+            admission=shared.admission,
             run_seed=run_seed,
             on_event=on_event,
         )
@@ -183,8 +185,11 @@ class _Batch:
     async def _work(self, positions: Iterator[int]) -> None:
         for position in positions:
             index = self._order[position]
-            async with self._resources.instances:
+            await self._resources.admission.enter()
+            try:
                 end = await self._run_one(position, self._instances[index])
+            finally:
+                self._resources.admission.leave()
             self._on_finished(index, end)
             await asyncio.sleep(0)  # an engine that answers at once would keep the loop from being told to stop
 

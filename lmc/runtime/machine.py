@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from lmc.backend.schedule import common_length
 from lmc.ir import semantics
 from lmc.ir.core import Op, Value
 from lmc.ir.engine import Engine, OnDelta, Pin, PrefixCaching, TokenDelta
@@ -23,6 +24,7 @@ from lmc.ir.errors import InputError, LmcError, RequestCancelledError
 from lmc.ir.interpreter import generation_profile, score_profile
 from lmc.ir.ops import HostCallOp, PrefillOp, SamplingOp, SelectOp
 from lmc.ir.profile import OpProfile, Usage
+from lmc.runtime.admission import Admission
 from lmc.runtime.events import OnEvent, TokenEvent, branch_of
 from lmc.runtime.in_flight import InFlight
 from lmc.runtime.prefixes import HeldPrefixes, PinBudget
@@ -39,6 +41,7 @@ class Surroundings:
     host_pool: Pool
     in_flight: InFlight
     budget: PinBudget
+    admission: Admission
     run_seed: int
     on_event: OnEvent | None
 
@@ -71,6 +74,8 @@ class Machine:
         self._waits = dict(stage.waits)
         self._ready = [index for index in stage.instructions if not stage.waits[index]]
         self._calls: dict[int, _Call] = {}
+        self._prompt: tuple[int, ...] = ()
+        self._tokens = 0
         self._advancing = False
         self._over: asyncio.Event = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -163,6 +168,7 @@ class Machine:
 
         call = self._call(index, len(requests), finish)
         for number, request in enumerate(requests):
+            self._count_tokens(request.prompt, op.max_tokens)
             self._request(call, number, partial(around.engine.submit, request, self._on_delta(op, number)))
 
     def _select(self, index: int, op: SelectOp) -> None:
@@ -179,6 +185,7 @@ class Machine:
 
         call = self._call(index, len(requests), finish)
         for number, request in enumerate(requests):
+            self._count_tokens(request.prompt, sum(map(len, request.continuations)))
             self._request(call, number, partial(self._around.engine.score, request))
 
     def _prefill(self, index: int, op: PrefillOp) -> None:
@@ -240,6 +247,13 @@ class Machine:
         """Put one engine request in the queue."""
         priority = (self._position, self._around.prepared.ranks[call.index], number)
         self._around.in_flight.request(priority, partial(self._submit, call, number, submit))
+
+    def _count_tokens(self, prompt: tuple[int, ...], more: int) -> None:
+        """Say what this instance holds of the KV pool: every prompt as far as it differs from the one before."""
+        if self._around.admission.counts_tokens:
+            self._tokens += len(prompt) - common_length(self._prompt, prompt) + more
+            self._prompt = prompt
+            self._around.admission.seen(self._tokens)
 
     def _submit(self, call: _Call, number: int, submit: Callable[[], Any]) -> bool:
         if call.dropped:

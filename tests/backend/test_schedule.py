@@ -74,7 +74,7 @@ def test_common_length(left: str, right: str):
     expected = next(
         (i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right))
     )
-    assert schedule._common_length(left, right) == expected
+    assert schedule.common_length(left, right) == expected
 
 
 def test_time_grows_with_the_bytes_of_the_batch():

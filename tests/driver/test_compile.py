@@ -39,7 +39,8 @@ def test_level_0_runs_no_pass():
 
 def test_host_functions_are_those_of_the_program():
     compiled = compile_program(programs.breaks, None, TOY, "O2", TOKENIZER)
-    assert compiled.hosts["note"] is programs.note
+    assert compiled.hosts["note"]("abc") == "noted 3"
+    assert programs.SIDE_EFFECTS == ["abc"]
     [found] = compiled.breaks
     assert found.location is not None
     assert found.location.file == programs.__file__

@@ -309,6 +309,19 @@ def test_no_more_than_half_of_the_pool_is_pinned():
     assert 0 < engine.most_pinned <= 150
 
 
+def test_instances_start_as_far_as_the_pool_holds_them():
+    def first_and_last(kv_tokens: int | None) -> tuple[int, int]:
+        engine = LateEngine(kv_tokens=kv_tokens)
+        run_batch(Executor(engine, plan_of(JUDGE), {}), [{"essay": "w" * 40}] * 12)
+        starts = [place for place, op_id in enumerate(engine.order) if op_id == "judge/on_topic"]
+        return engine.order.index("judge/verdict"), starts[-1]
+
+    first_verdict, last_start = first_and_last(None)
+    assert last_start < first_verdict  # all at once
+    first_verdict, last_start = first_and_last(600)
+    assert first_verdict < last_start  # some are over before the last begin
+
+
 def test_a_prefill_that_fails_stops_nothing():
     engine = LateEngine()
     engine.failing = {"prefill"}
