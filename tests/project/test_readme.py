@@ -1,0 +1,70 @@
+"""What README.md prints is what happens: its commands run, its sample outputs and numbers are the real ones."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS = [line.strip() for line in README.splitlines() if line.startswith("    lmc ")]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder that looks like the repository and takes what commands write."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    return tmp_path
+
+
+def run(command: str, folder: Path) -> str:
+    name, *words = shlex.split(command)
+    words = [str(Path(sys.executable).parent / name), *words]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "400"}
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_run(command: str, folder: Path) -> None:
+    run(command, folder)
+
+
+def test_there_are_commands() -> None:
+    assert len(COMMANDS) >= 6
+
+
+def test_the_remarks_shown_are_those_printed(folder: Path) -> None:
+    shown = README.partition("```text\nprogram:")[2].partition("```")[0]
+    printed = run("lmc compile examples/judge.py --remarks", folder)
+    assert [line.rstrip() for line in f"program:{shown}".splitlines()] == [
+        line.rstrip() for line in printed.splitlines() if line.strip()
+    ]
+
+
+def test_the_graph_shown_is_part_of_that_printed(folder: Path) -> None:
+    shown = README.partition("```text\nmodule")[2].partition("```")[0]
+    printed = run("lmc compile examples/judge.py --emit ir", folder)
+    without_locations = [re.sub(r"\s+loc\(.*\)$", "", line).strip() for line in printed.splitlines()]
+    lines = [line.strip() for line in f"module{shown}".splitlines() if line.strip() and line.strip() != "..."]
+    assert [line for line in lines if line not in without_locations] == []
+
+
+def test_the_program_shown_is_the_example() -> None:
+    example = (ROOT / "examples" / "judge.py").read_text(encoding="utf-8")
+    shown = README.partition("```python\n")[2].partition("```")[0]
+    code = [re.sub(r"\s+#.*$", "", line) for line in shown.splitlines()]
+    body = [line for line in code if line.strip() and not line.startswith("judge(")]
+    assert [line for line in body if line not in example.splitlines()] == []
+
+
+def test_the_token_table_is_that_of_the_results() -> None:
+    results = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
+    rows = [line for line in README.splitlines() if re.match(r"\| (essay judge|-O)", line)]
+    assert len(rows) >= 4
+    assert [row for row in rows if row not in results.splitlines()] == []
