@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import enum
-import importlib
 import inspect
 import sys
 from types import (
@@ -13,6 +12,7 @@ from types import (
     GetSetDescriptorType,
     MemberDescriptorType,
     ModuleType,
+    WrapperDescriptorType,
 )
 from typing import Any
 
@@ -132,7 +132,7 @@ class Reads(Base):
     def _loaded(self, recorder: Recorder, name: str) -> ModuleType:
         if name not in sys.modules:
             raise recorder.stop(f"importing {name!r} runs it", "import it at the top of the file")
-        return importlib.import_module(name) if name not in sys.modules else sys.modules[name]
+        return sys.modules[name]
 
     def _add_global(self, recorder: Recorder, name: str, value: Any) -> Any:
         recorder.reads.add_global(self.program.globals, name, value)
@@ -202,7 +202,7 @@ class Reads(Base):
             return getattr(owner, name), not callable(getattr(owner, name, None))
         found = inspect.getattr_static(kind, name, None)
         data = isinstance(found, MemberDescriptorType | GetSetDescriptorType)
-        if kind.__getattribute__ is not object.__getattribute__ and not isinstance(owner, enum.Enum):
+        if not isinstance(inspect.getattr_static(kind, "__getattribute__"), WrapperDescriptorType):
             raise self._runs_code(recorder, owner, name)
         if isinstance(found, FunctionType | classmethod | staticmethod) and name not in getattr(owner, "__dict__", ()):
             recorder.reads.add_attribute(kind, name, getattr(kind, name))
