@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -21,6 +20,7 @@ from lmc.ir.ops import (
     SelectOp,
 )
 from lmc.ir.types import TEXT
+from lmc.passes.absorbing import AbsorbingWalk
 from lmc.passes.base import Pass, PassContext
 from lmc.passes.exposure import exposed_values
 from lmc.passes.folding import fold_call
@@ -65,22 +65,14 @@ class Canonicalize(Pass):
         return Block(block.parameters, _Walk(self, block, context).run())
 
 
-class _Walk:
-    """One forward walk. Ops that later ones absorb are taken out of ``ops`` again; texts are written out at the end.
-
-    ``uses`` counts the operands that name a value in the block as it stands, retracted ops left out.
-    """
+class _Walk(AbsorbingWalk):
+    """The folds, one method for each op class. ``constants`` are values known to be a literal."""
 
     def __init__(self, owner: Canonicalize, block: Block, context: PassContext) -> None:
+        super().__init__(block)
         self.owner = owner
-        self.block = block
         self.context = context
-        self.uses = Counter(value for op in block.ops for value in op.operands)
         self.exposed = exposed_values(block)
-        self.ops: list[Op | None] = []
-        self.positions: dict[Value, int] = {}
-        self.ropes: dict[Value, Rope] = {}
-        self.replaced: dict[Value, Value] = {}
         self.constants: dict[Value, Attribute] = {}
         self.folded: list[int] = []
         self.visitors: dict[type[Op], Callable[[Any], None]] = {
@@ -97,44 +89,12 @@ class _Walk:
     def run(self) -> tuple[Op, ...]:
         """The ops of the rewritten block."""
         for op in self.block.ops:
-            self.visitors.get(type(op), self._emit)(op.substitute(self.replaced))
+            self.visitors.get(type(op), self.emit)(op.substitute(self.replaced))
         for position in self.folded:
             op = self.ops[position]
             if op is not None and not self.uses[op.results[0]]:
                 self.ops[position] = None
-        return tuple(self._written(op) for op in self.ops if op is not None)
-
-    def _written(self, op: Op) -> Op:
-        rope = self.ropes.get(op.results[0]) if isinstance(op, ExtendOp | ConcatOp) else None
-        if rope is None or (parts := rope.parts()) == op.text:  # type: ignore[union-attr]
-            return op
-        return dataclasses.replace(op, text=parts)
-
-    def _emit(self, op: Op) -> None:
-        self.positions.update((value, len(self.ops)) for value in op.results)
-        self.ops.append(op)
-
-    def _definition(self, value: Value) -> Op | None:
-        position = self.positions.get(value)
-        return None if position is None else self.ops[position]
-
-    def _absorb(self, op: Op, position_of: Value) -> None:
-        """Take ``op``, which its only user replaces, out of the block; its operands are then used by that user."""
-        assert self._definition(position_of) is op
-        self.ops[self.positions[position_of]] = None
-        self.uses[position_of] -= 1
-
-    def _forward(self, op: Op, value: Value) -> None:
-        """Leave ``op`` out and let ``value``, its operand, stand for its only result."""
-        self.uses.subtract(op.operands)
-        self.uses[value] += self.uses[op.results[0]]
-        self.replaced[op.results[0]] = value
-
-    def _reuse(self, op: ExtendOp | BeginOp | PrefillOp, context: Value) -> Any:
-        """``op`` on another context."""
-        self.uses[op.context] -= 1
-        self.uses[context] += 1
-        return dataclasses.replace(op, context=context)
+        return self.written()
 
     # Contexts
 
@@ -143,59 +103,59 @@ class _Walk:
         if op.role is not None:
             op = self._skip_end(op)
             self.ropes[op.results[0]] = rope
-            self._emit(op)
+            self.emit(op)
             return
         if rope.is_empty:
-            self._forward(dataclasses.replace(op, text=()), op.context)
+            self.forward(dataclasses.replace(op, text=()), op.context)
             return
-        before = self._definition(op.context)
+        before = self.definition(op.context)
         if isinstance(before, ExtendOp) and before.role is None and self.uses[op.context] == 1:
             rope = Rope((self.ropes[op.context], rope))
-            self._absorb(before, op.context)
+            self.absorb(op.context)
             op = dataclasses.replace(op, context=before.context, location=before.location or op.location)
         self.ropes[op.results[0]] = rope
-        self._emit(op)
+        self.emit(op)
 
     def _begin(self, op: BeginOp) -> None:
-        self._emit(self._skip_end(op))
+        self.emit(self._skip_end(op))
 
     def _skip_end(self, op: Any) -> Any:
         """A new turn closes the open one by itself."""
-        before = self._definition(op.context)
+        before = self.definition(op.context)
         if not isinstance(before, EndOp):
             return op
         if self.uses[op.context] > 1:
-            return self._reuse(op, before.context)
-        self._absorb(before, op.context)
+            return self.reuse(op, before.context)
+        self.absorb(op.context)
         return dataclasses.replace(op, context=before.context)
 
     def _end(self, op: EndOp) -> None:
-        before = self._definition(op.context)
+        before = self.definition(op.context)
         if isinstance(before, EndOp | ContextOp) or (isinstance(before, ExtendOp) and before.role is not None):
-            self._forward(op, op.context)
+            self.forward(op, op.context)
             return
         text = before if isinstance(before, ExtendOp) and self.uses[op.context] == 1 else None
         opening_value = text.context if text is not None else op.context
-        opening = self._definition(opening_value)
+        opening = self.definition(opening_value)
         if not isinstance(opening, BeginOp) or self.uses[opening_value] != 1:
-            self._emit(op)
+            self.emit(op)
             return
         rope = self.ropes[op.context] if text is not None else Rope(())
         if text is not None:
-            self._absorb(text, op.context)
-        self._absorb(opening, opening_value)
+            self.absorb(op.context)
+        self.absorb(opening_value)
         location = opening.location or op.location
         self.ropes[op.results[0]] = rope
-        self._emit(make_op(ExtendOp, op.results, location, context=opening.context, role=opening.role))
+        self.emit(make_op(ExtendOp, op.results, location, context=opening.context, role=opening.role))
 
     def _prefill(self, op: PrefillOp) -> None:
-        before = self._definition(op.context)
+        before = self.definition(op.context)
         if not isinstance(before, PrefillOp):
-            self._emit(op)
+            self.emit(op)
         elif before.scope in (op.scope, "batch"):
-            self._forward(op, op.context)
+            self.forward(op, op.context)
         else:
-            self._emit(self._reuse(op, before.context))
+            self.emit(self.reuse(op, before.context))
 
     def _select(self, op: SelectOp) -> None:
         choices = tuple(self._choice(choice) for choice in op.choices)
@@ -206,7 +166,7 @@ class _Walk:
         new_context, value, scores = op.results
         [*others, choice] = choices
         if others or not isinstance(choice, str) or self.uses[scores]:
-            self._emit(op)
+            self.emit(op)
             return
         self.owner.applied(
             self.context, op.location, f"select {op.id} has one choice: it is appended without a call", saved_calls=1
@@ -223,10 +183,10 @@ class _Walk:
     def _concat(self, op: ConcatOp) -> None:
         rope = self._rope(op.text)
         if len(rope.pieces) == 1 and isinstance(rope.pieces[0], Value):
-            self._forward(dataclasses.replace(op, text=rope.pieces), rope.pieces[0])
+            self.forward(dataclasses.replace(op, text=rope.pieces), rope.pieces[0])
             return
         self.ropes[op.results[0]] = rope
-        self._emit(op)
+        self.emit(op)
 
     def _rope(self, text: Sequence[str | Value]) -> Rope:
         return Rope([self._piece(part) for part in text])
@@ -235,12 +195,12 @@ class _Walk:
         """What stands for ``part`` in the op that uses it: the parts of a text that is short or of no other use."""
         if isinstance(part, str):
             return part
-        before = self._definition(part)
+        before = self.definition(part)
         if not isinstance(before, ConcatOp):
             return part
         rope = self.ropes[part]
         if self.uses[part] == 1:
-            self._absorb(before, part)
+            self.absorb(part)
             return rope
         if rope.size > _SHARED_SIZE or rope.characters > _SHARED_CHARACTERS:
             return part
@@ -257,11 +217,11 @@ class _Walk:
                 return
         same = self._same_text(op)
         if same is not None:
-            self._forward(op, same)
+            self.forward(op, same)
             return
         text = self._as_parts(op)
         if text is None:
-            self._emit(op)
+            self.emit(op)
             return
         self.uses.update(part for part in text if isinstance(part, Value))
         self._release(op)
@@ -271,9 +231,9 @@ class _Walk:
         """Give up the operands of ``op``, and a list among them that nobody else uses."""
         self.uses.subtract(op.operands)
         for value in op.operands:
-            listed = self._definition(value)
+            listed = self.definition(value)
             if isinstance(listed, PyCallOp) and not listed.may_raise and not self.uses[value]:
-                self.ops[self.positions[value]] = None
+                self.remove(value)
                 self.uses.subtract(listed.operands)
 
     def _fold(self, op: PyCallOp, value: Attribute) -> None:
@@ -283,7 +243,7 @@ class _Walk:
         # There is no op for other literals: users take the value, and the call goes where none needs its result.
         self.constants[op.results[0]] = value
         self.folded.append(len(self.ops))
-        self._emit(op)
+        self.emit(op)
 
     def _same_text(self, op: PyCallOp) -> Value | None:
         """The argument that ``op`` gives back unchanged, if it does."""
@@ -313,7 +273,7 @@ class _Walk:
                 return None
 
     def _joined(self, separator: Attribute | Value, items: Value) -> tuple[Any, ...] | None:
-        listed = self._definition(items)
+        listed = self.definition(items)
         if not isinstance(listed, PyCallOp) or listed.function not in ("list", "tuple") or listed.keywords:
             return None
         texts = listed.arguments
@@ -326,7 +286,7 @@ class _Walk:
         return tuple(parts[1:])
 
     def _host_call(self, op: HostCallOp) -> None:
-        self._emit(self._with_literals(op))
+        self.emit(self._with_literals(op))
 
     def _with_literals(self, op: Any) -> Any:
         """``op`` with its arguments replaced by the literals they are known to be."""

@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from lmc.ir.core import Block, Effect, Op, Value
-from lmc.ir.layout import exact_key
+from lmc.ir.core import Attribute, Block, Effect, Op, Value
+from lmc.ir.layout import Field, exact_key, layout_of
 from lmc.ir.ops import SamplingOp
 from lmc.passes.base import Pass, PassContext
 from lmc.passes.exposure import exposed_values, touches
@@ -89,15 +89,23 @@ def _key(op: Op, writes: int) -> Hashable:
         fields.append(writes)
     # A greedy generation reads no random numbers, so its seed is no matter; nor is it for the remark on a sampled one.
     skipped = _NAMING | {"seed"} if op.effect is Effect.SAMPLES else _NAMING
-    for name, kind in op.FIELDS:
-        if kind == "attribute":
-            if name not in skipped:
-                fields.append(exact_key(getattr(op, name)))
-        elif kind == "arguments":
-            fields.append(tuple(entry if isinstance(entry, Value) else exact_key(entry) for entry in getattr(op, name)))
-        else:
-            fields.append(getattr(op, name))
+    for name, kind in op.VALUE_FIELDS:
+        held = getattr(op, name)
+        if kind == "arguments":
+            held = tuple(entry if isinstance(entry, Value) else exact_key(entry) for entry in held)
+        fields.append(held)
+    for field in layout_of(type(op)).attributes:
+        value = getattr(op, field.name)
+        # Defaults are left out, so that the keys of many ops stay small.
+        if field.name not in skipped and not _is_default(field, value):
+            fields += (field.name, exact_key(value))
     return tuple(fields)
+
+
+def _is_default(field: Field, value: Attribute) -> bool:
+    if field.required:
+        return False
+    return value is field.default or exact_key(value) == exact_key(field.default)
 
 
 def _identity(op: Op) -> str:
