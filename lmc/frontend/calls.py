@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from types import BuiltinMethodType, FunctionType, GeneratorType, MethodDescriptorType, MethodType
@@ -100,6 +101,8 @@ class Calls(HostCalls):
             return self.at_capture(recorder, function, args, kwargs)
         if isinstance(function, type) and issubclass(function, BaseException) and function.__module__ == "builtins":
             return function(*args, **kwargs)
+        if isinstance(function, enum.EnumMeta) and _finds_members_itself(function):
+            return self.at_capture(recorder, function, args, kwargs)
         return self.call_host(recorder, function, args, kwargs, fresh)
 
     def attribute_of(self, owner: Any, name: str) -> Any:
@@ -181,7 +184,7 @@ class Calls(HostCalls):
         if function.__name__ in _COMPARING and not holds_proxy(owner) and not is_deeply_harmless(owner):
             raise self.foreign_operator(recorder, function.__name__, owner)
         result = self.at_capture(recorder, function, args, kwargs)
-        if isinstance(result, VIEWS) and id(owner) in recorder.foreign and id(owner) not in recorder.argument_parts:
+        if type(result) in VIEWS and id(owner) in recorder.foreign and id(owner) not in recorder.argument_parts:
             recorder.foreign[id(result)] = result
         return result
 
@@ -272,3 +275,8 @@ class Calls(HostCalls):
                 location=user_location(),
             )
         return function(*args, **kwargs)
+
+
+def _finds_members_itself(kind: enum.EnumMeta) -> bool:
+    """Whether ``kind(value)`` is Python's own lookup of a member."""
+    return len(kind) > 0 and type(kind) is enum.EnumMeta and "_missing_" not in vars(kind)

@@ -16,6 +16,7 @@ from lmc.frontend.state import Core, State
 from lmc.frontend.transform import Transformed
 from lmc.frontend.variants import Captured, Replay
 from lmc.ir.core import Function, Module, Value
+from lmc.ir.errors import LmcError
 from lmc.ir.types import Type
 
 
@@ -136,4 +137,6 @@ class _Attempt:
 
 def _first_line(error: BaseException) -> str:
     """The start of an error's message; nothing where it holds symbolic values."""
+    if isinstance(error, LmcError):
+        return error.cause
     return "" if holds_proxy(error.args) else str(error).partition("\n")[0]

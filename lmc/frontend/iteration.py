@@ -11,7 +11,7 @@ from lmc.frontend.harmless import is_harmless
 from lmc.frontend.proxy import Proxy, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.state import State
-from lmc.ir.types import ANY, BOOL, TEXT, ListType
+from lmc.ir.types import ANY, BOOL, NONE, TEXT, ListType
 
 
 class Iteration(Base):
@@ -24,6 +24,8 @@ class Iteration(Base):
             return bool(value)
         if type(value) is bool:
             return value
+        if type(value) is Proxy and symbol(value).type == NONE:
+            return False
         if type(value) is Proxy:
             return bool(recorder.specialise(self._as_bool(recorder, value), "which way the program goes depends on it"))
         if type(value) in (State, Branches) or is_harmless(value):

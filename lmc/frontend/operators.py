@@ -19,7 +19,7 @@ from lmc.frontend.proxy import Proxy, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.state import State
 from lmc.frontend.symbolic import CONVERSIONS, Symbolic, contains_plain
-from lmc.ir.types import ListType
+from lmc.ir.types import NONE, ListType
 
 
 class Operators(Symbolic):
@@ -81,7 +81,7 @@ class Operators(Symbolic):
 
     def not_(self, value: Any) -> Any:
         """``not value``."""
-        if type(value) is Proxy and self.recorder is not None:
+        if type(value) is Proxy and self.recorder is not None and symbol(value).type != NONE:
             tick = self.tick()
             return self.done(tick, self.recorder.pure("not", (value,)))
         if self.recorder is None:

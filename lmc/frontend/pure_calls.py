@@ -16,6 +16,7 @@ import pydantic
 
 from lmc.frontend.arguments import Record
 from lmc.frontend.branches import Branches
+from lmc.frontend.harmless import is_deeply_harmless, is_harmless
 from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.ir import builtins
@@ -116,6 +117,8 @@ def _pure(name: str) -> Handler:
         shallow = name in ("len", "bool")  # these never look at the items
         if any(type(value) is Proxy or (not shallow and _symbolic(value)) for value in (*args, *kwargs.values())):
             return recorder.pure(name, args, kwargs)
+        if len(args) == 1 and not kwargs and not (is_harmless(args[0]) if shallow else is_deeply_harmless(args[0])):
+            return ops.foreign(recorder, name, args)
         return ops.at_capture(recorder, function, args, kwargs)
 
     return handle
@@ -188,6 +191,8 @@ def _at_capture(name: str) -> Handler:
 def _str(ops: Operators, recorder: Recorder, /, *args: Any, **kwargs: Any) -> Any:
     if len(args) == 1 and not kwargs and (_symbolic(args[0])):
         return ops.text_of(recorder, args[0])
+    if len(args) == 1 and not kwargs and not is_deeply_harmless(args[0]):
+        return ops.foreign(recorder, "str", args)
     return ops.at_capture(recorder, str, args, kwargs)
 
 

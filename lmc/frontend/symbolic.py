@@ -81,6 +81,8 @@ class Symbolic(Calls, Reads):
             return name == "is_"
         value, other = (left, right) if type(left) is Proxy else (right, left)
         kind = symbol(value).type
+        if kind == NONE and other is None:
+            return name == "is_"
         if other is None or other is True or other is False:
             if kind in (TEXT, INT, FLOAT) or isinstance(kind, ListType) or (kind == BOOL and other is None):
                 return name == "is_not"

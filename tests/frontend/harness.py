@@ -10,6 +10,7 @@ from lmc.frontend.eager import EagerSession, run_eager
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.resume import resume
 from lmc.frontend.variants import Captured, inputs_of
+from lmc.ir.errors import LmcError
 from lmc.ir.interpreter import Outcome, interpret
 from lmc.ir.parser import parse
 from lmc.ir.printer import print_module
@@ -86,13 +87,15 @@ def check(
 
 
 def _fresh(args: Any, kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    made = args() if callable(args) else args
+    made: Any = args() if callable(args) else args
     return made, dict(kwargs)
 
 
 def _end(run: Callable[[], Outcome]) -> tuple[Any, ...]:
     try:
         outcome = run()
+    except LmcError as error:  # the graph knows the line of the op, plain Python the line that runs
+        return ("raised", type(error), error.cause)
     except Exception as error:
         return ("raised", type(error), str(error))
     return ("gave", repr(outcome.value), outcome.value, outcome.variables, outcome.text)

@@ -173,7 +173,7 @@ class Writer:
         if kind == 0:
             return self.pick("True", "False", "n", "a", "words", "not b")
         if kind == 1:
-            return f"{self.text(depth - 1 if depth > 0 else 0)} {self.pick('==', '!=', '<', 'in', 'not in')} {self.text(0)}"
+            return f"{self.text(max(depth - 1, 0))} {self.pick('==', '!=', '<', 'in', 'not in')} {self.text(0)}"
         if kind == 2:
             return f"{self.number(0)} {self.pick('<', '>=', '==')} {self.number(0)}"
         if kind == 3:

@@ -2,8 +2,25 @@
 
 import pytest
 
+from tests.frontend.corpus import (
+    arguments,
+    branches,
+    constructs,
+    host_calls,
+    refusals,
+    sub_programs,
+    surroundings,
+    text,
+    traps,
+)
+from tests.frontend.corpus.cases import CASES
 from tests.frontend.harness import check
-from tests.frontend.programs import CASES
+
+FILES = (arguments, branches, constructs, host_calls, refusals, sub_programs, surroundings, text, traps)
+
+assert {arguments, branches, constructs, host_calls, refusals, sub_programs, surroundings, text, traps}, (
+    "they fill CASES"
+)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -17,3 +34,10 @@ def test_eager_and_captured_agree(name):
         assert case.stops in captured.breaks[0].cause
         assert captured.breaks[0].location is not None
         assert captured.breaks[0].remedy
+
+
+def test_the_corpus_is_large_and_mostly_captured_whole():
+    assert all(program.program.function.__module__ in {file.__name__ for file in FILES} for program in CASES.values())
+    whole = [name for name, case in CASES.items() if case.stops is None]
+    assert len(CASES) >= 90
+    assert len(whole) >= 50

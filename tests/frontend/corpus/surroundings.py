@@ -1,0 +1,102 @@
+"""Globals, closures, and arguments that are changed."""
+
+# Programs as users write them.
+# ruff: noqa: B006, PLW0603
+# pyright: reportArgumentType=false, reportCallIssue=false, reportConstantRedefinition=false
+
+from tests.frontend.corpus.cases import case
+from tests.frontend.corpus.host_functions import Config
+
+TEMPLATE = "Q: %s\nA:"
+CHOICES = ["yes", "no"]
+SETTINGS = {"max_tokens": 6, "words": ["alpha", "beta"]}
+NUMBERS = (1, 2, 3)
+CONFIG = Config(5, "> ")
+
+
+@case("w")
+def reads_globals(s, a: str):
+    s += TEMPLATE + CONFIG.prefix + a
+    s += " ".join(SETTINGS["words"])
+    for number in NUMBERS:
+        s += str(number)
+    s.gen("g", max_tokens=SETTINGS["max_tokens"])
+    s.gen("h", max_tokens=CONFIG.length)
+    return s.select("c", CHOICES)
+
+
+def make_closure():
+    prefix = "closure "
+    limits = [2]
+
+    def with_closure(s, a: str):
+        s += prefix + a
+        return s.gen("g", max_tokens=limits[0])
+
+    return with_closure
+
+
+case("w")(make_closure())
+
+
+COUNTER = 0
+LOG: list[str] = []
+
+
+def reset() -> tuple[str]:
+    global COUNTER
+    COUNTER = 0
+    LOG.clear()
+    return ("w",)
+
+
+@case(make=reset, stops="binds 'COUNTER'")
+def writes_global(s, a: str):
+    global COUNTER
+    s += a
+    s.gen("x", max_tokens=2)
+    COUNTER += 1
+    return COUNTER
+
+
+@case(make=reset, stops="changes a list that it did not make")
+def appends_to_global(s, a: str):
+    LOG.append(a)
+    s += a
+    return s.gen("x", max_tokens=2), list(LOG)
+
+
+def bump():
+    global COUNTER
+    COUNTER += 1
+    LOG.append("bump")
+
+
+@case(make=reset, stops="may change data that the program has read")
+def reads_after_write(s, a: str):
+    before = COUNTER
+    bump()
+    return before, COUNTER
+
+
+@case(make=reset, stops="may change data that the program has read")
+def reads_before_write_and_break(s, a: str):
+    before = len(LOG)
+    bump()
+    x = s.gen("x", max_tokens=2)
+    if x == "nothing":
+        return 0
+    return before, len(LOG)
+
+
+@case(make=lambda: (["a", "b"],), stops="did not make itself")
+def changes_argument(s, words):
+    words.append("c")
+    s += " ".join(words)
+    return s.gen("g", max_tokens=2)
+
+
+@case("a")
+def default_mutable(s, a: str, seen=[]):
+    s += a + str(len(seen))
+    return s.gen("g", max_tokens=2)
