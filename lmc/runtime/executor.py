@@ -18,6 +18,7 @@ from lmc.runtime.admission import Admission
 from lmc.runtime.events import OnEvent
 from lmc.runtime.in_flight import InFlight
 from lmc.runtime.machine import Machine, Surroundings
+from lmc.runtime.operations import ask
 from lmc.runtime.prefixes import PinBudget
 from lmc.runtime.prepared import PreparedPlan, Stage, prepare
 
@@ -162,7 +163,7 @@ class _Batch:
     async def run(self) -> None:
         """First what all instances share, then as many of them at a time as the window allows."""
         shared = self._around.prepared.shared
-        machine = Machine(self._around, shared, {}, instance=0, position=self._first_position)
+        machine = Machine(self._around, shared, {}, ask=ask, instance=0, position=self._first_position)
         try:
             await machine.run()
             if machine.failure is None:
@@ -200,7 +201,7 @@ class _Batch:
         except LmcError as error:
             return Finished(None, error, Profile(plan.name))
         place = self._first_position + position
-        machine = Machine(self._around, self._stage, values, instance=instance.number, position=place)
+        machine = Machine(self._around, self._stage, values, ask=ask, instance=instance.number, position=place)
         if position == 0:
             machine.profile.update(self._profile)
         try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor as Pool
 from concurrent.futures import Future
@@ -19,16 +18,18 @@ from typing import Any
 from lmc.backend.schedule import common_length
 from lmc.ir import semantics
 from lmc.ir.core import Op, Value
-from lmc.ir.engine import Engine, OnDelta, Pin, PrefixCaching, TokenDelta
-from lmc.ir.errors import InputError, LmcError, RequestCancelledError
-from lmc.ir.interpreter import generation_profile, score_profile
-from lmc.ir.ops import HostCallOp, PrefillOp, SamplingOp, SelectOp
-from lmc.ir.profile import OpProfile, Usage
+from lmc.ir.engine import Engine, PrefixCaching
+from lmc.ir.errors import LmcError, RequestCancelledError
+from lmc.ir.ops import PrefillOp
+from lmc.ir.profile import OpProfile
 from lmc.runtime.admission import Admission
 from lmc.runtime.events import OnEvent, TokenEvent, branch_of
 from lmc.runtime.in_flight import InFlight
 from lmc.runtime.prefixes import HeldPrefixes, PinBudget
 from lmc.runtime.prepared import PreparedPlan, Stage
+
+Ask = Callable[["Machine", int, Op], None]
+"""Starts the instruction at an index, whose op is given."""
 
 
 @dataclass(frozen=True)
@@ -47,40 +48,57 @@ class Surroundings:
 
 
 @dataclass(eq=False)
-class _Call:
-    """An instruction that waits for answers from outside. ``finish`` makes its results of them."""
+class Call:
+    """An instruction that waits for answers from outside. ``finish`` makes its results of them.
+
+    ``cancels`` are called if it is dropped, ``unwanted`` with an answer that comes too late then. With ``may_fail`` an
+    ``LmcError`` in place of an answer is the answer None.
+    """
 
     index: int
     answers: list[Any]
     missing: int
     finish: Callable[[list[Any]], tuple[Any, ...]]
     cancels: list[Callable[[], object]] = field(default_factory=list)
+    unwanted: Callable[[Any], object] | None = None
+    may_fail: bool = False
     dropped: bool = False
 
 
 class Machine:
-    """One run of a stage. ``environment`` holds the values known before and takes the results."""
+    """One run of a stage. ``environment`` holds the values known before and takes the results.
+
+    ``ask`` starts what can't be evaluated on the spot (``lmc.runtime.operations``).
+    """
 
     def __init__(
-        self, around: Surroundings, stage: Stage, environment: dict[Value, Any], *, instance: int, position: int
+        self,
+        around: Surroundings,
+        stage: Stage,
+        environment: dict[Value, Any],
+        *,
+        ask: Ask,
+        instance: int,
+        position: int,
     ) -> None:
         self.environment = environment
         self.profile: dict[str, OpProfile] = {}
         self.failure: tuple[int, BaseException] | None = None
-        self._around = around
+        self.around = around
+        self._ask = ask
         self._ops = around.prepared.ops
-        self._instance = instance
+        self.instance = instance
         self._position = position
         self._waits = dict(stage.waits)
         self._ready = [index for index in stage.instructions if not stage.waits[index]]
-        self._calls: dict[int, _Call] = {}
+        self._calls: dict[int, Call] = {}
         self._prompt: tuple[int, ...] = ()
         self._tokens = 0
         self._advancing = False
         self._over: asyncio.Event = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         engine = around.engine
-        self._prefixes = (
+        self.prefixes = (
             HeldPrefixes(around.prepared, engine, around.budget) if isinstance(engine, PrefixCaching) else None
         )
 
@@ -98,8 +116,8 @@ class Machine:
 
     def let_go_of_prefixes(self) -> None:
         """Unpin every prefix that is still held."""
-        if self._prefixes is not None:
-            self._prefixes.let_go_of_all()
+        if self.prefixes is not None:
+            self.prefixes.let_go_of_all()
 
     def _advance(self) -> None:
         """Start what is ready, lowest first. Instructions that end at once are followed here, never by recursion."""
@@ -120,33 +138,26 @@ class Machine:
         op = self._ops[index]
         try:
             if op.IS_TERMINATOR:
-                self._finish(index, ())
-            elif isinstance(op, PrefillOp):
-                self._prefill(index, op)
-            elif semantics.is_local(op):
-                self._finish(index, semantics.evaluate(op, self.environment, self._around.engine.tokenizer))
-            elif isinstance(op, SamplingOp):
-                self._generate(index, op)
-            elif isinstance(op, SelectOp):
-                self._select(index, op)
-            elif isinstance(op, HostCallOp):
-                self._call_host(index, op)
+                self.finish(index, ())
+            elif semantics.is_local(op) and not isinstance(op, PrefillOp):
+                self.finish(index, semantics.evaluate(op, self.environment, self.around.engine.tokenizer))
             else:
-                raise TypeError(f"the executor can't run {op.NAME}")
+                self._ask(self, index, op)
         except Exception as error:  # the user's expressions raise what they like
             self._fail(index, error)
 
-    def _finish(self, index: int, results: tuple[Any, ...]) -> None:
+    def finish(self, index: int, results: tuple[Any, ...]) -> None:
+        """Take the results of an instruction, and see who was waiting for them."""
         self.environment.update(zip(self._ops[index].results, results, strict=True))
-        for dependent in self._around.prepared.dependents[index]:
+        for dependent in self.around.prepared.dependents[index]:
             waits = self._waits.get(dependent)
             if waits is None:
                 continue
             self._waits[dependent] = waits - 1
             if waits == 1:
                 heapq.heappush(self._ready, dependent)
-        if self._prefixes is not None:
-            self._prefixes.finished(index)
+        if self.prefixes is not None:
+            self.prefixes.finished(index)
 
     def _fail(self, index: int, error: BaseException) -> None:
         """Keep the failure that comes first in program order, and stop all that comes after it."""
@@ -156,106 +167,25 @@ class Machine:
         for later in [other for other in self._calls if other > index]:
             self._drop(later)
 
-    def _generate(self, index: int, op: SamplingOp) -> None:
-        around = self._around
-        context = self.environment[op.context]
-        requests = semantics.generation_requests(op, context, run_seed=around.run_seed, instance=self._instance)
-        start = time.perf_counter()
-
-        def finish(generations: list[Any]) -> tuple[Any, ...]:
-            self._record(op.id, generation_profile(generations, time.perf_counter() - start))
-            return semantics.generation_results(op, context, generations)
-
-        call = self._call(index, len(requests), finish)
-        for number, request in enumerate(requests):
-            self._count_tokens(request.prompt, op.max_tokens)
-            self._request(call, number, partial(around.engine.submit, request, self._on_delta(op, number)))
-
-    def _select(self, index: int, op: SelectOp) -> None:
-        context = self.environment[op.context]
-        choices = semantics.select_choices(op, self.environment)
-        requests = semantics.select_requests(op, context, choices, instance=self._instance)
-        start = time.perf_counter()
-
-        def finish(scores: list[Any]) -> tuple[Any, ...]:
-            self._record(op.id, score_profile(scores, time.perf_counter() - start))
-            results = semantics.select_results(op, context, choices, scores)
-            self._report(op.id, op.name, 0, results[1])
-            return results
-
-        call = self._call(index, len(requests), finish)
-        for number, request in enumerate(requests):
-            self._count_tokens(request.prompt, sum(map(len, request.continuations)))
-            self._request(call, number, partial(self._around.engine.score, request))
-
-    def _prefill(self, index: int, op: PrefillOp) -> None:
-        """Compute and pin a stable prefix. A hint: where that can't be done, generations compute what they need."""
-        context = self.environment[op.context]
-        prefix = self._pinnable(context)
-        if self._prefixes is None or not prefix:
-            self._finish(index, (context,))
-            return
-        start = time.perf_counter()
-        prefixes, budget = self._prefixes, self._around.budget
-
-        def finish(answers: list[Any]) -> tuple[Any, ...]:
-            budget.give_back(len(prefix))
-            pin = answers[0]
-            if isinstance(pin, Pin):
-                prefixes.hold(index, pin)
-                usage = Usage(prompt_tokens=pin.length, cached_tokens=pin.cached_tokens)
-                self._record(self._around.prepared.prefill_ids[index], OpProfile(usage, time.perf_counter() - start))
-            return (context,)
-
-        call = self._call(index, 1, finish)
-        budget.take(len(prefix))
-        call.cancels.append(partial(budget.give_back, len(prefix)))
-        self._request(call, 0, partial(prefixes.engine.prefill, prefix))
-
-    def _pinnable(self, context: Any) -> tuple[int, ...]:
-        try:
-            prefix = context.stable_prefix
-        except LmcError:  # the generation that needs this prompt says so, with its own line
-            return ()
-        return prefix if self._around.budget.allows(len(prefix)) else ()
-
-    def _call_host(self, index: int, op: HostCallOp) -> None:
-        host = self._around.hosts.get(op.host)
-        if host is None:
-            raise InputError(
-                f"the host function @{op.host} is not there",
-                remedy="pass the program that defines it",
-                location=op.location,
-            )
-        positional, keyword = semantics.call_arguments(op.arguments, op.keywords, self.environment)
-        call = self._call(index, 1, tuple)
-        future = self._around.host_pool.submit(_caught, host, positional, keyword)
-        call.cancels.append(future.cancel)
-        waiting = asyncio.wrap_future(future, loop=self._loop)
-        waiting.add_done_callback(partial(self._host_answer, call))
-
-    def _host_answer(self, call: _Call, future: asyncio.Future[tuple[Any, BaseException | None]]) -> None:
-        if not call.dropped:
-            self._answer(call, 0, *future.result())
-
-    def _call(self, index: int, count: int, finish: Callable[[list[Any]], tuple[Any, ...]]) -> _Call:
-        call = _Call(index, [None] * count, count, finish)
+    def call(self, index: int, count: int, finish: Callable[[list[Any]], tuple[Any, ...]]) -> Call:
+        """Let an instruction wait for ``count`` answers, of which ``finish`` makes its results."""
+        call = Call(index, [None] * count, count, finish)
         self._calls[index] = call
         return call
 
-    def _request(self, call: _Call, number: int, submit: Callable[[], Any]) -> None:
+    def request(self, call: Call, number: int, submit: Callable[[], Any]) -> None:
         """Put one engine request in the queue."""
-        priority = (self._position, self._around.prepared.ranks[call.index], number)
-        self._around.in_flight.request(priority, partial(self._submit, call, number, submit))
+        priority = (self._position, self.around.prepared.ranks[call.index], number)
+        self.around.in_flight.request(priority, partial(self._submit, call, number, submit))
 
-    def _count_tokens(self, prompt: tuple[int, ...], more: int) -> None:
+    def count_tokens(self, prompt: tuple[int, ...], more: int) -> None:
         """Say what this instance holds of the KV pool: every prompt as far as it differs from the one before."""
-        if self._around.admission.counts_tokens:
+        if self.around.admission.counts_tokens:
             self._tokens += len(prompt) - common_length(self._prompt, prompt) + more
             self._prompt = prompt
-            self._around.admission.seen(self._tokens)
+            self.around.admission.seen(self._tokens)
 
-    def _submit(self, call: _Call, number: int, submit: Callable[[], Any]) -> bool:
+    def _submit(self, call: Call, number: int, submit: Callable[[], Any]) -> bool:
         if call.dropped:
             return False
         try:
@@ -271,19 +201,26 @@ class Machine:
         waiting.add_done_callback(partial(self._engine_answer, call, number))
         return True
 
-    def _engine_answer(self, call: _Call, number: int, future: Future[Any] | asyncio.Future[Any]) -> None:
-        self._around.in_flight.release()
+    def _engine_answer(self, call: Call, number: int, future: Future[Any] | asyncio.Future[Any]) -> None:
+        self.around.in_flight.release()
         error = RequestCancelledError("the request was cancelled") if future.cancelled() else future.exception()
         answer = future.result() if error is None else None
         if call.dropped:
-            if isinstance(answer, Pin) and self._prefixes is not None:
-                self._prefixes.engine.unpin(answer)
+            if answer is not None and call.unwanted is not None:
+                call.unwanted(answer)
             return
-        if error is not None and isinstance(self._ops[call.index], PrefillOp) and isinstance(error, LmcError):
+        if call.may_fail and isinstance(error, LmcError):
             error = None
         self._answer(call, number, answer, error)
 
-    def _answer(self, call: _Call, number: int, answer: Any, error: BaseException | None) -> None:
+    def run_in_thread(self, call: Call, work: Callable[[], tuple[Any, BaseException | None]]) -> None:
+        """Run ``work`` in the batch's threads; it gives the only answer of ``call``, or its error."""
+        future = self.around.host_pool.submit(work)
+        call.cancels.append(future.cancel)
+        waiting = asyncio.wrap_future(future, loop=self._loop)
+        waiting.add_done_callback(lambda done: None if call.dropped else self._answer(call, 0, *done.result()))
+
+    def _answer(self, call: Call, number: int, answer: Any, error: BaseException | None) -> None:
         if call.dropped:
             return
         if error is not None:
@@ -297,7 +234,7 @@ class Machine:
             return
         del self._calls[call.index]
         try:
-            self._finish(call.index, call.finish(call.answers))
+            self.finish(call.index, call.finish(call.answers))
         except Exception as failure:  # results that can't be made of the answers: an engine's fault, or the user's
             self._fail(call.index, failure)
         self._advance()
@@ -308,33 +245,16 @@ class Machine:
         for cancel in call.cancels:
             cancel()
 
-    def _on_delta(self, op: SamplingOp, sample: int) -> OnDelta | None:
-        if self._around.on_event is None:
-            return None
+    def report(self, op_id: str, name: str | None, sample: int, text: str) -> None:
+        """Tell about new text. From any thread."""
+        if self.around.on_event is not None:
+            event = TokenEvent(self.instance, branch_of(op_id), op_id, name, sample, text)
+            self.around.on_event(event)
 
-        def report(delta: TokenDelta) -> None:
-            self._report(op.id, op.name, sample, delta.text)
-
-        return report
-
-    def _report(self, op_id: str, name: str | None, sample: int, text: str) -> None:
-        if self._around.on_event is not None:
-            event = TokenEvent(self._instance, branch_of(op_id), op_id, name, sample, text)
-            self._around.on_event(event)
-
-    def _record(self, op_id: str, entry: OpProfile) -> None:
+    def record(self, op_id: str, entry: OpProfile) -> None:
+        """Count what an op cost."""
         known = self.profile.get(op_id)
         self.profile[op_id] = entry if known is None else known + entry
-
-
-def _caught(
-    host: Callable[..., Any], positional: list[Any], keyword: dict[str, Any]
-) -> tuple[Any, BaseException | None]:
-    """Call a host function in its thread. What it raises comes back as a value: futures don't carry every exception."""
-    try:
-        return host(*positional, **keyword), None
-    except BaseException as error:  # SystemExit of one instance must not end a worker of the batch
-        return None, error
 
 
 def _located(error: BaseException, op: Op) -> BaseException:

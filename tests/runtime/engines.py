@@ -70,7 +70,7 @@ class LateEngine(ToyEngine):
             self.order.append(op_id)
             self._running += 1
             self.most = max(self.most, self._running)
-            seconds = self._random.random() * self._seconds
+            seconds = (0.3 + 0.7 * self._random.random()) * self._seconds
         threading.Thread(target=self._answer, args=(handle, op_id, answer, seconds), daemon=True).start()
         return handle
 

@@ -1,0 +1,136 @@
+"""What each kind of op asks of the engine or of the user's functions, and how a machine waits for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from lmc.ir import semantics
+from lmc.ir.core import Op
+from lmc.ir.engine import OnDelta, Pin, TokenDelta
+from lmc.ir.errors import InputError, LmcError
+from lmc.ir.interpreter import generation_profile, score_profile
+from lmc.ir.ops import HostCallOp, PrefillOp, SamplingOp, SelectOp
+from lmc.ir.profile import OpProfile, Usage
+from lmc.runtime.machine import Machine
+
+
+def ask(machine: Machine, index: int, op: Op) -> None:
+    """Start an instruction that can't be evaluated on the spot. Raises what making its requests raises."""
+    if isinstance(op, SamplingOp):
+        generate(machine, index, op)
+    elif isinstance(op, SelectOp):
+        select(machine, index, op)
+    elif isinstance(op, PrefillOp):
+        prefill(machine, index, op)
+    elif isinstance(op, HostCallOp):
+        call_host(machine, index, op)
+    else:
+        raise TypeError(f"the executor can't run {op.NAME}")
+
+
+def generate(machine: Machine, index: int, op: SamplingOp) -> None:
+    """One request for ``lm.gen``, ``n`` for ``lm.sample``."""
+    around = machine.around
+    context = machine.environment[op.context]
+    requests = semantics.generation_requests(op, context, run_seed=around.run_seed, instance=machine.instance)
+    start = time.perf_counter()
+
+    def finish(generations: list[Any]) -> tuple[Any, ...]:
+        machine.record(op.id, generation_profile(generations, time.perf_counter() - start))
+        return semantics.generation_results(op, context, generations)
+
+    call = machine.call(index, len(requests), finish)
+    for number, request in enumerate(requests):
+        machine.count_tokens(request.prompt, op.max_tokens)
+        machine.request(call, number, partial(around.engine.submit, request, _on_delta(machine, op, number)))
+
+
+def select(machine: Machine, index: int, op: SelectOp) -> None:
+    """One scoring request, two for the unconditional method."""
+    engine = machine.around.engine
+    context = machine.environment[op.context]
+    choices = semantics.select_choices(op, machine.environment)
+    requests = semantics.select_requests(op, context, choices, instance=machine.instance)
+    start = time.perf_counter()
+
+    def finish(scores: list[Any]) -> tuple[Any, ...]:
+        machine.record(op.id, score_profile(scores, time.perf_counter() - start))
+        results = semantics.select_results(op, context, choices, scores)
+        machine.report(op.id, op.name, 0, results[1])
+        return results
+
+    call = machine.call(index, len(requests), finish)
+    for number, request in enumerate(requests):
+        machine.count_tokens(request.prompt, sum(map(len, request.continuations)))
+        machine.request(call, number, partial(engine.score, request))
+
+
+def prefill(machine: Machine, index: int, op: PrefillOp) -> None:
+    """Compute and pin a stable prefix. A hint: where that can't be done, generations compute what they need."""
+    context = machine.environment[op.context]
+    prefixes, budget = machine.prefixes, machine.around.budget
+    prefix = _stable_prefix(context)
+    if prefixes is None or not prefix or not budget.allows(len(prefix)):
+        machine.finish(index, (context,))
+        return
+    start = time.perf_counter()
+
+    def finish(answers: list[Any]) -> tuple[Any, ...]:
+        budget.give_back(len(prefix))
+        if isinstance(answers[0], Pin):
+            pin = answers[0]
+            prefixes.hold(index, pin)
+            usage = Usage(prompt_tokens=pin.length, cached_tokens=pin.cached_tokens)
+            machine.record(machine.around.prepared.prefill_ids[index], OpProfile(usage, time.perf_counter() - start))
+        return (context,)
+
+    machine.count_tokens(prefix, 0)
+    call = machine.call(index, 1, finish)
+    call.may_fail = True
+    call.unwanted = prefixes.engine.unpin
+    budget.take(len(prefix))
+    call.cancels.append(partial(budget.give_back, len(prefix)))
+    machine.request(call, 0, partial(prefixes.engine.prefill, prefix))
+
+
+def call_host(machine: Machine, index: int, op: HostCallOp) -> None:
+    """Call a function of the user's program in a thread."""
+    host = machine.around.hosts.get(op.host)
+    if host is None:
+        raise InputError(
+            f"the host function @{op.host} is not there",
+            remedy="pass the program that defines it",
+            location=op.location,
+        )
+    positional, keyword = semantics.call_arguments(op.arguments, op.keywords, machine.environment)
+    machine.run_in_thread(machine.call(index, 1, tuple), partial(_caught, host, positional, keyword))
+
+
+def _stable_prefix(context: Any) -> tuple[int, ...]:
+    try:
+        return context.stable_prefix
+    except LmcError:  # the generation that needs this prompt says so, with its own line
+        return ()
+
+
+def _on_delta(machine: Machine, op: SamplingOp, sample: int) -> OnDelta | None:
+    if machine.around.on_event is None:
+        return None
+
+    def report(delta: TokenDelta) -> None:
+        machine.report(op.id, op.name, sample, delta.text)
+
+    return report
+
+
+def _caught(
+    host: Callable[..., Any], positional: list[Any], keyword: dict[str, Any]
+) -> tuple[Any, BaseException | None]:
+    """Call a host function in its thread. What it raises comes back as a value: futures don't carry every exception."""
+    try:
+        return host(*positional, **keyword), None
+    except BaseException as error:  # SystemExit of one instance must not end a worker of the batch
+        return None, error
