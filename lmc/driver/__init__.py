@@ -6,7 +6,9 @@ from lmc.driver.defaults import Wish
 from lmc.driver.programs import ProgramImportError, UsageError, load_program
 from lmc.driver.result import Result, describe_error, result_row
 from lmc.driver.rows import ArgumentReader, Row
-from lmc.driver.run import AsyncStream, BatchInterruptedError, Options, Runner, Stream
+from lmc.driver.run import BatchInterruptedError, Runner
+from lmc.driver.start import Options
+from lmc.driver.stream import AsyncStream, Stream
 from lmc.driver.version import version
 from lmc.frontend.function import JittedFunction
 from lmc.ir.errors import LmcError

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from lmc.driver.defaults import Wish
-from lmc.driver.run import BatchInterruptedError, Options, Runner
+from lmc.driver.run import BatchInterruptedError, Runner
 from lmc.driver.service import service
+from lmc.driver.start import Options
 from lmc.frontend.function import JittedFunction
 from lmc.ir.errors import EngineError, InputError, LmcError, LoweringError, RequestCancelledError
 from lmc.ir.profile import Usage

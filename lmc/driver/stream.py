@@ -1,0 +1,90 @@
+"""One run, token by token."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+from collections.abc import AsyncIterator
+
+from lmc.driver.result import Result
+from lmc.driver.start import Arguments, Start, raise_error
+from lmc.ir.errors import InputError
+from lmc.runtime.events import TokenEvent
+
+
+class Stream:
+    """Token events of one run, as they come. Iterating raises the run's error at its end; ``result`` is set then.
+
+    Use it in a ``with`` block, or ``close`` it, to cancel a run that is not wanted to its end.
+    """
+
+    def __init__(self, start: Start, arguments: Arguments) -> None:
+        events: queue.SimpleQueue[TokenEvent | None] = queue.SimpleQueue()
+        prepared = start.prepare([arguments])
+        self._results: dict[int, Result] = {}
+        self._events = events
+        self._over = False
+        self._running = start.begin(prepared, self._results.__setitem__, events.put, lambda: events.put(None))
+
+    def __iter__(self) -> Stream:
+        return self
+
+    def __next__(self) -> TokenEvent:
+        event = None if self._over else self._events.get()
+        if event is not None:
+            return event
+        if not self._over:
+            self._over = True
+            self._running.future.result()
+            raise_error(self._results[0])
+        raise StopIteration
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def result(self) -> Result:
+        """The result; waits for the run to end, without taking its events. Raises nothing: see ``Result.error``."""
+        self._running.future.result()
+        return self._results[0]
+
+    def close(self) -> None:
+        """Cancel the run, unless it is over."""
+        self._over = True
+        self._running.stop()
+
+
+class AsyncStream:
+    """``Stream`` for ``async for``; the run starts with the first step."""
+
+    def __init__(self, start: Start, arguments: Arguments) -> None:
+        self._start = start
+        self._arguments = arguments
+        self._result: Result | None = None
+
+    @property
+    def result(self) -> Result:
+        """The result. Raises ``InputError`` before the last event was taken."""
+        if self._result is None:
+            raise InputError("the stream is not at its end yet", remedy="take its events first: async for …")
+        return self._result
+
+    async def __aiter__(self) -> AsyncIterator[TokenEvent]:
+        events: asyncio.Queue[TokenEvent | None] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+
+        def tell(event: TokenEvent | None) -> None:
+            loop.call_soon_threadsafe(events.put_nowait, event)
+
+        work = asyncio.ensure_future(self._start.gather([self._arguments], tell))
+        work.add_done_callback(lambda _: tell(None))
+        try:
+            while (event := await events.get()) is not None:
+                yield event
+            self._result = (await work)[0]
+        finally:
+            work.cancel()
+        raise_error(self._result)
