@@ -1,0 +1,90 @@
+"""The whole way on a real model: the built-in one, in fp32 on the CPU."""
+
+import shutil
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+import lmc
+from lmc import builtin_model
+from lmc.driver.service import service
+from lmc.ir.target import Target
+
+KV_TOKENS = 6_000
+
+
+@lmc.jit
+def judge(s: lmc.State, essay: str) -> dict[str, str]:
+    s += lmc.system("You grade essays.")
+    s += lmc.user(f"Essay:\n{essay}\nIs it on topic?")
+    on_topic = s.select("on_topic", ["yes", "no"])
+    views = s.fork(2)
+    for number, dimension in enumerate(("clarity", "tone")):
+        views[number] += lmc.user(f"Judge its {dimension}.")
+        views[number].gen("view", max_tokens=16, stop="\n")
+    s += lmc.user("Views:\n" + "\n".join(view["view"] for view in views))
+    return {"on_topic": on_topic, "verdict": s.select("verdict", ["accept", "reject"]), "view": views[0]["view"]}
+
+
+JUDGE = judge.on("builtin", kv_tokens=KV_TOKENS)
+ESSAYS = [
+    "Birds fly south in winter because they look for food.",
+    "Trains are quieter than planes. They also carry more people.",
+    "I like soup.",
+]
+# Holds every special token of the model as plain text.
+ESSAYS.append(" ".join(token.text for token in service().engines.tokenizer(Target("builtin")).special_tokens))
+
+
+def test_eager_plain_and_optimized_runs_agree():
+    expected = [JUDGE.eager(essay) for essay in ESSAYS]
+    levels: tuple[Literal["O0", "O2"], ...] = ("O0", "O2")
+    for level in levels:
+        results = JUDGE.on(level=level).batch([{"essay": essay} for essay in ESSAYS])
+        for found, oracle in zip(results, expected, strict=True):
+            assert (found.value, found.text) == (oracle.value, oracle.text)
+
+
+def test_a_batch_computes_shared_prefixes_once():
+    engine = service().engines.engine(Target("builtin", kv_tokens=KV_TOKENS))
+    JUDGE.batch([{"essay": f"{essay} Again."} for essay in ESSAYS])
+    before = engine.statistics.prefilled_tokens
+    results = JUDGE.batch([{"essay": f"{essay} Again."} for essay in ESSAYS])
+    prompts = sum(result.usage.prompt_tokens for result in results)
+    computed = sum(result.usage.prompt_tokens - result.usage.cached_tokens for result in results)
+    assert engine.statistics.prefilled_tokens - before < prompts / 3
+    assert computed < prompts / 3
+
+
+def test_a_prompt_that_is_too_long_fails_alone_with_its_line():
+    results = JUDGE.batch([{"essay": ESSAYS[0]}, {"essay": "word " * 9_000}, {"essay": ESSAYS[1]}])
+    assert [result.error is None for result in results] == [True, False, True]
+    error = results[1].error
+    assert isinstance(error, lmc.ContextLengthError)
+    assert error.location is not None
+    assert error.location.file == __file__
+    assert error.remedy
+
+
+def test_tokens_stream_before_the_run_is_over():
+    with JUDGE.stream(ESSAYS[0]) as stream:
+        events = list(stream)
+    texts = {
+        branch: "".join(event.text for event in events if event.branch == branch)
+        for branch in ("judge/fork/0", "judge/fork/1")
+    }
+    assert texts["judge/fork/0"] == stream.result.value["view"]
+    assert texts["judge/fork/1"]
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json"])
+def test_a_damaged_model_folder_is_a_clear_error(tmp_path: Path, name: str):
+    folder = tmp_path / "model"
+    shutil.copytree(builtin_model.path(), folder, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    data = (folder / name).read_bytes()
+    (folder / name).write_bytes(data[: len(data) // 2])
+    with pytest.raises(lmc.InputError) as caught:
+        judge.on(f"local:{folder}", kv_tokens=KV_TOKENS).run(ESSAYS[0])
+    assert str(folder) in caught.value.cause or "tokenizer.json" in caught.value.cause
+    assert caught.value.remedy
