@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import enum
+import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
-from types import BuiltinMethodType, FunctionType, GeneratorType, MethodDescriptorType, MethodType
+from types import BuiltinMethodType, FrameType, FunctionType, GeneratorType, MethodDescriptorType, MethodType
 from typing import TYPE_CHECKING, Any, cast
 
 from lmc.frontend import messages
@@ -15,13 +16,13 @@ from lmc.frontend.eager import EagerFrame, EagerSession, activate
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.harmless import VIEWS, is_deeply_harmless, is_harmless
 from lmc.frontend.host_calls import FRAME_FUNCTION_IDS, HostCalls
-from lmc.frontend.locations import user_location
+from lmc.frontend.locations import is_user_file
 from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
 from lmc.frontend.pure_calls import HANDLERS, MUTATORS, PURE_TYPES, text_method
 from lmc.frontend.recorder import Recorder
+from lmc.frontend.rewrite import OPERATORS
 from lmc.frontend.state import Core, State
 from lmc.frontend.transform import Transformed
-from lmc.ir.errors import CaptureError
 from lmc.ir.types import ANY, TEXT, JsonType
 
 if TYPE_CHECKING:
@@ -269,12 +270,24 @@ class Calls(HostCalls):
         if isinstance(program, JittedFunction) and isinstance(program.transformed, Transformed):
             return self.enter(program, program.transformed, on, args, kwargs)
         if id(function) in FRAME_FUNCTION_IDS:
-            raise CaptureError(
-                f"{function.__name__}() looks at the running function itself, and was not called by its own name",
-                remedy="call it by its own name, so that lmc leaves the whole function to Python",
-                location=user_location(),
-            )
+            return in_frame(function, args, kwargs, inspect.currentframe())
         return function(*args, **kwargs)
+
+
+def in_frame(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType | None) -> Any:
+    """A function that looks at the frame it is called from (under another name: by its own it is not transformed).
+
+    That frame is the innermost of the user's around ``frame``.
+    """
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        frame = frame.f_back
+    assert frame is not None
+    names = {name: value for name, value in frame.f_locals.items() if not name.startswith(OPERATORS)}
+    if function in (eval, exec) and len(args) == 1 and not kwargs:
+        return function(args[0], frame.f_globals, names)
+    if args or kwargs or function is breakpoint:
+        return function(*args, **kwargs)
+    return {locals: names, vars: names, globals: frame.f_globals, dir: sorted(names)}[function]
 
 
 def _finds_members_itself(kind: enum.EnumMeta) -> bool:

@@ -21,10 +21,12 @@ from types import (
     BuiltinMethodType,
     FunctionType,
     GenericAlias,
+    MethodDescriptorType,
     MethodType,
     ModuleType,
     NotImplementedType,
     UnionType,
+    WrapperDescriptorType,
 )
 from typing import Any
 
@@ -38,6 +40,8 @@ _FIXED: tuple[Any, ...] = (
     BuiltinMethodType,
     FunctionType,
     MethodType,
+    MethodDescriptorType,
+    WrapperDescriptorType,
     ModuleType,
     GenericAlias,
     UnionType,

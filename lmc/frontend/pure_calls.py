@@ -19,6 +19,7 @@ from lmc.frontend.branches import Branches
 from lmc.frontend.harmless import is_deeply_harmless, is_harmless
 from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
+from lmc.frontend.state import State
 from lmc.ir import builtins
 from lmc.ir.types import BOOL, FLOAT, INT, NONE, TEXT, ListType, type_of
 
@@ -117,11 +118,18 @@ def _pure(name: str) -> Handler:
         shallow = name in ("len", "bool")  # these never look at the items
         if any(type(value) is Proxy or (not shallow and _symbolic(value)) for value in (*args, *kwargs.values())):
             return recorder.pure(name, args, kwargs)
-        if len(args) == 1 and not kwargs and not (is_harmless(args[0]) if shallow else is_deeply_harmless(args[0])):
+        if len(args) == 1 and not kwargs and _is_foreign(args[0], shallow=shallow):
             return ops.foreign(recorder, name, args)
         return ops.at_capture(recorder, function, args, kwargs)
 
     return handle
+
+
+def _is_foreign(value: Any, *, shallow: bool) -> bool:
+    """Whether a builtin would run the user's code on ``value``, or read what may change."""
+    if type(value) in (State, Branches):
+        return False
+    return not (is_harmless(value) if shallow else is_deeply_harmless(value))
 
 
 class _SymbolicItem(BaseException):
@@ -191,7 +199,7 @@ def _at_capture(name: str) -> Handler:
 def _str(ops: Operators, recorder: Recorder, /, *args: Any, **kwargs: Any) -> Any:
     if len(args) == 1 and not kwargs and (_symbolic(args[0])):
         return ops.text_of(recorder, args[0])
-    if len(args) == 1 and not kwargs and not is_deeply_harmless(args[0]):
+    if len(args) == 1 and not kwargs and _is_foreign(args[0], shallow=False):
         return ops.foreign(recorder, "str", args)
     return ops.at_capture(recorder, str, args, kwargs)
 

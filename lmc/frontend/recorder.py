@@ -24,7 +24,7 @@ from lmc.ir.ops import (
     SelectOp,
     TranscriptOp,
 )
-from lmc.ir.types import ANY, CTX, TEXT, list_of
+from lmc.ir.types import ANY, CTX, TEXT, ListType, list_of
 
 
 class Recorder(ValueRecorder):
@@ -162,7 +162,12 @@ class Recorder(ValueRecorder):
         return text
 
     def concrete(self, value: Any) -> Any:
-        return self.specialise(value) if type(value) is Proxy else value
+        if type(value) is not Proxy:
+            return value
+        if isinstance(symbol(value).type, ListType):
+            count = self.specialise(self.length(value))
+            return [self.specialise(self.pure("getitem", (value, index), total=True)) for index in range(count)]
+        return self.specialise(value)
 
     def choices(self, value: Any) -> tuple[str | Value, ...]:
         if type(value) is Proxy and symbol(value).type == list_of(TEXT):

@@ -221,9 +221,6 @@ class ValueRecorder(Session):
             parts = [part for pair in value.items() for part in pair] if kind is dict else value
             made = self.pure(kind.__name__, tuple(parts))
             return self.operand(made)
-        problem = self.problem_with(value)
-        if problem is not None:
-            raise self.stop(f"{problem} can't be part of the graph", "take what is needed out of it before")
         return self.operand(self.constant(value))
 
     def problem_with(self, value: Any) -> str | None:
@@ -304,7 +301,13 @@ class ValueRecorder(Session):
         )
 
     def constant(self, value: Any) -> Proxy:
-        """An object of the user's program that has no literal, as a symbolic value of type ``!any``."""
+        """An object of the user's program that has no literal, as a symbolic value of type ``!any``.
+
+        Raises ``CaptureBreak`` for what only the capture knows.
+        """
+        problem = self.problem_with(value)
+        if problem is not None:
+            raise self.stop(f"{problem} can't be part of the graph", "take what is needed out of it before")
         host = self.hosts.constant(value)
         origin = f"a {type(value).__name__} of the program"
         made = self._host_op(host, "constant", effect=Effect.PURE, result_type=ANY, origin=origin)

@@ -5,6 +5,7 @@ import pytest
 from tests.frontend.corpus import (
     arguments,
     branches,
+    breaks,
     constructs,
     host_calls,
     refusals,
@@ -16,7 +17,7 @@ from tests.frontend.corpus import (
 from tests.frontend.corpus.cases import CASES
 from tests.frontend.harness import check
 
-FILES = (arguments, branches, constructs, host_calls, refusals, sub_programs, surroundings, text, traps)
+FILES = (arguments, branches, breaks, constructs, host_calls, refusals, sub_programs, surroundings, text, traps)
 
 assert {arguments, branches, constructs, host_calls, refusals, sub_programs, surroundings, text, traps}, (
     "they fill CASES"

@@ -1,0 +1,306 @@
+"""One program for each reason why a capture ends that no other file of the corpus has."""
+
+# Programs as users write them.
+# pyright: reportArgumentType=false, reportUnnecessaryComparison=false
+
+import asyncio
+import math
+
+from lmc.frontend.function import JittedFunction
+from tests.frontend.corpus.cases import case
+from tests.frontend.corpus.host_functions import Item, details, shout
+from tests.frontend.harness import effect
+
+EVALUATE = eval
+
+
+class OwnError(Exception):
+    pass
+
+
+class Titled(Item):
+    def shouted(self):
+        return self.title.upper()
+
+
+class Anything:
+    pass
+
+
+ANYTHING = Anything()
+
+
+@JittedFunction
+def on(s):
+    s += " on "
+    return s.gen("o", max_tokens=2)
+
+
+@case("w", stops="can't take a value that is known only")
+def sorted_by_text_method(s, a: str):
+    x = s.gen("x", max_tokens=2)
+    return sorted(["B", x], key=str.lower)
+
+
+@case("w", stops="which is not transformed")
+def sorted_by_user_function(s, a: str):
+    s += a
+    return sorted(["b", "a"], key=shout)
+
+
+@case(["p", "q"], stops="its method 'index' has no counterpart")
+def method_of_list_argument(s, words: list[str]):
+    s += words[0]
+    return words.index("q")
+
+
+@case("w", stops="needs a state first")
+def on_state_without_state(s, a: str):
+    s += a
+    return on.on_state(a)
+
+
+@case("w", stops="looks at the running function itself")
+def evaluates_under_another_name(s, a: str):
+    s += a
+    return EVALUATE("a + '!'")
+
+
+@case("w", stops="starts a run of its own")
+def method_of_a_program(s, a: str):
+    s += a
+    return on.refuse_async()
+
+
+async def later(x):
+    return x
+
+
+@case("w", stops="later() is async")
+def awaits_elsewhere(s, a: str):
+    s += asyncio.run(later(a))
+    return s.gen("g", max_tokens=2)
+
+
+@case(["p"], stops="that it might change")
+def passes_list_argument(s, words: list[str]):
+    effect(words)
+    return s.gen("g", max_tokens=2)
+
+
+def keywords(word="", n=0, parts=()):
+    return f"{word}{n}{parts}"
+
+
+@case("w", stops="stands after `**`")
+def unknown_keywords(s, a: str):
+    return keywords(**details(a))
+
+
+@case(["p", "q", "r"], stops="2 names take 3 values apart")
+def unpacks_too_many(s, words: list[str]):
+    x, y = words
+    return x + y
+
+
+@case(["p", "q", "r"], stops="a starred target with others inside it")
+def unpacks_star_with_tuple(s, words: list[str]):
+    for x, *(y, z) in [(words[0], words[1], words[2])]:
+        s += x + y + z
+    return s.gen("g", max_tokens=2)
+
+
+@case("w", stops="an exception that is made when the program runs")
+def raises_own_exception(s, a: str):
+    s += a
+    raise OwnError(a)
+
+
+@case("w", stops="iter() with a sentinel")
+def calls_until(s, a: str):
+    s += a
+    return list(iter(lambda: "x", "x"))
+
+
+@case("w", stops="type() makes a class")
+def makes_a_class(s, a: str):
+    s += a
+    return type("Made", (), {}).__name__
+
+
+@case("w", stops="its class is known only when the program runs")
+def class_of_unknown(s, a: str):
+    s += a
+    return isinstance(details(a), dict)
+
+
+@case("w", stops="may be a list or a tuple")
+def class_of_list(s, a: str):
+    s += a
+    return isinstance(a.partition(" "), list)
+
+
+@case("w", stops="whether a value has an attribute")
+def attribute_with_default(s, a: str):
+    x = s.gen("x", max_tokens=2)
+    return getattr(x, "missing", "default")
+
+
+@case("w", stops="importing 'colorsys' runs it")
+def imports_what_is_not_loaded(s, a: str):
+    import colorsys
+
+    s += a + colorsys.__name__
+    return s.gen("g", max_tokens=2)
+
+
+@case("w", stops="__class__ of the generation 'x' is known only")
+def dunder_of_generated(s, a: str):
+    x = s.gen("x", max_tokens=2)
+    return x.__class__.__name__
+
+
+@case(Titled("boat"), stops="Titled.shouted is no field")
+def method_of_record(s, item: Titled):
+    s += item.title
+    return item.shouted()
+
+
+@case(Item("boat"), stops="a whole argument whose fields")
+def passes_record(s, item: Item):
+    effect(item)
+    return s.gen("g", max_tokens=2)
+
+
+@case("w", stops="the program's result can't be captured: a Anything")
+def returns_an_object(s, a: str):
+    s += a
+    s.gen("g", max_tokens=2)
+    return ANYTHING
+
+
+WORDS = ["shared"]
+
+
+@case("w", stops="a container that the program did not make")
+def returns_global_list(s, a: str):
+    s += a
+    return WORDS
+
+
+@case("w", stops="nested deeper than")
+def returns_itself(s, a: str):
+    found = [a]
+    for _ in range(80):
+        found = [found]
+    return found
+
+
+@case(3, stops="`lshift` has no counterpart")
+def shifts(s, n: int):
+    s += f"{1 << n}"
+    return s.gen("g", max_tokens=2)
+
+
+@case("w", stops="`is` asks whether")
+def identity_of_values(s, a: str):
+    x = s.gen("x", max_tokens=2)
+    return x is a
+
+
+@case("w", stops="a lookup of a !any in a set")
+def unknown_in_set(s, a: str):
+    found = details(a)["word"]
+    return found in {"w", "x"}
+
+
+@case("w", stops="an item of a range is looked up")
+def item_of_range(s, a: str):
+    x = s.gen("x", max_tokens=2)
+    return range(20)[len(x)]
+
+
+@case("w", stops="a state can't be part of the graph")
+def formats_a_state(s, a: str):
+    s += a
+    return f"{s}"
+
+
+@case("w", stops="this raises ValueError for these arguments")
+def condition_that_raises(s, a: str):
+    if int(a):
+        s += a
+    return s.gen("g", max_tokens=2)
+
+
+@case(math.nan, stops="is a float, and its value is needed")
+def not_a_number(s, x: float):
+    return s.gen("g", max_tokens=2, temperature=x)
+
+
+@case("w", stops="the text method 'encode'")
+def encodes(s, a: str):
+    return len(a.encode())
+
+
+@case("w")
+def adds_an_object(s, a: str):
+    s += a
+    return ANYTHING_ELSE + "x", f"{ANYTHING_ELSE + a}"
+
+
+@case("w", stops="`matmul` on a Adding")
+def multiplies_an_object(s, a: str):
+    s += a
+    return ANYTHING_ELSE @ 2
+
+
+class Adding(Anything):
+    def __add__(self, other):
+        effect("add")
+        return f"added {other}"
+
+    def __matmul__(self, other):
+        effect("matmul")
+        return f"multiplied {other}"
+
+
+ANYTHING_ELSE = Adding()
+
+
+@case("w", stops="`match` on a Equal")
+def matches_an_object(s, a: str):
+    s += a
+    match EQUAL:
+        case 1:
+            return "one"
+        case _:
+            return "other"
+
+
+class Equal(Adding):
+    def __eq__(self, other):
+        effect("eq")
+        return other == 1
+
+    def __hash__(self):
+        return 1
+
+
+EQUAL = Equal()
+
+
+@case("w", stops="`for` on a Items")
+def loops_over_an_object(s, a: str):
+    for item in ITEMS:
+        s += item
+    return s.gen("g", max_tokens=2)
+
+
+class Items:
+    def __iter__(self):
+        effect("iter")
+        return iter(["a"])
+
+
+ITEMS = Items()
