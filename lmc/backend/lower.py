@@ -6,11 +6,12 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lmc.backend.dependences import dependences, waves
 from lmc.backend.plan import Instruction, Parameter, Plan
+from lmc.backend.waves import waves
 from lmc.ir.core import Block, Module, Op, Value
 from lmc.ir.errors import LoweringError
 from lmc.ir.ops import SamplingOp
+from lmc.ir.ordering import waits_of
 from lmc.ir.target import Target
 
 
@@ -24,7 +25,7 @@ def lower(module: Module, target: Target) -> Plan:
         _refuse(op, module, target)
     slots = _slots(block)
     ops = [_over_slots(op, slots) for op in block.ops]
-    waits = dependences(ops)
+    waits = waits_of(ops)
     return Plan(
         name=module.name,
         parameters=tuple(Parameter(value.name, slots[value]) for value in block.parameters),

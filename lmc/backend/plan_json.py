@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from lmc.backend.attributes_json import dump_literal, dump_type, load_entry, load_literal, load_slot, load_type
-from lmc.backend.dependences import dependences, waves
 from lmc.backend.plan import Instruction, Parameter, Plan, PlanError, slot_values
 from lmc.backend.untrusted_json import fields_of, list_of_width, parse_json, shorten, text_of
+from lmc.backend.waves import waves
 from lmc.ir.core import Constraint, Effect, HostFunction, Op, Value, op_class
 from lmc.ir.errors import LmcError, Location
+from lmc.ir.ordering import waits_of
 from lmc.ir.verifier import verify
 
 FORMAT = "lmc.plan"
@@ -116,7 +117,7 @@ def _load_instructions(data: Any, slots: Sequence[Value]) -> tuple[Instruction, 
         name, results, depends, wave, location, fields = fields_of(row, names, f"instruction {index}")
         written.append((depends, wave))
         ops.append(_load_op(name, results, location, fields, slots))
-    waits = dependences(ops)
+    waits = waits_of(ops)
     found = waves(ops, waits)
     for index, (depends, wave) in enumerate(written):
         if depends != list(waits[index]) or wave != found[index] or type(wave) is not int:

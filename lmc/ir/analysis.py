@@ -6,13 +6,14 @@ that a program of 10,000 ops is no matter. Nodes are the ops (or context values)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import networkx
 
 from lmc.ir.core import Block, Effect, Op, Value, walk
+from lmc.ir.ordering import effects_of, uses, waits_of
 from lmc.ir.types import CTX
 
 if TYPE_CHECKING:
@@ -21,52 +22,26 @@ if TYPE_CHECKING:
 
 
 def dependence_graph(block: Block) -> OpGraph:
-    """The dependence DAG of a block: an edge from each op to the ops that must wait for it.
+    """The dependence DAG of a block: an edge from each op to the ops that must wait for it (``lmc.ir.ordering``).
 
     Edges have a ``kind``: ``"value"`` where a result is used (in a region too), ``"order"`` where only effects decide.
-    Writes are ordered among themselves and against reads; the terminator waits for all of both. Nodes and edges come in
-    the order of the block, which is a topological order.
+    The terminator also waits for every op with an effect that nothing else waits for. Nodes come in the order of the
+    block, which is a topological order.
     """
     graph: OpGraph = networkx.DiGraph()
-    producers: dict[Value, Op] = {}
-    last_write: Op | None = None
-    reads: list[Op] = []  # since the last write
-    for op in block.ops:
+    waits = waits_of(block.ops)
+    for op, needed in zip(block.ops, waits, strict=True):
         graph.add_node(op)
-        for value in uses(op):
-            producer = producers.get(value)
-            if producer is not None:
-                graph.add_edge(producer, op, kind="value")
-        effects = effects_of(op)
-        if Effect.WRITES in effects or op.IS_TERMINATOR:
-            waits_for = [*([last_write] if last_write is not None else []), *reads]
-            last_write, reads = op, []
-        elif Effect.READS in effects:
-            waits_for = [last_write] if last_write is not None else []
-            reads.append(op)
-        else:
-            waits_for = []
-        for earlier in waits_for:
-            if not graph.has_edge(earlier, op):
-                graph.add_edge(earlier, op, kind="order")
-        producers.update((value, op) for value in op.results)
+        used = set(uses(op))
+        for earlier in (block.ops[index] for index in needed):
+            graph.add_edge(earlier, op, kind="order" if used.isdisjoint(earlier.results) else "value")
+    if not block.ops:
+        return graph
+    end = block.terminator
+    for op in block.ops[:-1]:
+        if not graph.has_edge(op, end) and graph.out_degree(op) == 0 and not effects_of(op) <= {Effect.PURE}:
+            graph.add_edge(op, end, kind="order")
     return graph
-
-
-def uses(op: Op) -> Iterator[Value]:
-    """The values an op uses, those from outside that its regions use included; repeats included."""
-    yield from op.operands
-    if not op.regions:
-        return
-    inner = [*walk(op.regions)]
-    defined = {value for one in inner for value in one.results}
-    defined.update(value for one in (op, *inner) for region in one.regions for value in region.parameters)
-    yield from (value for one in inner for value in one.operands if value not in defined)
-
-
-def effects_of(op: Op) -> frozenset[Effect]:
-    """The effects of an op and of all ops in its regions."""
-    return frozenset((op.effect, *(inner.effect for inner in walk(op.regions))))
 
 
 def waves(graph: OpGraph) -> list[list[Op]]:

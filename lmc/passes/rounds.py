@@ -5,37 +5,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
-from lmc.ir.core import Effect, Op, Value
-from lmc.ir.ops import AssumeOp, SampleOp
-
-
-def waits_of(ops: Sequence[Op]) -> list[tuple[int, ...]]:
-    """For each op the earlier ones that must be finished before it starts: its operands' and those that effects order.
-
-    Writes keep their order, reads wait for the last write, a write waits for all before it that read or may raise.
-    ``py.assume`` only checks: it waits for its operand. Linear in operands.
-    """
-    producers: dict[Value, int] = {}
-    last_write: int | None = None
-    unordered: list[int] = []
-    found: list[tuple[int, ...]] = []
-    for index, op in enumerate(ops):
-        needed = {producers[value] for value in op.operands if value in producers}
-        if last_write is not None and (is_write(op) or op.effect is Effect.READS):
-            needed.add(last_write)
-        if is_write(op):
-            needed.update(unordered)
-            unordered, last_write = [], index
-        elif op.may_raise or op.effect is Effect.READS:
-            unordered.append(index)
-        found.append(tuple(sorted(needed)))
-        producers.update((value, index) for value in op.results)
-    return found
-
-
-def is_write(op: Op) -> bool:
-    """Whether the op changes something outside the graph, so that no op that may fail can trade places with it."""
-    return op.effect is Effect.WRITES and not isinstance(op, AssumeOp)
+from lmc.ir.core import Op
+from lmc.ir.ops import SampleOp
 
 
 def weight_of(op: Op) -> int:

@@ -31,14 +31,14 @@ module @m {
     %c = lm.context : !ctx
     %l = lm.extend %c ["left"] : !ctx
     %r = lm.extend %c ["right"] : !ctx
-    %l1, %a = lm.gen %l {id = "a"} : !ctx, !text
-    %r1, %b = lm.gen %r {id = "b"} : !ctx, !text
-    %j = text.concat [%a, %b] : !text
     %w = host.call @write (%x) {id = "w"} : !any
     %p = host.call @read (%x) {declared = "reads", id = "p"} : !any
     %q = host.call @read (%x) {declared = "reads", id = "q"} : !any
     %v = host.call @write (%x) {id = "v"} : !any
     %o = host.call @read (%x) {declared = "reads", id = "o"} : !any
+    %l1, %a = lm.gen %l {id = "a"} : !ctx, !text
+    %r1, %b = lm.gen %r {id = "b"} : !ctx, !text
+    %j = text.concat [%a, %b] : !text
     %e = lm.extend %l1 [%j] : !ctx
     lm.return %e (%v)
   }
@@ -83,8 +83,8 @@ def test_waves(block: Block):
     assert [names_of(wave) for wave in waves(dependence_graph(block))] == [
         ["c", "w"],
         ["l", "r", "p", "q"],
-        ["l1", "r1", "v"],
-        ["j", "o"],
+        ["v", "l1", "r1"],
+        ["o", "j"],
         ["e"],
         ["lm.return"],
     ]

@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from lmc.ir.errors import ParseError
 from lmc.ir.ops import SamplingOp, SelectOp
+from lmc.ir.ordering import is_write, waits_of
 from lmc.passes import PassManager
 from lmc.passes.plan_fork_join import PlanForkJoin
-from lmc.passes.rounds import earliest_rounds, is_write, waits_of, weight_of
+from lmc.passes.rounds import earliest_rounds, weight_of
 from tests.passes.adversary import Case, cases
 from tests.passes.modules import module_of, run
 

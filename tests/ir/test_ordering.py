@@ -1,11 +1,12 @@
-from lmc.backend.dependences import dependences, waves
+from lmc.backend.waves import waves
+from lmc.ir.ordering import waits_of
 from lmc.ir.parser import parse
 from tests.backend.programs import JUDGE, TOOLS
 
 
 def test_branches_of_a_fork_wait_for_their_context_only():
     ops = parse(JUDGE).main.body.ops
-    waits = dependences(ops)
+    waits = waits_of(ops)
     names = {getattr(op, "id", None): index for index, op in enumerate(ops)}
     assert waits[names["judge/fork/0/j"]] == (6,)
     assert waits[names["judge/fork/1/j"]] == (8,)
@@ -16,7 +17,7 @@ def test_branches_of_a_fork_wait_for_their_context_only():
 
 def test_a_write_waits_for_all_that_may_raise_or_read_before_it():
     ops = parse(TOOLS).main.body.ops
-    waits = dependences(ops)
+    waits = waits_of(ops)
     calls = [index for index, op in enumerate(ops) if op.NAME == "host.call"]
     log, look, log_again = calls
     assert waits[log] == (2, 3)  # the assume and the generation
@@ -36,7 +37,7 @@ def test_an_assume_waits_for_nothing_but_its_value():
       }
     }
     """
-    assert dependences(parse(text).main.body.ops)[2] == ()
+    assert waits_of(parse(text).main.body.ops)[2] == ()
 
 
 def test_a_wave_that_a_pass_has_set_is_kept():
@@ -51,7 +52,7 @@ def test_a_wave_that_a_pass_has_set_is_kept():
     }
     """
     ops = parse(text).main.body.ops
-    assert waves(ops, dependences(ops)) == [0, 2, 3, 4]
+    assert waves(ops, waits_of(ops)) == [0, 2, 3, 4]
 
 
 def test_edges_are_linear_in_ops():
@@ -65,4 +66,27 @@ def test_edges_are_linear_in_ops():
     {body}
     lm.return %0 () }} }}"""
     ops = parse(text).main.body.ops
-    assert sum(map(len, dependences(ops))) <= 4 * len(ops)
+    assert sum(map(len, waits_of(ops))) <= 4 * len(ops)
+
+
+def test_what_looks_into_a_list_that_a_host_gave_keeps_its_place_among_writes():
+    text = """
+    module @f {
+      host @get = "p:get" sha256 "0" writes
+      host @change = "p:change" sha256 "0" writes
+      func @f() {
+        %0 = lm.context : !ctx
+        %1 = host.call @get () {id = "f/get"} : !list<!text>
+        %2 = py.call list_from (%1) : !list<!text>
+        %3 = py.call contains (%2, "a") : !bool
+        %4 = host.call @change () {id = "f/change"} : !any
+        %5 = py.call contains (%2, "a") : !bool
+        %6 = py.call contains (["a"], "a") : !bool
+        lm.return %0 ()
+      }
+    }
+    """
+    waits = waits_of(parse(text).main.body.ops)
+    assert waits[4] == (1, 2, 3)
+    assert waits[5] == (2, 4)
+    assert waits[6] == ()
