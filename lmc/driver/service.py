@@ -7,19 +7,20 @@ import atexit
 import os
 import threading
 from collections.abc import Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from lmc.driver.registry import load_tokenizer, make_engine
 from lmc.ir.engine import Engine
-from lmc.ir.errors import LmcError
+from lmc.ir.errors import LmcError, RequestCancelledError
 from lmc.ir.target import Target
 from lmc.ir.tokenizer import Tokenizer
 
 T = TypeVar("T")
+_STOP_SECONDS = 10.0
 
 
 class EngineCache:
@@ -60,6 +61,52 @@ def _absolute(target: Target) -> Target:
     return target if target.path is None else replace(target, path=str(Path(target.path).expanduser().resolve()))
 
 
+class Running(Generic[T]):
+    """Work in the background loop, and its end."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> None:
+        self._loop = loop
+        self._end: Future[T] = Future()
+        loop.call_soon_threadsafe(self._begin, work)
+
+    def result(self, timeout: float | None = None) -> T:
+        """Wait for the end. Raises what the work raised, ``RequestCancelledError`` where it was cancelled."""
+        return self._end.result(timeout)
+
+    async def wait(self) -> T:
+        """Wait for the end in another event loop; being cancelled there cancels the work."""
+        try:
+            return await asyncio.shield(asyncio.wrap_future(self._end))
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+
+    def cancel(self) -> None:
+        """Cancel the work, unless it is over."""
+        if not self._end.done():
+            self._loop.call_soon_threadsafe(self._cancel)
+
+    def stop(self) -> None:
+        """Cancel the work, unless it is over, and wait until it is (for a while, if it does not listen)."""
+        if not self._end.done():
+            self.cancel()
+            wait([self._end], _STOP_SECONDS)
+
+    def _begin(self, work: Coroutine[Any, Any, T]) -> None:
+        self._task = self._loop.create_task(work)
+        self._task.add_done_callback(self._ended)
+
+    def _cancel(self) -> None:
+        self._task.cancel()
+
+    def _ended(self, task: asyncio.Task[T]) -> None:
+        error = RequestCancelledError("the run was cancelled") if task.cancelled() else task.exception()
+        if error is None:
+            self._end.set_result(task.result())
+        else:
+            self._end.set_exception(error)
+
+
 class BackgroundLoop:
     """An event loop in a daemon thread of its own: programs run from scripts, notebooks and other loops alike."""
 
@@ -68,9 +115,9 @@ class BackgroundLoop:
         self._thread = threading.Thread(target=self._serve, name="lmc-loop", daemon=True)
         self._thread.start()
 
-    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run ``work`` there. Cancelling the future cancels it."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+    def start(self, work: Coroutine[Any, Any, T]) -> Running[T]:
+        """Run ``work`` there."""
+        return Running(self._loop, work)
 
     def check_outside(self) -> None:
         """Raise ``LmcError`` in the loop's own thread, where waiting for a program would wait forever."""

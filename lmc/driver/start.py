@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import queue
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from lmc.driver.compile import DEFAULT_LEVEL, Variants
 from lmc.driver.defaults import Wish
-from lmc.driver.execute import Job, execute
+from lmc.driver.execute import Job, OnResult, execute
 from lmc.driver.result import Result
 from lmc.driver.service import Service
 from lmc.frontend.arguments import bind
@@ -23,8 +21,6 @@ from lmc.runtime.events import OnEvent
 
 Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]
 """Positional and keyword arguments of one instance."""
-
-_STOP_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,70 +62,52 @@ class Start:
         self, prepared: Sequence[Job | Result], on_event: OnEvent | None = None
     ) -> Iterator[tuple[int, Result]]:
         """Run what was prepared; results as they come."""
-        found: queue.SimpleQueue[tuple[int, Result] | None] = queue.SimpleQueue()
-        running = self.begin(
-            prepared, lambda number, result: found.put((number, result)), on_event, lambda: found.put(None)
-        )
-        try:
-            while (entry := found.get()) is not None:
-                yield entry
-            running.future.result()
-        finally:
-            running.stop()
+        return iterate_in_background(self.home, lambda on_result: self.work(prepared, on_result, on_event))
 
-    def begin(
-        self,
-        prepared: Sequence[Job | Result],
-        on_result: Callable[[int, Result], None],
-        on_event: OnEvent | None,
-        on_end: Callable[[], None],
-    ) -> Running:
-        """Start it in the background. ``on_end`` is called last, whatever happened."""
+    async def work(
+        self, prepared: Sequence[Job | Result], on_result: OnResult, on_event: OnEvent | None = None
+    ) -> None:
+        """Run what was prepared, in the background loop."""
+        for number, entry in enumerate(prepared):
+            if isinstance(entry, Result):
+                on_result(number, entry)
         jobs = [entry for entry in prepared if isinstance(entry, Job)]
-        ended = threading.Event()
+        if jobs:
+            engine = self.home.engines.engine(self.target)
+            await execute(self.function, jobs, engine, on_result, seed=self.options.seed, on_event=on_event)
 
-        async def work() -> None:
-            try:
-                for number, entry in enumerate(prepared):
-                    if isinstance(entry, Result):
-                        on_result(number, entry)
-                if jobs:
-                    engine = self.home.engines.engine(self.target)
-                    await execute(self.function, jobs, engine, on_result, seed=self.options.seed, on_event=on_event)
-            finally:
-                ended.set()
-                on_end()
-
-        return Running(self.home.loop.start(work()), ended)
-
-    def wait_for_one(self, prepared: Sequence[Job | Result], on_event: OnEvent | None = None) -> Result:
+    def wait_for_one(self, prepared: Sequence[Job | Result]) -> Result:
         """The result of the only instance."""
-        [(_, result)] = list(self.iterate(prepared, on_event))
+        [(_, result)] = list(self.iterate(prepared))
         return result
 
     async def gather(self, batch: Sequence[Arguments], on_event: OnEvent | None = None) -> list[Result]:
         """All results in order, without blocking the loop this runs in."""
         prepared = await asyncio.to_thread(self.prepare, batch)
         results: dict[int, Result] = {}
-        running = self.begin(prepared, results.__setitem__, on_event, lambda: None)
-        try:
-            await asyncio.wrap_future(running.future)
-        finally:
-            running.future.cancel()
+        await self.home.loop.start(self.work(prepared, results.__setitem__, on_event)).wait()
         return [results[number] for number in range(len(batch))]
 
 
-@dataclass(frozen=True)
-class Running:
-    """Work in the background loop."""
+def iterate_in_background(
+    home: Service, work: Callable[[OnResult], Coroutine[Any, Any, None]]
+) -> Iterator[tuple[int, Result]]:
+    """What ``work`` reports while it runs in the background. Closing the iterator cancels it."""
+    found: queue.SimpleQueue[tuple[int, Result] | None] = queue.SimpleQueue()
 
-    future: Future[None]
-    ended: threading.Event
+    async def main() -> None:
+        try:
+            await work(lambda number, result: found.put((number, result)))
+        finally:
+            found.put(None)
 
-    def stop(self) -> None:
-        """Cancel it, unless it is over, and wait until it is."""
-        if self.future.cancel():
-            self.ended.wait(_STOP_SECONDS)
+    running = home.loop.start(main())
+    try:
+        while (entry := found.get()) is not None:
+            yield entry
+        running.result()
+    finally:
+        running.stop()
 
 
 def raise_error(result: Result) -> Result:

@@ -20,11 +20,19 @@ class Stream:
 
     def __init__(self, start: Start, arguments: Arguments) -> None:
         events: queue.SimpleQueue[TokenEvent | None] = queue.SimpleQueue()
+        results: dict[int, Result] = {}
         prepared = start.prepare([arguments])
-        self._results: dict[int, Result] = {}
+
+        async def main() -> None:
+            try:
+                await start.work(prepared, results.__setitem__, events.put)
+            finally:
+                events.put(None)
+
+        self._results = results
         self._events = events
         self._over = False
-        self._running = start.begin(prepared, self._results.__setitem__, events.put, lambda: events.put(None))
+        self._running = start.home.loop.start(main())
 
     def __iter__(self) -> Stream:
         return self
@@ -35,7 +43,7 @@ class Stream:
             return event
         if not self._over:
             self._over = True
-            self._running.future.result()
+            self._running.result()
             raise_error(self._results[0])
         raise StopIteration
 
@@ -48,7 +56,7 @@ class Stream:
     @property
     def result(self) -> Result:
         """The result; waits for the run to end, without taking its events. Raises nothing: see ``Result.error``."""
-        self._running.future.result()
+        self._running.result()
         return self._results[0]
 
     def close(self) -> None:

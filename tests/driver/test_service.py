@@ -1,11 +1,12 @@
 import asyncio
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from lmc.driver.service import BackgroundLoop, EngineCache, service
-from lmc.ir.errors import InputError, LmcError
+from lmc.ir.errors import InputError, LmcError, RequestCancelledError
 from lmc.ir.target import Target
 from lmc.ir.toy import ToyEngine
 
@@ -47,6 +48,37 @@ def test_work_runs_in_the_background():
     loop.check_outside()
     loop.close()
     assert not loop._thread.is_alive()
+
+
+def test_running_work_can_be_stopped_at_any_time():
+    loop = BackgroundLoop()
+    for pause in (0.0, 0.02):
+        running = loop.start(asyncio.sleep(60))
+        time.sleep(pause)
+        start = time.monotonic()
+        running.stop()
+        assert time.monotonic() - start < 5
+        with pytest.raises(RequestCancelledError, match="the run was cancelled"):
+            running.result()
+        running.stop()
+    loop.close()
+
+
+def test_what_work_raises_comes_out():
+    loop = BackgroundLoop()
+
+    async def work() -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        loop.start(work()).result(5)
+
+    async def elsewhere() -> None:
+        with pytest.raises(ValueError, match="no"):
+            await loop.start(work()).wait()
+
+    asyncio.run(elsewhere())
+    loop.close()
 
 
 def test_a_process_has_one_service_and_a_forked_child_its_own():
