@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import inspect
 import os
+import sysconfig
 from pathlib import Path
 from types import TracebackType
 
 from lmc.ir.errors import Location
 
+_STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
 # Frames of these folders are lmc's own: the frontend, and the surface that calls it.
 _OWN = str(Path(__file__).resolve().parents[1]) + os.sep
 
 
 def is_user_file(filename: str) -> bool:
-    """Whether code of ``filename`` is the user's: not lmc's own and not generated (``<string>``)."""
-    return not filename.startswith(_OWN) and not filename.startswith("<string>")
+    """Whether code of ``filename`` is the user's: not lmc's or Python's own, and not generated (``<string>``)."""
+    if filename.startswith((_OWN, "<string>", "<frozen")):
+        return False
+    return not filename.startswith(_STANDARD) or "site-packages" in filename
 
 
 def user_location() -> Location | None:

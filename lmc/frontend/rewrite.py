@@ -49,8 +49,6 @@ class BaseRewriter(ast.NodeTransformer):
     # Names
 
     def on_name(self, node: ast.Name) -> ast.expr:
-        if node.id.startswith(OPERATORS):
-            raise Unsupported(f"the name {node.id!r} is lmc's own", node.lineno)
         if not isinstance(node.ctx, ast.Load):
             self.check_store(node)
             return node

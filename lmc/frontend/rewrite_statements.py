@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from lmc.frontend.rewrite import Unsupported, constant
+from lmc.frontend.rewrite import OPERATORS, Unsupported, constant
 from lmc.frontend.rewrite_expressions import ExpressionRewriter, unpacking
 from lmc.frontend.scopes import FunctionScope
 
@@ -16,9 +16,13 @@ class Rewriter(ExpressionRewriter):
 
     def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
         """The transformed function, without decorators, with ``_lmc_`` as its first parameter."""
+        for part in ast.walk(node):
+            name = part.id if isinstance(part, ast.Name) else part.arg if isinstance(part, ast.arg) else ""
+            if name.startswith(OPERATORS):
+                raise Unsupported(f"the name {name!r} is lmc's own", getattr(part, "lineno", node.lineno))
         self.scopes.append(FunctionScope(node))
         arguments = _without_annotations(node.args)
-        first = self.at(node, ast.arg("_lmc_"))
+        first = self.at(node, ast.arg(OPERATORS))
         if arguments.posonlyargs:
             arguments.posonlyargs.insert(0, first)
         else:

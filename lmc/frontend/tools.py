@@ -27,6 +27,8 @@ class Tool(Generic[P, R]):
     world) or WRITES (changes it). The return annotation is a promise: a result of another type is an ``InputError``.
     """
 
+    __name__: str
+
     def __init__(self, function: Callable[P, R], effect: Effect) -> None:
         if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
             raise CaptureError(
@@ -105,10 +107,10 @@ _EXACT = {kind: python for python, kind in _SCALARS.items()}
 
 def annotated_type(annotation: Any) -> Type:
     """The IR type of a Python annotation; ``!any`` for what the IR has no type for."""
-    if annotation in _SCALARS:
-        return _SCALARS[annotation]
     if annotation is None:
         return NONE
+    if isinstance(annotation, type) and annotation in _SCALARS:
+        return _SCALARS[annotation]
     arguments = typing.get_args(annotation)
     if typing.get_origin(annotation) is list and len(arguments) == 1 and arguments[0] in _SCALARS:
         return list_of(_SCALARS[arguments[0]])

@@ -1,0 +1,258 @@
+"""What a capture costs and what it never does."""
+
+import time
+
+import pytest
+
+from lmc.frontend import values
+from lmc.frontend.arguments import bind
+from lmc.frontend.capture import capture
+from lmc.frontend.eager import EagerSession, run_eager
+from lmc.frontend.function import JittedFunction
+from lmc.frontend.resume import resume
+from lmc.frontend.variants import inputs_of
+from lmc.ir.core import HostFunction
+from lmc.ir.errors import CaptureError, LmcError
+from lmc.ir.interpreter import interpret
+from lmc.ir.ops import ConcatOp, ExtendOp, HostCallOp
+from lmc.ir.toy import ToyEngine
+from tests.frontend.harness import EFFECTS, check, effect
+
+
+@JittedFunction
+def chain(s, a: str, n: int):
+    for index in range(n):
+        s += f"step {index} of {a}: "
+        s.gen("x", max_tokens=4)
+    return s["x"]
+
+
+@JittedFunction
+def fan(s, a: str, n: int):
+    views = s.fork(n)
+    for index in range(n):
+        views[index] += f"{index} {a}"
+        views[index].gen("x", max_tokens=4)
+    s += "\n".join(views["x"])
+
+
+@JittedFunction
+def leaf(s, a: str):
+    s += a
+    return s.gen("x", max_tokens=4)
+
+
+@JittedFunction
+def calls(s, a: str, n: int):
+    text = a
+    for _ in range(n):
+        text += leaf(a)
+    s += text
+
+
+def seconds(program, n):
+    bound = bind(program, ("q", n), {})
+    program.transformed  # noqa: B018 - made once for all captures
+    best = float("inf")
+    for _ in range(3):
+        start = time.perf_counter()
+        captured = capture(program, bound)
+        best = min(best, time.perf_counter() - start)
+        assert captured.breaks == ()
+    return best
+
+
+@pytest.mark.parametrize("program", [chain, fan, calls])
+def test_captures_are_linear(program):
+    assert seconds(program, 3000) / seconds(program, 300) < 25  # 10 with room for a busy machine
+
+
+def test_the_text_of_a_message_goes_into_its_op():
+    @JittedFunction
+    def program(s, a: str):
+        s += f"one {a} " + "two " + a + f" {a!s}"
+        return s.gen("g")
+
+    ops = capture(program, bind(program, ("x",), {})).module.main.body.ops
+    assert not [op for op in ops if type(op) is ConcatOp]
+    (extend,) = [op for op in ops if type(op) is ExtendOp]
+    assert [part if isinstance(part, str) else part.name for part in extend.text] == [
+        "one ",
+        "a",
+        " two ",
+        "a",
+        " ",
+        "a",
+    ]
+
+
+def test_locations_are_the_users_lines():
+    @JittedFunction
+    def program(s, a: str):
+        s += a
+
+        s += a.upper()
+
+    assert program.location is not None
+    first = program.location.line
+    captured = capture(program, bind(program, ("x",), {}))
+    lines = [op.location.line - first for op in captured.module.main.body.ops if op.location is not None]
+    assert lines[:4] == [0, 2, 4, 4]
+
+
+def test_host_functions_are_named_by_module_and_source():
+    @JittedFunction
+    def program(s, a: str):
+        effect(a)
+        effect(a)
+        print(a)
+
+    captured = capture(program, bind(program, ("x",), {}))
+    assert [(found.name, found.target) for found in captured.module.hosts] == [
+        ("effect", "tests.frontend.harness:effect"),
+        ("print", "builtins:print"),
+    ]
+    assert all(isinstance(found, HostFunction) and len(found.digest) == 64 for found in captured.module.hosts)
+    ids = [op.id for op in captured.module.main.body.ops if type(op) is HostCallOp]
+    assert ids == ["program/@effect", "program/@effect#1", "program/@print"]
+
+
+def test_unbounded_recursion_is_a_break():
+    @JittedFunction
+    def endless(s, n: int):
+        s += "x"
+        return endless(n + 1)
+
+    (found,) = capture(endless, bind(endless, (1,), {})).breaks
+    assert "endless() is 100 calls deep" in found.cause
+    assert "bound the recursion" in found.remedy
+
+
+def test_recursion_of_an_inner_function_is_a_break():
+    @JittedFunction
+    def program(s, n: int):
+        def down(k):
+            return down(k + 1)
+
+        return down(0)
+
+    (found,) = capture(program, bind(program, (1,), {})).breaks
+    assert "the program calls itself too deep" in found.cause
+    assert found.location is not None
+
+
+def test_a_capture_that_does_not_end_is_a_break(monkeypatch):
+    monkeypatch.setattr(values, "_MAX_OPS", 100)
+
+    @JittedFunction
+    def endless(s):
+        while True:
+            s.gen("x", max_tokens=1)
+
+    (found,) = capture(endless, bind(endless, (), {})).breaks
+    assert "longer than 100 operations" in found.cause
+    assert "bound its loops" in found.remedy
+
+
+def test_a_program_in_a_host_call_that_nobody_saw_is_refused():
+    programs = {"leaf": leaf}
+
+    def sneaky(a):
+        return programs["leaf"](a)
+
+    @JittedFunction
+    def program(s, a: str):
+        s += a
+        return f"{sneaky(a)}"
+
+    bound = bind(program, ("x",), {})
+    captured = capture(program, bound)
+    with pytest.raises(CaptureError, match=r"sneaky\(\) calls the program leaf\(\)") as caught:
+        interpret(captured.module, inputs_of(captured, bound), ToyEngine(), hosts=captured.hosts)
+    assert "decorate sneaky with @lmc.jit" in str(caught.value)
+
+
+@JittedFunction
+def broken(s, a: str):
+    s += a
+    effect("once", a)
+    x = s.gen("x", max_tokens=3)
+    if x == "never":
+        return None
+    effect("after", x)
+    return s.gen("y", max_tokens=3)
+
+
+def test_a_continuation_without_an_answer_is_an_error_not_a_second_call():
+    bound = bind(broken, ("q",), {})
+    captured = capture(broken, bound)
+    memo = interpret(captured.module, inputs_of(captured, bound), ToyEngine(), hosts=captured.hosts).memo
+    assert memo is not None
+    for missing in ("broken/x", "broken/@effect"):
+        EFFECTS.clear()
+        rest = {op_id: results for op_id, results in memo.items() if op_id != missing}
+        with pytest.raises(LmcError, match="took another way when it went on eagerly") as caught:
+            resume(captured, bound, rest, EagerSession(ToyEngine()))
+        assert missing in caught.value.cause
+        assert ".eager()" in (caught.value.remedy or "")
+        assert EFFECTS == []
+
+
+def test_a_continuation_counts_only_what_it_ran_and_reports_its_text():
+    bound = bind(broken, ("q",), {})
+    captured = capture(broken, bound)
+    memo = interpret(captured.module, inputs_of(captured, bound), ToyEngine(), hosts=captured.hosts).memo
+    assert memo is not None
+    heard = []
+    session = EagerSession(ToyEngine(), on_text=lambda *event: heard.append(event))
+    outcome = resume(captured, bound, memo, session)
+    assert list(session.profile) == ["broken/y"]
+    assert {event[:3] for event in heard} == {("broken/y", "y", 0)}
+    assert "".join(event[3] for event in heard) == outcome.value
+
+
+def test_an_eager_run_reports_samples_and_choices():
+    @JittedFunction
+    def program(s):
+        s += "x"
+        s.gen("many", n=2, max_tokens=3, temperature=1.0)
+        s.select("c", ["p", "q"])
+
+    heard = []
+    session = EagerSession(ToyEngine(), on_text=lambda *event: heard.append(event))
+    outcome = run_eager(program, bind(program, (), {}), session)
+    for sample in (0, 1):
+        text = "".join(event[3] for event in heard if event[:3] == ("program/many", "many", sample))
+        assert text == outcome.variables["many"][sample]
+    assert heard[-1] == ("program/c", "c", 0, outcome.variables["c"])
+
+
+def test_run_seed_and_instance_reach_the_draws():
+    @JittedFunction
+    def program(s):
+        s += "x"
+        return s.gen("g", max_tokens=12, temperature=1.0)
+
+    def text(**options):
+        return run_eager(program, bind(program, (), {}), EagerSession(ToyEngine(), **options)).value
+
+    assert text() == text() == text(run_seed=0, instance=0)
+    assert len({text(), text(run_seed=1), text(instance=1)}) == 3
+    captured = capture(program, bind(program, (), {}))
+    assert interpret(captured.module, {}, ToyEngine(), run_seed=1).value == text(run_seed=1)
+
+
+def test_programs_called_from_a_host_function_run_in_an_eager_run():
+    def helper(a):
+        return leaf(a) + leaf(a)
+
+    @JittedFunction
+    def program(s, a: str):
+        s += helper(a)
+        return s.gen("g", max_tokens=2)
+
+    captured = check(program, ("q",))
+    assert "helper() calls the program leaf()" in captured.breaks[0].cause
+    session = EagerSession(ToyEngine())
+    run_eager(program, bind(program, ("q",), {}), session)
+    assert list(session.profile) == ["program/leaf/x", "program/leaf#1/x", "program/g"]

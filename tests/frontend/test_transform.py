@@ -1,0 +1,175 @@
+"""What can't be transformed stays plain Python, and says why."""
+
+import asyncio
+import functools
+import linecache
+import textwrap
+
+import pytest
+
+from lmc.frontend.arguments import bind
+from lmc.frontend.breaks import Break
+from lmc.frontend.capture import capture
+from lmc.frontend.eager import EagerSession, run_eager
+from lmc.frontend.function import JittedFunction
+from lmc.frontend.transform import Transformed, transform
+from lmc.ir.errors import CaptureError
+from lmc.ir.toy import ToyEngine
+from tests.frontend.harness import check
+from tests.frontend.strategies import load
+
+
+def refused(function):
+    found = transform(function)
+    assert isinstance(found, Break), found
+    return found
+
+
+def test_a_transformed_function_keeps_its_looks():
+    def program(s, a: str, n: int = 3, *, k="x"):
+        """Doc."""
+        return n, k
+
+    twin = transform(program)
+    assert isinstance(twin, Transformed)
+    function = twin.function
+    assert (function.__name__, function.__qualname__, function.__doc__) == ("program", program.__qualname__, "Doc.")
+    assert (function.__defaults__, function.__kwdefaults__) == ((3,), {"k": "x"})
+    assert function.__code__.co_firstlineno == program.__code__.co_firstlineno
+    assert transform(program) is twin
+
+
+BODIES = [
+    ("x = locals()", "locals() looks at the running function itself"),
+    ("x = eval('a')", "eval() looks at"),
+    ("return super().__init__", "super() looks at"),
+    ("class C: pass", "a class inside"),
+    ("async def f(): pass", "an async function inside"),
+    ("def f(): yield from a", "yield from"),
+    ("for s.x in a: pass", "binds an attribute or an item"),
+    ("with a as b[0]: pass", "binds an attribute or an item"),
+    ("global G\n    for G in a: pass", "'G' belongs to the module"),
+    ("global G\n    del G", "'G' belongs to the module"),
+    ("a.__private", "the private name"),
+    ("from . import x", "a relative import inside"),
+    ("_lmc_x = 1", "is lmc's own"),
+    ("try: pass\n    except* ValueError: pass", "except*"),
+    ("x: int\n    a.b: int", "an annotation of an attribute"),
+    ("del (a, b)", "del of several things"),
+    ("[x for x in (1 < len(a) < 3 and [1])]", "a chained comparison where a comprehension"),
+    ("match a:\n        case str(): pass", "a `case` that names a class or a variable"),
+    ("match a:\n        case a.b: pass", "a `case` that names a class or a variable"),
+]
+
+
+@pytest.mark.parametrize(("body", "cause"), BODIES)
+def test_what_is_left_to_python(tmp_path, body, cause):
+    source = f"def program(s, a, b=None):\n    {body}\n    return a\n"
+    found = refused(load(source, tmp_path).program)
+    assert cause in found.cause
+    assert "runs eagerly" in found.remedy
+    assert found.location is not None
+    assert found.location.line >= 2
+
+
+def test_lambdas_and_builtins_are_left_to_python():
+    assert "it is a lambda" in refused(lambda s: 1).cause
+    assert "is no plain function" in refused(len).cause
+    assert "is no plain function" in refused(functools.partial(lambda s: 1)).cause
+
+
+def test_generators_and_async_functions_are_refused():
+    def generator(s):
+        yield 1
+
+    async def later(s):
+        return 1
+
+    for function, what in ((generator, "is a generator"), (later, "is async")):
+        assert what in refused(function).cause
+        program = JittedFunction(function)
+        with pytest.raises(CaptureError, match=what) as caught:
+            capture(program, None)
+        assert "plain function" in str(caught.value)
+        assert caught.value.location == program.location
+        with pytest.raises(CaptureError, match=what):
+            run_eager(program, bind(program, (), {}), EagerSession(ToyEngine()))
+    assert asyncio.run(later(None)) == 1
+
+
+def test_a_function_without_source_runs_eagerly():
+    names = {}
+    exec("def program(s, a):\n    s += a\n    return s.gen('g', max_tokens=2)", names)
+    captured = check(JittedFunction(names["program"]), ("x",))
+    assert "Python has no source for it" in captured.breaks[0].cause
+
+
+def test_an_edited_file_is_noticed(tmp_path):
+    module = load("def program(s, a):\n    return a + '!'\n", tmp_path)
+    path = tmp_path / f"{module.__name__}.py"
+    path.write_text("def program(s, a):\n    return a + '?'\n", encoding="utf-8")
+    linecache.checkcache(str(path))
+    assert "its file changed since it was loaded" in refused(module.program).cause
+    path.write_text("def other(s, a):\n    return a\n\n\n", encoding="utf-8")
+    linecache.checkcache(str(path))
+    assert "its source is not where Python says" in refused(load_again(module.program)).cause
+    path.write_text("def program(s, a:\n", encoding="utf-8")
+    linecache.checkcache(str(path))
+    assert "no longer parses" in refused(load_again(module.program)).cause
+
+
+def load_again(function):
+    """The same code as another function, for which nothing is remembered."""
+    return type(function)(function.__code__, function.__globals__, function.__name__)
+
+
+def test_programs_in_notebook_cells_have_source():
+    source = textwrap.dedent(
+        """
+        def program(s, a):
+            s += a
+            return s.gen("g", max_tokens=2)
+        """
+    )
+    linecache.cache["<cell-1>"] = (len(source), None, source.splitlines(keepends=True), "<cell-1>")
+    names = {}
+    exec(compile(source, "<cell-1>", "exec"), names)
+    captured = check(JittedFunction(names["program"]), ("x",))
+    assert captured.breaks == ()
+    assert str(captured.module.main.body.ops[1].location) == "<cell-1>:3"
+
+
+def test_what_is_no_program():
+    with pytest.raises(CaptureError, match="3 is no function"):
+        JittedFunction(3)  # type: ignore[arg-type]
+    with pytest.raises(CaptureError, match=r"program\(\) has no parameter for the state") as caught:
+
+        @JittedFunction
+        def program(*, a):
+            return a
+
+    assert "def program(s, …)" in (caught.value.remedy or "")
+
+
+def test_a_program_runs_only_as_a_part_of_a_run():
+    @JittedFunction
+    def program(s, a):
+        return a
+
+    with pytest.raises(CaptureError, match=r"program\(\) was called outside of a run") as caught:
+        program("x")
+    assert "@lmc.jit" in str(caught.value)
+    with pytest.raises(CaptureError, match=r"program.on_state\(\) continues the state") as caught:
+        program.on_state("x")  # type: ignore[arg-type]
+    assert "program.on_state(s, …)" in (caught.value.remedy or "")
+
+
+def test_errors_have_the_line_of_the_program():
+    def program(s, a: str):
+        x = [1, 2]
+        return x[len(a) + 5]
+
+    built = JittedFunction(program)
+    (found,) = capture(built, bind(built, ("a",), {})).breaks or (None,)
+    assert found is None, "a symbolic index fails when it runs"
+    check(built, ("a",))
