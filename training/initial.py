@@ -28,7 +28,7 @@ _COPY_GAIN = 0.15
 def initialize(model: Llama, seed: int) -> None:
     """Fill the weights of `model` in place."""
     generator = torch.Generator().manual_seed(seed)
-    hidden, inner = model.shape.hidden_size, model.shape.intermediate_size
+    hidden = model.shape.hidden_size
     model.embedding.normal_(0.0, EMBEDDING_SCALE, generator=generator)
     model.qkv.normal_(0.0, hidden**-0.5, generator=generator)
     model.gate_up.normal_(0.0, hidden**-0.5, generator=generator)
@@ -36,7 +36,7 @@ def initialize(model: Llama, seed: int) -> None:
     model.down.zero_()
     for norm in (model.attention_norm, model.mlp_norm, model.final_norm):
         norm.fill_(1.0)
-    if inner and model.shape.num_hidden_layers > 1:
+    if model.shape.num_hidden_layers > 1:
         _lay_copying(model, generator)
 
 
@@ -46,7 +46,7 @@ def _orthonormal(rows: int, columns: int, generator: torch.Generator) -> torch.T
 
 
 def _lay_copying(model: Llama, generator: torch.Generator) -> None:
-    """Head 0 of layer 0 notes the former token; heads 0 and 1 of layer 1 copy what followed the last match."""
+    """Head 0 of layer 0 notes the former token; heads 0 and 1 of layers 1, 3, … copy what followed a match."""
     shape = model.shape
     hidden, size = shape.hidden_size, shape.head_size
     half = size // 2
@@ -74,12 +74,13 @@ def _lay_copying(model: Llama, generator: torch.Generator) -> None:
     model.output[0][:, slow_rows] = _FORMER_GAIN * stored.T
 
     # Matching uses only the dimensions that rotary embedding turns slowly, so that distance does not matter.
-    for head in range(min(2, shape.num_attention_heads)):
-        rows = slice(head * size, (head + 1) * size)
-        model.qkv[1, 0, rows] = 0.0
-        model.qkv[1, 1, rows] = 0.0
-        model.qkv[1, 0, head * size + slow_rows] = _MATCH_SHARPNESS * noted
-        model.qkv[1, 1, head * size + slow_rows] = _MATCH_SHARPNESS * stored
-        own = copied[head * size : (head + 1) * size]
-        model.qkv[1, 2, head * size : head * size + len(own)] = own
-        model.output[1][:, head * size : head * size + len(own)] = _COPY_GAIN * own.T
+    for layer in range(1, shape.num_hidden_layers, 2):
+        for head in range(min(2, shape.num_attention_heads)):
+            rows = slice(head * size, (head + 1) * size)
+            model.qkv[layer, 0, rows] = 0.0
+            model.qkv[layer, 1, rows] = 0.0
+            model.qkv[layer, 0, head * size + slow_rows] = _MATCH_SHARPNESS * noted
+            model.qkv[layer, 1, head * size + slow_rows] = _MATCH_SHARPNESS * stored
+            own = copied[head * size : (head + 1) * size]
+            model.qkv[layer, 2, head * size : head * size + len(own)] = own
+            model.output[layer][:, head * size : head * size + len(own)] = _COPY_GAIN * own.T

@@ -38,7 +38,7 @@ class Muon(torch.optim.Optimizer):
     """Orthogonalized Nesterov momentum on stacks of matrices."""
 
     def __init__(
-        self, parameters: Iterable[nn.Parameter], lr: float, momentum: float = 0.95, decay: float = 0.01
+        self, parameters: Iterable[nn.Parameter], lr: float, momentum: float = 0.95, decay: float = 0.5
     ) -> None:
         super().__init__(parameters, {"lr": lr, "momentum": momentum, "decay": decay})
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from training.document import END_OF_TEXT, Document, Kind, Split
+from training.synthetic import copying_row
 from training.tasks import FAMILIES
 
 if TYPE_CHECKING:
@@ -75,14 +76,6 @@ def _row(rng: Random, tokenizer: Tokenizer, length: int, stage: Stage) -> tuple[
     return ids[: length + 1], learned[: length + 1]
 
 
-def _copying_row(rng: Random, vocabulary_size: int, length: int) -> tuple[list[int], list[float]]:
-    """Repeat a block of random tokens; every token after the first block and one more can be told."""
-    period = rng.randrange(8, max(9, length // 2))
-    block = [rng.randrange(vocabulary_size) for _ in range(period)]
-    repeats = (length + 1) // period + 1
-    return (block * repeats)[: length + 1], [float(position > period) for position in range(1, length + 1)]
-
-
 def training_batch(tokenizer: Tokenizer, seed: int, step: int, rows: int, length: int, stage: Stage) -> Batch:
     """Make the batch of one step; the same arguments always give the same batch.
 
@@ -93,7 +86,7 @@ def training_batch(tokenizer: Tokenizer, seed: int, step: int, rows: int, length
     weights: list[list[float]] = []
     for _ in range(rows):
         if rng.random() < stage.copying:
-            own_tokens, own_weights = _copying_row(rng, tokenizer.get_vocab_size(), length)
+            own_tokens, own_weights = copying_row(rng, tokenizer.get_vocab_size(), length)
             tokens.append(own_tokens)
             weights.append(own_weights)
             continue

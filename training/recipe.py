@@ -48,8 +48,9 @@ class Recipe:
     tokenizer_documents: int
     matrix_rate: float = 0.02
     other_rate: float = 0.0015
+    matrix_decay: float = 0.3
     warmup_steps: int = 40
-    decay_share: float = 0.33
+    decay_share: float = 0.4
     seed: int = 1
 
     @property
@@ -79,13 +80,12 @@ class Recipe:
 FULL = Recipe(
     shape=Shape(),
     stages=(
-        Stage(260, {128: 1.0}, 1536, EARLY_FAMILIES, copying=1.0),
-        Stage(400, {256: 1.0}, 4096, EARLY_FAMILIES, copying=0.15),
-        Stage(940, {512: 1.0}, 4096),
-        Stage(1300, {512: 1.0}, 4096, FINDING_FAMILIES, copying=0.06, document_share=(0.08, 0.4), rate=0.4),
-        Stage(500, {512: 1.0}, 8192, copying=0.03, document_share=(0.15, 1.0), rate=0.4),
-        Stage(300, {512: 0.4, 1024: 0.6}, 8192, copying=0.03, document_share=(0.15, 1.0), rate=0.4),
-        Stage(250, {512: 0.35, 1024: 0.2, 2048: 0.25, 4096: 0.2}, 8192, document_share=(0.15, 1.0), rate=0.4),
+        Stage(200, {128: 1.0}, 1536, EARLY_FAMILIES, copying=1.0),
+        Stage(300, {256: 1.0}, 4096, FINDING_FAMILIES, copying=0.02, document_share=(0.15, 0.8)),
+        Stage(1300, {256: 1.0}, 4096, FINDING_FAMILIES, copying=0.02, document_share=(0.15, 0.8), rate=0.35),
+        Stage(900, {512: 1.0}, 8192, document_share=(0.1, 0.7), rate=0.35),
+        Stage(350, {512: 0.4, 1024: 0.6}, 8192, document_share=(0.15, 1.0), rate=0.35),
+        Stage(250, {512: 0.35, 1024: 0.2, 2048: 0.25, 4096: 0.2}, 8192, document_share=(0.15, 1.0), rate=0.35),
     ),
     tokenizer_documents=2500,
 )

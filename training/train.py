@@ -39,7 +39,7 @@ def run(plan: recipe.Recipe, out: Path, *, stop_after: int | None = None, probe_
     out.mkdir(parents=True, exist_ok=True)
     vocabulary = _tokenizer(out, plan)
     model = Llama(plan.shape, plan.seed)
-    muon = Muon(model.matrices(), plan.matrix_rate)
+    muon = Muon(model.matrices(), plan.matrix_rate, decay=plan.matrix_decay)
     adam = torch.optim.AdamW(model.others(), plan.other_rate, betas=(0.9, 0.95), weight_decay=0.0)
     state = out / "state.safetensors"
     done = checkpoint.load(state, model, muon, adam) if state.exists() else 0

@@ -55,6 +55,12 @@ def _pairs(rng: Random, split: Split, document: Document, chat: bool, size: int)
     )
     table = dict(zip(keys, values, strict=True))
     asked = [rng.choice(keys) for _ in range(rng.randrange(3, 12))]
+    if not chat and rng.random() < 0.35:
+        document.text(f"{listing}\n")
+        for key in asked:
+            document.text(f"{key}{sign.rstrip()}")
+            document.raw_reply(table[key])
+        return
     for index, key in enumerate(asked):
         question = _KEY.pick(rng, split).format(key=key)
         _ask(document, chat, f"{listing}\n{question}" if index == 0 else question, table[key])
