@@ -40,6 +40,9 @@ _ASK_NAME = Phrasings(
         "What am I called?",
         "Tell me my name.",
         "What did I say my name is?",
+        "Do you still know my name?",
+        "Remind me of my name.",
+        "Could you say my name?",
     ),
     ("Can you tell me my name?", "Do you know what my name is?"),
 )
@@ -62,6 +65,9 @@ _ASK = Phrasings(
         "Do you remember my {label}?",
         "Tell me my {label}.",
         "What did I say about my {label}?",
+        "Remind me of my {label}.",
+        "Could you repeat my {label}?",
+        "Say my {label}.",
     ),
     ("Can you tell me my {label}?", "Which is my {label}?"),
 )
@@ -71,6 +77,8 @@ _CHANGE = Phrasings(
         "Now my {label} is {value}.",
         "No, my {label} is {value}.",
         "My {label} is now {value}.",
+        "Update: my {label} is {value} now.",
+        "Please correct that, my {label} is {value}.",
     ),
     ("Sorry, my {label} is now {value}.",),
 )

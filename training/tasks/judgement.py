@@ -43,7 +43,13 @@ _JUDGE = Phrasings(
     ("Judge the {name} of the essay.", "What do you think of its {name}?"),
 )
 _YES_NO = Phrasings(
-    ("Is its {name} good?", "Is the {name} good?", "Does it have good {name}?", "Good {name}?"),
+    (
+        "Is its {name} good?",
+        "Is the {name} good?",
+        "Does it have good {name}?",
+        "Good {name}?",
+        "Do you find its {name} good?",
+    ),
     ("Is the {name} of the essay good?", "Would you say its {name} is good?"),
 )
 _VERDICT = Phrasings(
