@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lmc.cli.output import MODELS, print_note, target_spec, to_json, write_artifact
-from lmc.driver import ArgumentReader, Compiled, Options, Runner, UsageError, Wish, artifacts, load_program
+from lmc.driver import ArgumentReader, Compiled, Options, Runner, Signature, UsageError, Wish, artifacts, load_program
 
 
 class Emit(StrEnum):
@@ -46,7 +46,7 @@ def compile_command(
 ) -> None:
     """Compile a program and show its IR, its plan or a summary. Runs nothing of it, and loads no model."""
     function = load_program(program)
-    reader = ArgumentReader(function)
+    reader = ArgumentReader(Signature.of(function))
     fixed = reader.assignments(assignments or [])
     runner = Runner(function, Options(Wish(target_spec(model)), level=f"O{level.value}"))
     compiled = runner.compile(_arguments(reader, fixed, data))

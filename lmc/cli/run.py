@@ -21,9 +21,13 @@ from lmc.driver import (
     Result,
     Row,
     Runner,
+    SavedRunner,
+    Signature,
     Usage,
+    UsageError,
     Wish,
     describe_error,
+    is_saved,
     load_program,
     result_row,
 )
@@ -33,7 +37,12 @@ INTERRUPTED = 130
 
 
 def run_command(
-    program: Annotated[str, typer.Argument(metavar="PROGRAM.py[:name]", help="The file, and the program in it.")],
+    program: Annotated[
+        str,
+        typer.Argument(
+            metavar="PROGRAM.py[:name]", help="The file, and the program in it; or a saved plan (.json, .lmir)."
+        ),
+    ],
     assignments: Annotated[
         list[str] | None,
         typer.Argument(metavar="KEY=VALUE", help="Arguments; with --input, the same for every row."),
@@ -49,6 +58,12 @@ def run_command(
     seed: Annotated[int, typer.Option(help="Seed of the random draws.")] = 0,
     dtype: Annotated[str | None, typer.Option(help="Precision of a local model: float32 or bfloat16.")] = None,
     kv_tokens: Annotated[int | None, typer.Option(help="Size of a local model's KV pool, in tokens.")] = None,
+    functions: Annotated[
+        str | None,
+        typer.Option(
+            "--program", metavar="PROGRAM.py[:name]", help="With a saved plan: the program whose functions it calls."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON row per instance.")] = False,
 ) -> None:
     """Run a program: once with KEY=VALUE arguments, or for each row of a JSON Lines file.
@@ -56,24 +71,34 @@ def run_command(
     Rows are {"index", "value", "variables", "usage", "error"}. A row that fails does not stop the others; then the
     exit code is 1. Ctrl-C keeps the rows that are finished.
     """
-    function = load_program(program)
-    reader = ArgumentReader(function)
+    options = Options(Wish(target_spec(model), dtype, kv_tokens), seed=seed)
+    runner, signature = _load(program, options, functions)
+    reader = ArgumentReader(signature)
     fixed = reader.assignments(assignments or [])
     if data is None:
         reader.check_complete(fixed)
         rows = [Row(fixed)]
     else:
         rows = reader.rows(data, fixed)
-    runner = Runner(function, Options(Wish(target_spec(model), dtype, kv_tokens), seed=seed))
     with _opened(output) as file:
-        sink = _Sink(file, as_json=as_json, many=data is not None, name=function.name)
+        sink = _Sink(file, as_json=as_json, many=data is not None, name=signature.program)
         code = _run(runner, rows, sink)
     sink.summarize(len(rows))
     if code:
         raise typer.Exit(code)
 
 
-def _run(runner: Runner, rows: list[Row], sink: _Sink) -> int:
+def _load(name: str, options: Options, functions: str | None) -> tuple[Runner | SavedRunner, Signature]:
+    if is_saved(name):
+        saved = SavedRunner.load(name, options, None if functions is None else load_program(functions))
+        return saved, saved.signature
+    if functions is not None:
+        raise UsageError("--program goes with a saved plan", remedy="leave it out: a program has its functions")
+    function = load_program(name)
+    return Runner(function, options), Signature.of(function)
+
+
+def _run(runner: Runner | SavedRunner, rows: list[Row], sink: _Sink) -> int:
     """Run every usable row; gives the exit code."""
     numbers = [number for number, row in enumerate(rows) if row.error is None]
     for number, row in enumerate(rows):

@@ -5,8 +5,9 @@ from lmc.driver.compile import Compiled, Variants
 from lmc.driver.defaults import Wish
 from lmc.driver.programs import ProgramImportError, UsageError, load_program
 from lmc.driver.result import Result, describe_error, result_row
-from lmc.driver.rows import ArgumentReader, Row
+from lmc.driver.rows import ArgumentReader, Row, Signature
 from lmc.driver.run import BatchInterruptedError, Runner
+from lmc.driver.saved import SavedRunner, is_saved
 from lmc.driver.start import Options
 from lmc.driver.stream import AsyncStream, Stream
 from lmc.driver.version import version
@@ -27,6 +28,8 @@ __all__ = [
     "Result",
     "Row",
     "Runner",
+    "SavedRunner",
+    "Signature",
     "Stream",
     "Usage",
     "UsageError",
@@ -34,6 +37,7 @@ __all__ = [
     "Wish",
     "artifacts",
     "describe_error",
+    "is_saved",
     "load_program",
     "result_row",
     "version",

@@ -69,10 +69,16 @@ def _run_file(path: Path, shown: str) -> ModuleType:
 
 
 def _module_name(path: Path) -> str:
-    """The name under which Python would import the file, unless that is taken already."""
+    """The name under which Python would import the file; another one where that is taken already."""
     name = path.stem
-    taken = name in sys.modules or name in sys.stdlib_module_names or not name.isidentifier()
-    return f"lmc_program_{abs(hash(path)):x}" if taken else name
+    while name in sys.stdlib_module_names or _is_taken(name, path):
+        name += "_"
+    return name
+
+
+def _is_taken(name: str, path: Path) -> bool:
+    """Whether the name belongs to another file."""
+    return name in sys.modules and getattr(sys.modules[name], "__file__", None) != str(path)
 
 
 def _import_error(error: BaseException, path: Path, shown: str) -> ProgramImportError:

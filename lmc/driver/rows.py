@@ -28,12 +28,43 @@ class Row:
     error: InputError | None = None
 
 
-class ArgumentReader:
-    """Reads arguments of ``program`` from text and checks them against its signature."""
+@dataclass(frozen=True)
+class Signature:
+    """What a program takes: ``needed`` and ``optional`` names, ``open`` for names of any kind, types where known."""
 
-    def __init__(self, program: JittedFunction) -> None:
-        self._program = program
-        self._parameters = program.signature.parameters
+    program: str
+    needed: tuple[str, ...]
+    optional: tuple[str, ...]
+    types: Mapping[str, Any]
+    open: bool = False
+
+    @classmethod
+    def of(cls, program: JittedFunction) -> Signature:
+        """The signature of a program, without its state."""
+        entries = program.signature.parameters.values()
+        named = [entry for entry in entries if entry.kind in (entry.POSITIONAL_OR_KEYWORD, entry.KEYWORD_ONLY)]
+        return cls(
+            program.name,
+            tuple(entry.name for entry in named if entry.default is entry.empty),
+            tuple(entry.name for entry in named if entry.default is not entry.empty),
+            program.annotations,
+            any(entry.kind is entry.VAR_KEYWORD for entry in entries),
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names."""
+        return self.needed + self.optional
+
+    def __str__(self) -> str:
+        return f"{self.program} takes {', '.join(self.names) or 'no arguments'}"
+
+
+class ArgumentReader:
+    """Reads arguments from text and checks them against a signature."""
+
+    def __init__(self, signature: Signature) -> None:
+        self._signature = signature
         self._adapter = cache(self._make_adapter)
 
     def assignments(self, words: Sequence[str]) -> dict[str, Any]:
@@ -59,7 +90,7 @@ class ArgumentReader:
         if missing:
             words = " ".join(f"{name}=…" for name in missing)
             raise UsageError(
-                f"{self._program.name} needs {', '.join(missing)}",
+                f"{self._signature.program} needs {', '.join(missing)}",
                 remedy=f"give {words}, or rows with --input DATA.jsonl",
             )
 
@@ -104,31 +135,22 @@ class ArgumentReader:
         arguments = {key: self._convert(key, value) for key, value in data.items()}
         arguments.update(fixed)
         if missing := self._missing(arguments):
-            takes = f"{self._program.name} takes {self._program.signature}"
-            raise InputError(f"the row lacks {', '.join(missing)}", remedy=takes)
+            raise InputError(f"the row lacks {', '.join(missing)}", remedy=f"add it: {self._signature}")
         return arguments
 
     def _missing(self, given: Mapping[str, Any]) -> list[str]:
-        return [
-            name
-            for name, entry in self._parameters.items()
-            if name not in given
-            and entry.default is entry.empty
-            and entry.kind not in (entry.VAR_POSITIONAL, entry.VAR_KEYWORD)
-        ]
+        return [name for name in self._signature.needed if name not in given]
 
     def _check_known(self, key: str) -> None:
-        kinds = self._parameters.values()
-        named = [entry.name for entry in kinds if entry.kind in (entry.POSITIONAL_OR_KEYWORD, entry.KEYWORD_ONLY)]
-        if key in named or any(entry.kind is entry.VAR_KEYWORD for entry in kinds):
+        if key in self._signature.names or self._signature.open:
             return
-        near = difflib.get_close_matches(key, named, n=1)
-        remedy = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(named) or 'no arguments'}"
-        raise UsageError(f"{self._program.name} has no argument {key!r}", remedy=remedy)
+        near = difflib.get_close_matches(key, self._signature.names, n=1)
+        remedy = f"did you mean {near[0]!r}?" if near else str(self._signature)
+        raise UsageError(f"{self._signature.program} has no argument {key!r}", remedy=remedy)
 
     def _from_text(self, key: str, text: str) -> Any:
         adapter = self._adapter(key)
-        if adapter is None or self._program.annotations[key] is str:
+        if adapter is None or self._signature.types[key] is str:
             return text
         try:
             return adapter.validate_json(text)
@@ -148,8 +170,8 @@ class ArgumentReader:
 
     def _make_adapter(self, key: str) -> pydantic.TypeAdapter[Any] | None:
         """Checks values of one argument; None where it has no annotation, or one that pydantic has no idea of."""
-        annotation = self._program.annotations.get(key)
-        if annotation is None or key not in self._parameters:
+        annotation = self._signature.types.get(key)
+        if annotation is None or key not in self._signature.names:
             return None
         try:
             return pydantic.TypeAdapter(annotation)
@@ -157,7 +179,7 @@ class ArgumentReader:
             return None
 
     def _type_name(self, key: str) -> str:
-        return inspect.formatannotation(self._program.annotations[key])
+        return inspect.formatannotation(self._signature.types[key])
 
 
 def _reason(error: pydantic.ValidationError) -> str:

@@ -140,3 +140,38 @@ def test_nothing_but_text_is_printed_where_there_is_no_terminal(start, program: 
     assert "\x1b" not in out + err
     assert "running" not in err
     assert len(err.splitlines()) == 1
+
+
+def test_a_saved_plan_is_run(lmc, program: str, tmp_path: Path):
+    for kind, file in (("plan", "judge.json"), ("ir", "judge.lmir")):
+        lmc("compile", f"{program}:judge", "essay=x", "strict=true", "--emit", kind, "-o", file, *TOY)
+    arguments = ("essay=birds", 'dims=["tone"]', "--json", *TOY)
+    said = lmc("run", f"{program}:judge", "strict=true", *arguments)
+    from_plan = lmc("run", "judge.json", *arguments)
+    assert (from_plan.code, said.code) == (0, 0), from_plan.err
+    expected = json.loads(said.out)
+    found = json.loads(from_plan.out)
+    assert found == expected
+    assert json.loads(lmc("run", "judge.lmir", *arguments).out) == found
+    data = write(tmp_path, {"essay": "a", "dims": ["tone"]}, {"esay": "b"}, {"essay": "a", "dims": []})
+    rows = [json.loads(line) for line in lmc("run", "judge.json", "--input", data, "--json", *TOY).out.splitlines()]
+    assert [row["error"] is None for row in rows] == [True, False, False]
+    assert "compiled for" in rows[2]["error"]
+
+
+def test_a_saved_plan_with_functions_needs_its_program(lmc, program: str):
+    lmc("compile", f"{program}:slow", "--emit", "plan", "-o", "slow.json", *TOY)
+    said = lmc("run", "slow.json", "seconds=0", *TOY)
+    assert said.code == 2
+    assert "error: the plan calls cli_program:wait" in said.err
+    assert "--program PROGRAM.py[:name]" in said.err
+    assert lmc("run", "slow.json", "seconds=0", "--program", f"{program}:slow", *TOY).code == 0
+    said = lmc("run", f"{program}:slow", "seconds=0", "--program", f"{program}:slow", *TOY)
+    assert (said.code, said.err.splitlines()[0]) == (2, "error: --program goes with a saved plan")
+
+
+def test_a_file_that_is_no_plan(lmc, program: str, tmp_path: Path):
+    (tmp_path / "other.json").write_text("{}")
+    said = lmc("run", "other.json", *TOY)
+    assert said.code == 1
+    assert "error: not a plan" in said.err

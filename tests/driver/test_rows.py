@@ -6,7 +6,7 @@ import pydantic
 import pytest
 
 from lmc.driver.programs import UsageError
-from lmc.driver.rows import ArgumentReader
+from lmc.driver.rows import ArgumentReader, Signature
 from lmc.frontend.function import JittedFunction
 from lmc.ir.errors import InputError
 
@@ -43,7 +43,7 @@ def grade(
 def anything(s: Any, **rest: Any) -> None: ...
 
 
-READER = ArgumentReader(JittedFunction(grade))
+READER = ArgumentReader(Signature.of(JittedFunction(grade)))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_words_are_typed_by_annotations(word: str, value: object):
         (["essay"], "'essay' is no argument", "key=value"),
         (["essay=a", "essay=b"], "'essay' is given twice", "once"),
         (["esay=a"], "grade has no argument 'esay'", "did you mean 'essay'"),
-        (["s=a"], "grade has no argument 's'", "it takes essay, count"),
+        (["s=a"], "grade has no argument 's'", "grade takes essay, count"),
         (
             ["count=three"],
             "count=three: Input should be a valid integer|count=three: Invalid JSON",
@@ -102,7 +102,7 @@ def test_missing_arguments_are_named():
 
 
 def test_a_program_with_keywords_of_any_name_takes_them():
-    reader = ArgumentReader(JittedFunction(anything))
+    reader = ArgumentReader(Signature.of(JittedFunction(anything)))
     assert reader.assignments(["x=1"]) == {"x": "1"}
     reader.check_complete({})
 
@@ -151,7 +151,7 @@ def test_a_row_that_lacks_an_argument(tmp_path: Path):
     assert isinstance(row.error, InputError)
     assert row.error.cause == "the row lacks essay"
     assert row.error.remedy is not None
-    assert row.error.remedy.startswith("grade takes (essay: str")
+    assert row.error.remedy.startswith("add it: grade takes essay, count")
 
 
 def test_a_row_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

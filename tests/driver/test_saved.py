@@ -1,0 +1,136 @@
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+import lmc
+from lmc.driver.artifacts import module_text, plan_text
+from lmc.driver.defaults import Wish
+from lmc.driver.programs import UsageError
+from lmc.driver.saved import SavedRunner, is_saved
+from lmc.driver.start import Options
+from lmc.ir.errors import InputError
+from tests.driver import programs
+from tests.runtime.engines import LateEngine
+
+TOY = Options(Wish("toy"), seed=4)
+
+
+@lmc.jit
+def noting(s: lmc.State, item: dict[str, str], times: int) -> list[object]:
+    s += item["title"] * times
+    first = s.gen("first", max_tokens=4, temperature=1.0)
+    return [first, programs.note(first)]
+
+
+@lmc.jit
+def other(s: lmc.State) -> str:
+    return programs.note("x")
+
+
+ARGUMENTS = {"item": {"title": "tree "}, "times": 2}
+INPUTS = {"item.title": "tree ", "times": 2}
+
+
+def save(folder: Path, program: lmc.Program, arguments: Mapping[str, object] | None = None, *, ir: bool = False) -> str:
+    compiled = program.on("toy").compile(**(arguments or {}))
+    path = folder / ("saved.lmir" if ir else "saved.json")
+    path.write_text(module_text(compiled.module) if ir else plan_text(compiled.plan))
+    return str(path)
+
+
+@pytest.mark.parametrize("ir", [False, True])
+def test_a_saved_plan_gives_what_its_program_gives(tmp_path: Path, ir: bool, late: LateEngine):
+    path = save(tmp_path, programs.judge, ir=ir)
+    runner = SavedRunner.load(path, TOY, None)
+    essays = ["ants", "birds", "ants again"]
+    found = dict(runner.iterate([((), {"essay": essay}) for essay in essays]))
+    expected = programs.judge.on("toy", seed=4).batch([{"essay": essay} for essay in essays])
+    for number, result in enumerate(expected):
+        assert (found[number].value, found[number].text) == (result.value, result.text)
+
+
+def test_its_functions_come_from_the_program_given_with_it(tmp_path: Path):
+    runner = SavedRunner.load(save(tmp_path, noting, ARGUMENTS), TOY, other)
+    assert runner.signature.needed == ("item.title", "times")
+    assert runner.signature.types == {"item.title": str, "times": int}
+    [(_, result)] = runner.iterate([((), INPUTS)])
+    assert [result.value[0]] == programs.SIDE_EFFECTS
+    assert result.value == noting.on("toy", seed=4)(**ARGUMENTS)
+
+
+def test_a_failure_is_its_instances(tmp_path: Path):
+    runner = SavedRunner.load(save(tmp_path, programs.judge), TOY, None)
+    found = dict(runner.iterate([((), {"essay": "x"}), ((), {"text": "x"})]))
+    assert found[0].error is None
+    assert isinstance(found[1].error, InputError)
+
+
+def test_functions_that_are_not_there(tmp_path: Path):
+    path = save(tmp_path, noting, ARGUMENTS)
+    with pytest.raises(UsageError, match=r"the plan calls tests\.driver\.programs:note") as caught:
+        SavedRunner.load(path, TOY, None)
+    assert caught.value.remedy is not None
+    assert "--program" in caught.value.remedy
+    with pytest.raises(InputError, match=r"programs:note is not called by judge") as caught:
+        SavedRunner.load(path, TOY, programs.judge)
+    assert caught.value.remedy
+
+
+def test_a_function_that_has_changed_is_not_called(tmp_path: Path):
+    path = Path(save(tmp_path, noting, ARGUMENTS))
+    head, _, rest = path.read_text().partition("\n")
+    data = json.loads(head + "]}")
+    data["hosts"][0][2] = "0" * 64
+    path.write_text(json.dumps(data)[:-2] + "\n" + rest)
+    with pytest.raises(InputError, match="has changed since the plan was compiled") as caught:
+        SavedRunner.load(str(path), TOY, other)
+    assert caught.value.remedy == "compile the plan again, or run the program itself"
+
+
+def test_a_plan_can_not_name_a_function_that_the_program_does_not_call(tmp_path: Path):
+    path = Path(save(tmp_path, noting, ARGUMENTS))
+    path.write_text(path.read_text().replace("tests.driver.programs:note", "os:system"))
+    with pytest.raises(InputError, match="os:system is not called by other"):
+        SavedRunner.load(str(path), TOY, other)
+    assert programs.SIDE_EFFECTS == []
+
+
+def test_a_plan_that_ends_in_a_break(tmp_path: Path):
+    with pytest.raises(InputError, match="the plan ends where capture of the program ended") as caught:
+        SavedRunner.load(save(tmp_path, programs.breaks), TOY, programs.breaks)
+    assert caught.value.location is not None
+    assert caught.value.remedy is not None
+    assert "run the program itself" in caught.value.remedy
+
+
+def test_files_that_can_not_be_read(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"none\.json can't be read"):
+        SavedRunner.load(str(tmp_path / "none.json"), TOY, None)
+    with pytest.raises(UsageError, match=r"none\.lmir can't be read"):
+        SavedRunner.load(str(tmp_path / "none.lmir"), TOY, None)
+    binary = tmp_path / "binary.json"
+    binary.write_bytes(b"\xff\xfe")
+    with pytest.raises(UsageError, match=r"binary\.json is no text"):
+        SavedRunner.load(str(binary), TOY, None)
+
+
+def test_closing_the_iterator_cancels(tmp_path: Path, late: LateEngine):
+    late.stuck = {"judge/verdict"}
+    runner = SavedRunner.load(save(tmp_path, programs.judge), TOY, None)
+    found = runner.iterate([((), {"essay": "x"}), ((), {})])
+    assert next(found)[0] == 1
+    found.close()  # type: ignore[attr-defined]
+    end = time.monotonic() + 5
+    while late.pinned:
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+def test_what_counts_as_saved():
+    assert is_saved("x.json")
+    assert is_saved("a/x.lmir")
+    assert not is_saved("x.py")
+    assert not is_saved("x.py:json")
