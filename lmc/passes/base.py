@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from lmc.ir.core import Block, Module
-from lmc.ir.errors import Location
+from lmc.ir.errors import InputError, Location
 from lmc.ir.tokenizer import Tokenizer
 
 RemarkKind = Literal["applied", "missed"]
@@ -57,14 +57,23 @@ class PassContext:
     _counts: dict[str, int] = field(default_factory=dict[str, int], repr=False)
 
     def tokens(self, text: str) -> int:
-        """How many tokens ``text`` has by itself: exact with a tokenizer, else a quarter of its characters."""
+        """How many tokens ``text`` has by itself: exact with a tokenizer, else a quarter of its characters.
+
+        Text that can't be encoded (half a surrogate pair, to be completed at run time) is estimated too.
+        """
         if not text:
             return 0
-        if self.tokenizer is None:
-            return max(1, len(text) // _CHARACTERS_PER_TOKEN)
         if text not in self._counts:
-            self._counts[text] = len(self.tokenizer.encode(text))
+            self._counts[text] = self._count(text)
         return self._counts[text]
+
+    def _count(self, text: str) -> int:
+        if self.tokenizer is not None:
+            try:
+                return len(self.tokenizer.encode(text))
+            except InputError:
+                pass
+        return max(1, len(text) // _CHARACTERS_PER_TOKEN)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from lmc.passes.exposure import exposed_values, touches
 
 # What names an op or plans it, and so says nothing about its results.
 _NAMING = frozenset({"id", "name", "wave", "group"})
+_OUTSIDE = frozenset({Effect.READS, Effect.WRITES})
 
 
 @dataclass(frozen=True)
@@ -22,9 +23,10 @@ class EliminateCommonSubexpressions(Pass):
 
     Two ops are equal when class, operands, result types and attributes are (ids, names and lines apart); the first one
     stays. Sound for ops whose effect is ``PURE``; for ``SAMPLES`` only at temperature 0, where the same prompt gives
-    the same tokens and no seed is read, so sampled generations are never merged; for ``READS`` only where nothing
-    that ``WRITES`` stands between; never for ``WRITES``. Ops that touch a list or object which a host function may
-    change, or which the caller gets back, are left alone (``lmc.passes.exposure``): two equal lists must stay two.
+    the same tokens and no seed is read, so sampled generations are never merged; never for ``READS`` and ``WRITES``: a
+    clock or a queue that is read twice gives two answers, whatever this program writes. Ops that touch a list or object
+    which a host function may change, or which the caller gets back, are left alone (``lmc.passes.exposure``): two equal
+    lists must stay two.
 
     The merged generation keeps the id of the first one. An ``lm.break`` still lists both ids, with the same values.
 
@@ -50,14 +52,12 @@ class EliminateCommonSubexpressions(Pass):
         first_of: dict[Hashable, Op] = {}
         replaced: dict[Value, Value] = {}
         kept: list[Op] = []
-        writes = 0
         for original in block.ops:
             op = original.substitute(replaced)
-            writes += op.effect is Effect.WRITES
-            if op.effect is Effect.WRITES or op.IS_TERMINATOR or op.regions or touches(original, exposed):
+            if op.effect in _OUTSIDE or op.IS_TERMINATOR or op.regions or touches(original, exposed):
                 kept.append(op)
                 continue
-            first = first_of.setdefault(_key(op, writes), op)
+            first = first_of.setdefault(_key(op), op)
             if first is op or not _gives_the_same_again(op):
                 kept.append(op)
                 if first is not op:
@@ -82,11 +82,9 @@ def _gives_the_same_again(op: Op) -> bool:
     return op.effect is not Effect.SAMPLES or (isinstance(op, SamplingOp) and op.sampling.greedy)
 
 
-def _key(op: Op, writes: int) -> Hashable:
-    """Equal for ops that compute the same thing. ``writes`` is how many writing ops stand before ``op``."""
+def _key(op: Op) -> Hashable:
+    """Equal for ops that compute the same thing."""
     fields: list[Any] = [type(op), tuple(value.type for value in op.results)]
-    if op.effect is Effect.READS:
-        fields.append(writes)
     # A greedy generation reads no random numbers, so its seed is no matter; nor is it for the remark on a sampled one.
     skipped = _NAMING | {"seed"} if op.effect is Effect.SAMPLES else _NAMING
     for name, kind in op.VALUE_FIELDS:

@@ -29,3 +29,7 @@ def test_tokens_are_estimated_without_a_tokenizer_and_counted_with_one():
     assert [PassContext().tokens(text) for text in ("", "a", "a" * 40)] == [0, 1, 10]
     context = PassContext(toy_tokenizer())
     assert [context.tokens(text) for text in ("", "a", "a" * 40, "a" * 40)] == [0, 1, 40, 40]
+
+
+def test_text_that_can_not_be_encoded_is_estimated() -> None:
+    assert PassContext(toy_tokenizer()).tokens("half a pair \udc00") == 3
