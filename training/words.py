@@ -137,6 +137,13 @@ def pick(rng: Random, words: list[str], split: Split) -> str:
             return word
 
 
+def open_pick(rng: Random, words: list[str], split: Split) -> str:
+    """Draw a word of one side; in training often a made one, so that a list is no closed set of answers."""
+    if split is Split.TRAIN and rng.random() < 0.3:
+        return made_word(rng, split)
+    return pick(rng, words, split)
+
+
 def syllables(rng: Random, count: int) -> str:
     """Make a pronounceable lower-case word."""
     parts: list[str] = []

@@ -28,7 +28,7 @@ class Attribute:
 
 
 def _from(options: list[str]) -> Callable[[Random, Split], str]:
-    return lambda rng, split: words.pick(rng, options, split)
+    return lambda rng, split: words.open_pick(rng, options, split)
 
 
 PERSON_ATTRIBUTES = (

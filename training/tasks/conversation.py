@@ -113,7 +113,7 @@ def _drawers(rng: Random, split: Split) -> dict[str, Callable[[], str]]:
         "instrument": words.INSTRUMENTS,
     }
     drawers: dict[str, Callable[[], str]] = {
-        label: (lambda options=options: words.pick(rng, options, split)) for label, options in lists.items()
+        label: (lambda options=options: words.open_pick(rng, options, split)) for label, options in lists.items()
     }
     for label in ("city", "town", "village", "country"):
         drawers[label] = lambda: words.city(rng, split)

@@ -68,7 +68,7 @@ def _record(rng: Random, split: Split) -> tuple[str, dict[str, str]]:
         "name": words.person(rng, split),
         "city": words.city(rng, split),
         "date": _date(rng),
-        "item": words.pick(rng, words.OBJECTS, split),
+        "item": words.open_pick(rng, words.OBJECTS, split),
         "price": rng.choice(("{} dollars", "${}", "{} euros", "{} coins")).format(rng.randrange(2, 200)),
     }
     return _SENTENCES.pick(rng, split).format(**values), values

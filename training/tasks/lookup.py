@@ -38,6 +38,11 @@ _OBSERVATION = Phrasings(
         "The {relation} of {subject} is {value}. The {other} of {subject} is {noise}.",
         "The {other} of {subject} is {noise}. The {relation} of {subject} is {value}.",
         "{subject} has the {other} {noise} and the {relation} {value}.",
+        "{subject} has the {relation} {value}, the {other} is {noise}.",
+        "{subject}: {other} {noise}, {relation} {value}.",
+        "{subject}: {relation} {value}, {other} {noise}.",
+        "The {relation} of {subject} is {value} and the {other} is {noise}.",
+        "The {other} of {subject} is {noise} and the {relation} is {value}.",
     ),
     (
         "{subject} has the {relation} {value} and the {other} {noise}.",
