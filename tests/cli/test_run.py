@@ -118,13 +118,13 @@ def test_what_goes_wrong(lmc, program: str, tmp_path: Path, arguments: list[str]
 
 
 def test_ctrl_c_keeps_the_rows_that_are_finished(start, program: str, tmp_path: Path):
-    data = write(tmp_path, {"seconds": 0.0}, {"seconds": 2.0}, {"seconds": 0.0})
+    data = write(tmp_path, {"seconds": 0.0}, {"seconds": 2.5}, {"seconds": 0.0})
     process = start("run", f"{program}:slow", "--input", data, "-o", "out.jsonl", *TOY)
     end = time.monotonic() + 30
     while not (tmp_path / "out.jsonl").is_file() or not read(tmp_path / "out.jsonl"):
         assert time.monotonic() < end
         time.sleep(0.05)
-    time.sleep(0.4)
+    time.sleep(1.0)  # for the third, which waits for the second to be written
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130

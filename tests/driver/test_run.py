@@ -250,11 +250,20 @@ def test_an_engine_that_fails_fails_the_instances_that_asked(late: LateEngine):
 INTERRUPT = """
 import sys, threading, time
 from lmc.driver.run import BatchInterruptedError
+from lmc.driver.service import service
+from lmc.ir.target import Target
 from tests.driver.programs import sleeps
 
-threading.Timer(0.1, lambda: print("ready", flush=True)).start()
+def watch():
+    engine = service().engines.engine(Target("toy"))
+    while engine.statistics.requests < 2:
+        time.sleep(0.01)
+    time.sleep(0.3)
+    print("ready", flush=True)
+
+threading.Thread(target=watch).start()
 try:
-    sleeps.on("toy").batch([{"seconds": 0.0}, {"seconds": 0.0}, {"seconds": 3.0}])
+    sleeps.on("toy").batch([{"seconds": 0.0}, {"seconds": 0.0}, {"seconds": 2.5}])
 except BatchInterruptedError as stopped:
     print(stopped)
     print([result.error is None for result in stopped.results], type(stopped.results[2].error).__name__)
@@ -269,7 +278,6 @@ def test_ctrl_c_in_a_batch_keeps_what_is_finished():
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
-    time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=30)
     assert said.splitlines() == [
