@@ -158,7 +158,12 @@ class Service:
 
 def service() -> Service:
     """The service of this process: made on first use, closed at exit. A forked child gets its own."""
-    return _service_of(os.getpid())
+    with _MAKING:
+        return _service_of(os.getpid())
+
+
+_MAKING = threading.Lock()  # two threads that come first at the same time get one service
+os.register_at_fork(before=_MAKING.acquire, after_in_parent=_MAKING.release, after_in_child=_MAKING.release)
 
 
 @lru_cache(maxsize=1)

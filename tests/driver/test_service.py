@@ -1,5 +1,7 @@
 import asyncio
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -79,6 +81,27 @@ def test_what_work_raises_comes_out():
 
     asyncio.run(elsewhere())
     loop.close()
+
+
+FIRST = """
+import threading, time
+from lmc.driver import service
+
+made = []
+service.Service.__init__ = lambda self: (time.sleep(0.05), made.append(self))[0]
+service.Service.close = lambda self: None
+threads = [threading.Thread(target=service.service) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(len(made))
+"""
+
+
+def test_threads_that_come_first_together_get_one_service():
+    done = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "1\n", done.stderr
 
 
 def test_a_process_has_one_service_and_a_forked_child_its_own():
