@@ -116,6 +116,8 @@ class Calls(HostCalls):
         self, recorder: Recorder, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Run one of Python's own functions now. What it raises counts only if no symbolic value was involved."""
+        if "key" in kwargs:
+            self._check_key(recorder, function, kwargs["key"])
         for value in (*args, *kwargs.values()):
             self.check_operand(recorder, function, value)
         try:
@@ -140,12 +142,18 @@ class Calls(HostCalls):
             self.check_iterable(recorder, value)
         elif not (is_harmless(value) if holds_proxy(value) else is_deeply_harmless(value)):
             raise self.foreign_operator(recorder, getattr(function, "__name__", "call"), value)
-        elif isinstance(value, FunctionType):
-            raise recorder.stop(
-                f"{getattr(function, '__name__', 'a call')}() calls {value.__name__}(), which is not transformed",
-                f"write a lambda around it: lambda x: {value.__name__}(x)",
-            )
         self.check_unchanged(recorder, value)
+
+    def _check_key(self, recorder: Recorder, function: Any, key: Any) -> None:
+        """Break where ``key`` is the user's own code, unless that is transformed."""
+        own = type(key) is FunctionType and id(key.__code__) in recorder.codes
+        python = id(key) in HANDLERS or (type(key) is MethodDescriptorType and key.__objclass__ in PURE_TYPES)
+        if key is not None and not own and not python:
+            name = "a function" if holds_proxy(key) else getattr(key, "__name__", type(key).__name__)
+            raise recorder.stop(
+                f"{function.__name__}() calls {name}(), which is not transformed",
+                f"write a lambda around it: lambda x: {name}(x)",
+            )
 
     def mapped(self, function: Any, *iterables: Iterable[Any]) -> Iterator[Any]:
         """``map(function, *iterables)``."""

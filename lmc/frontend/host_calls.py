@@ -8,6 +8,7 @@ import html
 import inspect
 import json
 import math
+import operator
 import re
 import textwrap
 from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MethodType
@@ -38,6 +39,7 @@ _PURE_FUNCTIONS = {
         *(function for function in vars(math).values() if callable(function)),
     )
 }
+_IN_PLACE = frozenset(id(function) for name, function in vars(operator).items() if name.startswith("i"))
 FRAME_FUNCTION_IDS = frozenset(id(getattr(builtins, name)) for name in FRAME_FUNCTIONS if hasattr(builtins, name))
 _SCALAR_TYPES = (TEXT, INT, FLOAT, BOOL, NONE)
 _MAX_REACH = 4
@@ -53,13 +55,16 @@ class HostCalls(Iteration):
         self._check_function(recorder, function)
         effect, result_type = self._declared(function, args, kwargs)
         # These only look at their arguments; anything else that writes might change or keep them.
-        careful = effect is Effect.WRITES and function is not print
+        in_place = id(function) in _IN_PLACE
+        careful = effect is Effect.WRITES and function is not print and not in_place
         for index, value in enumerate((*args, *kwargs.values())):
             spec = fresh[index] if index < len(fresh) and len(fresh) == len(args) + len(kwargs) else None
             self._check_argument(recorder, function, value, spec, careful=careful)
         args = tuple(self._by_identity(recorder, value) for value in args)
         kwargs = {name: self._by_identity(recorder, value) for name, value in kwargs.items()}
-        if effect is Effect.WRITES and not (_is_standard(function) and _are_data((*args, *kwargs.values()))):
+        if effect is Effect.WRITES and (
+            in_place or not (_is_standard(function) and _are_data((*args, *kwargs.values())))
+        ):
             self._note_write(recorder, function)
         return recorder.host_call(function, self.path, args, kwargs, effect=effect, result_type=result_type)
 
@@ -77,6 +82,10 @@ class HostCalls(Iteration):
                 f"{function.__self__.name}.{function.__name__}() starts a run of its own",
                 f"call the program itself, {function.__self__.name}(…), which makes it a part of this one",
             )
+        owner = getattr(function, "__self__", None)
+        problem = None if owner is None or inspect.ismodule(owner) else recorder.problem_with(owner)
+        if problem is not None:
+            raise recorder.stop(f"{function.__name__}() is a method of {problem}", "do without it, or do it in a tool")
         inner = function.function if isinstance(function, Tool) else function
         if inspect.iscoroutinefunction(inner):
             raise recorder.stop(f"{inner.__name__}() is async", "call a plain function")

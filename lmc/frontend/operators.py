@@ -19,7 +19,7 @@ from lmc.frontend.proxy import Proxy, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.state import State
 from lmc.frontend.symbolic import CONVERSIONS, Symbolic, contains_plain
-from lmc.ir.types import NONE, ListType
+from lmc.ir.types import ANY, NONE, JsonType, ListType
 
 
 class Operators(Symbolic):
@@ -50,6 +50,10 @@ class Operators(Symbolic):
                 raise self.mutation(recorder, left)
             if type(left) is Proxy and isinstance(symbol(left).type, ListType):
                 raise self.mutation(recorder, left)
+            if type(left) is Proxy and (symbol(left).type == ANY or isinstance(symbol(left).type, JsonType)):
+                # It may be a list, which changes in place.
+                tick = self.tick()
+                return self.done(tick, self.call_host(recorder, _INPLACE[name], (left, right), {}, ()))
             if type(left) is Proxy or type(right) is Proxy or (name == "imod" and holds_proxy(right)):
                 return self.binary(_PLAIN_NAMES[name], left, right)
         tick = self.tick()

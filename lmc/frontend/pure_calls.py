@@ -218,6 +218,10 @@ def _sorted(ops: Operators, recorder: Recorder, items: Any, /, **kwargs: Any) ->
         return ops.at_capture(recorder, sorted, (found,), kwargs)
     # Only the order is not known: the result is a list of as many items, made here.
     whole = recorder.pure("sorted", (found,), kwargs)
+    if symbol(whole).volatile:
+        raise recorder.stop(
+            "sorted() looks at values that the user's functions may still change", "annotate what the tool returns"
+        )
     return [recorder.pure("getitem", (whole, index), total=True) for index in range(len(found))]
 
 
@@ -331,7 +335,9 @@ def _getattr(ops: Operators, recorder: Recorder, owner: Any, name: Any, default:
 
 
 def _hasattr(ops: Operators, recorder: Recorder, owner: Any, name: Any, /) -> bool:
-    return _getattr(ops, recorder, owner, name, _NO_DEFAULT if type(owner) is Proxy else _MISSING) is not _MISSING
+    if type(owner) is Proxy:
+        return hasattr(_type_of(recorder, owner), recorder.concrete(name))
+    return _getattr(ops, recorder, owner, name, _MISSING) is not _MISSING
 
 
 _MISSING: Any = object()

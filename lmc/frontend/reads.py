@@ -179,7 +179,9 @@ class Reads(Base):
         if recorder.reads.seen("attribute", owner, name, value) and not recorder.user_writes:
             return value
         code = isinstance(value, type | ModuleType | FunctionType | BuiltinFunctionType | JittedFunction | Tool)
-        fixed = isinstance(owner, ModuleType | enum.Enum) or _is_frozen(owner) or (isinstance(owner, type) and code)
+        standard = isinstance(owner, type) and is_standard_module(owner.__module__)
+        fixed = isinstance(owner, ModuleType | enum.Enum) or _is_frozen(owner) or standard
+        fixed = fixed or (isinstance(owner, type) and code)
         if not fixed:
             recorder.mutable_reads += 1
         self._check_read(recorder, f"the attribute {name!r}", value, rebound=bool(recorder.user_writes) and not fixed)

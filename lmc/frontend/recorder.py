@@ -148,6 +148,10 @@ class Recorder(ValueRecorder):
     def is_text(self, value: Any) -> bool:
         return symbol(value).type in (TEXT, ANY) if type(value) is Proxy else isinstance(value, str)
 
+    def may_raise(self) -> None:
+        if self.protected:
+            raise self.stop_protected()
+
     def describe(self, value: Any) -> str:
         return str(symbol(value).type).removeprefix("!") if type(value) is Proxy else super().describe(value)
 

@@ -80,6 +80,9 @@ class Session(ABC):
     def is_text(self, value: Any) -> bool:
         """Whether ``value`` can be appended: a str, or in a capture what will be one."""
 
+    def may_raise(self) -> None:  # noqa: B027 - only a capture has to know
+        """Note that what comes next may raise, depending on what texts turn out to be."""
+
     def describe(self, value: Any) -> str:
         """What an error calls ``value``."""
         return type(value).__name__

@@ -27,7 +27,7 @@ class UnknownVariableError(CaptureError, KeyError):
 class Core:
     """What all handles on one context share: the context, the variables and their meta data."""
 
-    __slots__ = ("bare", "chat", "context", "metas", "session", "variables")
+    __slots__ = ("bare", "chat", "context", "metas", "session", "unsure", "variables")
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -36,6 +36,7 @@ class Core:
         self.metas: dict[str, Any] = {}
         self.chat = False  # a role message was opened
         self.bare = False  # there is bare text before any role message
+        self.unsure = False  # there may be, if a text turns out not to be empty
 
     def copy(self) -> Core:
         """The same context and variables, to be changed apart from these."""
@@ -46,6 +47,7 @@ class Core:
         made.metas = dict(self.metas)
         made.chat = self.chat
         made.bare = self.bare
+        made.unsure = self.unsure
         return made
 
 
@@ -215,7 +217,9 @@ class State:
             return
         core.context = core.session.extend(core.context, None, core.session.as_text(content))
         # Text that is not known yet may turn out empty: then no order is broken, so only known text counts.
-        core.bare = core.bare or (not core.chat and type(content) is str)
+        if not core.chat:
+            core.bare = core.bare or type(content) is str
+            core.unsure = True
 
     def _open_role(self, role: str) -> None:
         core = self._core
@@ -224,6 +228,8 @@ class State:
                 f"a {role} message can't follow bare text",
                 "put the text into a role message (lmc.system, lmc.user), or use no roles at all",
             )
+        if core.unsure and not core.chat:
+            core.session.may_raise()
         core.chat = True
 
     def begin_role(self, role: str) -> None:

@@ -7,7 +7,9 @@ import ast
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FunctionType
@@ -91,7 +93,8 @@ def _source_of_file(code: CodeType) -> str:
 @lru_cache(maxsize=64)
 def _parse(source: str, filename: str) -> ast.Module:
     try:
-        return ast.parse(source, filename)
+        with _quietly():
+            return ast.parse(source, filename)
     except SyntaxError as error:
         raise Unsupported("its file changed since it was loaded, and no longer parses", error.lineno or 0) from None
 
@@ -129,7 +132,8 @@ def _check_same(source: str, node: ast.FunctionDef, code: CodeType) -> None:
 @lru_cache(maxsize=64)
 def _codes_of(source: str, filename: str) -> tuple[CodeType, ...]:
     """Every function of a file, compiled anew."""
-    return tuple(_inner_codes(compile(_parse(source, filename), filename, "exec", dont_inherit=True)))
+    with _quietly():
+        return tuple(_inner_codes(compile(_parse(source, filename), filename, "exec", dont_inherit=True)))
 
 
 def _constants(code: CodeType) -> list[Any]:
@@ -173,11 +177,20 @@ def _compile(node: ast.FunctionDef, code: CodeType) -> CodeType:
         if isinstance(part, ast.FunctionDef) and "type_params" in part._fields and not hasattr(part, "type_params"):
             part.type_params = []  # type: ignore[attr-defined]
     try:
-        compiled = compile(module, code.co_filename, "exec", code.co_flags & _FUTURES, dont_inherit=True)
+        with _quietly():
+            compiled = compile(module, code.co_filename, "exec", code.co_flags & _FUTURES, dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError) as error:
         raise Unsupported(f"Python can't compile the transformed function ({error})", node.lineno) from None
     found = next(inner for inner in _inner_codes(compiled) if inner.co_name == _NAME)
     return _renamed(found.replace(co_name=code.co_name), found.co_qualname, code.co_qualname)
+
+
+@contextmanager
+def _quietly() -> Generator[None]:
+    """Without the warnings that Python gave when it compiled the file itself."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _renamed(code: CodeType, old: str, new: str) -> CodeType:

@@ -147,11 +147,15 @@ class ValueRecorder(Session):
         results = self.builder.emit(kind, types, names=names, location=location or user_location(), **fields)
         if self.protected and not total and self.builder.ops[-1].may_raise:
             self.builder.ops.pop()
-            raise self.stop(
-                "this may raise inside a `try` or `with` block, and which way the block then takes is not known yet",
-                "move it out of the block, or check the value before instead of catching the exception",
-            )
+            raise self.stop_protected()
         return results
+
+    def stop_protected(self) -> CaptureBreak:
+        """The break for what could raise inside a ``try`` of the user's."""
+        return self.stop(
+            "this may raise inside a `try` or `with` block, and which way the block then takes is not known yet",
+            "move it out of the block, or check the value before instead of catching the exception",
+        )
 
     # Values
 

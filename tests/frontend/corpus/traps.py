@@ -449,3 +449,91 @@ def appends_none(s, nothing):
     s += "x"
     s.gen("g", max_tokens=2)
     s += nothing
+
+
+@case("w")
+def in_place_on_unknown(s, a: str):
+    found = make_list(a)
+    same = found
+    found += ["more"]
+    text = shout(a)
+    text += "!"
+    return f"{same} {found} {text}", same
+
+
+def make_list(a):
+    return [a]
+
+
+@case("w", stops="sorted() looks at values that")
+def sorts_unknown(s, a: str):
+    return sorted([shout(a), shout("b")])
+
+
+@case("w", stops="its class is known only")
+def attribute_of_unknown(s, a: str):
+    return hasattr(details(a), "keys"), a
+
+
+@case("w")
+def attributes_of_texts(s, a: str):
+    return hasattr(a, "upper"), hasattr(a, "nothing"), getattr([], "missing", 3), a.upper()
+
+
+@case("w", stops="which is not transformed")
+def key_is_a_tool(s, a: str):
+    return max(["a", "bb"], key=lookup)
+
+
+@case("w", stops="which is not transformed")
+def key_is_an_object(s, a: str):
+    return sorted(["a", "bb"], key=functools.partial(shout))
+
+
+@case("w", stops="send() is a method of a generator")
+def method_of_own_generator(s, a: str):
+    def echo():
+        got = yield 1
+        yield got
+
+    steps = echo()
+    next(steps)
+    return steps.send(a)
+
+
+@case("", "w", stops="may raise inside")
+def role_after_maybe_empty_text(s, a: str, b: str):
+    s += a
+    try:
+        s += user(b)
+    except Exception as error:
+        return type(error).__name__
+    return s.gen("g", max_tokens=2)
+
+
+@case("x", "w", stops="may raise inside")
+def role_after_maybe_full_text(s, a: str, b: str):
+    s += a
+    try:
+        s += user(b)
+    except Exception as error:
+        return type(error).__name__
+    return s.gen("g", max_tokens=2)
+
+
+@case("x", "w")
+def role_after_text_raises(s, a: str, b: str):
+    s += a
+    s += user(b)
+
+
+@case("w")
+def two_equal_objects_stay_two(s, a: str):
+    one, two = make_item(a), make_item(a)
+    rename(one, "changed")
+    return f"{one.title} {two.title}", Item(a), Item(a)
+
+
+def rename(item, title):
+    item.title = title
+    effect("rename", title)
