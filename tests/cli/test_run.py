@@ -1,5 +1,9 @@
 import json
+import os
+import pty
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -140,6 +144,20 @@ def test_nothing_but_text_is_printed_where_there_is_no_terminal(start, program: 
     assert "\x1b" not in out + err
     assert "running" not in err
     assert len(err.splitlines()) == 1
+
+
+def test_a_batch_shows_its_progress_on_a_terminal(program: str, tmp_path: Path):
+    data = write(tmp_path, *[{"essay": "a"}] * 3)
+    screen, terminal = pty.openpty()
+    code = "import sys; sys.argv[0] = 'lmc'; from lmc.cli import main; main()"
+    command = [sys.executable, "-c", code, "run", f"{program}:judge", "--input", data, "-o", "out.jsonl", *TOY]
+    done = subprocess.run(command, stderr=terminal, cwd=tmp_path, timeout=60, env={**os.environ, "TERM": "xterm"})
+    os.close(terminal)
+    shown = os.read(screen, 100_000).decode()
+    os.close(screen)
+    assert done.returncode == 0
+    assert "running" in shown
+    assert "3/3" in shown
 
 
 def test_a_saved_plan_is_run(lmc, program: str, tmp_path: Path):
