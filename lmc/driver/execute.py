@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,12 +15,15 @@ from lmc.driver.result import Result
 from lmc.frontend.arguments import Bound
 from lmc.frontend.eager import EagerSession
 from lmc.frontend.function import JittedFunction
+from lmc.frontend.locations import raised_at
 from lmc.frontend.resume import resume
 from lmc.ir.engine import Engine
+from lmc.ir.errors import LmcError
 from lmc.ir.interpreter import Memo
 from lmc.ir.profile import Profile
 from lmc.runtime.events import OnEvent, TokenEvent, branch_of
 from lmc.runtime.executor import Executor, Finished, Instance, Resources
+from lmc.runtime.threads import DaemonPool
 
 EAGER_THREADS = 32
 OnResult = Callable[[int, Result], None]
@@ -69,7 +71,7 @@ class _Batch:
         self._on_event = on_event
         self._resources = Resources(engine)
         self._eager_engine = CancellableEngine(engine)
-        self._eager_pool = ThreadPoolExecutor(EAGER_THREADS, thread_name_prefix="lmc-eager")
+        self._eager_pool = DaemonPool(EAGER_THREADS, "lmc-eager")
         self._continued: set[asyncio.Future[None]] = set()
 
     async def run(self, jobs: Sequence[Job]) -> None:
@@ -139,6 +141,7 @@ class _Batch:
         try:
             outcome = resume(job.compiled.captured, job.bound, memo, session)
         except BaseException as error:  # SystemExit of one instance must not end the batch
+            _name_line(error)
             return Result.failed(error, Profile.merge(before.program, [before, self._profile(session)]))
         profile = Profile.merge(before.program, [before, self._profile(session)])
         return Result(outcome.value, outcome.variables, outcome.text, profile)
@@ -149,3 +152,14 @@ class _Batch:
     def _report_text(self, instance: int, op_id: str, name: str | None, sample: int, text: str) -> None:
         assert self._on_event is not None
         self._on_event(TokenEvent(instance, branch_of(op_id), op_id, name, sample, text))
+
+
+def _name_line(error: BaseException) -> None:
+    """Say at which line of the user's program an error arose, as the captured part does."""
+    location = raised_at(error.__traceback__)
+    if location is None:
+        return
+    if isinstance(error, LmcError):
+        error.location = error.location or location
+    else:
+        error.add_note(f"in the program at {location}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +20,7 @@ from lmc.runtime.machine import Machine, Surroundings
 from lmc.runtime.operations import ask
 from lmc.runtime.prefixes import PinBudget
 from lmc.runtime.prepared import PreparedPlan, Stage, prepare
+from lmc.runtime.threads import DaemonPool
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Limits:
     """How much runs at the same time: engine requests (and instances) of a batch, and threads for host functions."""
 
     requests: int = 256
-    host_threads: int = 16
+    host_threads: int = 64
 
 
 class Resources:
@@ -40,7 +40,7 @@ class Resources:
         self.admission = Admission(limits.requests, engine.info.kv_tokens)
         self.window = limits.requests
         self.budget = PinBudget.of(engine)
-        self.host_pool = ThreadPoolExecutor(limits.host_threads, thread_name_prefix="lmc-host")
+        self.host_pool = DaemonPool(limits.host_threads, "lmc-host")
 
     def close(self) -> None:
         """Let go of the threads; those in the middle of a call end with it."""

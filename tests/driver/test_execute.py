@@ -1,4 +1,5 @@
 import asyncio
+import re
 from collections.abc import Mapping
 
 import pytest
@@ -6,7 +7,7 @@ import pytest
 from lmc.driver.compile import Variants
 from lmc.driver.execute import Job, execute
 from lmc.driver.registry import load_tokenizer
-from lmc.driver.result import Result
+from lmc.driver.result import Result, describe_error
 from lmc.frontend.arguments import bind
 from lmc.frontend.function import JittedFunction
 from lmc.ir.target import Target
@@ -85,6 +86,7 @@ def test_what_a_user_raises_in_the_eager_part_ends_its_instance_only():
     jobs = jobs_of(programs.breaks, {"topic": "a", "limit": 13}, {"topic": "a"})
     asyncio.run(execute(programs.breaks, jobs, LateEngine(), found.__setitem__, seed=0))
     assert isinstance(found[0].error, ValueError)
+    assert re.search(r"in the program at .*programs\.py:\d+", describe_error(found[0].error))
     assert found[0].usage.calls == 1
     assert found[1].error is None
     assert found[1].usage.calls == 2
