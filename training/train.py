@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tokenizers import Tokenizer
 
 from training import checkpoint, packing, parallel, probe, recipe, tokenizer
 from training.document import Split
+from training.export import PACKAGE_FOLDER
 from training.model import Llama
 from training.optimizer import Muon
 
@@ -29,6 +31,14 @@ def _tokenizer(out: Path, plan: recipe.Recipe) -> Tokenizer:
         built = tokenizer.build(plan.shape.vocab_size, plan.tokenizer_documents)
         tokenizer.save(built, out, plan.shape.max_position_embeddings)
     return Tokenizer.from_file(str(path))
+
+
+def _keep_tokenizer(out: Path) -> None:
+    """Start from the shipped tokenizer where there is one: token ids stay what they are when tasks change."""
+    out.mkdir(parents=True, exist_ok=True)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        if (PACKAGE_FOLDER / name).exists() and not (out / name).exists():
+            shutil.copyfile(PACKAGE_FOLDER / name, out / name)
 
 
 def run(plan: recipe.Recipe, out: Path, *, stop_after: int | None = None, probe_every: int = PROBE_EVERY) -> Llama:
@@ -80,8 +90,10 @@ def main() -> None:
     parser.add_argument("--smoke", action="store_true", help="a tiny network for two minutes at most")
     parser.add_argument("--out", type=Path, default=None, help="folder for checkpoints and the log")
     arguments = parser.parse_args()
-    plan = recipe.SMOKE if arguments.smoke else recipe.FULL
-    run(plan, arguments.out or Path("build") / ("smoke" if arguments.smoke else "builtin"))
+    out = arguments.out or Path("build") / ("smoke" if arguments.smoke else "builtin")
+    if not arguments.smoke:
+        _keep_tokenizer(out)
+    run(recipe.SMOKE if arguments.smoke else recipe.FULL, out)
 
 
 if __name__ == "__main__":

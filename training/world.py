@@ -298,6 +298,9 @@ _SINGLE = Phrasings(
 )
 
 
+_LEADS = ("Tell me: ", "Next question: ", "By the text: ", "Say: ", "Now: ", "Do you know? ")
+
+
 @dataclass(frozen=True)
 class Fact:
     """One stated fact: `name` has `value` for `label`; `attribute` is None for made-up labels."""
@@ -310,8 +313,10 @@ class Fact:
     def question(self, rng: Random, split: Split) -> str:
         """Ask for the value."""
         if self.attribute is None or rng.random() < 0.15:
-            return _LINKED_QUESTION.pick(rng, split).format(label=self.label, name=self.name)
-        return self.attribute.questions.pick(rng, split).format(name=self.name)
+            question = _LINKED_QUESTION.pick(rng, split).format(label=self.label, name=self.name)
+        else:
+            question = self.attribute.questions.pick(rng, split).format(name=self.name)
+        return rng.choice(_LEADS) + question if split is Split.TRAIN and rng.random() < 0.15 else question
 
 
 def tell(rng: Random, split: Split, facts: list[Fact]) -> list[str]:

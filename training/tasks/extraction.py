@@ -48,6 +48,12 @@ _SENTENCES = Phrasings(
         "A {item} was sold to {name} in {city} for {price} on {date}.",
         "In {city}, on {date}, {name} ordered a {item} that costs {price}.",
         "The {item} that {name} wanted was sent to {city} on {date} and cost {price}.",
+        "{name} paid {price} for a {item} in {city} on {date}.",
+        "For {price}, {name} got a {item} in {city} on {date}.",
+        "It was {date} when {name} bought a {item} for {price} in {city}.",
+        "{name}, who comes from {city}, sold a {item} on {date} for {price}.",
+        "On {date} a {item} for {price} went from {city} to {name}.",
+        "In {city} {name} found a {item} for {price} on {date}.",
     ),
     (
         "On {date}, {name} bought a {item} in {city} and paid {price}.",
