@@ -18,10 +18,11 @@ from lmc.frontend.harmless import VIEWS, is_deeply_harmless, is_harmless
 from lmc.frontend.host_calls import FRAME_FUNCTION_IDS, HostCalls
 from lmc.frontend.locations import is_user_file
 from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
-from lmc.frontend.pure_calls import HANDLERS, MUTATORS, PURE_TYPES, text_method
+from lmc.frontend.pure_calls import HANDLERS, MUTATORS, PURE_TYPES
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.rewrite import OPERATORS
 from lmc.frontend.state import Core, State
+from lmc.frontend.text_calls import text_method
 from lmc.frontend.transform import Transformed
 from lmc.ir.types import ANY, TEXT, JsonType
 
@@ -168,7 +169,7 @@ class Calls(HostCalls):
     ) -> Any:
         kind = symbol(method.proxy).type
         if kind == TEXT:
-            return text_method(cast("Operators", self), recorder, method.proxy, method.name, args=args, kwargs=kwargs)
+            return text_method(self, recorder, method.proxy, method.name, args=args, kwargs=kwargs)
         if kind == ANY or isinstance(kind, JsonType):
             raise AssertionError("attributes of such values are host calls")
         if method.name in MUTATORS:
@@ -181,7 +182,7 @@ class Calls(HostCalls):
     def _method_of_plain(self, recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         owner = function.__self__
         if type(owner) is str and (holds_proxy(args) or holds_proxy(kwargs) or function.__name__ == "join"):
-            return text_method(cast("Operators", self), recorder, owner, function.__name__, args=args, kwargs=kwargs)
+            return text_method(self, recorder, owner, function.__name__, args=args, kwargs=kwargs)
         if function.__name__ in MUTATORS and type(owner) in (list, dict, set):
             if id(owner) in recorder.foreign:
                 raise self.mutation(recorder, owner)

@@ -16,6 +16,7 @@ from typing import Any
 
 import pydantic
 
+from lmc.frontend.emitting import SCALARS
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.harmless import is_harmless_type, is_standard_module
 from lmc.frontend.iteration import Iteration
@@ -23,7 +24,6 @@ from lmc.frontend.proxy import Proxy, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.rewrite import FRAME_FUNCTIONS
 from lmc.frontend.tools import Tool
-from lmc.frontend.values import SCALARS
 from lmc.ir.core import Effect
 from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, Type
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from lmc.frontend import values
+from lmc.frontend import emitting
 from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
 from lmc.frontend.eager import EagerSession, run_eager
@@ -142,7 +142,7 @@ def test_recursion_of_an_inner_function_is_a_break():
 
 
 def test_a_capture_that_does_not_end_is_a_break(monkeypatch):
-    monkeypatch.setattr(values, "_MAX_OPS", 100)
+    monkeypatch.setattr(emitting, "_MAX_OPS", 100)
 
     @JittedFunction
     def endless(s):

@@ -1,0 +1,144 @@
+"""What every capture session starts with: the block it builds, how it ends, and what it can hand on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import BuiltinFunctionType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
+from typing import Any
+
+from lmc.frontend.arguments import Record
+from lmc.frontend.branches import Branches, RoleBlock
+from lmc.frontend.breaks import Break, CaptureBreak
+from lmc.frontend.guards import ReadGuards, ValueGuard
+from lmc.frontend.hosts import HostTable
+from lmc.frontend.locations import user_location
+from lmc.frontend.messages import Appendable
+from lmc.frontend.proxy import Expression, Proxy, ProxyMethod
+from lmc.frontend.session import Session
+from lmc.frontend.state import State
+from lmc.ir.builder import Builder
+from lmc.ir.core import Constraint, Op, Value
+from lmc.ir.errors import Location
+from lmc.ir.types import Type
+
+SCALARS = frozenset({type(None), bool, int, float, str})
+# What only a capture knows, and what a message calls it.
+_CAPTURE_ONLY: dict[type, str] = {
+    State: "a state",
+    Branches: "the branches of a state",
+    RoleBlock: "a role block",
+    Record: "a whole argument whose fields are known only when the program runs",
+    ProxyMethod: "a method of a value that is known only when the program runs",
+}
+# Python's own types whose instances never change, or that a capture never makes.
+_FIXED_BUILTINS = frozenset(
+    {
+        bytes,
+        complex,
+        range,
+        slice,
+        frozenset,
+        type,
+        list,
+        tuple,
+        dict,
+        set,
+        type(Ellipsis),
+        type(NotImplemented),
+        ModuleType,
+        FunctionType,
+        BuiltinFunctionType,
+        MethodType,
+        type(str.upper),
+        *SCALARS,
+    }
+)
+_MAX_OPS = 500_000
+
+
+class Emitter(Session):
+    """The part of ``Recorder`` that appends ops. ``inputs`` are the arguments that are given, by name."""
+
+    def __init__(
+        self,
+        parameters: Sequence[Value],
+        inputs: Mapping[str, Any],
+        *,
+        start: Location | None = None,
+        careful: bool = False,
+    ) -> None:
+        super().__init__()
+        self.start = start
+        self.builder = Builder(parameters)
+        self.inputs = inputs
+        self.careful = careful
+        self.hosts = HostTable()
+        self.constraints: dict[tuple[str, str], Constraint] = {}
+        self.value_guards: list[ValueGuard] = []
+        self.reads = ReadGuards()
+        self.broken: Break | None = None
+        self.break_tick = 0
+        self.protected = 0  # depth of try blocks: what could raise in them can't be captured
+        self.depth = 0  # of inlined programs
+        self.codes: dict[int, CodeType] = {}  # of transformed functions: what they do is captured
+        self.foreign: dict[int, Any] = {}  # containers and iterators made outside the capture, by id: read only here
+        self.argument_parts: set[int] = set()  # those of them that stand for arguments
+        self.mutable_reads = 0  # reads so far of data that the user's functions could change
+        self.user_writes = 0  # host calls so far that may have changed the user's own data
+        self.hazard = False  # such a call came after a read of data that it may have changed
+        self.last_host: tuple[int, str, Value] | None = None  # tick, id and result of the last host call
+        self._recorded: list[tuple[str, tuple[Value, ...]]] = []
+        self._lengths: dict[Value, Proxy] = {}
+        self._specialised: dict[Value, Any] = {}
+        self._evaluated: dict[Expression, Any] = {}
+
+    def stop(self, cause: str, remedy: str, location: Location | None = None) -> CaptureBreak:
+        """The exception that ends this capture here. Once ended, it stays so for the first reason."""
+        if self.broken is None:
+            self.broken = Break(location or user_location(), cause, remedy)
+            self.break_tick = self.ticks
+        return CaptureBreak(self.broken)
+
+    def emit(
+        self,
+        kind: type[Op],
+        types: Sequence[Type] = (),
+        *,
+        names: Sequence[str | None] = (),
+        location: Location | None = None,
+        total: bool = False,
+        **fields: Any,
+    ) -> tuple[Value, ...]:
+        """Append an op. ``total`` says that it can't raise here, though its kind can.
+
+        Raises ``CaptureBreak`` where it could raise inside a ``try`` of the user's.
+        """
+        if self.broken is not None:
+            raise CaptureBreak(self.broken)
+        if len(self.builder.ops) >= _MAX_OPS:
+            raise self.stop(f"the program is longer than {_MAX_OPS} operations", "bound its loops")
+        results = self.builder.emit(kind, types, names=names, location=location or user_location(), **fields)
+        if self.protected and not total and self.builder.ops[-1].may_raise:
+            self.builder.ops.pop()
+            raise self.stop_protected()
+        return results
+
+    def stop_protected(self) -> CaptureBreak:
+        """The break for what could raise inside a ``try`` of the user's."""
+        return self.stop(
+            "this may raise inside a `try` or `with` block, and which way the block then takes is not known yet",
+            "move it out of the block, or check the value before instead of catching the exception",
+        )
+
+    def problem_with(self, value: Any) -> str | None:
+        """Why ``value`` can't be handed to a function that runs later; None where it can."""
+        kind: type = type(value)
+        if kind in _CAPTURE_ONLY or isinstance(value, Appendable):
+            return _CAPTURE_ONLY.get(kind, "a message or a generation")
+        if isinstance(value, FunctionType) and id(value.__code__) in self.codes:
+            return "a function that is made in the program"
+        if isinstance(value, GeneratorType) and id(value.gi_code) in self.codes:
+            return "a generator that is made in the program"
+        if isinstance(value, BaseException) or (kind.__module__ == "builtins" and kind not in _FIXED_BUILTINS):
+            return None if id(value) in self.foreign else f"a {kind.__name__}"
+        return None
