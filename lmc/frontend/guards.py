@@ -30,7 +30,7 @@ class ValueGuard:
             found = evaluate(self.expression, inputs, known)
         except Exception:
             return False
-        return type(found) is type(self.expected) and found == self.expected
+        return _freeze(found, 0) == _freeze(self.expected, 0)
 
 
 class Snapshot:
@@ -63,22 +63,31 @@ class _Same:
     __hash__ = None  # type: ignore[assignment] - only ever compared
 
 
+class _TooDeep:
+    """Equals nothing, itself included: what was not looked at can't be said to be the same."""
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    __hash__ = None  # type: ignore[assignment] - only ever compared
+
+
 def _freeze(value: Any, depth: int) -> Any:
     kind = type(value)
-    if kind is float:
-        return ("float", repr(value))
+    if kind in (float, complex):  # 0.0 equals -0.0, and no NaN equals itself
+        return (kind.__name__, repr(value))
     if kind in _SCALARS:
         return (kind.__name__, value)
     if isinstance(value, MethodType):  # made anew at each access
         return ("method", _Same(value.__self__), _Same(value.__func__))
-    if depth >= _MAX_DEPTH:
-        return _Same(value)
+    if depth >= _MAX_DEPTH and kind in CONTAINERS:
+        return _TooDeep()
     if kind is list or isinstance(value, tuple):
         return (_Same(kind), [_freeze(entry, depth + 1) for entry in value])
     if kind is dict:
         return ("dict", [(_freeze(key, depth + 1), _freeze(entry, depth + 1)) for key, entry in value.items()])
-    if kind in (set, frozenset) and all(type(entry) in _SCALARS for entry in value):
-        return (kind.__name__, set(value))
+    if kind in (set, frozenset):  # in the order in which it is gone over
+        return (kind.__name__, [_freeze(entry, depth + 1) for entry in value])
     return _Same(value)
 
 

@@ -140,7 +140,7 @@ def test_closures():
         ([1, [2]], [1, [2]], True), ([1], (1,), False), ({"a": 1, "b": 2}, {"b": 2, "a": 1}, False),
         ({1, 2}, {2, 1}, True),
         (helper, helper, True), (OPTIONS, Options(), False), ("x", "y", False), (None, None, True),
-        (frozenset({1}), {1}, False), ({OPTIONS}, {OPTIONS}, False),
+        (frozenset({1}), {1}, False), ({OPTIONS}, {OPTIONS}, True),
     ],
 )  # fmt: skip
 def test_snapshots(first, second, same):
@@ -155,4 +155,22 @@ def test_snapshots_of_bound_methods_are_those_of_their_object():
 def test_a_snapshot_of_a_container_in_itself_ends():
     loop = []
     loop.append(loop)
-    assert Snapshot(loop).matches(loop)
+    assert not Snapshot(loop).matches(loop)
+
+
+def test_snapshots_tell_what_equality_does_not():
+    assert not Snapshot({0, 8}).matches({8, 0}) or list({0, 8}) == list({8, 0})
+    assert not Snapshot({1}).matches({True})
+    seen = {("a", 1)}
+    before = Snapshot(seen)
+    seen.add(("b", 2))
+    assert not before.matches(seen)
+    assert not Snapshot(0.0).matches(-0.0)
+    assert not Snapshot(0j).matches(-0j)
+
+
+def test_what_is_nested_too_deep_never_matches():
+    nested: list[Any] = ["leaf"]
+    for _ in range(40):
+        nested = [nested]
+    assert not Snapshot(nested).matches(nested)
