@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, overload
 
-from lmc.driver import AsyncStream, Compiled, JittedFunction, Options, Result, Runner, Stream, Wish
+from lmc.driver import AsyncStream, Compiled, InputError, JittedFunction, Options, Result, Runner, Stream, Wish
 
 Level = Literal["O0", "O1", "O2"]
 
@@ -58,13 +58,13 @@ class Program(JittedFunction):
         """Run it once for each row of arguments by name; results in order.
 
         What fails has its ``error`` in its own result. Ctrl-C raises ``BatchInterruptedError``, which holds the
-        results so far. Raises ``InputError`` for no rows at all.
+        results so far. Raises ``InputError`` for no rows at all, and for what is no list of them.
         """
-        return self._runner.batch(((), row) for row in rows)
+        return self._runner.batch(_arguments(rows))
 
     async def abatch(self, rows: Iterable[Mapping[str, Any]]) -> list[Result]:
         """``batch`` for use in an event loop."""
-        return await self._runner.abatch(((), row) for row in rows)
+        return await self._runner.abatch(_arguments(rows))
 
     def stream(self, *args: Any, **kwargs: Any) -> Stream:
         """Run it and give the tokens of every branch as they come: ``for event in program.stream(…)``."""
@@ -84,6 +84,17 @@ class Program(JittedFunction):
 
     def run_alone(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         return self._runner.run((args, kwargs)).value
+
+
+def _arguments(rows: Iterable[Mapping[str, Any]]) -> list[tuple[tuple[()], Mapping[str, Any]]]:
+    """Each row as arguments by name."""
+    if isinstance(rows, str | bytes | Mapping):
+        raise InputError(f"a batch is a list of rows, not a {type(rows).__name__}", remedy="write [{...}, {...}]")
+    found = [((), row) for row in rows]
+    for number, (_, row) in enumerate(found):
+        if not isinstance(row, Mapping) or not all(isinstance(key, str) for key in row):
+            raise InputError(f"row {number} of the batch is {row!r:.80}", remedy='give a dict: {"argument": value}')
+    return found
 
 
 @overload

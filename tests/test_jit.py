@@ -131,3 +131,14 @@ def test_a_function_without_a_state_is_refused():
     with pytest.raises(lmc.CaptureError, match="no parameter for the state") as caught:
         lmc.jit(lambda: None)
     assert caught.value.remedy
+
+
+@pytest.mark.parametrize("rows", ["abc", {"topic": "x"}, [{"topic": "x"}, 5], [{1: "x"}]])
+def test_a_batch_that_is_no_list_of_rows_is_refused(rows: Any) -> None:
+    @lmc.jit(target="toy")
+    def program(s: lmc.State, topic: str) -> str:
+        s += topic
+        return s.gen("answer", max_tokens=2)
+
+    with pytest.raises(lmc.InputError, match="batch"):
+        program.batch(rows)

@@ -83,7 +83,7 @@ def run_command(
     with _opened(output) as file:
         sink = _Sink(file, as_json=as_json, many=data is not None, name=signature.program)
         code = _run(runner, rows, sink)
-    sink.summarize(len(rows))
+    sink.summarize()
     if code:
         raise typer.Exit(code)
 
@@ -148,10 +148,10 @@ class _Sink:
         for number in sorted(self._waiting):
             self._write(number, self._waiting.pop(number))
 
-    def summarize(self, total: int) -> None:
+    def summarize(self) -> None:
         """What it cost, on standard error."""
         used = self._usage
-        rows = f"{total} rows, {self.failed} failed; " if self._many else ""
+        rows = f"{self.count} rows, {self.failed} failed; " if self._many else ""
         print_note(
             f"{rows}prompt tokens {used.prompt_tokens:,} ({used.cached_tokens:,} cached), "
             f"generated {used.generated_tokens:,}, calls {used.calls:,}, {time.monotonic() - self._start:.1f} s"

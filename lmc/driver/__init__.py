@@ -12,7 +12,7 @@ from lmc.driver.start import Options
 from lmc.driver.stream import AsyncStream, Stream
 from lmc.driver.version import version
 from lmc.frontend.function import JittedFunction
-from lmc.ir.errors import LmcError
+from lmc.ir.errors import InputError, LmcError
 from lmc.ir.profile import Profile, Usage
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "AsyncStream",
     "BatchInterruptedError",
     "Compiled",
+    "InputError",
     "JittedFunction",
     "LmcError",
     "Options",

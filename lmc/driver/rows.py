@@ -121,8 +121,12 @@ class ArgumentReader:
         if len(line) > MAX_ROW_BYTES:
             raise InputError(f"a row of {len(line)} bytes is too large", remedy=f"at most {MAX_ROW_BYTES}")
         try:
-            data = json.loads(line.decode("utf-8"))
-        except (ValueError, RecursionError) as error:
+            data = json.loads(line.decode("utf-8"), object_pairs_hook=_without_repeats)
+        except UnicodeDecodeError as error:
+            raise InputError(f"the row is not UTF-8: {error}", remedy="save the file as UTF-8") from error
+        except RecursionError as error:
+            raise InputError("the row is nested too deep", remedy="write a flatter value") from error
+        except ValueError as error:
             raise InputError(f"the row is not JSON: {error}", remedy="write one JSON object to a line") from error
         if not isinstance(data, dict):
             raise InputError(
@@ -186,3 +190,13 @@ def _reason(error: pydantic.ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     path = ".".join(map(str, first["loc"]))
     return f"{path}: {first['msg']}" if path else first["msg"]
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, each key once. Raises ``InputError`` where plain JSON would keep the last and drop the others."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [key for key, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"the key {twice!r} stands in one object twice", remedy="keep one of them")
+    return found

@@ -31,8 +31,8 @@ class Target:
             raise InputError(f"unknown target {spec!r}", remedy="use builtin, toy or local:PATH (a model folder)")
         if dtype not in DTYPES:
             raise InputError(f"unknown dtype {dtype!r}", remedy=f"use one of {', '.join(DTYPES)}")
-        if kv_tokens is not None and kv_tokens < 1:
-            raise InputError(f"kv_tokens is {kv_tokens}", remedy="give the size of the KV pool in tokens, at least 1")
+        if kv_tokens is not None and (type(kv_tokens) is not int or kv_tokens < 1):
+            raise InputError(f"kv_tokens is {kv_tokens!r}", remedy="give the size of the KV pool in tokens, at least 1")
         return cls(kind, path or None, dtype, kv_tokens)
 
     @property

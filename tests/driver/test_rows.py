@@ -138,7 +138,7 @@ def test_rows_are_converted_and_faults_stay_in_their_row(tmp_path: Path):
         (6, "argument 'count' stands in the row and in the command"),
         (7, "essay: Input should be a valid string"),
         (8, "argument 'count' stands in the row and in the command"),
-        (10, "the row is not JSON"),
+        (10, "the row is not UTF-8"),
         (11, "the row is not JSON"),
     ]
     for (text, remedy), (line, cause) in zip(errors, expected, strict=True):
@@ -172,3 +172,21 @@ def test_a_file_that_is_not_there(tmp_path: Path):
     with pytest.raises(UsageError, match=r"none\.jsonl can't be read: No such file") as caught:
         READER.rows(str(tmp_path / "none.jsonl"), {})
     assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        (b'{"essay": "x", "essay": "y"}', "the key 'essay' stands in one object twice"),
+        (b'{"essay": "\xe9"}', "the row is not UTF-8"),
+        (b'{"essay": ' + b"[" * 200_000 + b"}", "the row is nested too deep"),
+    ],
+)
+def test_a_row_that_json_alone_would_take_or_misname(tmp_path: Path, line: bytes, cause: str):
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(line + b'\n{"essay": "long enough"}\n')
+    first, second = READER.rows(path, {"count": 2})
+    assert first.error is not None
+    assert cause in first.error.cause
+    assert str(first.error.location) == f"{path}:1"
+    assert second.error is None
