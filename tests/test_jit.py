@@ -1,6 +1,7 @@
 import asyncio
 import inspect
 from pathlib import Path
+from typing import Any
 
 import pytest
 

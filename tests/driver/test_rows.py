@@ -139,7 +139,7 @@ def test_rows_are_converted_and_faults_stay_in_their_row(tmp_path: Path):
         (7, "essay: Input should be a valid string"),
         (8, "argument 'count' stands in the row and in the command"),
         (10, "the row is not UTF-8"),
-        (11, "the row is not JSON"),
+        (11, "the row is nested too deep"),
     ]
     for (text, remedy), (line, cause) in zip(errors, expected, strict=True):
         assert text.startswith(f"{path}:{line}: {cause}")
@@ -185,7 +185,7 @@ def test_a_file_that_is_not_there(tmp_path: Path):
 def test_a_row_that_json_alone_would_take_or_misname(tmp_path: Path, line: bytes, cause: str):
     path = tmp_path / "rows.jsonl"
     path.write_bytes(line + b'\n{"essay": "long enough"}\n')
-    first, second = READER.rows(path, {"count": 2})
+    first, second = READER.rows(str(path), {"count": 2})
     assert first.error is not None
     assert cause in first.error.cause
     assert str(first.error.location) == f"{path}:1"
