@@ -25,6 +25,7 @@ import pydantic
 
 from lmc.frontend.guards import Snapshot
 from lmc.frontend.locations import user_location
+from lmc.frontend.proxy import SPECIAL_METHODS
 from lmc.frontend.tools import annotated_type
 from lmc.ir.errors import InputError
 from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, ListType, Type, list_of
@@ -61,6 +62,7 @@ def bind(function: JittedFunction, args: tuple[Any, ...], kwargs: Mapping[str, A
 
 
 MakeLeaf = Callable[[str, Type], Any]
+MakeBreak = Callable[[str, str], BaseException]
 
 
 class Spec(ABC):
@@ -71,8 +73,8 @@ class Spec(ABC):
         """Put the symbolic leaves of ``value`` by name into ``into``; False where the shape is another."""
 
     @abstractmethod
-    def build(self, leaf: MakeLeaf) -> Any:
-        """The argument with ``leaf(name, type)`` in place of each symbolic leaf."""
+    def build(self, leaf: MakeLeaf, stop: MakeBreak) -> Any:
+        """The argument with ``leaf(name, type)`` in place of each symbolic leaf; ``stop`` makes a break."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class LeafSpec(Spec):
         into[self.name] = list(value) if isinstance(self.type, ListType) else value
         return True
 
-    def build(self, leaf: MakeLeaf) -> Any:
+    def build(self, leaf: MakeLeaf, stop: MakeBreak) -> Any:  # noqa: ARG002
         return leaf(self.name, self.type)
 
 
@@ -102,7 +104,7 @@ class StaticSpec(Spec):
     def extract(self, value: Any, into: dict[str, Any]) -> bool:  # noqa: ARG002
         return self.snapshot.matches(value)
 
-    def build(self, leaf: MakeLeaf) -> Any:  # noqa: ARG002
+    def build(self, leaf: MakeLeaf, stop: MakeBreak) -> Any:  # noqa: ARG002
         return self.snapshot.value
 
 
@@ -120,8 +122,8 @@ class SequenceSpec(Spec):
             and all(spec.extract(item, into) for spec, item in zip(self.items, value, strict=True))
         )
 
-    def build(self, leaf: MakeLeaf) -> Any:
-        return self.kind(spec.build(leaf) for spec in self.items)
+    def build(self, leaf: MakeLeaf, stop: MakeBreak) -> Any:
+        return self.kind(spec.build(leaf, stop) for spec in self.items)
 
 
 @dataclass(frozen=True)
@@ -140,18 +142,37 @@ class DictSpec(Spec):
             )
         )
 
-    def build(self, leaf: MakeLeaf) -> Any:
-        return {key: spec.build(leaf) for key, spec in self.items}
+    def build(self, leaf: MakeLeaf, stop: MakeBreak) -> Any:
+        return {key: spec.build(leaf, stop) for key, spec in self.items}
 
 
 class Record:
-    """An instance of the user's class whose fields are known only at run time; transformed code reads them."""
+    """An instance of the user's class whose fields are known only at run time; transformed code reads them.
 
-    __slots__ = ("fields", "kind")
+    Its special methods end the capture: they would not be those of the user's class. ``stop`` makes the break.
+    """
 
-    def __init__(self, kind: type, fields: dict[str, Any]) -> None:
-        self.kind = kind
-        self.fields = fields
+    __slots__ = ("fields", "kind", "stop")
+
+    def __init__(self, kind: type, fields: dict[str, Any], stop: MakeBreak) -> None:
+        object.__setattr__(self, "kind", kind)
+        object.__setattr__(self, "fields", fields)
+        object.__setattr__(self, "stop", stop)
+
+
+def _refusing(name: str) -> Callable[..., Any]:
+    def refuse(self: Record, *_arguments: Any) -> Any:
+        raise self.stop(
+            f"{name} of a {self.kind.__name__} is needed now, but its fields are known only when the program runs",
+            "use its fields in the program, and compare or print the whole before it or in a tool",
+        )
+
+    refuse.__name__ = name
+    return refuse
+
+
+for _name in SPECIAL_METHODS:
+    setattr(Record, _name, _refusing(_name))
 
 
 @dataclass(frozen=True)
@@ -167,8 +188,8 @@ class RecordSpec(Spec):
         fields = vars(value)
         return all(name in fields and spec.extract(fields[name], into) for name, spec in self.items)
 
-    def build(self, leaf: MakeLeaf) -> Any:
-        return Record(self.kind, {name: spec.build(leaf) for name, spec in self.items})
+    def build(self, leaf: MakeLeaf, stop: MakeBreak) -> Any:
+        return Record(self.kind, {name: spec.build(leaf, stop) for name, spec in self.items}, stop)
 
 
 @dataclass(frozen=True)
@@ -182,9 +203,9 @@ class Arguments:
         into: dict[str, Any] = {}
         return into if all(spec.extract(values[name], into) for name, spec in self.specs.items()) else None
 
-    def build(self, leaf: MakeLeaf) -> dict[str, Any]:
+    def build(self, leaf: MakeLeaf, stop: MakeBreak) -> dict[str, Any]:
         """The symbolic counterpart of every parameter."""
-        return {name: spec.build(leaf) for name, spec in self.specs.items()}
+        return {name: spec.build(leaf, stop) for name, spec in self.specs.items()}
 
 
 def shape_of(function: JittedFunction, bound: Bound) -> Arguments:

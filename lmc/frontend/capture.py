@@ -49,7 +49,7 @@ class _Attempt:
             parameters.append(Value(name, kind))
             return parameters[-1]
 
-        shape.build(leaf)
+        shape.build(leaf, _no_break)
         self.recorder = Recorder(parameters, inputs, start=function.location, careful=careful)
         self.recorder.path = function.name
         self._run()
@@ -104,7 +104,7 @@ class _Attempt:
         def leaf(name: str, kind: Type) -> Any:
             return recorder.proxy(Value(name, kind), f"the argument {name!r}", expression=parameter(name))
 
-        values = self.shape.build(leaf)
+        values = self.shape.build(leaf, recorder.stop)
         for value in values.values():
             mutable_parts(value, recorder.foreign)
         recorder.argument_parts.update(recorder.foreign)
@@ -133,6 +133,11 @@ class _Attempt:
             else:
                 args.append(values[name])
         return args, kwargs
+
+
+def _no_break(cause: str, _remedy: str) -> BaseException:
+    """For arguments that no program sees."""
+    return AssertionError(cause)
 
 
 def _first_line(error: BaseException) -> str:

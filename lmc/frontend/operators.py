@@ -14,7 +14,7 @@ from typing import Any
 
 from lmc.frontend.branches import Branches, RoleBlock
 from lmc.frontend.breaks import CaptureBreak
-from lmc.frontend.harmless import is_deeply_harmless
+from lmc.frontend.harmless import is_deeply_harmless, is_standard_module
 from lmc.frontend.proxy import Proxy, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.state import State
@@ -134,6 +134,8 @@ class Operators(Symbolic):
         symbolic_slice = type(key) is slice and holds_proxy((key.start, key.stop, key.step))
         if type(owner) is Proxy or type(key) is Proxy or symbolic_slice:
             return self.done(tick, self._symbolic_item(recorder, owner, key))
+        if isinstance(owner, type) and _has_own_items(owner):
+            raise self.foreign_operator(recorder, "[]", owner)
         return self.plain(tick, "getitem", operator.getitem, owner, key)
 
     def set_subscript(self, owner: Any, key: Any, value: Any) -> None:
@@ -207,6 +209,14 @@ class _Protected:
 
     def __exit__(self, *_error: object) -> None:
         self._recorder.protected -= 1
+
+
+def _has_own_items(kind: type) -> bool:
+    """Whether ``kind[key]`` runs a ``__class_getitem__`` that is not Python's own."""
+    own = next((vars(base)["__class_getitem__"] for base in kind.__mro__ if "__class_getitem__" in vars(base)), None)
+    return own is not None and not is_standard_module(
+        getattr(getattr(own, "__func__", own), "__module__", "") or "builtins"
+    )
 
 
 def _format(value: Any, conversion: str, spec: str) -> str:

@@ -161,8 +161,10 @@ _UNARY = (
 )
 _BINARY = "lt le eq ne gt ge contains getitem setitem delitem setattr delattr"
 _NUMERIC = "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and or xor"
-for _name in (*_UNARY.split(), *_BINARY.split()):
-    setattr(Proxy, f"__{_name}__", _guarded(f"__{_name}__"))
-for _name in _NUMERIC.split():
-    for _prefix in ("", "r", "i"):
-        setattr(Proxy, f"__{_prefix}{_name}__", _guarded(f"__{_prefix}{_name}__"))
+# What Python may call on an object without being asked for it by name.
+SPECIAL_METHODS = (
+    *(f"__{name}__" for name in (*_UNARY.split(), *_BINARY.split())),
+    *(f"__{prefix}{name}__" for name in _NUMERIC.split() for prefix in ("", "r", "i")),
+)
+for _name in SPECIAL_METHODS:
+    setattr(Proxy, _name, _guarded(_name))

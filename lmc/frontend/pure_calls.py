@@ -16,7 +16,7 @@ import pydantic
 
 from lmc.frontend.arguments import Record
 from lmc.frontend.branches import Branches
-from lmc.frontend.harmless import is_deeply_harmless, is_harmless
+from lmc.frontend.harmless import is_deeply_harmless, is_harmless, is_standard_module
 from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.state import State
@@ -70,7 +70,6 @@ _AT_CAPTURE = [
     "hex",
     "oct",
     "bin",
-    "issubclass",
     "next",
     "object",
 ]
@@ -259,14 +258,46 @@ def _filter(ops: Operators, _recorder: Recorder, function: Any, items: Any, /) -
     return ops.filtered(function, ops.iterate(items))
 
 
-def _isinstance(ops: Operators, recorder: Recorder, value: Any, kinds: Any, /) -> Any:
-    if not isinstance(kinds, tuple | UnionType) and type(kinds) not in _PLAIN_CLASSES:
-        return ops.at_capture(recorder, isinstance, (value, kinds), {})
+def _isinstance(_ops: Operators, recorder: Recorder, value: Any, kinds: Any, /) -> Any:
+    _check_classes(recorder, kinds)
+    if any("__class__" in vars(base) for base in type(value).__mro__[:-1]):
+        raise recorder.stop("the class of this object is said by its own code", "do it in a tool")
     if type(value) is Record:
         return issubclass(value.kind, kinds)
     if type(value) is Proxy:
         return issubclass(_type_of(recorder, value), kinds)
     return isinstance(value, kinds)
+
+
+def _issubclass(_ops: Operators, recorder: Recorder, kind: Any, kinds: Any, /) -> Any:
+    if not isinstance(kind, type):
+        raise recorder.stop("issubclass() takes what is no plain class", "do it in a tool")
+    _check_classes(recorder, kinds)
+    return issubclass(kind, kinds)
+
+
+def _check_classes(recorder: Recorder, kinds: Any) -> None:
+    """Break where a class, or one of several, may run the user's code to say what belongs to it."""
+    if type(kinds) is tuple:
+        for kind in kinds:
+            _check_classes(recorder, kind)
+    elif type(kinds) is UnionType:
+        _check_classes(recorder, kinds.__args__)
+    elif not is_plain_class(kinds):
+        raise recorder.stop(
+            "what belongs to this class may be said by its own code (`__instancecheck__`, a protocol)",
+            "ask for a plain class, or do it in a tool",
+        )
+
+
+def is_plain_class(kind: Any) -> bool:
+    """Whether what belongs to ``kind`` follows from its bases alone, or is said by Python's own code."""
+    if type(kind) not in _PLAIN_CLASSES or getattr(kind, "_is_protocol", False):
+        return False
+    if type(kind) in (type, EnumMeta):
+        return True
+    hooks = [vars(base).get("__subclasshook__") for base in kind.__mro__]
+    return all(hook is None or is_standard_module(getattr(hook, "__module__", "") or "builtins") for hook in hooks)
 
 
 def _type(_ops: Operators, recorder: Recorder, /, *args: Any) -> Any:
@@ -289,6 +320,8 @@ def _type_of(recorder: Recorder, value: Proxy) -> type:
 
 
 def _callable(_ops: Operators, recorder: Recorder, value: Any, /) -> bool:
+    if type(value) is Record:
+        return any("__call__" in vars(base) for base in value.kind.__mro__)
     return callable(_type_of(recorder, value)()) if type(value) is Proxy else callable(value)
 
 
@@ -330,6 +363,7 @@ _SPECIAL: dict[str, Handler] = {
     "map": _map,
     "filter": _filter,
     "isinstance": _isinstance,
+    "issubclass": _issubclass,
     "type": _type,
     "callable": _callable,
     "getattr": _getattr,

@@ -1,0 +1,171 @@
+"""What the user's classes do by themselves: a capture ends where it would run them, or answer in their place."""
+
+# Programs as users write them.
+# pyright: reportIndexIssue=false, reportCallIssue=false
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import pytest
+
+from lmc.frontend.function import JittedFunction
+from tests.frontend.harness import check, effect
+
+
+@dataclass
+class Query:
+    text: str
+    flag: bool = True
+
+    def __bool__(self):
+        return self.flag
+
+    def __str__(self):
+        return f"<{self.text}>"
+
+    def __getitem__(self, index):
+        return self.text[index]
+
+
+@dataclass(frozen=True)
+class Key:
+    flag: bool = True
+
+
+@runtime_checkable
+class HasText(Protocol):
+    @property
+    def text(self) -> str: ...
+
+
+class Asked(type):
+    def __instancecheck__(cls, instance):
+        effect("asked")
+        return True
+
+
+class Everything(metaclass=Asked):
+    pass
+
+
+class Hooked:
+    def __class_getitem__(cls, key):
+        effect("item", key)
+        return key
+
+
+class Property:
+    @property
+    def text(self):
+        effect("property")
+        return "x"
+
+
+PROPERTY = Property()
+UNION = int | Everything
+
+
+def breaks(body, cause, *args):
+    """Both ways agree on ``body(s, *args)``, and its capture ends with ``cause``."""
+    captured = check(JittedFunction(body), args)
+    assert len(captured.breaks) == 1
+    assert cause in captured.breaks[0].cause
+    assert captured.breaks[0].remedy
+
+
+def truth(s, r):
+    return bool(r)
+
+
+def negated(s, r):
+    return not r
+
+
+def condition(s, r):
+    return "yes" if r else "no"
+
+
+def formatted(s, r):
+    return f"{r}"
+
+
+def as_text(s, r):
+    return str(r)
+
+
+def item(s, r):
+    return r[0]
+
+
+def listed_text(s, r):
+    return str([r])
+
+
+@pytest.mark.parametrize("body", [truth, negated, condition, formatted, as_text, item, listed_text])
+def test_a_whole_record_argument_is_not_asked(body):
+    breaks(body, "", Query("q", flag=False))
+
+
+def equal(s, r, q):
+    return r == q
+
+
+def contained(s, r, q):
+    return r in [q]
+
+
+def indexed(s, r, q):
+    return [q, r].index(r)
+
+
+def keyed(s, r, q):
+    return len({r: 1, q: 2})
+
+
+@pytest.mark.parametrize("body", [equal, contained, indexed, keyed])
+@pytest.mark.parametrize("kind", [lambda: Query("q"), lambda: Key()])
+def test_record_arguments_are_not_compared(body, kind):
+    if body is keyed and type(kind()) is Query:
+        return breaks(body, "__hash__", kind(), kind())
+    return breaks(body, "", kind(), kind())
+
+
+def test_whether_a_record_argument_can_be_called_is_known():
+    @JittedFunction
+    def program(s, r):
+        return callable(r)
+
+    assert check(program, (Query("q"),)).breaks == ()
+
+
+def is_protocol(s, r):
+    return isinstance(r, HasText)
+
+
+def is_anything(s, r):
+    return isinstance(r, (int, Everything))
+
+
+def is_anything_else(s, r):
+    return isinstance(r, UNION)
+
+
+@pytest.mark.parametrize("body", [is_protocol, is_anything, is_anything_else])
+@pytest.mark.parametrize("value", [Query("q"), PROPERTY, "text"])
+def test_classes_that_decide_themselves_what_belongs_to_them(body, value):
+    breaks(body, "what belongs to this class", value)
+
+
+def test_item_of_a_class():
+    def program(s):
+        return Hooked["k"]
+
+    breaks(program, "runs its own code")
+
+
+def test_plain_classes_are_asked_at_once():
+    @JittedFunction
+    def program(s, r, a: str):
+        return isinstance(r, Query), isinstance(r, (Key, int)), isinstance(a, int | str), issubclass(Key, Query)
+
+    assert check(program, (Query("q"), "w")).breaks == ()
