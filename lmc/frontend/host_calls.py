@@ -11,8 +11,8 @@ import math
 import operator
 import re
 import textwrap
-from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MethodType
-from typing import Any
+from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MemberDescriptorType, MethodType
+from typing import Any, Generic
 
 import pydantic
 
@@ -43,6 +43,10 @@ _IN_PLACE = frozenset(id(function) for name, function in vars(operator).items() 
 FRAME_FUNCTION_IDS = frozenset(id(getattr(builtins, name)) for name in FRAME_FUNCTIONS if hasattr(builtins, name))
 _SCALAR_TYPES = (TEXT, INT, FLOAT, BOOL, NONE)
 _MAX_REACH = 4
+# What a class may define to take part in the making of its instances.
+_MAKING = frozenset({"__init__", "__new__", "__post_init__", "__setattr__", "__getattribute__", "model_post_init"})
+_PLAIN_FACTORIES: tuple[Any, ...] = (None, dataclasses.MISSING, list, dict, set, tuple)
+_PLAIN_ANNOTATIONS: tuple[Any, ...] = (str, int, float, bool, None, type(None))
 
 
 class HostCalls(Iteration):
@@ -57,6 +61,9 @@ class HostCalls(Iteration):
         # These only look at their arguments; anything else that writes might change or keep them.
         in_place = id(function) in _IN_PLACE
         careful = effect is Effect.WRITES and function is not print and not in_place
+        # Its result may be, or hold, what it was given, and so change with it.
+        kept = effect is not Effect.WRITES and result_type not in _SCALAR_TYPES and not _makes_anew(function)
+        careful = careful or kept
         for index, value in enumerate((*args, *kwargs.values())):
             spec = fresh[index] if index < len(fresh) and len(fresh) == len(args) + len(kwargs) else None
             self._check_argument(recorder, function, value, spec, careful=careful)
@@ -112,8 +119,9 @@ class HostCalls(Iteration):
             found = symbol(value)
             if careful and not found.volatile and found.type not in _SCALAR_TYPES and function is not call_value:
                 raise recorder.stop(
-                    f"{name}() takes a {found.type} ({found.origin}) that it might change",
-                    'declare what it does (@lmc.tool(effect="reads") or "pure"), or pass a text of it',
+                    f"{name}() takes a {found.type} ({found.origin}) that it might change or keep",
+                    'declare what it does (@lmc.tool(effect="reads") or "pure") and that it returns a text, '
+                    "or pass a text of it",
                 )
             return
         problem = recorder.problem_with(value)
@@ -129,7 +137,8 @@ class HostCalls(Iteration):
         if careful and kind is not tuple and spec is None:
             raise recorder.stop(
                 f"{name}() takes a {kind.__name__} of the program's own that it might change or keep",
-                f'declare it (@lmc.tool(effect="reads") or "pure"), or write the {kind.__name__} in the call itself',
+                'declare it (@lmc.tool(effect="reads") or "pure") and that it returns a text, '
+                f"or write the {kind.__name__} in the call itself",
             )
         parts = list(value.values()) if kind is dict else list(value)
         inner = (spec[1],) * len(parts) if spec and spec[0] == "*" else spec
@@ -152,6 +161,11 @@ class HostCalls(Iteration):
                 )
             recorder.hazard = True
         recorder.user_writes += 1
+
+
+def _makes_anew(function: Any) -> bool:
+    """Whether nothing that ``function`` is given is in its result."""
+    return id(function) in _PURE_FUNCTIONS or function is call_value
 
 
 def call_value(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -188,10 +202,53 @@ def _is_standard(function: Any) -> bool:
 
 
 def _only_holds_its_fields(kind: type) -> bool:
-    """Whether making an instance of ``kind`` just stores its arguments: a dataclass or a pydantic class."""
+    """Whether making an instance of ``kind`` just stores its arguments: a dataclass or pydantic class without hooks."""
+    if type(kind) not in (type, type(pydantic.BaseModel)):
+        return False
+    bases = [base for base in kind.__mro__ if base not in (object, pydantic.BaseModel, Generic)]
     if issubclass(kind, pydantic.BaseModel):
-        return True
-    return dataclasses.is_dataclass(kind) and not hasattr(kind, "__post_init__") and kind.__new__ is object.__new__
+        return all(map(_is_plain_model, bases))
+    if not all(map(_is_plain_dataclass, bases)):
+        return False
+    return all(_is_plain_factory(field.default_factory) for field in dataclasses.fields(kind))
+
+
+def _is_plain_factory(factory: Any) -> bool:
+    return any(factory is plain for plain in _PLAIN_FACTORIES)
+
+
+def _is_plain_dataclass(base: type) -> bool:
+    own = vars(base)
+    parameters = own.get("__dataclass_params__")
+    if parameters is None or not parameters.init or _MAKING.intersection(own) - _generated(parameters):
+        return False
+    # One written by hand (replaced later, or by another decorator) comes from a file; the generated one from none.
+    if getattr(getattr(own["__init__"], "__code__", None), "co_filename", None) != "<string>":
+        return False
+    fields = own["__dataclass_fields__"].values()
+    return not any(_has_setter(inspect.getattr_static(base, field.name, None)) for field in fields)
+
+
+def _generated(parameters: Any) -> set[str]:
+    return {"__init__", "__setattr__", "__delattr__"} if parameters.frozen else {"__init__"}
+
+
+def _has_setter(found: Any) -> bool:
+    return hasattr(type(found), "__set__") and not isinstance(found, MemberDescriptorType)
+
+
+def _is_plain_model(base: Any) -> bool:
+    own = vars(base)
+    if not issubclass(base, pydantic.BaseModel) or _MAKING.intersection(own):
+        return False
+    found = own["__pydantic_decorators__"]
+    if found.validators or found.field_validators or found.root_validators or found.model_validators:
+        return False
+    fields = base.model_fields.values()
+    return all(
+        _is_plain_factory(field.default_factory) and not field.metadata and field.annotation in _PLAIN_ANNOTATIONS
+        for field in fields
+    )
 
 
 def _reached_program(function: Any, depth: int, seen: set[int]) -> str | None:
