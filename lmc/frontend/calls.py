@@ -22,7 +22,7 @@ from lmc.frontend.pure_calls import HANDLERS, MUTATORS, PURE_TYPES
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.rewrite import OPERATORS
 from lmc.frontend.state import Core, State
-from lmc.frontend.text_calls import text_method
+from lmc.frontend.text_calls import check_format, text_method
 from lmc.frontend.transform import Transformed
 from lmc.ir.types import ANY, TEXT, JsonType
 
@@ -183,6 +183,8 @@ class Calls(HostCalls):
         owner = function.__self__
         if type(owner) is str and (holds_proxy(args) or holds_proxy(kwargs) or function.__name__ == "join"):
             return text_method(self, recorder, owner, function.__name__, args=args, kwargs=kwargs)
+        if type(owner) is str:
+            check_format(recorder, owner, function.__name__, args, kwargs)
         if function.__name__ in MUTATORS and type(owner) in (list, dict, set):
             if id(owner) in recorder.foreign:
                 raise self.mutation(recorder, owner)

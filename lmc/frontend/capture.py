@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lmc.frontend.arguments import Arguments, Bound, shape_of, shape_of_annotations
+from lmc.frontend.arguments import Arguments, Bound, Record, shape_of, shape_of_annotations
 from lmc.frontend.breaks import Break, CaptureBreak
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.guards import mutable_parts
@@ -106,7 +106,7 @@ class _Attempt:
 
         values = self.shape.build(leaf, recorder.stop)
         for value in values.values():
-            mutable_parts(value, recorder.foreign)
+            _take_in(value, recorder.foreign)
         recorder.argument_parts.update(recorder.foreign)
         core = Core(recorder)
         operators = Operators(recorder, self.function, self.function.name)
@@ -133,6 +133,20 @@ class _Attempt:
             else:
                 args.append(values[name])
         return args, kwargs
+
+
+def _take_in(value: Any, foreign: dict[int, Any]) -> None:
+    """Put every container in an argument into ``foreign``, those in the fields of its records too."""
+    mutable_parts(value, foreign)
+    if type(value) is Record:
+        for part in value.fields.values():
+            _take_in(part, foreign)
+    elif type(value) in (list, tuple):
+        for part in value:
+            _take_in(part, foreign)
+    elif type(value) is dict:
+        for part in value.values():
+            _take_in(part, foreign)
 
 
 def _no_break(cause: str, _remedy: str) -> BaseException:

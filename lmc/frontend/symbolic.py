@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from lmc.frontend.arguments import Record
 from lmc.frontend.branches import Branches
 from lmc.frontend.calls import Calls
 from lmc.frontend.harmless import is_deeply_harmless, is_harmless
@@ -76,6 +77,7 @@ class Symbolic(Calls, Reads):
 
     def _identity(self, recorder: Recorder, name: str, left: Any, right: Any) -> Any:
         if type(left) is not Proxy and type(right) is not Proxy:
+            self._check_own(recorder, left, right)
             return left is right if name == "is_" else left is not right
         if left is right:
             return name == "is_"
@@ -91,6 +93,16 @@ class Symbolic(Calls, Reads):
             "`is` asks whether two values are one object, and one is known only when the program runs",
             "compare with ==",
         )
+
+    def _check_own(self, recorder: Recorder, left: Any, right: Any) -> None:
+        """Break where two containers that the capture did not make could be one: it sees copies of the arguments."""
+        kinds = {value.kind if type(value) is Record else type(value) for value in (left, right)}
+        foreign = any(id(value) in recorder.foreign or type(value) in (tuple, Record) for value in (left, right))
+        if len(kinds) == 1 and foreign:
+            raise recorder.stop(
+                f"`is` asks whether two of {kinds.pop().__name__} are one object, and it is known by value only",
+                "compare with ==",
+            )
 
     def _contains(self, recorder: Recorder, tick: int, item: Any, container: Any) -> Any:
         if type(container) is State:

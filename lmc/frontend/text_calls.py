@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from lmc.frontend.emitting import SCALARS
 from lmc.frontend.iteration import Iteration
 from lmc.frontend.proxy import Proxy, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.ir import builtins
 from lmc.ir.types import TEXT
+
+_LOOKS_INSIDE = re.compile(r"\{[^{}]*[.\[]")
 
 
 def text_method(
@@ -17,12 +21,33 @@ def text_method(
     """``owner.name(*args, **kwargs)`` for text, plain or symbolic."""
     if name == "join" and len(args) == 1 and not kwargs:
         return _join(ops, recorder, owner, args[0])
+    check_format(recorder, owner, name, args, kwargs)
     if builtins.lookup(f"str.{name}") is None:
         raise recorder.stop(
             f"the text method {name!r} has no counterpart in the graph, and its text is not known yet",
             "do it in a tool",
         )
     return recorder.pure(f"str.{name}", (owner, *args), kwargs)
+
+
+def check_format(recorder: Recorder, owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Break where ``"{0.x}".format(...)`` or ``"{0[x]}"`` would look into an object of the user's."""
+    if name not in ("format", "format_map") or (type(owner) is str and not _LOOKS_INSIDE.search(owner)):
+        return
+    if not all(map(_is_data, (*args, *kwargs.values()))):
+        raise recorder.stop(
+            f"{name}() looks into an object, which may run its own code", "take what it needs out of the object before"
+        )
+
+
+def _is_data(value: Any) -> bool:
+    """Whether ``value`` is a text, a number, what the program computes, or lists and dicts of those."""
+    kind = type(value)
+    if kind is dict:
+        return all(map(_is_data, value.values()))
+    if kind in (list, tuple):
+        return all(map(_is_data, value))
+    return kind in SCALARS or (kind is Proxy and not symbol(value).constant)
 
 
 def _join(ops: Iteration, recorder: Recorder, separator: Any, items: Any) -> Any:
