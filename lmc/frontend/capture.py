@@ -16,7 +16,7 @@ from lmc.frontend.state import Core, State
 from lmc.frontend.transform import Transformed
 from lmc.frontend.variants import Captured, Replay
 from lmc.ir.core import Function, Module, Value
-from lmc.ir.errors import LmcError
+from lmc.ir.errors import LmcError, Location
 from lmc.ir.types import Type
 
 
@@ -106,7 +106,7 @@ class _Attempt:
 
         values = self.shape.build(leaf, recorder.stop)
         for value in values.values():
-            _take_in(value, recorder.foreign)
+            _take_in(value, recorder, self.function.location)
         recorder.argument_parts.update(recorder.foreign)
         core = Core(recorder)
         operators = Operators(recorder, self.function, self.function.name)
@@ -135,18 +135,20 @@ class _Attempt:
         return args, kwargs
 
 
-def _take_in(value: Any, foreign: dict[int, Any]) -> None:
-    """Put every container in an argument into ``foreign``, those in the fields of its records too."""
-    mutable_parts(value, foreign)
+def _take_in(value: Any, recorder: Recorder, location: Location | None) -> None:
+    """Note every container in an argument, those in the fields of its records too."""
     if type(value) is Record:
-        for part in value.fields.values():
-            _take_in(part, foreign)
+        parts: Any = value.fields.values()
     elif type(value) in (list, tuple):
-        for part in value:
-            _take_in(part, foreign)
+        parts = value
     elif type(value) is dict:
-        for part in value.values():
-            _take_in(part, foreign)
+        parts = value.values()
+    else:
+        parts = ()
+        recorder.check_guarded(value, location)
+    mutable_parts(value, recorder.foreign)
+    for part in parts:
+        _take_in(part, recorder, location)
 
 
 def _no_break(cause: str, _remedy: str) -> BaseException:

@@ -9,7 +9,7 @@ from typing import Any
 from lmc.frontend.arguments import Record
 from lmc.frontend.branches import Branches, RoleBlock
 from lmc.frontend.breaks import Break, CaptureBreak
-from lmc.frontend.guards import ReadGuards, ValueGuard
+from lmc.frontend.guards import ReadGuards, ValueGuard, unguarded_part
 from lmc.frontend.hosts import HostTable
 from lmc.frontend.locations import user_location
 from lmc.frontend.messages import Appendable
@@ -129,6 +129,16 @@ class Emitter(Session):
             "this may raise inside a `try` or `with` block, and which way the block then takes is not known yet",
             "move it out of the block, or check the value before instead of catching the exception",
         )
+
+    def check_guarded(self, value: Any, location: Location | None = None) -> None:
+        """Break where ``value``, made outside the capture, may change without a guard seeing it."""
+        found = unguarded_part(value)
+        if found is not None:
+            raise self.stop(
+                f"a {found.__name__} comes from outside the program, and may change without being seen",
+                "make a list or a text of it before, and use that",
+                location,
+            )
 
     def problem_with(self, value: Any) -> str | None:
         """Why ``value`` can't be handed to a function that runs later; None where it can."""

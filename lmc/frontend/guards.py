@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import CellType, MethodType
 from typing import Any
 
+from lmc.frontend.harmless import VIEWS
 from lmc.frontend.proxy import Expression, Proxy, evaluate
 
 _SCALARS = (type(None), bool, int, float, complex, str, bytes)
@@ -161,3 +162,15 @@ def mutable_parts(value: Any, found: dict[int, Any], depth: int = 0) -> None:
     entries: Any = value.values() if isinstance(value, dict) else value
     for entry in entries:
         mutable_parts(entry, found, depth + 1)
+
+
+def unguarded_part(value: Any, depth: int = 0) -> type | None:
+    """The class of a dict view or an exception in ``value``, itself included: these change where no guard looks."""
+    kind = type(value)
+    if kind in VIEWS or issubclass(kind, BaseException):
+        return kind
+    if depth > _MAX_DEPTH or not issubclass(kind, CONTAINERS):
+        return None
+    base: Any = next(base for base in CONTAINERS if issubclass(kind, base))
+    entries = (*dict.keys(value), *dict.values(value)) if base is dict else base.__iter__(value)
+    return next((found for entry in entries if (found := unguarded_part(entry, depth + 1)) is not None), None)

@@ -141,6 +141,7 @@ class Reads(Base):
 
     def _take_in(self, recorder: Recorder, value: Any) -> None:
         """From now on nothing in ``value`` may be changed by the capture."""
+        recorder.check_guarded(value)
         before = len(recorder.foreign)
         mutable_parts(value, recorder.foreign)
         recorder.mutable_reads += len(recorder.foreign) - before

@@ -94,3 +94,45 @@ def test_format_looks_into_data():
         return "{0[0]}-{1[k]}. {2}".format([a], {"k": 1}, a), "{}. [{}]".format(len, a)
 
     assert check(program, ("w",)).breaks == ()
+
+
+SOURCE = {"a": 1}
+VIEW = SOURCE.keys()
+ERROR = ValueError("early")
+
+
+def size_of_view(s, a: str):
+    return len(VIEW)
+
+
+def text_of_error(s, a: str):
+    return f"{ERROR}"
+
+
+@pytest.mark.parametrize("body", [size_of_view, text_of_error])
+def test_views_and_exceptions_from_outside_are_not_read(body):
+    captured = check(JittedFunction(body), ("w",))
+    assert "comes from outside the program" in captured.breaks[0].cause
+
+
+@pytest.mark.parametrize("make", [lambda: SOURCE.values(), lambda: [ERROR, "x"], lambda: {"k": (ERROR,)}])
+def test_views_and_exceptions_in_arguments(make):
+    @JittedFunction
+    def program(s, value):
+        return len(value)
+
+    value = make()
+    captured = check(program, (value,))
+    assert "comes from outside the program" in captured.breaks[0].cause
+
+
+def test_views_and_exceptions_of_the_program_itself():
+    @JittedFunction
+    def program(s, a: str):
+        try:
+            {}["missing"]
+        except KeyError as error:
+            found = str(error)
+        return found, len({"a": 1}.keys())
+
+    assert check(program, ("w",)).breaks == ()
