@@ -129,6 +129,7 @@ def test_views_and_exceptions_in_arguments(make):
 def test_views_and_exceptions_of_the_program_itself():
     @JittedFunction
     def program(s, a: str):
+        found = ""
         try:
             {}["missing"]
         except KeyError as error:
