@@ -99,7 +99,11 @@ def lmc(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.fixture
 def start(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
     """Starts a command line in a process of its own."""
-    code = "import sys; sys.argv[0] = 'lmc'; from lmc.cli import main; main()"
+    code = (
+        # A process started in the background may ignore Ctrl-C, and its children inherit that.
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "import sys; sys.argv[0] = 'lmc'; from lmc.cli import main; main()"
+    )
 
     def start(*arguments: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-c", code, *arguments]

@@ -248,7 +248,8 @@ def test_an_engine_that_fails_fails_the_instances_that_asked(late: LateEngine):
 
 
 INTERRUPT = """
-import sys, threading, time
+import signal, sys, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background may have inherited to ignore it
 from lmc.driver.run import BatchInterruptedError
 from lmc.driver.service import service
 from lmc.ir.target import Target
