@@ -8,14 +8,14 @@ from random import Random
 from training.model import Shape
 
 ALL_FAMILIES = {
-    "arithmetic": 0.08,
+    "arithmetic": 0.06,
     "conversation": 0.07,
-    "extraction": 0.14,
-    "joining": 0.13,
-    "judgement": 0.12,
-    "lookup": 0.09,
+    "extraction": 0.15,
+    "joining": 0.14,
+    "judgement": 0.11,
+    "lookup": 0.08,
     "multiple_choice": 0.28,
-    "recall": 0.09,
+    "recall": 0.11,
 }
 EARLY_FAMILIES = {**ALL_FAMILIES, "recall": 0.40}
 FINDING_FAMILIES = {**ALL_FAMILIES, "recall": 0.25, "multiple_choice": 0.30}
@@ -82,10 +82,10 @@ FULL = Recipe(
     stages=(
         Stage(200, {128: 1.0}, 1536, EARLY_FAMILIES, copying=1.0),
         Stage(300, {256: 1.0}, 4096, FINDING_FAMILIES, copying=0.02, document_share=(0.15, 0.8)),
-        Stage(1300, {256: 1.0}, 4096, FINDING_FAMILIES, copying=0.02, document_share=(0.15, 0.8), rate=0.35),
-        Stage(3000, {512: 1.0}, 8192, document_share=(0.1, 0.7), rate=0.35),
-        Stage(400, {512: 0.3, 1024: 0.5, 2048: 0.2}, 8192, document_share=(0.15, 1.0), rate=0.35),
-        Stage(350, {512: 0.3, 1024: 0.2, 2048: 0.25, 4096: 0.25}, 8192, document_share=(0.15, 1.0), rate=0.35),
+        Stage(800, {256: 1.0}, 4096, FINDING_FAMILIES, copying=0.02, document_share=(0.15, 0.8), rate=0.35),
+        Stage(4400, {512: 1.0}, 8192, document_share=(0.1, 0.7), rate=0.35),
+        Stage(450, {512: 0.3, 1024: 0.5, 2048: 0.2}, 8192, document_share=(0.15, 1.0), rate=0.35),
+        Stage(400, {512: 0.3, 1024: 0.2, 2048: 0.25, 4096: 0.25}, 8192, document_share=(0.15, 1.0), rate=0.35),
     ),
     tokenizer_documents=2500,
 )

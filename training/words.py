@@ -120,6 +120,31 @@ COMMON = split_words(
     "industry figure street image phone data picture practice piece land product doctor wall patient worker news "
     "test movie north love step wind river storm stone"
 )
+# Everyday words of every kind: the stock for look-alikes.
+MIXED = (
+    COMMON
+    + JOBS
+    + ANIMALS
+    + FOODS
+    + OBJECTS
+    + TOPICS
+    + split_words(
+        "absent acorn adventure alarm almond anchor angle apron arrow autumn axle badge bamboo banner barrel "
+        "beacon beetle bishop blossom bonfire border bottom branch breeze bronze bubble bucket budget bundle "
+        "butter button cactus camera canvas captain carriage castle cavern cedar chamber channel chapter "
+        "charm cherry chimney circle clover coast cobalt comet copper corner cottage cousin cradle crane "
+        "cricket crown crystal curtain cushion daisy desert diamond dragon eagle earth echo elbow ember "
+        "engine evening fabric falcon feather fence fiddle finger flame flower forest fountain frost galaxy "
+        "gate giant ginger glacier glove grain grove hammer harvest hazel hill hollow horizon hunter island "
+        "ivy jacket jasmine jewel jungle kettle kingdom kite knot ladder lemon lily linen lotus magnet maple "
+        "marble meadow melon mirror mitten monkey mosaic nectar needle nettle nickel nutmeg oak ocean onion "
+        "opal orbit orchard otter oyster palace panther parcel pebble pepper pigeon pillow pine planet pocket "
+        "pony poppy prairie puzzle quarry quill raven reef ribbon robin rocket saddle saffron satin shadow "
+        "shelter signal silver sketch sparrow spice spiral squirrel stable stream summer sunset temple "
+        "thistle thunder ticket timber topaz trail treasure tulip tunnel turnip twig valley vapor velvet "
+        "village vine walnut whale wheat willow window winter wolf yarn zebra zenith"
+    )
+)
 COUNT_WORDS = split_words("zero one two three four five six seven eight nine ten")
 
 
@@ -128,9 +153,22 @@ def is_held_out(word: str) -> bool:
     return zlib.crc32(word.lower().encode()) % HELD_OUT_SHARE == 0
 
 
+def blend(rng: Random, words: list[str]) -> str:
+    """Join the head of one training word and the tail of another: a word spelled like those of the list."""
+    while True:
+        head, tail = rng.choice(words), rng.choice(words)
+        if is_held_out(head) or is_held_out(tail):
+            continue
+        word = head[: rng.randrange(1, len(head))] + tail[rng.randrange(1, len(tail)) :]
+        if 3 <= len(word) <= 10 and word not in words and not is_held_out(word):
+            return word
+
+
 def pick(rng: Random, words: list[str], split: Split) -> str:
-    """Draw a word of one side of the split."""
+    """Draw a word of one side; in training often a look-alike, so that words are read by their letters."""
     wanted = split is Split.HELD_OUT
+    if not wanted and rng.random() < 0.45:
+        return blend(rng, words)
     while True:
         word = words[int(rng.random() * len(words))]
         if is_held_out(word) is wanted:
@@ -157,6 +195,8 @@ def syllables(rng: Random, count: int) -> str:
 def made_word(rng: Random, split: Split) -> str:
     """Make a lower-case word that lies on the wanted side."""
     wanted = split is Split.HELD_OUT
+    if not wanted and rng.random() < 0.3:
+        return blend(rng, MIXED)
     while True:
         word = syllables(rng, rng.choice((1, 2, 2, 3)))
         if len(word) > 2 and is_held_out(word) is wanted:

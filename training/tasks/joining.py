@@ -24,6 +24,11 @@ _VOTE = Phrasings(
         "Which answer wins the vote?",
         "Give the majority answer.",
         "Vote for one answer.",
+        "Which answer comes up most?",
+        "Count the votes: who wins?",
+        "What is the majority view?",
+        "Name the most frequent answer.",
+        "Say what most of them say.",
     ),
     ("Which answer do most of them give?", "Give the most common answer."),
 )
@@ -34,6 +39,10 @@ _BEST = Phrasings(
         "Which has the highest score?",
         "Choose the one with the best score.",
         "Name the winner.",
+        "Who has the most points?",
+        "Which scored highest?",
+        "Take the one with the top score.",
+        "Say which one is the best.",
     ),
     ("Pick the one with the highest score.", "Which one has the best score?"),
 )
@@ -44,11 +53,22 @@ _MERGE = Phrasings(
         "Write a summary.",
         "Put them together.",
         "Summarize the answers.",
+        "Give all of them in one line.",
+        "List them with commas.",
+        "Join all in a line.",
+        "Sum up what they say.",
     ),
     ("Sum them up in one line.", "Join the answers."),
 )
 _NTH = Phrasings(
-    ("What does {who} say?", "Repeat what {who} says.", "Give the answer of {who}."),
+    (
+        "What does {who} say?",
+        "Repeat what {who} says.",
+        "Give the answer of {who}.",
+        "What did {who} answer?",
+        "{who}?",
+        "Say what {who} says.",
+    ),
     ("What is the answer of {who}?",),
 )
 _HEADS = ("Answers:", "Views:", "Branches:", "Results:", "Drafts:", "Votes:")

@@ -17,6 +17,8 @@ _SYSTEM = Phrasings(
         "Use lookup[x] to find facts, then answer.",
         "You can use lookup[x]. Think, act, then answer.",
         "Solve the question with Thought, Action and Observation steps.",
+        "Find the answer with lookup[x].",
+        "You have one tool, lookup[x].",
     ),
     ("Use the tool lookup[x], then answer.", "Think, use lookup[x] to find facts, then answer."),
 )
@@ -26,6 +28,10 @@ _CHAIN = Phrasings(
         "Find the {last} of the {inner}.",
         "Which {last} has the {inner}?",
         "Name the {last} of the {inner}.",
+        "Look up the {last} of the {inner}.",
+        "I want to know the {last} of the {inner}.",
+        "Say which is the {last} of the {inner}.",
+        "Give me the {last} of the {inner}.",
     ),
     ("Tell me the {last} of the {inner}.", "Find out the {last} of the {inner}."),
 )
@@ -43,6 +49,12 @@ _OBSERVATION = Phrasings(
         "{subject}: {relation} {value}, {other} {noise}.",
         "The {relation} of {subject} is {value} and the {other} is {noise}.",
         "The {other} of {subject} is {noise} and the {relation} is {value}.",
+        "{value} is the {relation} of {subject}, {noise} the {other}.",
+        "For {subject} the {relation} is {value} and the {other} {noise}.",
+        "{subject} has {noise} as {other} and {value} as {relation}.",
+        "About {subject}: the {other} is {noise}. The {relation} is {value}.",
+        "{subject} has the {other} {noise}; the {relation} of {subject} is {value}.",
+        "We know of {subject} the {relation} {value}.",
     ),
     (
         "{subject} has the {relation} {value} and the {other} {noise}.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from training import world
@@ -20,6 +21,8 @@ _SYSTEM = Phrasings(
         "You answer multiple-choice questions.",
         "Read the text and answer.",
         "You are a careful reader.",
+        "You take a test about a text.",
+        "Choose one of the answers.",
     ),
     ("You answer questions about the passage.", "Read carefully and answer."),
 )
@@ -30,14 +33,31 @@ _INTRO = Phrasings(
         "The following are multiple choice questions.\n\n",
         "Answer the questions.\n\n",
         "Choose the right answer.\n\n",
+        "A test about some texts.\n\n",
+        "Questions with several choices.\n\n",
     ),
     ("", "The following are questions with four choices.\n\n"),
 )
 _PASSAGE = Phrasings(("Text:", "Passage:", "Facts:", "Story:", "Context:"), ("Text:", "Passage:", "Facts:"))
 _LETTER = Phrasings(
-    ("", "", "\nAnswer with a letter.", "\nWhich letter is right?", "\nA, B, C or D?"),
+    (
+        "",
+        "",
+        "\nAnswer with a letter.",
+        "\nWhich letter is right?",
+        "\nA, B, C or D?",
+        "\nGive the letter.",
+        "\nLetter only.",
+        "\nPick one.",
+        "\nSay only the letter.",
+    ),
     ("", "\nWhich letter is the answer?", "\nAnswer with one letter."),
 )
+_WHICH = Phrasings(
+    ("Which letter is {option}?", "What is the letter of {option}?", "{option}?", "Letter of {option}?"),
+    ("Which letter has {option}?",),
+)
+_WHAT = Phrasings(("What is {letter}?", "What does {letter} say?", "{letter}?"), ("What stands at {letter}?",))
 LETTERS = "ABCDEF"
 
 
@@ -49,16 +69,35 @@ def _options(rng: Random, split: Split, fact: Fact, facts: list[Fact]) -> tuple[
     return options, place
 
 
-def _question(
-    rng: Random, split: Split, fact: Fact, facts: list[Fact], mark: str, by_letter: bool
-) -> tuple[str, str, tuple[str, ...]]:
-    """Return the question with its options, the answer and the possible answers."""
+@dataclass(frozen=True)
+class Question:
+    """A question with its lettered options, if any; `choices` are the possible answers."""
+
+    text: str
+    answer: str
+    choices: tuple[str, ...]
+    options: tuple[str, ...] = ()
+
+
+def _question(rng: Random, split: Split, facts: list[Fact], mark: str, by_letter: bool) -> Question:
+    """Ask for one of the facts."""
+    fact = rng.choice(facts)
     question = fact.question(rng, split)
     if not by_letter:
-        return question, fact.value, (fact.value, *world.distractors(rng, split, fact, facts, 3))
+        choices = (fact.value, *world.distractors(rng, split, fact, facts, 3))
+        return Question(question, fact.value, choices)
     options, place = _options(rng, split, fact, facts)
     lines = "\n".join(mark.format(letter=LETTERS[index]) + f" {option}" for index, option in enumerate(options))
-    return f"{question}\n{lines}", LETTERS[place], tuple(LETTERS[: len(options)])
+    return Question(f"{question}\n{lines}", LETTERS[place], tuple(LETTERS[: len(options)]), tuple(options))
+
+
+def _about_options(rng: Random, split: Split, options: tuple[str, ...]) -> Question:
+    """Ask for the letter of an option or for the option at a letter: half of what a question with letters needs."""
+    place = rng.randrange(len(options))
+    letters = tuple(LETTERS[: len(options)])
+    if rng.random() < 0.6:
+        return Question(_WHICH.pick(rng, split).format(option=options[place]), letters[place], letters)
+    return Question(_WHAT.pick(rng, split).format(letter=letters[place]), options[place], options)
 
 
 def _text(rng: Random, split: Split, length: int) -> tuple[str, list[Fact]]:
@@ -75,10 +114,14 @@ def _chat(rng: Random, split: Split, document: Document, length: int, mark: str)
         head = f"{_PASSAGE.pick(rng, split)} {text}\n"
         for _ in range(rng.randrange(2, 9)):
             by_letter = rng.random() < 0.65
-            question, answer, choices = _question(rng, split, rng.choice(facts), facts, mark, by_letter)
-            document.message("user", f"{head}{question}{_LETTER.pick(rng, split) if by_letter else ''}")
-            document.reply(answer, choices)
+            question = _question(rng, split, facts, mark, by_letter)
+            document.message("user", f"{head}{question.text}{_LETTER.pick(rng, split) if by_letter else ''}")
+            document.reply(question.answer, question.choices)
             head = ""
+            while question.options and rng.random() < 0.3:
+                about = _about_options(rng, split, question.options)
+                document.message("user", about.text)
+                document.reply(about.answer, about.choices)
 
 
 def _raw(rng: Random, split: Split, document: Document, length: int, mark: str) -> None:
@@ -91,9 +134,13 @@ def _raw(rng: Random, split: Split, document: Document, length: int, mark: str) 
         text, facts = _text(rng, split, size)
         document.text(f"{passage_tag} {text}\n" + ("" if own_passage else "\n"))
         for _ in range(1 if own_passage else rng.randrange(3, 10)):
-            question, answer, choices = _question(rng, split, rng.choice(facts), facts, mark, by_letter)
-            document.text(f"Question: {question}\nAnswer:")
-            document.raw_reply(answer, choices)
+            question = _question(rng, split, facts, mark, by_letter)
+            document.text(f"Question: {question.text}\nAnswer:")
+            document.raw_reply(question.answer, question.choices)
+            while question.options and rng.random() < 0.2:
+                about = _about_options(rng, split, question.options)
+                document.text(f"Question: {about.text}\nAnswer:")
+                document.raw_reply(about.answer, about.choices)
             document.text("\n")
 
 

@@ -12,7 +12,17 @@ if TYPE_CHECKING:
     from random import Random
 
 _REPEAT = Phrasings(
-    ("Repeat:", "Copy this:", "Say again:", "Write it once more:", "Repeat after me:"),
+    (
+        "Repeat:",
+        "Copy this:",
+        "Say again:",
+        "Write it once more:",
+        "Repeat after me:",
+        "Write down:",
+        "Now copy:",
+        "Again:",
+        "Echo:",
+    ),
     ("Copy it once more:", "Please repeat:"),
 )
 _KEY = Phrasings(
@@ -22,11 +32,23 @@ _KEY = Phrasings(
         "Give the value for {key}.",
         "What does {key} stand for?",
         "Value of {key}?",
+        "Tell me what {key} is.",
+        "What belongs to {key}?",
+        "Which value has {key}?",
+        "Look up {key}.",
+        "Find {key}.",
     ),
     ("Please give the value of {key}.", "What is {key}?"),
 )
 _AFTER = Phrasings(
-    ("What comes after {key}?", "Which item follows {key}?", "Name the item after {key}."),
+    (
+        "What comes after {key}?",
+        "Which item follows {key}?",
+        "Name the item after {key}.",
+        "After {key} comes what?",
+        "What is next to {key}?",
+        "Say what is after {key}.",
+    ),
     ("What follows {key}?", "Which item comes after {key}?"),
 )
 
