@@ -6,9 +6,9 @@ from random import Random
 import pytest
 
 from training import samples, words
+from training.attributes import PERSON_ATTRIBUTES
 from training.document import SPECIAL_TOKENS, Kind, Split
 from training.tasks import FAMILIES, essay, judgement
-from training.world import PERSON_ATTRIBUTES
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
