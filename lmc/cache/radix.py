@@ -60,6 +60,7 @@ class RadixCache:
         self._total_tokens = 0
         self._pinned_tokens = 0
         self._evicted_tokens = 0
+        self._newly_pinned_tokens = 0
         self._heap: list[tuple[int, int, RadixNode]] = []
         self._node_count = 0
         self._push_count = 0
@@ -78,6 +79,11 @@ class RadixCache:
     def pinned_tokens(self) -> int:
         """Tokens on a path to a pinned node."""
         return self._pinned_tokens
+
+    @property
+    def newly_pinned_tokens(self) -> int:
+        """Tokens that got their first pin, summed since the cache was made; while it stands, no prefix gained a pin."""
+        return self._newly_pinned_tokens
 
     @property
     def evicted_tokens(self) -> int:
@@ -128,6 +134,7 @@ class RadixCache:
         for step in _path_to_root(node):
             if step.pin_count == 0:
                 self._pinned_tokens += step.length
+                self._newly_pinned_tokens += step.length
             step.pin_count += 1
 
     def unpin(self, node: RadixNode) -> None:

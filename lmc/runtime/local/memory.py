@@ -32,6 +32,7 @@ class SequenceMemory:
         self._scratch_page = scratch_page
         self._held: dict[int, RadixNode] = {}
         self._hold_count = 0
+        self._refusal: tuple[Sequence, int, int] | None = None
 
     @property
     def available(self) -> int:
@@ -41,13 +42,17 @@ class SequenceMemory:
     def try_admit(self, sequence: Sequence, *, headroom: int) -> bool:
         """Match a sequence against the tree and give it pages for the rest of its tokens.
 
-        Refused, without any effect but on recency, where fewer than `headroom` pages would stay available.
+        Refused, without any effect but on recency, where fewer than `headroom` pages would stay available. Whoever is
+        refused asks again at every step, so that answer is remembered until a new one is possible.
         """
+        if self._is_still_refused(sequence, headroom):
+            return False
         match = self.radix.match_prefix(sequence.tokens, sequence.cache_key)
         self.radix.pin(match.node)
         needed = sequence.length - match.length
         if needed + headroom > self.available:
             self.radix.unpin(match.node)
+            self._refusal = (sequence, self.available - headroom, self.radix.newly_pinned_tokens)
             return False
         sequence.node = match.node
         sequence.pages[: match.length] = match.pages
@@ -136,6 +141,17 @@ class SequenceMemory:
             InvariantError: naming what is wrong.
         """
         self.radix.check_invariants(sequence.own_pages for sequence in running)
+
+    def _is_still_refused(self, sequence: Sequence, headroom: int) -> bool:
+        """Whether the last answer was no, and nothing happened since that could make it yes.
+
+        A cached token saves a page only where others hold it already: an evictable one is available either way. So a
+        sequence fits only after more became available, or after somebody pinned more.
+        """
+        if self._refusal is None or self._refusal[0] is not sequence:
+            return False
+        _, room, newly_pinned = self._refusal
+        return self.available - headroom <= room and self.radix.newly_pinned_tokens == newly_pinned
 
     def _share(self, sequence: Sequence, length: int) -> None:
         """Hand the first `length` tokens and pages of a sequence over to the tree and move its pin to their end."""

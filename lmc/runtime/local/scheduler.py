@@ -6,7 +6,7 @@ tokens stay in the radix tree, so it goes on from there unless they have to be e
 preempted, so it always finishes, and nothing starves.
 """
 
-import heapq
+from collections import OrderedDict
 
 from lmc.cache import InvariantError
 from lmc.runtime.local.memory import SequenceMemory, Slice
@@ -23,7 +23,8 @@ class Scheduler:
         self.preemptions = 0
         self._prefill_tokens = prefill_tokens
         self._max_running = max_running
-        self._waiting: list[tuple[int, Sequence]] = []  # a heap by arrival
+        # By arrival: whoever is admitted came before all that wait, so one that is preempted belongs to the front.
+        self._waiting: OrderedDict[Sequence, None] = OrderedDict()
         self._running: list[Sequence] = []
         self._arrivals = 0
 
@@ -41,7 +42,7 @@ class Scheduler:
         """Put a new sequence at the end of the queue."""
         self._arrivals += 1
         sequence.arrival = self._arrivals
-        heapq.heappush(self._waiting, (sequence.arrival, sequence))
+        self._waiting[sequence] = None
 
     def finish(self, sequence: Sequence) -> None:
         """Take a sequence out and keep what it computed in the tree."""
@@ -90,9 +91,9 @@ class Scheduler:
     def _admit_next(self) -> bool:
         """Start the first waiting sequence if it fits."""
         while self._waiting and len(self._running) < self._max_running:
-            _, first = self._waiting[0]
+            first = next(iter(self._waiting))
             if self.memory.try_admit(first, headroom=self._headroom(first)):
-                heapq.heappop(self._waiting)
+                del self._waiting[first]
                 self._running.append(first)
                 return True
             if self._running:
@@ -113,7 +114,8 @@ class Scheduler:
         youngest = max(self._running, key=lambda each: each.arrival)
         self._running.remove(youngest)
         self.memory.retire(youngest)
-        heapq.heappush(self._waiting, (youngest.arrival, youngest))
+        self._waiting[youngest] = None
+        self._waiting.move_to_end(youngest, last=False)
         self.preemptions += 1
 
     def _release_pin(self) -> None:
@@ -123,6 +125,5 @@ class Scheduler:
     def _remove(self, sequence: Sequence) -> None:
         if sequence.node is not None:
             self._running.remove(sequence)
-            return
-        self._waiting = [entry for entry in self._waiting if entry[1] is not sequence]
-        heapq.heapify(self._waiting)
+        else:
+            del self._waiting[sequence]

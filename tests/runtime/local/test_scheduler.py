@@ -2,6 +2,7 @@
 
 import os
 import random
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -174,3 +175,53 @@ def test_a_request_that_was_not_checked_to_fit_is_a_bug_that_is_named() -> None:
     simulation.add((0,) * 11, 1)
     with pytest.raises(AssertionError, match="does not fit"):
         simulation.scheduler.next_step()
+
+
+def test_ten_thousand_waiting_requests_cost_little_each_to_cancel() -> None:
+    memory = SequenceMemory(100, scratch_page=SCRATCH)
+    scheduler = Scheduler(memory, prefill_tokens=64, max_running=4)
+    sequences = [Sequence((1, 2, number), capacity=4, first_logits_row=2) for number in range(10_000)]
+    for sequence in sequences:
+        scheduler.add(sequence)
+    scheduler.next_step()
+    start = time.process_time()
+    for sequence in reversed(sequences):
+        scheduler.drop(sequence)
+    assert time.process_time() - start < 2  # a list would take a minute
+    assert not scheduler.has_work
+    assert memory.pool.used_count == memory.radix.total_tokens
+
+
+def test_a_request_that_waits_for_room_is_not_matched_again_at_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulation = Simulation(60, 64, 10, 0)
+    running = simulation.add((0,) * 8, 40)
+    simulation.step()
+    asked: list[int] = []
+    match_prefix = simulation.memory.radix.match_prefix
+    monkeypatch.setattr(
+        simulation.memory.radix, "match_prefix", lambda tokens, key: asked.append(0) or match_prefix(tokens, key)
+    )
+    waiting = simulation.add((1,) * 40, 2)
+    for _ in range(30):
+        simulation.step()
+    assert len(asked) == 1
+    assert (running.page_count, waiting.node) == (38, None)
+    # Room came free: it is looked at again.
+    simulation.scheduler.drop(running)
+    simulation.run()
+    assert simulation.finished == [waiting]
+
+
+def test_a_request_that_waits_gets_in_as_soon_as_others_hold_enough_of_its_prefix() -> None:
+    memory = SequenceMemory(40, scratch_page=SCRATCH)
+    holder = Sequence((1,) * 20 + (2,), capacity=21, first_logits_row=20)
+    sharer = Sequence((1,) * 20 + (3,), capacity=21, first_logits_row=20)
+    assert memory.try_admit(holder, headroom=0)
+    for _ in range(3):
+        assert not memory.try_admit(sharer, headroom=0)
+    memory.take_shared_rows(holder, 1)
+    assert not memory.try_admit(sharer, headroom=0)
+    holder.computed = 1
+    memory.take_shared_rows(holder, 19)
+    assert memory.try_admit(sharer, headroom=0)
+    memory.check_invariants([holder, sharer])
