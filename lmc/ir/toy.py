@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
+from dataclasses import replace
 from functools import lru_cache
 from itertools import count
 
@@ -85,7 +86,7 @@ class ToyEngine:
 
     def submit(self, request: Request, on_delta: OnDelta | None = None) -> Handle[Generation]:
         try:
-            self._check(len(request.prompt) + request.sampling.min_tokens)
+            self._check(len(request.prompt) + max(request.sampling.min_tokens, 1))
             return DoneHandle[Generation].of(self._generate(request, on_delta))
         except EngineError as error:
             return DoneHandle[Generation].failed(error)
@@ -139,12 +140,13 @@ class ToyEngine:
             )
 
     def _generate(self, request: Request, on_delta: OnDelta | None) -> Generation:
-        stopper = Stopper(self._tokenizer, request.sampling)
+        room = self._info.context_length - len(request.prompt)
+        max_tokens = min(request.sampling.max_tokens, room)
+        stopper = Stopper(self._tokenizer, replace(request.sampling, max_tokens=max_tokens))
         greedy = request.sampling.greedy
         state = _fold(0, request.prompt)
         logprobs: list[TokenLogprob] = []
-        room = self._info.context_length - len(request.prompt)
-        while stopper.finish_reason is None and room > 0:
+        while stopper.finish_reason is None:
             noise = 0 if greedy else _mix(request.seed ^ _mix(len(stopper.token_ids) + 1))
             token_id = self._draw(state, noise, stopper.forbidden)
             if request.sampling.logprobs is not None:
@@ -153,12 +155,6 @@ class ToyEngine:
             if delta is not None and on_delta is not None:
                 on_delta(delta)
             state = _fold(state, (token_id,))
-            room -= 1
-        if stopper.finish_reason is None:
-            raise ContextLengthError(
-                f"the generation reached the end of the context ({self._info.context_length} tokens)",
-                remedy="shorten the prompt or lower max_tokens",
-            )
         with self._lock:
             self._statistics.requests += 1
             self._statistics.prompt_tokens += len(request.prompt)

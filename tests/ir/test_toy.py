@@ -99,14 +99,21 @@ def test_what_does_not_fit_is_refused():
     engine = ToyEngine(context_length=16)
     assert engine.info.context_length == 16
     for submit in (
-        lambda: engine.submit(Request((0,) * 17, SamplingParams())),
+        lambda: engine.submit(Request((0,) * 16, SamplingParams())),
         lambda: engine.score(ScoreRequest((0,) * 16, ((0,),))),
         lambda: engine.prefill((0,) * 17),
     ):
         with pytest.raises(ContextLengthError, match="17 tokens do not fit in a context of 16"):
             submit().future.result()
-    with pytest.raises(ContextLengthError, match="reached the end of the context"):
-        generate(engine, PROMPT[:15], min_tokens=1, max_tokens=9)
+    with pytest.raises(ContextLengthError, match="17 tokens do not fit"):
+        generate(engine, (PROMPT * 16)[:16], max_tokens=9)
+
+
+def test_a_generation_that_reaches_the_end_of_the_context_keeps_its_text():
+    prompt = (PROMPT * 16)[:12]
+    cut = generate(ToyEngine(context_length=16), prompt, max_tokens=9)
+    assert cut == generate(ToyEngine(), prompt, max_tokens=4)
+    assert (cut.finish_reason, cut.generated_tokens) == ("length", 4)
 
 
 def test_a_closed_engine_refuses_everything():

@@ -1,5 +1,7 @@
 """A running generation: what to draw next, and what was drawn."""
 
+from dataclasses import replace
+
 from lmc.ir.engine import Generation, OnDelta, Request, TokenDelta, TokenLogprob
 from lmc.ir.stopping import Stopper
 from lmc.ir.tokenizer import Tokenizer
@@ -9,15 +11,19 @@ from lmc.runtime.local.tasks import Task
 
 
 class GenerationTask(Task[Generation]):
-    """One `Request`: takes drawn tokens until it ends. `room` is how many tokens context and KV pool leave for it."""
+    """One `Request`: takes drawn tokens until it ends.
+
+    `room` is how many tokens context and KV pool leave for it; where that is all used it ends as at `max_tokens`.
+    """
 
     def __init__(self, request: Request, tokenizer: Tokenizer, *, room: int, on_delta: OnDelta | None) -> None:
         prompt = len(request.prompt)
-        capacity = prompt + min(request.sampling.max_tokens, room)
+        max_tokens = min(request.sampling.max_tokens, room)
+        capacity = prompt + max_tokens
         self.sequence = Sequence(request.prompt, capacity=capacity, first_logits_row=prompt - 1)
         super().__init__([self.sequence])
         self._request = request
-        self._stopper = Stopper(tokenizer, request.sampling)
+        self._stopper = Stopper(tokenizer, replace(request.sampling, max_tokens=max_tokens))
         self._logprobs: list[TokenLogprob] = []
         self._on_delta = on_delta
         self._delta: TokenDelta | None = None
@@ -26,11 +32,6 @@ class GenerationTask(Task[Generation]):
     def ended(self) -> bool:
         """Whether no further token is wanted."""
         return self._stopper.finish_reason is not None
-
-    @property
-    def is_stuck(self) -> bool:
-        """Whether a further token is wanted but neither context nor KV pool can hold it."""
-        return not self.ended and self.sequence.remaining_capacity == 0
 
     def next_draw(self) -> Draw:
         """How the next token is to be drawn."""

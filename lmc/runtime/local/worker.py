@@ -5,12 +5,13 @@ from collections import deque
 from collections.abc import Callable
 from collections.abc import Sequence as Items
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 
 from lmc.ir.engine import EngineStatistics
-from lmc.ir.errors import ContextLengthError, EngineError, LmcError, RequestCancelledError
+from lmc.ir.errors import EngineError, LmcError, RequestCancelledError
 from lmc.runtime.local.generation import GenerationTask
 from lmc.runtime.local.memory import Slice
 from lmc.runtime.local.model import LogitsRows, PagedModel
@@ -37,7 +38,7 @@ class Worker:
         self._pins: set[int] = set()
         self._condition = threading.Condition()
         self._closing = False
-        self._failure: EngineError | None = None
+        self._failure: Callable[[], EngineError] | None = None
         self._thread = threading.Thread(target=self._run, name="lmc-local-engine", daemon=True)
         self._thread.start()
 
@@ -50,7 +51,7 @@ class Worker:
         if failure is None:
             self._command(lambda: self._enter(task))
         else:
-            task.fail(failure)
+            task.fail(failure())
 
     def cancel(self, task: Task[Any]) -> None:
         """Stop a task at the next step; nothing where it is done."""
@@ -89,17 +90,13 @@ class Worker:
             self._condition.notify()
 
     def _run(self) -> None:
-        failure = EngineError("the engine was closed", remedy="make a new one")
+        failure = _closed
         try:
             while self._take_commands():
                 if self._scheduler.has_work:
                     self._step()
         except BaseException as error:  # whatever stopped the thread, nobody may wait for ever
-            failure = EngineError(
-                f"the engine stopped: {type(error).__name__}: {error}",
-                remedy="make a new engine; if memory ran out, give it a smaller kv_tokens",
-            )
-            failure.__cause__ = error
+            failure = partial(_stopped, error)
         with self._condition:
             self._failure = failure
             outstanding = {*self._entering, *self._tasks.values()}
@@ -107,7 +104,7 @@ class Worker:
             self._inbox.clear()
         for task in outstanding:
             if not task.future.done():
-                task.fail(failure)
+                task.fail(failure())
 
     def _take_commands(self) -> bool:
         """Carry out what other threads asked for, waiting for it if there is nothing else to do; False to end."""
@@ -169,8 +166,6 @@ class Worker:
                 continue
             if task.ended:
                 self._end(task)
-            elif task.is_stuck:
-                self._end(task, error=_out_of_room(task))
 
     def _score(self, logits: torch.Tensor, owner: LogitsRows) -> None:
         task = self._tasks.get(owner.rows.sequence)
@@ -212,12 +207,18 @@ class Worker:
         task.succeed()
 
 
-def _out_of_room(task: GenerationTask) -> ContextLengthError:
-    return ContextLengthError(
-        f"the generation reached {task.sequence.length} tokens, the end of the model's context or of the KV pool, "
-        f"before a stop or max_tokens",
-        remedy="shorten the prompt, lower max_tokens, or give the engine more kv_tokens",
+def _closed() -> EngineError:
+    """A new error for each request: whoever reports it writes the program's line into it."""
+    return EngineError("the engine was closed", remedy="make a new one")
+
+
+def _stopped(cause: BaseException) -> EngineError:
+    failure = EngineError(
+        f"the engine stopped: {type(cause).__name__}: {cause}",
+        remedy="make a new engine; if memory ran out, give it a smaller kv_tokens",
     )
+    failure.__cause__ = cause
+    return failure
 
 
 def _callback_failed(error: Exception) -> EngineError:

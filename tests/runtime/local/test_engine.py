@@ -16,6 +16,7 @@ from lmc.ir.errors import ContextLengthError, EngineError, RequestCancelledError
 from lmc.runtime.local import LocalEngine, load_local_engine
 from tests.runtime.local.checkpoints import SENTENCES, make_model, save_checkpoint
 from tests.runtime.local.conftest import OpenEngine
+from tests.runtime.local.oracle import generate as oracle_generate
 from tests.runtime.local.oracle import sequence_logprobs
 
 
@@ -264,6 +265,11 @@ def test_a_worker_that_dies_fails_everything_with_the_cause(
         assert isinstance(failure.value.__cause__, MemoryError)
     with pytest.raises(EngineError, match="engine stopped"):
         engine.submit(request).future.result(30)
+    # Each gets an error of its own: the executor writes the program's line into it.
+    errors = [handle.future.exception() for handle in (*handles, engine.submit(request), engine.submit(request))]
+    assert len(set(map(id, errors))) == 5
+    engine.close()
+    engine.close()
 
 
 def test_nan_logits_fail_their_request_alone(tmp_path: Path) -> None:
@@ -290,14 +296,37 @@ def test_nan_logits_fail_their_request_alone(tmp_path: Path) -> None:
         assert engine.submit(Request(healthy, sampling)).future.result(30).token_ids == expected
 
 
-def test_a_generation_that_reaches_the_end_of_context_or_pool_fails_alone(open_engine: OpenEngine) -> None:
-    engine = open_engine(kv_tokens=64)
+@pytest.mark.parametrize("settings", [{}, {"prefix_cache": False}, {"prefill_tokens": 7}])
+def test_a_generation_that_reaches_the_end_of_the_context_keeps_its_text(
+    settings: dict[str, Any], open_engine: OpenEngine, models
+) -> None:
+    engine = open_engine(**settings)
+    words = engine.tokenizer.encode(SENTENCES[0])
+    for left in (1, 2, 20):
+        prompt = (words * 40)[: 512 - left]
+        deltas: list[TokenDelta] = []
+        # A stop string that never comes holds text back: that has to be told too.
+        sampling = SamplingParams(max_tokens=500, stop=("\x00" * 9,), stop_token_ids=(1,), logprobs=0)
+        found = engine.submit(Request(prompt, sampling), deltas.append).future.result(30)
+        expected, _ = oracle_generate(models["llama"], prompt, left)
+        assert (list(found.token_ids), found.finish_reason) == (expected, "length")
+        assert found.generated_tokens == left
+        assert "".join(delta.text for delta in deltas) == found.text
+        assert found.logprobs is not None
+        assert len(found.logprobs) == left
+    with pytest.raises(ContextLengthError, match="512 prompt tokens and 1 .* exceed the model's context of 512"):
+        engine.submit(Request((words * 40)[:512], SamplingParams(max_tokens=500))).future.result(30)
+
+
+def test_a_generation_that_reaches_the_end_of_the_pool_keeps_its_text(open_engine: OpenEngine) -> None:
+    engine, roomy = open_engine(kv_tokens=64), open_engine()
     prompt = engine.tokenizer.encode(SENTENCES[0])
-    assert generate(engine, SENTENCES[0], max_tokens=10).generated_tokens == 10
     hungry = engine.submit(Request(prompt, SamplingParams(max_tokens=500)))
     modest = engine.submit(Request(prompt, SamplingParams(max_tokens=10)))
-    with pytest.raises(ContextLengthError, match="reached 65 tokens"):
-        hungry.future.result(30)
+    cut = hungry.future.result(30)
+    # The keys and values of the last token are never computed, so it needs no room.
+    assert (cut.finish_reason, len(prompt) + cut.generated_tokens) == ("length", 65)
+    assert cut.token_ids == generate(roomy, SENTENCES[0], max_tokens=65 - len(prompt)).token_ids
     assert modest.future.result(30).generated_tokens == 10
 
 
