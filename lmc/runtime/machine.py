@@ -263,6 +263,8 @@ def _located(error: BaseException, op: Op) -> BaseException:
         return error
     if isinstance(error, LmcError):
         error.location = error.location or op.location
-    else:
-        error.add_note(f"in the program at {op.location}")
+        return error
+    note = f"in the program at {op.location}"
+    if note not in getattr(error, "__notes__", ()):  # one exception may be raised for several instances
+        error.add_note(note)
     return error

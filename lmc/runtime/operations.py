@@ -13,7 +13,7 @@ from lmc.ir.engine import OnDelta, Pin, TokenDelta
 from lmc.ir.errors import InputError, LmcError
 from lmc.ir.interpreter import generation_profile, score_profile
 from lmc.ir.ops import HostCallOp, PrefillOp, SamplingOp, SelectOp
-from lmc.ir.profile import OpProfile, Usage
+from lmc.ir.profile import OpProfile
 from lmc.runtime.machine import Machine
 
 
@@ -69,7 +69,10 @@ def select(machine: Machine, index: int, op: SelectOp) -> None:
 
 
 def prefill(machine: Machine, index: int, op: PrefillOp) -> None:
-    """Compute and pin a stable prefix. A hint: where that can't be done, generations compute what they need."""
+    """Compute and pin a stable prefix. A hint: where that can't be done, generations compute what they need.
+
+    It costs seconds and no tokens: each token is counted in the prompts of the calls that build on it.
+    """
     context = machine.environment[op.context]
     prefixes, budget = machine.prefixes, machine.around.budget
     prefix = _stable_prefix(context)
@@ -81,10 +84,9 @@ def prefill(machine: Machine, index: int, op: PrefillOp) -> None:
     def finish(answers: list[Any]) -> tuple[Any, ...]:
         budget.give_back(len(prefix))
         if isinstance(answers[0], Pin):
-            pin = answers[0]
-            prefixes.hold(index, pin)
-            usage = Usage(prompt_tokens=pin.length, cached_tokens=pin.cached_tokens)
-            machine.record(machine.around.prepared.prefill_ids[index], OpProfile(usage, time.perf_counter() - start))
+            prefixes.hold(index, answers[0])
+            entry = OpProfile(seconds=time.perf_counter() - start)
+            machine.record(machine.around.prepared.prefill_ids[index], entry)
         return (context,)
 
     machine.count_tokens(prefix, 0)

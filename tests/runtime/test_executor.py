@@ -13,10 +13,11 @@ from lmc.backend.schedule import schedule_batch
 from lmc.ir.builder import Builder
 from lmc.ir.core import Function, Module
 from lmc.ir.engine import Engine
-from lmc.ir.errors import EngineError, InputError
+from lmc.ir.errors import EngineError, InputError, Location
 from lmc.ir.interpreter import Outcome, interpret
 from lmc.ir.ops import ContextOp, GenOp, ReturnOp
 from lmc.ir.parser import parse
+from lmc.ir.profile import Usage
 from lmc.ir.target import Target
 from lmc.ir.toy import ToyEngine
 from lmc.ir.types import CTX, TEXT
@@ -183,6 +184,18 @@ def test_what_a_host_function_raises_stays_its_instances(kind: type[BaseExceptio
         Executor(ToyEngine(), plan_of(TOOLS), {"log": log}), [{"item.title": "t", "count": 3, "numbers": []}] * 2
     )
     assert [found[number].error for number in range(2)] == [raised, raised]
+    assert raised.__notes__ == ["in the program at tools.py:6"]
+
+
+def test_an_error_of_lmc_from_a_host_function_gets_its_line_unless_it_names_one():
+    for location, expected in ((None, "tools.py:6"), (Location("tool.py", 1), "tool.py:1")):
+        raised = InputError("no such row", remedy="add it", location=location)
+
+        def log(*_: Any, raised: InputError = raised) -> None:
+            raise raised
+
+        with pytest.raises(InputError, match=f"^{expected}: no such row"):
+            run(Executor(ToyEngine(), plan_of(TOOLS), {"log": log}), {"item.title": "t", "count": 3, "numbers": []})
 
 
 def test_a_missing_host_function_is_named_with_its_line():
@@ -268,9 +281,18 @@ def test_a_prefix_of_the_batch_is_computed_once_and_pinned_to_its_end():
     assert engine.pinned == ()
     costs = [found[number].profile.ops.get("judge/prefill#0") for number in range(5)]
     assert costs[0] is not None
-    assert costs[0].usage.prompt_tokens == len(engine.prefills[0])
-    assert costs[0].usage.calls == 0
+    assert costs[0].usage == Usage()
+    assert costs[0].seconds > 0
     assert costs[1:] == [None] * 4
+
+
+def test_usage_counts_the_prompts_of_calls_and_no_work_ahead_of_them():
+    engine = LateEngine()
+    found = run(Executor(engine, plan_of(JUDGE), {}), {"essay": "Birds fly."})
+    plain = interpret(parse(JUDGE), {"essay": "Birds fly."}, ToyEngine())
+    assert engine.prefills
+    assert found.usage == plain.usage
+    assert found.usage.prompt_tokens == engine.statistics.prompt_tokens
 
 
 def test_an_instances_prefix_is_let_go_after_its_last_use():
