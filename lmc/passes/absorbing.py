@@ -24,6 +24,7 @@ class AbsorbingWalk:
         self.ops: list[Op | None] = []
         self.ropes: dict[Value, Rope] = {}
         self.replaced: dict[Value, Value] = {}
+        self._missed: dict[Value, int] = {}
         self._positions: dict[Value, int] = {}
 
     def emit(self, op: Op) -> None:
@@ -35,6 +36,18 @@ class AbsorbingWalk:
         """The op that gives ``value``; None for a parameter and for what was taken out."""
         position = self._positions.get(value)
         return None if position is None else self.ops[position]
+
+    def expect(self, value: Value, uses: int) -> bool:
+        """Whether ``value`` has at most ``uses`` users; where it has more, they may become fewer further down."""
+        if self.uses[value] <= uses:
+            return True
+        self._missed[value] = max(uses, self._missed.get(value, 0))
+        return False
+
+    @property
+    def misses(self) -> bool:
+        """Whether a value has lost users since one was too many: another walk would find that."""
+        return any(self.uses[value] <= uses and value in self._positions for value, uses in self._missed.items())
 
     def remove(self, value: Value) -> None:
         """Take the op that gives ``value`` out of the block."""

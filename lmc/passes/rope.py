@@ -10,23 +10,25 @@ from lmc.ir.core import Value
 class Rope:
     """Immutable text made of literals, ``!text`` values and other ropes.
 
-    ``size`` is the number of its literals and values, ``characters`` the length of its literals, ``is_literal`` says
-    that it holds no value. None of them is recomputed when ropes are nested.
+    ``size`` is the number of its parts, adjacent literals counting as one, ``characters`` the length of its literals,
+    ``is_literal`` says that it holds no value. None of them is recomputed when ropes are nested.
     """
 
-    __slots__ = ("characters", "is_literal", "pieces", "size")
+    __slots__ = ("characters", "ends_literal", "is_literal", "pieces", "size", "starts_literal")
 
     def __init__(self, pieces: Sequence[str | Value | Rope]) -> None:
         self.pieces = tuple(piece for piece in pieces if not _is_nothing(piece))
-        self.size = sum(piece.size if isinstance(piece, Rope) else 1 for piece in self.pieces)
+        self.starts_literal = bool(self.pieces) and _starts_literal(self.pieces[0])
+        self.ends_literal = bool(self.pieces) and _ends_literal(self.pieces[-1])
+        joints = zip(self.pieces, self.pieces[1:], strict=False)
+        joined = sum(_ends_literal(left) and _starts_literal(right) for left, right in joints)
+        self.size = sum(piece.size if isinstance(piece, Rope) else 1 for piece in self.pieces) - joined
         self.characters = sum(
             piece.characters if isinstance(piece, Rope) else len(piece)
             for piece in self.pieces
             if not isinstance(piece, Value)
         )
-        self.is_literal = all(
-            piece.is_literal if isinstance(piece, Rope) else isinstance(piece, str) for piece in self.pieces
-        )
+        self.is_literal = self.size == 0 or (self.size == 1 and self.starts_literal)
 
     @property
     def is_empty(self) -> bool:
@@ -71,3 +73,11 @@ class Rope:
 
 def _is_nothing(piece: str | Value | Rope) -> bool:
     return not piece if isinstance(piece, str) else isinstance(piece, Rope) and not piece.pieces
+
+
+def _starts_literal(piece: str | Value | Rope) -> bool:
+    return piece.starts_literal if isinstance(piece, Rope) else isinstance(piece, str)
+
+
+def _ends_literal(piece: str | Value | Rope) -> bool:
+    return piece.ends_literal if isinstance(piece, Rope) else isinstance(piece, str)

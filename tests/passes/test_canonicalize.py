@@ -42,6 +42,57 @@ def test_texts_that_double_do_not_blow_up():
     assert sum(map(len, found)) < 20_000
 
 
+def test_a_long_separator_is_not_copied_between_many_texts():
+    items = ", ".join(["%x"] * 1000)
+    join = f'%j = py.call str.join ("{"-" * 2000}", %i) : !text'
+    body = f"%i = py.call list ({items}) : !list<!text>\n {join}\n %1 = lm.extend %0 [%j] : !ctx\n lm.return %1"
+    assert _canonical(body)[1] == join
+    short = body.replace("-" * 2000, "-" * 64)
+    assert [line.split()[2] for line in _canonical(short)] == ["lm.extend"]
+
+
+@pytest.mark.parametrize("separator", ['"-"', "%a"])
+def test_a_text_that_very_many_ops_use_is_not_copied(separator: str):
+    """Each copy is short, but all of them would make a module a hundred times as long."""
+    items = ", ".join(["%x", "%a"] * 1000)
+    body = f"""
+    %a = text.concat ["{"b" * 1000}"] : !text
+    %i = py.call list ({items}) : !list<!text>
+    %j = py.call str.join ({separator}, %i) : !text
+    %1 = lm.extend %0 [%j] : !ctx
+    lm.return %1
+    """
+    assert sum(map(len, _canonical(body))) < 30_000
+
+
+def test_a_use_that_goes_away_further_down_is_seen():
+    body = """
+    %1 = lm.begin %0, user : !ctx
+    %2 = lm.extend %1 ["a"] : !ctx
+    %3 = lm.extend %2 ["b"] : !ctx
+    %4 = lm.end %3 : !ctx
+    %5 = lm.extend %2 [""] : !ctx
+    lm.return %4
+    """
+    assert _canonical(body) == ['%4 = lm.extend %0, user ["ab"] : !ctx']
+
+
+def test_a_select_whose_scores_turn_out_to_be_unread_makes_no_call():
+    body = """
+    %1, %c, %s = lm.select %0 ["only"] {id = "f/c"} : !ctx, !text, !any
+    %b = py.call eq ("a", "a") : !bool
+    %k = py.call choose (%b, %x, %s) : !any
+    %t = py.call choose (%b, %x, %x) : !text
+    %2 = lm.extend %1 [%t] : !ctx
+    %u = py.call choose (true, %x, "other") : !text
+    lm.return %2 (%u) {structure = "{\\"leaf\\":0}"}
+    """
+    found = _canonical(body)
+    assert any("lm.select" in line for line in found)  # %k is dead, but of another type than %x: it stays
+    without = _canonical(body.replace("%k = py.call choose (%b, %x, %s) : !any", "%k = text.concat [%x] : !text"))
+    assert not any("lm.select" in line for line in without)
+
+
 def test_an_empty_text_appends_nothing_wherever_it_comes_from():
     body = """
     %e = text.concat [""] : !text

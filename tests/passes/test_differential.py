@@ -69,8 +69,7 @@ def test_what_passes_give_prints_and_parses(case: Case):
     _same(optimized, again, inputs)
 
 
-# Not canonicalize: a use that it takes away may let an op it has passed already be absorbed.
-@pytest.mark.parametrize("spec", [spec for spec in SPECS if spec != "canonicalize"])
+@pytest.mark.parametrize("spec", SPECS)
 @given(case=cases())
 def test_a_pass_finds_nothing_left_to_do(spec: str, case: Case):
     module = case.module

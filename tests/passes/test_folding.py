@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -53,7 +55,14 @@ def test_keywords_name_the_last_arguments():
         ("percent", ("%1000000000d", 1), TEXT),
         ("mod", ("%1000000000d", 1), TEXT),
         ("str.format", ("{0:1000000000}", "x"), TEXT),
+        ("str.format", ("{0:{1}{1}{1}{1}{1}}", "x", 64), TEXT),  # a width of 6464646464
+        ("str.format", ("{0:{1}{1}}", "x", "9"), TEXT),
         ("str.format", ("{0.__len__}", "x"), TEXT),  # holds an address
+        ("str.format", ("{0.upper}", "x"), TEXT),  # holds one too
+        ("str.format", ("{", "x"), TEXT),
+        ("str.format", ("{:n}", 5), TEXT),  # as the machine's locale has it
+        ("format", (5, "n"), TEXT),
+        ("format", ("x", 5), TEXT),
         ("str.upper", ("x" * 5000,), TEXT),  # too large to stand in a module
         ("int", ("9" * 4000,), INT),
         ("add", (2**2000, 1), INT),
@@ -73,6 +82,33 @@ def test_what_is_folded_is_what_running_it_gives(function: str, arguments: list[
         builtin = builtins.lookup(function)
         assert builtin is not None
         assert repr(folded.value) == repr(builtin.run(*arguments))
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        ("str.format", ("{0!r}" * 200, "\U000e0001" * 1024)),
+        ("str.replace", ("a" * 1024, "a", "b" * 1024)),
+        ("str.expandtabs", ("\t" * 1024, 64)),
+        ("str.expandtabs", ("\t" * 4096, 64)),
+        ("percent", ("%99d" * 1000, 1)),
+        ("mod", ("%r" * 1000, "\U000e0001" * 1000)),
+        ("mul", ("x" * 4096, 64)),
+        ("str.zfill", ("x" * 4096, 64)),
+        ("pow", (64, 64, 63)),
+        ("ascii", ("\U000e0001" * 4096,)),
+        ("int", ("9" * 4096,)),
+        ("str", (2**1024 - 1,)),
+    ],
+)
+def test_folding_is_cheap_whatever_it_gives(function: str, arguments: tuple[Any, ...]):
+    start = time.process_time()
+    tracemalloc.start()
+    fold_call(function, arguments, (), ANY)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 400_000
+    assert time.process_time() - start < 0.5
 
 
 def test_the_tables_name_builtins():

@@ -31,7 +31,7 @@ def test_parts_are_the_leaves_with_adjacent_literals_joined(rope: Rope):
 @given(ropes)
 def test_what_a_rope_knows_of_itself(rope: Rope):
     flat = _flat(rope)
-    assert rope.size == len(flat)
+    assert rope.size == len(rope.parts())
     assert rope.characters == sum(len(leaf) for leaf in flat if isinstance(leaf, str))
     assert rope.is_literal == (not any(isinstance(leaf, Value) for leaf in flat))
     assert rope.is_empty == (not flat)
