@@ -13,6 +13,7 @@ from lmc.frontend import messages
 from lmc.frontend.arguments import bind
 from lmc.frontend.branches import Branches, RoleBlock
 from lmc.frontend.eager import EagerFrame, EagerSession, activate
+from lmc.frontend.failures import name_line
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.harmless import VIEWS, is_deeply_harmless, is_harmless
 from lmc.frontend.host_calls import FRAME_FUNCTION_IDS, HostCalls
@@ -24,6 +25,7 @@ from lmc.frontend.rewrite import OPERATORS
 from lmc.frontend.state import Core, State
 from lmc.frontend.text_calls import check_format, text_method
 from lmc.frontend.transform import Transformed
+from lmc.ir.errors import LmcError
 from lmc.ir.types import ANY, TEXT, JsonType
 
 if TYPE_CHECKING:
@@ -123,6 +125,8 @@ class Calls(HostCalls):
             self.check_operand(recorder, function, value)
         try:
             return function(*args, **kwargs)
+        except RecursionError:
+            raise
         except Exception as error:
             if holds_proxy((*args, *kwargs.values())):
                 raise recorder.stop(
@@ -222,6 +226,7 @@ class Calls(HostCalls):
                 f"{function.name}.on_state() needs a state first", f"write {function.name}.on_state(s, …)"
             )
         if recorder.depth >= _MAX_DEPTH:
+            recorder.too_deep = True
             raise recorder.stop(
                 f"{function.name}() is {_MAX_DEPTH} calls deep in itself or in others",
                 "bound the recursion by a value that is known when the program is compiled, or use a loop",
@@ -259,6 +264,9 @@ class Calls(HostCalls):
         try:
             with active:
                 return transformed.function(inner, state, *bound.args, **bound.kwargs)
+        except LmcError as error:
+            name_line(error, function.codes)
+            raise
         finally:
             session.path = before
             if self.recorder is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from lmc.frontend.arguments import Arguments, Bound, Record, shape_of, shape_of_annotations
@@ -36,7 +37,7 @@ def capture(function: JittedFunction, arguments: Bound | None) -> Captured:
     if attempt.recorder.broken is not None and attempt.recorder.hazard:
         # Its eager continuation would read again what a call in the graph may have changed: end before that call.
         attempt = _Attempt(function, shape, inputs, careful=True)
-    return attempt.captured()
+    return attempt.captured() if not attempt.recorder.too_deep else attempt.nothing()
 
 
 class _Attempt:
@@ -53,6 +54,19 @@ class _Attempt:
         self.recorder = Recorder(parameters, inputs, start=function.location, careful=careful)
         self.recorder.path = function.name
         self._run()
+
+    def nothing(self) -> Captured:
+        """For a recursion that is too deep: a graph of nothing but a break.
+
+        How deep Python can go depends on the functions between, and a program may catch that it can't. So the
+        untransformed function runs from its beginning, and not the transformed one, which has more of them.
+        """
+        recorder = self.recorder
+        kept = Recorder(recorder.builder.parameters, recorder.inputs, start=recorder.start)
+        kept.broken, kept.value_guards, kept.reads = recorder.broken, recorder.value_guards, recorder.reads
+        kept.finish_broken()
+        self.recorder = kept
+        return dataclasses.replace(self.captured(), replay=Replay({}, 0, nothing=True))
 
     def captured(self) -> Captured:
         recorder = self.recorder
@@ -84,9 +98,7 @@ class _Attempt:
             except CaptureBreak:
                 assert recorder.broken is not None
             except RecursionError as error:
-                recorder.stop(
-                    "the program calls itself too deep", "bound the recursion", raised_at(error.__traceback__)
-                )
+                recorder.stop_too_deep(raised_at(error.__traceback__))
             except Exception as error:
                 # It raises for these arguments as plain Python does: the eager continuation does it at the right time.
                 recorder.stop(

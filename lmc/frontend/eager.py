@@ -13,11 +13,13 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.arguments import Bound, bind
+from lmc.frontend.failures import name_line, too_deep
 from lmc.frontend.locations import user_location
-from lmc.frontend.sampling import GenerationOptions, bad
-from lmc.frontend.session import Session, check_choices
+from lmc.frontend.sampling import GenerationOptions, bad, described
+from lmc.frontend.session import NEEDED, Session
 from lmc.frontend.state import Core, State
 from lmc.ir import semantics
+from lmc.ir.choices import checked_choices
 from lmc.ir.context import Context
 from lmc.ir.core import Value
 from lmc.ir.engine import Engine, Handle, OnDelta, TokenDelta
@@ -106,18 +108,13 @@ class EagerSession(Session):
     def as_text(self, value: Any) -> str:
         return str.__getitem__(value, slice(None))
 
-    def concrete(self, value: Any) -> Any:
+    def concrete(self, value: Any, use: str = NEEDED) -> Any:  # noqa: ARG002
         return value
 
     def choices(self, value: Any) -> list[str]:
         if type(value) not in (list, tuple):
-            raise bad(f"choices is {value!r}", "give a list of texts")
-        problem = check_choices(value)
-        if problem is not None:
-            raise bad(problem, "give a list of texts, none of them empty")
-        if not all(isinstance(choice, str) for choice in value):
-            raise bad("a choice is no text", "give a list of texts")
-        return [self.as_text(choice) for choice in value]
+            raise bad(f"choices is {described(value)}", "give a list of texts")
+        return checked_choices(value, user_location())
 
     def answer(self, op_id: str) -> Any:
         """What a host call of the captured part gave; only a continuation has any."""
@@ -214,7 +211,11 @@ class EagerFrame:
     ) -> Any:
         bound = bind(function, args, kwargs)
         with activate(EagerFrame(self.session, path)):
-            return function.function(state, *bound.args, **bound.kwargs)
+            try:
+                return function.function(state, *bound.args, **bound.kwargs)
+            except LmcError as error:
+                name_line(error, function.codes)
+                raise
 
 
 ACTIVE: ContextVar[EagerFrame | None] = ContextVar("lmc_active", default=None)
@@ -231,12 +232,18 @@ def activate(frame: EagerFrame) -> Generator[None]:
 
 
 def run_eager(function: JittedFunction, bound: Bound, session: EagerSession) -> Outcome:
-    """Run the user's own function, untransformed. Raises what it raises."""
+    """Run the user's own function, untransformed. Raises what it raises; a recursion that is too deep says where."""
     function.refuse_async()
     session.path = function.name
     core = Core(session)
-    with activate(EagerFrame(session, function.name)):
-        value = function.function(State(core, function.name), *bound.args, **bound.kwargs)
+    try:
+        with activate(EagerFrame(session, function.name)):
+            value = function.function(State(core, function.name), *bound.args, **bound.kwargs)
+    except RecursionError as error:
+        raise too_deep(error) from None
+    except LmcError as error:
+        name_line(error, function.codes)
+        raise
     return eager_outcome(function, core, value, session)
 
 

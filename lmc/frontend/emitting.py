@@ -9,6 +9,7 @@ from typing import Any
 from lmc.frontend.arguments import Record
 from lmc.frontend.branches import Branches, RoleBlock
 from lmc.frontend.breaks import Break, CaptureBreak
+from lmc.frontend.failures import TOO_DEEP
 from lmc.frontend.guards import ReadGuards, ValueGuard, unguarded_part
 from lmc.frontend.hosts import HostTable
 from lmc.frontend.locations import user_location
@@ -78,6 +79,7 @@ class Emitter(Session):
         self.reads = ReadGuards()
         self.broken: Break | None = None
         self.break_tick = 0
+        self.too_deep = False  # the capture ended because of the depth of a recursion, see ``_Attempt``
         self.protected = 0  # depth of try blocks: what could raise in them can't be captured
         self.depth = 0  # of inlined programs
         self.codes: dict[int, CodeType] = {}  # of transformed functions: what they do is captured
@@ -122,6 +124,15 @@ class Emitter(Session):
             self.builder.ops.pop()
             raise self.stop_protected()
         return results
+
+    def stop_too_deep(self, location: Location | None) -> CaptureBreak:
+        """The break for a recursion that goes deeper than a capture can, which needs more of Python's stack."""
+        self.too_deep = True
+        return self.stop(
+            f"{TOO_DEEP} to be captured",
+            "nothing has to change: it runs eagerly; to have it compiled, write a loop",
+            location,
+        )
 
     def stop_protected(self) -> CaptureBreak:
         """The break for what could raise inside a ``try`` of the user's."""

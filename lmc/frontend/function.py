@@ -15,7 +15,7 @@ from lmc.frontend.eager import ACTIVE
 from lmc.frontend.hosts import HOST
 from lmc.frontend.locations import user_location
 from lmc.frontend.state import State
-from lmc.frontend.transform import Transformed, transform
+from lmc.frontend.transform import Transformed, codes_of, transform
 from lmc.ir.errors import CaptureError, Location
 
 
@@ -121,6 +121,14 @@ class JittedFunction:
     def transformed(self) -> Transformed | Break:
         """The transformed twin, or why there is none."""
         return transform(self.function)
+
+    @cached_property
+    def codes(self) -> frozenset[int]:
+        """Ids of the code objects that its own lines run in, transformed or not."""
+        code = getattr(self.function, "__code__", None)
+        own = frozenset() if code is None else codes_of(code)
+        twin = self.transformed
+        return own | codes_of(twin.function.__code__) if isinstance(twin, Transformed) else own
 
     @property
     def globals(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from types import BuiltinMethodType, CodeType, MethodType
 from typing import Any
 
+from lmc.frontend.failures import too_deep
 from lmc.frontend.tools import Tool
 from lmc.ir.builtins import PureBuiltin
 from lmc.ir.core import Effect, HostFunction
@@ -85,6 +86,8 @@ def _alone(function: Callable[..., Any], name: str) -> Callable[..., Any]:
         token = HOST.set(name)
         try:
             return function(*args, **kwargs)
+        except RecursionError as error:
+            raise too_deep(error) from None
         finally:
             HOST.reset(token)
 

@@ -56,18 +56,21 @@ class Message(Appendable):
     content: Any
 
 
-def system(content: Any) -> Message:
-    """A system message: ``s += lmc.system("You are brief.")``."""
+_MISSING: Any = object()
+
+
+def system(content: Any = _MISSING) -> Message:
+    """A system message: ``s += lmc.system("You are brief.")``. Raises ``CaptureError`` without content."""
     return _message("system", content)
 
 
-def user(content: Any) -> Message:
-    """A user message: ``s += lmc.user(f"Essay: {essay}")``."""
+def user(content: Any = _MISSING) -> Message:
+    """A user message: ``s += lmc.user(f"Essay: {essay}")``. Raises ``CaptureError`` without content."""
     return _message("user", content)
 
 
-def assistant(content: Any) -> Message:
-    """An assistant message: ``s += lmc.assistant("It is " + lmc.gen("animal"))``."""
+def assistant(content: Any = _MISSING) -> Message:
+    """An assistant message: ``s += lmc.assistant("It is " + lmc.gen("animal"))``. Raises ``CaptureError`` without."""
     return _message("assistant", content)
 
 
@@ -82,6 +85,11 @@ def select(name: str | None, choices: Sequence[Any], method: str = "token_length
 
 
 def _message(role: str, content: Any) -> Message:
+    if content is _MISSING:
+        raise bad(
+            f"lmc.{role}() has no content",
+            f'write s += lmc.{role}("…"), or open the message and append to it inside: with s.{role}(): s += "…"',
+        )
     # type(), not isinstance(): a Proxy refuses the latter.
     parts = content.parts if type(content) is Several else (content,)
     if any(type(part) is Message for part in parts):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from lmc.frontend.branches import Branches, RoleBlock
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.harmless import is_deeply_harmless, is_standard_module
+from lmc.frontend.locations import user_location
 from lmc.frontend.proxy import Proxy, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.state import State
@@ -24,8 +26,6 @@ from lmc.ir.types import ANY, NONE, JsonType, ListType
 
 class Operators(Symbolic):
     """The helpers of one transformed function that runs; ``path`` is where its ids begin."""
-
-    ended = CaptureBreak
 
     # Arithmetic and comparison
 
@@ -164,9 +164,17 @@ class Operators(Symbolic):
         """A block in which an exception would be caught, or seen by a ``finally``."""
         return contextlib.nullcontext() if self.recorder is None else _Protected(self.recorder)
 
+    @property
+    def ended(self) -> tuple[type[BaseException], ...]:
+        """What no ``except`` of the user's may catch: a capture's end, and that it could not go as deep as Python."""
+        return (CaptureBreak,) if self.recorder is None else (CaptureBreak, RecursionError)
+
     def runs_on(self) -> bool:
         """Whether this run has not ended: a ``finally`` must not run because of a capture's end."""
-        return self.recorder is None or self.recorder.broken is None
+        recorder = self.recorder
+        if recorder is not None and isinstance(sys.exc_info()[1], RecursionError):
+            recorder.stop_too_deep(user_location())
+        return recorder is None or recorder.broken is None
 
     def manage(self, manager: Any) -> Any:
         """What stands after ``with``."""

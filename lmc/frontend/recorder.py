@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lmc.frontend.locations import user_location
 from lmc.frontend.proxy import Proxy, symbol
-from lmc.frontend.sampling import ConstraintSpec, GenerationOptions, bad
-from lmc.frontend.session import check_choices
+from lmc.frontend.sampling import ConstraintSpec, GenerationOptions, bad, described
+from lmc.frontend.session import NEEDED
 from lmc.frontend.values import ValueRecorder
 from lmc.ir import structure
+from lmc.ir.choices import checked_choice, checked_choices
 from lmc.ir.core import Constraint, Value
 from lmc.ir.errors import InputError
 from lmc.ir.ops import (
@@ -165,31 +167,36 @@ class Recorder(ValueRecorder):
         self.last_host = before  # the text does not answer the operation that appends it
         return text
 
-    def concrete(self, value: Any) -> Any:
+    def concrete(self, value: Any, use: str = NEEDED) -> Any:
         if type(value) is not Proxy:
             return value
         if isinstance(symbol(value).type, ListType):
-            count = self.specialise(self.length(value))
-            return [self.specialise(self.pure("getitem", (value, index), total=True)) for index in range(count)]
-        return self.specialise(value)
+            count = self.specialise(self.length(value), use)
+            return [self.specialise(self.pure("getitem", (value, index), total=True), use) for index in range(count)]
+        return self.specialise(value, use)
 
     def choices(self, value: Any) -> tuple[str | Value, ...]:
         if type(value) is Proxy and symbol(value).type == list_of(TEXT):
             # A list that the user's functions may still change is read here, not when the choice is made.
             return (self.value_of(self.pure("list_from", (value,)) if symbol(value).volatile else value),)
-        found = self.concrete(value)
+        found = self.concrete(value, "select needs its choices now")
         if type(found) not in (list, tuple):
-            raise bad(f"choices is {found!r}", "give a list of texts")
-        problem = check_choices(found)
-        if problem is not None:
-            raise bad(problem, "give a list of texts, none of them empty")
-        checked: list[str | Value] = []
-        for choice in found:
-            if not self.is_text(choice):
-                raise bad("a choice is no text", "give a list of texts")
-            text = self.as_text(choice)
-            checked.append(text if type(text) is str else self.value_of(text))
-        return tuple(checked)
+            raise bad(f"choices is {described(found)}", "give a list of texts")
+        if not found:
+            checked_choices(found, user_location())
+        return tuple(self._choice(choice) for choice in found)
+
+    def _choice(self, choice: Any) -> str | Value:
+        if type(choice) is not Proxy:
+            return checked_choice(choice, user_location())
+        if symbol(choice).type == TEXT:
+            return self.value_of(choice)
+        if symbol(choice).type != ANY:
+            return checked_choice(self.concrete(choice, "no choice may be a number"), user_location())
+        before = self.last_host
+        text = self.pure("choice", (choice,))
+        self.last_host = before  # the text does not answer the operation that chooses
+        return self.value_of(text)
 
     def _drawn(self, result: Value, name: str | None) -> Proxy:
         return self.proxy(result, "a generation" if name is None else f"the generation {name!r}")

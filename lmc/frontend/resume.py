@@ -12,6 +12,7 @@ from typing import Any
 
 from lmc.frontend.arguments import Bound
 from lmc.frontend.eager import EagerFrame, EagerSession, activate, eager_outcome, run_eager
+from lmc.frontend.failures import name_line, too_deep
 from lmc.frontend.operators import Operators
 from lmc.frontend.state import Core, State
 from lmc.frontend.transform import Transformed
@@ -32,14 +33,20 @@ def resume(captured: Captured, bound: Bound, memo: Memo, session: EagerSession) 
     """
     function = captured.function
     transformed = function.transformed
-    if not isinstance(transformed, Transformed):
+    if captured.replay.nothing or not isinstance(transformed, Transformed):
         return run_eager(function, bound, session)
     replay = _ReplaySession(captured, memo, session)
     replay.path = function.name
     core = Core(replay)
     operators = Operators(replay, function, function.name)
-    with activate(EagerFrame(replay, function.name)):
-        value = transformed.function(operators, State(core, function.name), *bound.args, **bound.kwargs)
+    try:
+        with activate(EagerFrame(replay, function.name)):
+            value = transformed.function(operators, State(core, function.name), *bound.args, **bound.kwargs)
+    except RecursionError as error:
+        raise too_deep(error) from None
+    except LmcError as error:
+        name_line(error, function.codes)
+        raise
     return eager_outcome(function, core, value, replay)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -63,6 +64,11 @@ def bad(cause: str, remedy: str) -> CaptureError:
     return CaptureError(cause, remedy=remedy, location=user_location())
 
 
+def described(value: Any) -> str:
+    """``value`` as a message shows it: shortened, with its class."""
+    return f"{reprlib.repr(value)} (a {type(value).__name__})"
+
+
 def near(name: str, known: tuple[str, ...] | list[str]) -> str:
     """``did you mean …?`` for the known name most like ``name``, else the list of known names."""
     matches = difflib.get_close_matches(name, known, n=1)
@@ -71,7 +77,7 @@ def near(name: str, known: tuple[str, ...] | list[str]) -> str:
     return f"known: {', '.join(map(repr, known))}" if known else "none is there yet"
 
 
-def options(given: Mapping[str, Any], concrete: Callable[[Any], Any]) -> tuple[GenerationOptions, int | None]:
+def options(given: Mapping[str, Any], concrete: Callable[[Any, str], Any]) -> tuple[GenerationOptions, int | None]:
     """Check what the user gave to ``gen``; also gives ``n``. ``concrete`` turns symbolic values into plain ones.
 
     Raises ``CaptureError`` at the user's line.
@@ -84,7 +90,7 @@ def options(given: Mapping[str, Any], concrete: Callable[[Any], Any]) -> tuple[G
             raise bad(f"gen has no option {key!r}", near(key, KEYWORDS))
         if value is None:
             continue
-        plain = _deep(value, concrete)
+        plain = _deep(value, concrete, f"{key} of gen has to be known now")
         if key == "n":
             count = _integer("n", plain, 1)
         elif key in _CONSTRAINTS:
@@ -104,42 +110,42 @@ def options(given: Mapping[str, Any], concrete: Callable[[Any], Any]) -> tuple[G
     return made, count
 
 
-def _deep(value: Any, concrete: Callable[[Any], Any]) -> Any:
+def _deep(value: Any, concrete: Callable[[Any, str], Any], use: str) -> Any:
     kind = type(value)
     if kind is list or kind is tuple:
-        return [concrete(entry) for entry in value]
-    return concrete(value)
+        return [concrete(entry, use) for entry in value]
+    return concrete(value, use)
 
 
 def _integer(name: str, value: Any, low: int, high: int | None = None) -> int:
     limits = f"at least {low}" if high is None else f"between {low} and {high}"
     if type(value) is not int or value < low or (high is not None and value > high):
-        raise bad(f"{name} is {value!r}", f"give a whole number, {limits}")
+        raise bad(f"{name} is {described(value)}", f"give a whole number, {limits}")
     return value
 
 
 def _number(name: str, value: Any, holds: Callable[[float], bool], rule: str) -> float:
     if type(value) not in (int, float) or not holds(value):
-        raise bad(f"{name} is {value!r}", f"give a number {rule}")
+        raise bad(f"{name} is {described(value)}", f"give a number {rule}")
     return float(value)
 
 
 def _stop(value: Any) -> tuple[str, ...]:
     found = [value] if isinstance(value, str) else value
     if not isinstance(found, list) or not all(isinstance(entry, str) and entry for entry in found):
-        raise bad(f"stop is {value!r}", "give a text or a list of texts, none of them empty")
+        raise bad(f"stop is {described(value)}", "give a text or a list of texts, none of them empty")
     return tuple(map(str, found))
 
 
 def _token_ids(value: Any) -> tuple[int, ...]:
     if not isinstance(value, list) or not all(type(entry) is int and entry >= 0 for entry in value):
-        raise bad(f"stop_token_ids is {value!r}", "give a list of token ids")
+        raise bad(f"stop_token_ids is {described(value)}", "give a list of token ids")
     return tuple(value)
 
 
 def _seed(value: Any) -> int:
     if type(value) is not int:
-        raise bad(f"seed is {value!r}", "give a whole number")
+        raise bad(f"seed is {described(value)}", "give a whole number")
     return value
 
 
@@ -151,13 +157,13 @@ def _logprobs(value: Any) -> int | None:
 
 def _regex(value: Any) -> ConstraintSpec:
     if not isinstance(value, str) or not value:
-        raise bad(f"regex is {value!r}", "give the pattern as a text")
+        raise bad(f"regex is {described(value)}", "give the pattern as a text")
     return ConstraintSpec("regex", value, TEXT)
 
 
 def _choices(value: Any) -> ConstraintSpec:
     if not isinstance(value, list) or not value or not all(isinstance(entry, str) and entry for entry in value):
-        raise bad(f"choices is {value!r}", "give a list of texts, none of them empty")
+        raise bad(f"choices is {described(value)}", "give a list of texts, none of them empty")
     return ConstraintSpec("choices", _canonical(value), TEXT)
 
 
@@ -171,12 +177,12 @@ def _schema(value: Any) -> ConstraintSpec:
         except (TypeError, ValueError) as error:
             raise bad(f"schema is no JSON: {error}", "give a JSON schema or a pydantic class") from error
         return ConstraintSpec("schema", text, json_of(title if isinstance(title, str) and title else "schema"))
-    raise bad(f"schema is {value!r}", "give a pydantic class or a JSON schema (a dict)")
+    raise bad(f"schema is {described(value)}", "give a pydantic class or a JSON schema (a dict)")
 
 
 def _dtype(value: Any) -> ConstraintSpec:
     if not isinstance(value, type) or value not in _DTYPES:
-        raise bad(f"dtype is {value!r}", "give int, float, bool or str")
+        raise bad(f"dtype is {described(value)}", "give int, float, bool or str")
     return ConstraintSpec("dtype", value.__name__, _DTYPES[value])
 
 

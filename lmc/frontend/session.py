@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import Any
 
 from lmc.frontend.sampling import GenerationOptions
 
+NEEDED = "its value is needed now"
 _ESCAPES = {"%": "%25", "/": "%2F", "#": "%23", "@": "%40"}
 
 
@@ -92,8 +92,8 @@ class Session(ABC):
         """``value``, for which ``is_text`` holds, in the form that ``extend`` takes."""
 
     @abstractmethod
-    def concrete(self, value: Any) -> Any:
-        """``value`` as a plain Python value; in a capture this may specialise or break."""
+    def concrete(self, value: Any, use: str = NEEDED) -> Any:
+        """``value`` as a plain Python value; in a capture this may specialise or break (``use`` says why it has to)."""
 
     @abstractmethod
     def choices(self, value: Any) -> Any:
@@ -103,13 +103,3 @@ class Session(ABC):
 def escape(name: str) -> str:
     """``name`` without the characters that structure an id."""
     return "".join(_ESCAPES.get(letter, letter) for letter in name)
-
-
-def check_choices(choices: Sequence[Any]) -> str | None:
-    """What is wrong with the choices of a select; None where nothing is."""
-    if not choices:
-        return "select has no choices"
-    for choice in choices:
-        if type(choice) is str and not choice:
-            return "an empty choice can't be scored"
-    return None

@@ -6,13 +6,14 @@ session: it records an op (capture) or asks the engine (eager, continuation afte
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 from typing import Any
 
 from lmc.frontend import sampling
 from lmc.frontend.branches import Branches, RoleBlock
 from lmc.frontend.messages import Appendable, Generation, Message, Selection, Several
-from lmc.frontend.sampling import bad, near
+from lmc.frontend.sampling import bad, described, near
 from lmc.frontend.session import Session
 from lmc.ir.errors import CaptureError
 from lmc.ir.ops import SELECT_METHODS
@@ -119,9 +120,9 @@ class State:
         """
         core = self._core
         name = self._checked_name(name)
-        method = core.session.concrete(method)
+        method = core.session.concrete(method, "the method of select has to be known now")
         if method not in SELECT_METHODS:
-            raise bad(f"unknown select method {method!r}", near(str(method), SELECT_METHODS))
+            raise bad(f"unknown select method {described(method)}", near(str(method), SELECT_METHODS))
         checked = core.session.choices(choices)
         op_id = core.session.allocate(self._path, name or "select")
         core.context, value, meta = core.session.select(core.context, op_id, name, checked, method)
@@ -132,9 +133,11 @@ class State:
     def fork(self, n: int = 1) -> Branches:
         """``n`` branches that begin as copies of this state and grow apart from it and from each other."""
         core = self._core
-        count = core.session.concrete(n)
+        count = core.session.concrete(n, "how many branches a fork has must be known now")
         if type(count) is not int or count < 1:
-            raise bad(f"fork({count!r})", "fork into a whole number of branches, at least 1")
+            given = f"fork({reprlib.repr(count)})"
+            cause = given if type(count) is int else f"{given}: n is a {type(count).__name__}"
+            raise bad(cause, "fork into a whole number of branches, at least 1")
         path = core.session.allocate(self._path, "fork")
         return Branches([State(core.copy(), f"{path}/{index}") for index in range(count)])
 
@@ -253,7 +256,9 @@ class State:
     def _checked_name(self, name: Any) -> str | None:
         plain = self._core.session.concrete(name)
         if plain is not None and (type(plain) is not str or not plain):
-            raise bad(f"the name {plain!r}", "name a variable with a text that is not empty, or leave the name out")
+            raise bad(
+                f"the name {described(plain)}", "name a variable with a text that is not empty, or leave the name out"
+            )
         return plain
 
     def _unknown(self, name: Any) -> UnknownVariableError:

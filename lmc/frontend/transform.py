@@ -40,7 +40,7 @@ class Transformed:
     may bind anew in the module or in an enclosing function.
     """
 
-    function: Callable[..., Any]
+    function: FunctionType
     codes: dict[int, CodeType]
     rebound: frozenset[str]
 
@@ -80,6 +80,11 @@ def transform(function: Callable[..., Any]) -> Transformed | Break:
     twin.__qualname__ = function.__qualname__
     twin.__module__ = function.__module__
     return Transformed(twin, {id(inner): inner for inner in _inner_codes(made)}, rebound_names(tree))
+
+
+def codes_of(code: CodeType) -> frozenset[int]:
+    """Ids of a code object and of those nested in it."""
+    return frozenset((id(code), *(id(inner) for inner in _inner_codes(code))))
 
 
 def _source_of_file(code: CodeType) -> str:

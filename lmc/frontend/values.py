@@ -10,6 +10,7 @@ from lmc.frontend.emitting import SCALARS, Emitter
 from lmc.frontend.guards import ValueGuard
 from lmc.frontend.locations import user_location
 from lmc.frontend.proxy import Expression, MissingInputError, Proxy, Symbol, evaluate, symbol
+from lmc.frontend.session import NEEDED
 from lmc.ir import builtins
 from lmc.ir.core import Effect, Value
 from lmc.ir.ops import (
@@ -190,7 +191,7 @@ class ValueRecorder(Emitter):
         symbol(made).constant = True
         return made
 
-    def specialise(self, proxy: Proxy, use: str = "its value is needed now") -> Any:
+    def specialise(self, proxy: Proxy, use: str = NEEDED) -> Any:
         """The plain value of a scalar that follows from the arguments; the module then holds for that value only.
 
         Raises ``CaptureBreak`` where it does not follow from them, or none were given.

@@ -21,11 +21,12 @@ class Replay:
     """What an eager continuation needs to go through the captured part again.
 
     ``served``: which operation (by its number) was answered by which host call; ``until``: the number of the operation
-    at which the capture ended.
+    at which the capture ended; ``nothing``: that nothing was captured, so that the function itself runs.
     """
 
     served: Mapping[int, str]
     until: int
+    nothing: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 from lmc.ir import semantics, structure
 from lmc.ir.core import Module, Op, Value
 from lmc.ir.engine import Engine, Generation, Score
-from lmc.ir.errors import InputError
+from lmc.ir.errors import InputError, LmcError
 from lmc.ir.ops import BreakOp, HostCallOp, ReturnOp, SamplingOp, SelectOp
 from lmc.ir.profile import OpProfile, Profile, Usage
 
@@ -163,7 +163,11 @@ class _Machine:
                 location=op.location,
             )
         positional, keyword = semantics.call_arguments(op.arguments, op.keywords, self.environment)
-        return (host(*positional, **keyword),)
+        try:
+            return (host(*positional, **keyword),)
+        except LmcError as error:
+            error.location = error.location or op.location
+            raise
 
     def _record(self, op_id: str, entry: OpProfile) -> None:
         known = self.profile.get(op_id)

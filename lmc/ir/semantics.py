@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lmc.ir import builtins
+from lmc.ir.choices import checked_choices
 from lmc.ir.context import Context
 from lmc.ir.core import Op, Value
 from lmc.ir.engine import Generation, Request, Score, ScoreRequest, derive_seed
@@ -98,19 +99,12 @@ def generation_results(op: SamplingOp, context: Context, generations: Sequence[G
 
 
 def select_choices(op: SelectOp, environment: Environment) -> list[str]:
-    """The choices as texts. Raises ``InputError`` where there is none, or an empty one."""
-    choices: list[str] = []
+    """The choices as texts. Raises ``CaptureError`` where there is none, or one that can't be scored."""
+    choices: list[Any] = []
     for choice in op.choices:
         value = environment[choice] if isinstance(choice, Value) else choice
         choices.extend(value if isinstance(value, list | tuple) else [value])
-    if not choices:
-        raise InputError("select has no choices", remedy="give at least one", location=op.location)
-    for choice in choices:
-        if not isinstance(choice, str) or not choice:
-            raise InputError(
-                f"select can't score the choice {choice!r}", remedy="choices are texts, not empty", location=op.location
-            )
-    return choices
+    return checked_choices(choices, op.location)
 
 
 def select_requests(op: SelectOp, context: Context, choices: Sequence[str], *, instance: int) -> list[ScoreRequest]:

@@ -8,7 +8,7 @@ from lmc.ir import semantics
 from lmc.ir.context import Context
 from lmc.ir.core import Op, Value, op_class, op_names
 from lmc.ir.engine import Generation, Score, TokenLogprob, derive_seed
-from lmc.ir.errors import InputError, LmcError, Location, LoweringError
+from lmc.ir.errors import CaptureError, InputError, LmcError, Location, LoweringError
 from lmc.ir.ops import (
     SELECT_METHODS,
     AssumeOp,
@@ -170,15 +170,15 @@ class TestSelect:
         assert semantics.select_choices(op, {T: "b", listed: ("c",)}) == ["a", "b", "c"]
 
     @pytest.mark.parametrize(
-        ("value", "cause"), [([], "select has no choices"), (["a", ""], "can't score the choice ''")]
+        ("value", "cause"), [([], "select has no choices"), (["a", ""], "an empty choice can't be scored")]
     )
     def test_no_choices_and_empty_ones_are_errors(self, value: list[str], cause: str):
         listed = Value("l", list_of(TEXT))
-        with pytest.raises(InputError, match=cause):
+        with pytest.raises(CaptureError, match=cause):
             semantics.select_choices(self.op(listed), {listed: value})
 
     def test_what_is_no_text_is_no_choice(self):
-        with pytest.raises(InputError, match="can't score the choice 1"):
+        with pytest.raises(CaptureError, match=r"a choice is no text: 1 \(a int\)"):
             semantics.select_choices(self.op(T), {T: 1})
 
     def test_requests_score_the_choices_after_the_context_and_for_one_method_after_nothing(self):

@@ -233,7 +233,7 @@ def condition_that_raises(s, a: str):
     return s.gen("g", max_tokens=2)
 
 
-@case(math.nan, stops="is a float, and its value is needed")
+@case(math.nan, stops="is a float, and temperature of gen has to be known now")
 def not_a_number(s, x: float):
     return s.gen("g", max_tokens=2, temperature=x)
 
