@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, overload
+from typing import Any, Literal, Never, overload
 
-from lmc.driver import AsyncStream, Compiled, InputError, JittedFunction, Options, Result, Runner, Stream, Wish
+from lmc.driver import (
+    AsyncStream,
+    Compiled,
+    InputError,
+    JittedFunction,
+    Options,
+    Result,
+    Runner,
+    Stream,
+    Wish,
+    check_option_names,
+)
 
 Level = Literal["O0", "O1", "O2"]
+_OPTIONS = ("target", "dtype", "kv_tokens", "seed", "level")
 
 
 class Program(JittedFunction):
@@ -31,6 +43,7 @@ class Program(JittedFunction):
         kv_tokens: int | None = None,
         seed: int | None = None,
         level: Level | None = None,
+        **unknown: Never,
     ) -> Program:
         """The same program, bound to a target and to how it runs there; what is not given stays as it is.
 
@@ -40,7 +53,11 @@ class Program(JittedFunction):
             kv_tokens: size of a local model's KV pool, in tokens.
             seed: seed of the random draws (0).
             level: optimization level (``"O2"``).
+            unknown: there are no others.
+
+        Raises ``InputError`` for an option of another name.
         """
+        check_option_names(unknown, _OPTIONS)
         return Program(
             self.function,
             lambda bound: self._runner.with_options(bound, Wish(target, dtype, kv_tokens), seed=seed, level=level),
@@ -56,6 +73,9 @@ class Program(JittedFunction):
 
     def batch(self, rows: Iterable[Mapping[str, Any]]) -> list[Result]:
         """Run it once for each row of arguments by name; results in order.
+
+        Arguments are passed as they are, as in a call: a dict does not become the pydantic model or dataclass that the
+        annotation names, it is refused.
 
         What fails has its ``error`` in its own result. Ctrl-C raises ``BatchInterruptedError``, which holds the
         results so far. Raises ``InputError`` for no rows at all, and for what is no list of them.
@@ -116,4 +136,5 @@ def jit(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a program: ``@lmc.jit``, or with the options of ``Program.on``: ``@lmc.jit(target="toy")``."""
     if function is not None:
         return Program(function)
+    check_option_names(options.keys() - set(_OPTIONS), _OPTIONS)
     return lambda given: Program(given).on(**options)

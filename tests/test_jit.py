@@ -86,8 +86,11 @@ def test_options_that_are_no_good(options: dict, cause: str):
 
 
 def test_options_that_are_not_there():
-    with pytest.raises(TypeError):
-        lmc.jit(speed=3)(greet.function)  # type: ignore[call-overload]
+    with pytest.raises(lmc.InputError, match=r"test_jit\.py:\d+: there is no option 'speed'"):
+        lmc.jit(speed=3)  # type: ignore[call-overload]
+    with pytest.raises(lmc.InputError, match=r"test_jit\.py:\d+: there is no option 'sed'") as caught:
+        greet.on("toy", sed=3)  # type: ignore[call-overload]
+    assert caught.value.remedy == "did you mean 'seed'? The options are target, dtype, kv_tokens, seed, level"
 
 
 def test_batch_stream_and_async_forms():

@@ -34,7 +34,11 @@ def compile_command(
     ] = None,
     *,
     data: Annotated[
-        str | None, typer.Option("--input", metavar="DATA.jsonl", help="Compile for the first row of a file.")
+        str | None,
+        typer.Option("--input", metavar="DATA.jsonl|-", help="Compile for a row of a file: the first, or --row."),
+    ] = None,
+    row: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="With --input, the row; counted from 0, as lmc run does.")
     ] = None,
     level: Annotated[Level, typer.Option("-O", help="How much to optimize: -O0, -O1 or -O2.")] = Level.ALL,
     emit: Annotated[Emit, typer.Option(help="What to print.")] = Emit.SUMMARY,
@@ -49,7 +53,9 @@ def compile_command(
     reader = ArgumentReader(Signature.of(function))
     fixed = reader.assignments(assignments or [])
     runner = Runner(function, Options(Wish(target_spec(model)), level=f"O{level.value}"))
-    compiled = runner.compile(_arguments(reader, fixed, data))
+    if row is not None and data is None:
+        raise UsageError("--row goes with --input", remedy="name the file that has the row: --input DATA.jsonl")
+    compiled = runner.compile(_arguments(reader, fixed) if data is None else _row(reader, fixed, data, row or 0))
     if as_json:
         if emit is not Emit.SUMMARY:
             raise UsageError("--json is for the summary; IR and plan have one form each", remedy="leave out --json")
@@ -59,18 +65,26 @@ def compile_command(
     _print_more(compiled, emit, output, remarks=remarks, breaks=breaks)
 
 
-def _arguments(
-    reader: ArgumentReader, fixed: dict[str, object], data: str | None
-) -> tuple[tuple[()], dict[str, object]] | None:
-    if data is not None:
-        row = reader.rows(data, fixed)[0]
-        if row.error is not None:
-            raise row.error
-        return (), dict(row.arguments)
+def _arguments(reader: ArgumentReader, fixed: dict[str, object]) -> tuple[tuple[()], dict[str, object]] | None:
     if not fixed:
         return None
     reader.check_complete(fixed)
     return (), fixed
+
+
+def _row(
+    reader: ArgumentReader, fixed: dict[str, object], data: str, number: int
+) -> tuple[tuple[()], dict[str, object]]:
+    """The arguments of one row. Says which, because rows of other shapes become other plans."""
+    count = 0
+    for count, row in enumerate(reader.rows(data, fixed), start=1):
+        if count <= number:
+            continue
+        if row.error is not None:
+            raise row.error
+        print_note(f"compiled for row {number} of {data} only; lmc run compiles for others as it meets them")
+        return (), dict(row.arguments)
+    raise UsageError(f"{data} has no row {number}: it holds {count}", remedy="rows are counted from 0")
 
 
 def _artifact(compiled: Compiled, emit: Emit) -> str:

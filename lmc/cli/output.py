@@ -17,7 +17,7 @@ MODELS = "builtin, toy, or the path of a model folder"
 def print_error(error: BaseException) -> None:
     """An error on standard error: where, what, remedy."""
     console = Console(stderr=True, soft_wrap=True, highlight=False)
-    if isinstance(error, ProgramImportError):
+    if isinstance(error, ProgramImportError) and error.traceback:
         console.print(error.traceback, style="dim", markup=False)
     where = f"{error.location}: " if isinstance(error, LmcError) and error.location is not None else ""
     said = describe_error(error).removeprefix(where)
@@ -33,8 +33,8 @@ def print_note(text: str) -> None:
 
 def to_json(data: Any, *, indent: int | None = None) -> str:
     """JSON text, readable where UTF-8 can hold it."""
-    text = json.dumps(data, ensure_ascii=False, indent=indent)
-    return text if text.isascii() or _is_utf8(text) else json.dumps(data, indent=indent)
+    text = json.dumps(data, ensure_ascii=False, indent=indent, allow_nan=False)
+    return text if text.isascii() or _is_utf8(text) else json.dumps(data, indent=indent, allow_nan=False)
 
 
 def write_artifact(text: str, path: str | None) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Annotated
 
@@ -13,19 +13,22 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from lmc.cli.interrupts import Interrupts
 from lmc.cli.output import MODELS, cannot_write, print_error, print_note, target_spec, to_json
 from lmc.driver import (
     ArgumentReader,
+    Entry,
+    LmcError,
     Options,
-    Profile,
     Result,
-    Row,
     Runner,
     SavedRunner,
     Signature,
     Usage,
     UsageError,
+    WindowedRun,
     Wish,
+    count_lines,
     describe_error,
     is_saved,
     load_program,
@@ -33,7 +36,8 @@ from lmc.driver import (
 )
 
 FAILURE = 1
-INTERRUPTED = 130
+_MOST_COUNTED = 2**28
+"""Bytes of an input file up to which its rows are counted for the progress bar."""
 
 
 def run_command(
@@ -49,11 +53,15 @@ def run_command(
     ] = None,
     *,
     data: Annotated[
-        str | None, typer.Option("--input", metavar="DATA.jsonl", help="Run once for each row of arguments.")
+        str | None,
+        typer.Option("--input", metavar="DATA.jsonl|-", help="Run for each row of arguments; - is standard input."),
     ] = None,
     model: Annotated[str | None, typer.Option(help=f"What runs it: {MODELS}.")] = None,
     output: Annotated[
-        str | None, typer.Option("-o", "--output", metavar="OUT.jsonl", help="Write one row per instance to a file.")
+        str | None,
+        typer.Option(
+            "-o", "--output", metavar="OUT.jsonl", help="Write a row per instance to this file, replacing it."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the random draws.")] = 0,
     dtype: Annotated[str | None, typer.Option(help="Precision of a local model: float32 or bfloat16.")] = None,
@@ -68,24 +76,40 @@ def run_command(
 ) -> None:
     """Run a program: once with KEY=VALUE arguments, or for each row of a JSON Lines file.
 
-    Rows are {"index", "value", "variables", "usage", "error"}. A row that fails does not stop the others; then the
-    exit code is 1. Ctrl-C keeps the rows that are finished.
+    Input rows are JSON objects of arguments, one to a line. They are read while others run, so that a pipe will do and
+    a file may have any size. Strict JSON: for a float that is NaN or infinite, write "NaN" or "Infinity" in quotes.
+
+    Output rows are {"index", "value", "variables", "usage", "error"}. Each is written as soon as it is finished, so
+    they are not in the order of the input: "index" counts its rows from 0, without blank lines. To sort them:
+    jq -s -c 'sort_by(.index)[]' OUT.jsonl
+
+    A row that fails does not stop the others; then the exit code is 1. Ctrl-C (exit code 130) and SIGTERM (143) keep
+    every row that is finished; a second one ends lmc at once.
     """
-    options = Options(Wish(target_spec(model), dtype, kv_tokens), seed=seed)
-    runner, signature = _load(program, options, functions)
-    reader = ArgumentReader(signature)
-    fixed = reader.assignments(assignments or [])
+    sink = _Sink(as_json=as_json, many=data is not None)
+    with Interrupts() as interrupts:
+        try:
+            options = Options(Wish(target_spec(model), dtype, kv_tokens), seed=seed)
+            runner, signature = _load(program, options, functions)
+            rows = _entries(ArgumentReader(signature), assignments or [], data)
+            with _opened(output, data) as sink.file, _progress(data) as step:
+                sink.run(runner.run_rows(rows), interrupts, step)
+        except KeyboardInterrupt:
+            print_note(sink.interrupted())
+            raise typer.Exit(interrupts.exit_code) from None
+    print_note(sink.summary())
+    if sink.failed:
+        raise typer.Exit(FAILURE)
+
+
+def _entries(reader: ArgumentReader, assignments: list[str], data: str | None) -> Iterator[Entry]:
+    """The rows by number; the first is read now, so that a file that is no good costs nothing."""
+    fixed = reader.assignments(assignments)
     if data is None:
         reader.check_complete(fixed)
-        rows = [Row(fixed)]
-    else:
-        rows = reader.rows(data, fixed)
-    with _opened(output) as file:
-        sink = _Sink(file, as_json=as_json, many=data is not None, name=signature.program)
-        code = _run(runner, rows, sink)
-    sink.summarize()
-    if code:
-        raise typer.Exit(code)
+        return iter([(0, ((), fixed))])
+    rows = reader.rows(data, fixed)
+    return ((number, row.error or ((), row.arguments)) for number, row in enumerate(rows))
 
 
 def _load(name: str, options: Options, functions: str | None) -> tuple[Runner | SavedRunner, Signature]:
@@ -98,73 +122,59 @@ def _load(name: str, options: Options, functions: str | None) -> tuple[Runner | 
     return Runner(function, options), Signature.of(function)
 
 
-def _run(runner: Runner | SavedRunner, rows: list[Row], sink: _Sink) -> int:
-    """Run every usable row; gives the exit code."""
-    numbers = [number for number, row in enumerate(rows) if row.error is None]
-    for number, row in enumerate(rows):
-        if row.error is not None:
-            sink.add(number, Result.failed(row.error, Profile(sink.name)))
-    if not numbers:
-        return FAILURE
-    try:
-        with _progress(len(rows), done=len(rows) - len(numbers)) as step:
-            for index, result in runner.iterate([((), rows[number].arguments) for number in numbers]):
-                sink.add(numbers[index], result)
-                step()
-    except KeyboardInterrupt:
-        sink.flush()
-        print_note(f"interrupted: {sink.count} of {len(rows)} rows were finished and are kept")
-        return INTERRUPTED
-    return FAILURE if sink.failed else 0
-
-
 class _Sink:
-    """Writes rows in order, each as soon as those before it are there."""
+    """Where results go: each is written at once, and counted."""
 
-    def __init__(self, file: IO[str] | None, *, as_json: bool, many: bool, name: str) -> None:
-        self.name = name
-        self.count = 0
+    def __init__(self, *, as_json: bool, many: bool) -> None:
+        self.file: IO[str] | None = None
         self.failed = 0
-        self._file = file
+        self._count = 0
         self._as_json = as_json
         self._many = many
-        self._waiting: dict[int, Result] = {}
-        self._next = 0
         self._usage = Usage()
         self._start = time.monotonic()
+        self._rows: WindowedRun | None = None
 
-    def add(self, number: int, result: Result) -> None:
-        """Take one instance's result."""
-        self.count += 1
-        self.failed += result.error is not None
-        self._usage += result.usage
-        self._waiting[number] = result
-        while self._next in self._waiting:
-            self._write(self._next, self._waiting.pop(self._next))
-            self._next += 1
+    def run(self, rows: WindowedRun, interrupts: Interrupts, step: Callable[[], object]) -> None:
+        """Write the results of ``rows`` as they come. Raises ``KeyboardInterrupt`` once they are written."""
+        self._rows = rows
+        interrupts.tell = rows.interrupt
+        with closing(iter(rows)) as results:
+            for number, result in results:
+                self._write(number, result)
+                self._count += 1
+                self.failed += result.error is not None
+                self._usage += result.usage
+                step()
 
-    def flush(self) -> None:
-        """Write what waits for rows before it that won't come."""
-        for number in sorted(self._waiting):
-            self._write(number, self._waiting.pop(number))
+    def summary(self) -> str:
+        """What it cost."""
+        rows = f"{self._count:,} rows, {self.failed:,} failed; " if self._many else ""
+        return rows + self._costs()
 
-    def summarize(self) -> None:
-        """What it cost, on standard error."""
+    def interrupted(self) -> str:
+        """What was done when it was interrupted."""
+        if self._rows is None:
+            return "interrupted before anything ran"
+        read = f"{self._rows.read:,}"
+        total = f"{read} rows" if self._rows.all_read else f"the {read} rows read so far"
+        done = f"{self._count:,} of {total} were finished and are kept" if self._many else "the run was not finished"
+        return f"interrupted: {done}; {self._costs()}"
+
+    def _costs(self) -> str:
         used = self._usage
-        rows = f"{self.count} rows, {self.failed} failed; " if self._many else ""
-        print_note(
-            f"{rows}prompt tokens {used.prompt_tokens:,} ({used.cached_tokens:,} cached), "
+        return (
+            f"prompt tokens {used.prompt_tokens:,} ({used.cached_tokens:,} cached), "
             f"generated {used.generated_tokens:,}, calls {used.calls:,}, {time.monotonic() - self._start:.1f} s"
         )
 
     def _write(self, number: int, result: Result) -> None:
         line = to_json(result_row(number, result))
-        if self._file is not None:
-            self._file.write(line + "\n")
-            self._file.flush()
+        if self.file is not None:
+            _write_line(self.file, line)
         if self._as_json:
             typer.echo(line)
-        elif self._file is None:
+        elif self.file is None:
             self._show(number, result)
 
     def _show(self, number: int, result: Result) -> None:
@@ -187,8 +197,21 @@ def _shown(result: Result, *, indent: int | None) -> str:
     return to_json(result_row(0, result)["value"], indent=indent)
 
 
+def _write_line(file: IO[str], line: str) -> None:
+    try:
+        file.write(line + "\n")
+        file.flush()
+    except BrokenPipeError:  # whoever reads has seen enough
+        raise
+    except OSError as error:
+        raise LmcError(
+            f"{file.name} can't be written any further: {error.strerror}",
+            remedy="make room; the rows written before are whole, but for the last one",
+        ) from error
+
+
 @contextmanager
-def _opened(path: str | None) -> Generator[IO[str] | None]:
+def _opened(path: str | None, data: str | None) -> Generator[IO[str] | None]:
     """The file for the rows. Opened before anything runs, so that a wrong path costs nothing."""
     if path is None:
         yield None
@@ -196,22 +219,27 @@ def _opened(path: str | None) -> Generator[IO[str] | None]:
     if path == "-":
         yield sys.stdout
         return
-    with ExitStack() as stack:
-        try:
-            file = stack.enter_context(Path(path).open("w", encoding="utf-8"))
-        except OSError as error:
-            raise cannot_write(path, error) from error
+    if data is not None and Path(path).is_file() and Path(data).is_file() and Path(path).samefile(data):
+        raise UsageError(f"{path} is the input, which is read while rows run", remedy="name another file for -o")
+    try:
+        file = Path(path).open("w", encoding="utf-8")  # noqa: SIM115 - closed below, where that may fail
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    try:
         yield file
+    finally:
+        with suppress(OSError):  # every row was flushed; what that raised was told, and closing would raise it again
+            file.close()
 
 
 @contextmanager
-def _progress(total: int, done: int) -> Generator[Callable[[], object]]:
-    """A bar on standard error for batches; nothing where that is no terminal."""
+def _progress(data: str | None) -> Generator[Callable[[], object]]:
+    """A bar on standard error for batches; nothing where that is no terminal. A large file has no total."""
     console = Console(stderr=True)
-    if total < 2 or not console.is_terminal:
+    if data is None or not console.is_terminal:
         yield lambda: None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("running", total=total, completed=done)
+        task = progress.add_task("running", total=count_lines(data, _MOST_COUNTED))
         yield lambda: progress.advance(task)

@@ -3,23 +3,27 @@
 from lmc.driver import artifacts
 from lmc.driver.compile import Compiled, Variants
 from lmc.driver.defaults import Wish
+from lmc.driver.lines import STANDARD_INPUT, count_lines
 from lmc.driver.programs import ProgramImportError, UsageError, load_program
 from lmc.driver.result import Result, describe_error, result_row
 from lmc.driver.rows import ArgumentReader, Row, Signature
 from lmc.driver.run import BatchInterruptedError, Runner
 from lmc.driver.saved import SavedRunner, is_saved
-from lmc.driver.start import Options
+from lmc.driver.start import Options, check_option_names
 from lmc.driver.stream import AsyncStream, Stream
 from lmc.driver.version import version
+from lmc.driver.windows import Entry, WindowedRun
 from lmc.frontend.function import JittedFunction
 from lmc.ir.errors import InputError, LmcError
 from lmc.ir.profile import Profile, Usage
 
 __all__ = [
+    "STANDARD_INPUT",
     "ArgumentReader",
     "AsyncStream",
     "BatchInterruptedError",
     "Compiled",
+    "Entry",
     "InputError",
     "JittedFunction",
     "LmcError",
@@ -35,8 +39,11 @@ __all__ = [
     "Usage",
     "UsageError",
     "Variants",
+    "WindowedRun",
     "Wish",
     "artifacts",
+    "check_option_names",
+    "count_lines",
     "describe_error",
     "is_saved",
     "load_program",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import tomllib
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lmc.ir.errors import InputError
-from lmc.ir.target import Target
+from lmc.ir.target import KINDS, Target
 
 ENVIRONMENT = "LMC_TARGET"
 FALLBACK = "builtin"
@@ -38,11 +39,24 @@ def resolve_target(wish: Wish, *, environment: Mapping[str, str] | None = None, 
     if spec is None:
         settings = _project_settings(Path.cwd() if folder is None else folder)
         spec = settings.get("target", FALLBACK)
+    _check_kind(spec)
     return Target.parse(
         spec,
         dtype=wish.dtype or settings.get("dtype", "float32"),
         kv_tokens=wish.kv_tokens if wish.kv_tokens is not None else settings.get("kv_tokens"),
     )
+
+
+def _check_kind(spec: str) -> None:
+    """Raise ``InputError`` for a target that nearly is one."""
+    kind = spec.partition(":")[0]
+    near = () if kind in KINDS else difflib.get_close_matches(kind.lower(), KINDS, n=1)
+    if near:
+        wish = "local:PATH" if near[0] == "local" else near[0]
+        raise InputError(
+            f"unknown target {spec!r}",
+            remedy=f"did you mean {wish!r}? There are builtin, toy and local:PATH (a model folder)",
+        )
 
 
 def _project_settings(folder: Path) -> Mapping[str, Any]:

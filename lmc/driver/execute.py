@@ -53,65 +53,79 @@ async def execute(
     Jobs of one variant run in the order of their schedule, variants in the order of their first job, all under one
     bound. Cancelling cancels every request.
     """
-    batch = _Batch(function, engine, on_result, seed, on_event)
+    execution = Execution(function, engine, on_result, seed=seed, on_event=on_event)
     try:
-        await batch.run(jobs)
+        await execution.run(jobs)
     finally:
-        batch.close()
+        execution.close()
 
 
-class _Batch:
+class Execution:
+    """What the instances of a batch share, whether they are run all at once or window by window.
+
+    Belongs to the background loop. ``run`` may be called again while an earlier call is under way: the later instances
+    take turns behind the earlier ones, all under one bound.
+    """
+
     def __init__(
-        self, function: JittedFunction, engine: Engine, on_result: OnResult, seed: int, on_event: OnEvent | None
+        self,
+        function: JittedFunction,
+        engine: Engine,
+        on_result: OnResult,
+        *,
+        seed: int,
+        on_event: OnEvent | None = None,
     ) -> None:
         self._function = function
         self._engine = engine
         self._on_result = on_result
         self._seed = seed
         self._on_event = on_event
+        self._position = 0
         self._resources = Resources(engine)
         self._eager_engine = CancellableEngine(engine)
         self._eager_pool = DaemonPool(EAGER_THREADS, "lmc-eager")
-        self._continued: set[asyncio.Future[None]] = set()
 
     async def run(self, jobs: Sequence[Job]) -> None:
+        """Run ``jobs`` to their ends. Cancelling cancels their requests."""
         variants: dict[int, list[Job]] = {}
         for job in jobs:
             variants.setdefault(id(job.compiled), []).append(job)
-        position = 0
+        continued: set[asyncio.Future[None]] = set()
         tasks: list[asyncio.Future[None]] = []
         for members in variants.values():
-            tasks.append(asyncio.ensure_future(self._run_variant(members, position)))
-            position += len(members)
+            tasks.append(asyncio.ensure_future(self._run_variant(members, self._position, continued)))
+            self._position += len(members)
         try:
             await asyncio.gather(*tasks)
-            while self._continued:
-                await asyncio.gather(*self._continued)
+            while continued:
+                await asyncio.gather(*continued)
         finally:
-            for task in (*tasks, *self._continued):
+            for task in (*tasks, *continued):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def close(self) -> None:
+        """Stop what runs eagerly, and let go of the threads."""
         self._eager_engine.cancel()
         self._eager_pool.shutdown(wait=False, cancel_futures=True)
         self._resources.close()
 
-    async def _run_variant(self, jobs: Sequence[Job], position: int) -> None:
+    async def _run_variant(self, jobs: Sequence[Job], position: int, continued: set[asyncio.Future[None]]) -> None:
         compiled = jobs[0].compiled
         order = schedule_batch(compiled.plan, [job.inputs for job in jobs]).order if len(jobs) > 1 else (0,)
         executor = Executor(self._engine, compiled.prepared, compiled.hosts)
         await executor.run_batch(
             [Instance(job.number, job.inputs) for job in jobs],
             order,
-            lambda index, end: self._finished(jobs[index], end),
+            lambda index, end: self._finished(jobs[index], end, continued),
             run_seed=self._seed,
             on_event=self._on_event,
             resources=self._resources,
             first_position=position,
         )
 
-    def _finished(self, job: Job, end: Finished) -> None:
+    def _finished(self, job: Job, end: Finished, continued: set[asyncio.Future[None]]) -> None:
         if end.error is not None:
             self._on_result(job.number, Result.failed(end.error, end.profile))
             return
@@ -123,9 +137,9 @@ class _Batch:
         work = asyncio.get_running_loop().run_in_executor(
             self._eager_pool, partial(self._continue, job, outcome.memo, outcome.profile)
         )
-        continued = asyncio.ensure_future(self._report(job.number, work))
-        self._continued.add(continued)
-        continued.add_done_callback(self._continued.discard)
+        report = asyncio.ensure_future(self._report(job.number, work))
+        continued.add(report)
+        report.add_done_callback(continued.discard)
 
     async def _report(self, number: int, work: asyncio.Future[Result]) -> None:
         self._on_result(number, await work)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import io
 import sys
+import tokenize
 import traceback
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +13,8 @@ from typing import Any
 
 from lmc.frontend.function import JittedFunction
 from lmc.ir.errors import InputError, LmcError, Location
+
+_ENCODING_REMEDY = "save the file as UTF-8, or declare its encoding in its first line: # -*- coding: latin-1 -*-"
 
 
 class UsageError(InputError):
@@ -34,7 +38,8 @@ def load_program(spec: str) -> JittedFunction:
     file, name = _split(spec)
     path = Path(file)
     if not path.is_file():
-        raise UsageError(f"there is no file {file}", remedy="name a Python file: PROGRAM.py or PROGRAM.py:name")
+        what = f"{file} is a folder" if path.is_dir() else f"there is no file {file}"
+        raise UsageError(what, remedy="name a Python file: PROGRAM.py or PROGRAM.py:name")
     found = _programs_of(_run_file(path.resolve(), file))
     if name is None:
         return _only(found, file)
@@ -60,12 +65,51 @@ def _run_file(path: Path, shown: str) -> ModuleType:
     module.__file__ = str(path)
     sys.modules[module.__name__] = module
     try:
-        code = compile(path.read_bytes(), shown, "exec", dont_inherit=True)
+        code = compile(_source(path, shown), shown, "exec", dont_inherit=True)
         exec(code, vars(module))  # noqa: S102 - the program that the user asks to run
+    except ProgramImportError:
+        del sys.modules[module.__name__]
+        raise
     except (Exception, SystemExit) as error:
         del sys.modules[module.__name__]
         raise _import_error(error, path, shown) from error
     return module
+
+
+def _source(path: Path, shown: str) -> bytes:
+    """The bytes of a file that Python can read as text. Raises ``ProgramImportError``.
+
+    Asked here, because Python takes bytes that are no text in a comment, and calls those elsewhere a syntax error.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{shown} can't be read: {error.strerror}", remedy="name a Python file") from error
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise _not_text("it is UTF-16 or UTF-32, and Python reads UTF-8", shown, 1, "save the file as UTF-8")
+    if b"\0" in data:
+        line = data.count(b"\n", 0, data.index(b"\0")) + 1
+        raise _not_text("it is no text: it holds a NUL byte", shown, line, "name a Python source file")
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    except SyntaxError as error:
+        if "unknown encoding" in str(error):
+            line = 1 if b"coding" in data.split(b"\n", 1)[0] else 2
+            raise _not_text(f"it declares an {error}", shown, line, _ENCODING_REMEDY) from error
+        encoding = "utf-8"  # it says otherwise, or its first lines are not; decoding finds the place
+    try:
+        data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        cause = f"it is not {encoding.removesuffix('-sig').upper()}: byte 0x{data[error.start]:02x}"
+        raise _not_text(cause, shown, line, _ENCODING_REMEDY) from error
+    return data
+
+
+def _not_text(cause: str, shown: str, line: int, remedy: str) -> ProgramImportError:
+    return ProgramImportError(
+        f"{shown} can't be imported: {cause}", remedy=remedy, location=Location(shown, line), trace=""
+    )
 
 
 def _module_name(path: Path) -> str:
@@ -107,7 +151,8 @@ def _programs_of(module: ModuleType) -> dict[str, JittedFunction]:
 def _only(found: dict[str, JittedFunction], file: str) -> JittedFunction:
     distinct = {id(program): name for name, program in reversed(found.items())}
     if not distinct:
-        raise UsageError(f"{file} has no program", remedy="decorate a function of it with @lmc.jit")
+        what = "is empty" if Path(file).stat().st_size == 0 else "has no program"
+        raise UsageError(f"{file} {what}", remedy="decorate a function of it with @lmc.jit")
     if len(distinct) > 1:
         raise UsageError(
             f"{file} has several programs: {_listed(found)}", remedy=f"name one: {file}:{next(iter(found))}"

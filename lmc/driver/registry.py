@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Any, cast
 from lmc import builtin_model
 from lmc.ir.engine import Engine
 from lmc.ir.errors import EngineError, InputError
-from lmc.ir.target import Target
+from lmc.ir.target import KINDS, Target
 from lmc.ir.tokenizer import Tokenizer
 from lmc.ir.toy import ToyEngine, toy_tokenizer
 
@@ -44,11 +45,26 @@ def make_engine(target: Target) -> Engine:
 def _folder(target: Target) -> Path:
     folder = builtin_model.path() if target.path is None else Path(target.path).expanduser()
     if not folder.is_dir():
+        near = _near(folder)
+        guess = f"did you mean {' or '.join(near)}? " if near else ""
         raise InputError(
             f"there is no model folder {folder}",
-            remedy="name a folder that holds config.json, tokenizer.json and *.safetensors, or use the target builtin",
+            remedy=f"{guess}name a folder that holds config.json, tokenizer.json and *.safetensors, or use the target "
+            "builtin or toy",
         )
     return folder
+
+
+def _near(folder: Path) -> list[str]:
+    """Targets and model folders with a name like that of a folder that is not there."""
+    kinds = [kind for kind in KINDS if kind != "local"]
+    try:
+        beside = [entry.name for entry in folder.parent.iterdir() if (entry / "config.json").is_file()]
+    except OSError:
+        beside = []
+    places = {name: str(folder.parent / name) for name in beside}
+    names = [*(kinds if folder.parent == Path.cwd() else ()), *beside]
+    return [places.get(name, name) for name in difflib.get_close_matches(folder.name.lower(), names, n=2)]
 
 
 def _local_tokenizer(target: Target) -> Tokenizer:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import itertools
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pydantic
 
+from lmc.driver.lines import MAX_ROW_BYTES, Line, read_lines, shown_path
 from lmc.driver.programs import UsageError
 from lmc.frontend.function import JittedFunction
-from lmc.ir.errors import InputError, Location
+from lmc.ir.errors import InputError
 
-MAX_ROW_BYTES = 64 * 2**20
+_SHOWN = 60
 
 
 @dataclass(frozen=True)
@@ -94,43 +96,31 @@ class ArgumentReader:
                 remedy=f"give {words}, or rows with --input DATA.jsonl",
             )
 
-    def rows(self, path: str, fixed: Mapping[str, Any]) -> list[Row]:
-        """The rows of a JSON Lines file, each an object of arguments; ``fixed`` ones are added to every row.
+    def rows(self, path: str, fixed: Mapping[str, Any]) -> Iterator[Row]:
+        """The rows of a JSON Lines file (``-``: standard input), each read when it is asked for.
 
-        A row that can't be used stands in the list with its error; blank lines are left out. Raises ``UsageError``
-        where the file can't be read or holds no row.
+        A row is an object of arguments; ``fixed`` ones are added to every row. One that can't be used comes with its
+        error; blank lines are left out. Raises ``UsageError`` where the file can't be read or holds no row.
         """
-        try:
-            lines = Path(path).read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n")
-        except OSError as error:
-            raise UsageError(f"{path} can't be read: {error.strerror}", remedy="name a JSON Lines file") from error
-        rows = [
-            self._row(line, Location(path, number), fixed) for number, line in enumerate(lines, start=1) if line.strip()
-        ]
-        if not rows:
-            raise UsageError(f"{path} holds no rows", remedy="write one JSON object of arguments to a line")
-        return rows
+        lines = read_lines(path)
+        first = next(lines, None)
+        if first is None:
+            raise UsageError(f"{shown_path(path)} holds no rows", remedy="write one JSON object of arguments to a line")
+        return (self._row(line, fixed) for line in itertools.chain([first], lines))
 
-    def _row(self, line: bytes, location: Location, fixed: Mapping[str, Any]) -> Row:
+    def _row(self, line: Line, fixed: Mapping[str, Any]) -> Row:
         try:
             return Row(self._arguments_of(line, fixed))
         except InputError as error:
-            return Row({}, InputError(error.cause, remedy=error.remedy, location=location))
+            return Row({}, InputError(error.cause, remedy=error.remedy, location=line.location))
 
-    def _arguments_of(self, line: bytes, fixed: Mapping[str, Any]) -> dict[str, Any]:
-        if len(line) > MAX_ROW_BYTES:
-            raise InputError(f"a row of {len(line)} bytes is too large", remedy=f"at most {MAX_ROW_BYTES}")
-        try:
-            data = json.loads(line.decode("utf-8"), object_pairs_hook=_without_repeats)
-        except UnicodeDecodeError as error:
-            raise InputError(f"the row is not UTF-8: {error}", remedy="save the file as UTF-8") from error
-        except RecursionError as error:
-            raise InputError("the row is nested too deep", remedy="write a flatter value") from error
-        except ValueError as error:
-            raise InputError(f"the row is not JSON: {error}", remedy="write one JSON object to a line") from error
+    def _arguments_of(self, line: Line, fixed: Mapping[str, Any]) -> dict[str, Any]:
+        if line.size > MAX_ROW_BYTES:
+            raise InputError(f"a row of {line.size} bytes is too large", remedy=f"at most {MAX_ROW_BYTES}")
+        data = _parse(line.data)
         if not isinstance(data, dict):
             raise InputError(
-                f"the row is a {type(data).__name__}, no object", remedy='write {"argument": value, …} on each line'
+                f"the row is {describe_value(data)}, no object", remedy='write {"argument": value, …} on each line'
             )
         for key in data:
             self._check_known(key)
@@ -163,14 +153,17 @@ class ArgumentReader:
         try:
             return adapter.validate_python(text)
         except pydantic.ValidationError:
-            raise UsageError(f"{key}={text}: {reason}", remedy=f"give {self._type_name(key)}, as JSON") from None
+            shown = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+            raise UsageError(f"{key}={shown}: {reason}", remedy=f"give {self._type_name(key)}, as JSON") from None
 
     def _convert(self, key: str, value: Any) -> Any:
         adapter = self._adapter(key)
         try:
             return value if adapter is None else adapter.validate_python(value)
         except pydantic.ValidationError as error:
-            raise InputError(f"{key}: {_reason(error)}", remedy=f"give {self._type_name(key)}") from None
+            raise InputError(
+                f"argument {key} is {describe_value(value)}: {_reason(error)}", remedy=f"give {self._type_name(key)}"
+            ) from None
 
     def _make_adapter(self, key: str) -> pydantic.TypeAdapter[Any] | None:
         """Checks values of one argument; None where it has no annotation, or one that pydantic has no idea of."""
@@ -186,10 +179,60 @@ class ArgumentReader:
         return inspect.formatannotation(self._signature.types[key])
 
 
+def describe_value(value: Any) -> str:
+    """A value read from JSON, in words and no longer than a part of a line: ``3, a number``."""
+    said = json.dumps(value, ensure_ascii=False, default=repr)
+    said = said if len(said) <= _SHOWN else said[: _SHOWN - 1] + "…"
+    return said if value is None or isinstance(value, bool) else f"{said}, {_KINDS.get(type(value), 'a value')}"
+
+
+_KINDS: Mapping[type, str] = {
+    str: "a string",
+    int: "a number",
+    float: "a number",
+    list: "a list",
+    dict: "an object",
+}
+
+
+def _parse(data: bytes) -> Any:
+    """One line of strict JSON. Raises ``InputError``."""
+    try:
+        return json.loads(
+            data.decode("utf-8"),
+            object_pairs_hook=_without_repeats,
+            parse_constant=_refuse_constant,
+            parse_float=_finite_float,
+        )
+    except UnicodeDecodeError as error:
+        raise InputError(f"the row is not UTF-8: {error}", remedy="save the file as UTF-8") from error
+    except RecursionError as error:
+        raise InputError("the row is nested too deep", remedy="write a flatter value") from error
+    except ValueError as error:
+        raise InputError(f"the row is not JSON: {error}", remedy="write one JSON object to a line") from error
+
+
+def _refuse_constant(text: str) -> Any:
+    raise InputError(
+        f"the row is not JSON: it has no number {text}",
+        remedy=f'write null, or the text "{text}" where the argument is a float',
+    )
+
+
+def _finite_float(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        shown = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+        raise InputError(f"{shown} is too large for a float", remedy="write a number below 1.8e308")
+    return number
+
+
 def _reason(error: pydantic.ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False)[0]
+    first = error.errors(include_url=False)[0]
     path = ".".join(map(str, first["loc"]))
-    return f"{path}: {first['msg']}" if path else first["msg"]
+    if not path or first["type"] == "missing":
+        return f"{path}: {first['msg']}" if path else first["msg"]
+    return f"{path} is {describe_value(first['input'])}: {first['msg']}"
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from lmc.driver.binding import bind_checked
 from lmc.driver.compile import Compiled, Variants, compile_program
 from lmc.driver.defaults import Wish, resolve_target
+from lmc.driver.execute import Execution, OnResult
 from lmc.driver.result import Result
 from lmc.driver.service import service
-from lmc.driver.start import Arguments, Options, Start, raise_error
+from lmc.driver.start import Arguments, Options, Prepared, Start, raise_error, report_failed
 from lmc.driver.stream import AsyncStream, Stream
-from lmc.frontend.arguments import bind
+from lmc.driver.windows import Entry, WindowedRun
 from lmc.frontend.eager import EagerSession, run_eager
 from lmc.frontend.function import JittedFunction
 from lmc.ir.errors import InputError, RequestCancelledError
@@ -58,7 +60,7 @@ class Runner:
         tokenizer = service().engines.tokenizer(target)
         if arguments is None:
             return compile_program(self._function, None, target, self.options.level, tokenizer)
-        bound = bind(self._function, *arguments)
+        bound = bind_checked(self._function, *arguments)
         return self._variants.find(self._function, bound, target, self.options.level, tokenizer)[0]
 
     def run(self, arguments: Arguments) -> Result:
@@ -96,6 +98,11 @@ class Runner:
         start = self._entered()
         return start.iterate(start.prepare(batch))
 
+    def run_rows(self, rows: Iterable[Entry]) -> WindowedRun:
+        """Numbers and results of rows that are read while others run, as they finish."""
+        start = self._entered()
+        return WindowedRun(start.home, rows, _Windows(start))
+
     def stream(self, arguments: Arguments) -> Stream:
         """One instance, token by token."""
         return Stream(self._entered(), arguments)
@@ -108,7 +115,7 @@ class Runner:
         """One instance as plain Python, operation by operation: the oracle. Raises its error."""
         engine = service().engines.engine(self.target())
         session = EagerSession(engine, run_seed=self.options.seed)
-        outcome = run_eager(self._function, bind(self._function, *arguments), session)
+        outcome = run_eager(self._function, bind_checked(self._function, *arguments), session)
         return Result(outcome.value, outcome.variables, outcome.text, outcome.profile)
 
     def _entered(self) -> Start:
@@ -116,6 +123,35 @@ class Runner:
         home = service()
         home.loop.check_outside()
         return Start(self._function, self._variants, self.options, self.target(), home)
+
+
+class _Windows:
+    """Windows of one program's rows."""
+
+    def __init__(self, start: Start) -> None:
+        self._start = start
+        self._execution: Execution | None = None
+
+    @property
+    def program(self) -> str:
+        return self._start.function.name
+
+    def prepare(self, numbers: Sequence[int], batch: Sequence[Arguments]) -> list[Prepared]:
+        return self._start.prepare(batch, numbers)
+
+    async def run(self, prepared: list[Prepared], on_result: OnResult) -> None:
+        jobs = report_failed(prepared, on_result)
+        if not jobs:
+            return
+        if self._execution is None:
+            start = self._start
+            engine = start.home.engines.engine(start.target)
+            self._execution = Execution(start.function, engine, on_result, seed=start.options.seed)
+        await self._execution.run(jobs)
+
+    def close(self) -> None:
+        if self._execution is not None:
+            self._execution.close()
 
 
 def _some(batch: Iterable[Arguments]) -> list[Arguments]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,15 +18,17 @@ from lmc.driver.programs import UsageError
 from lmc.driver.result import Result
 from lmc.driver.rows import Signature
 from lmc.driver.service import service
-from lmc.driver.start import Arguments, Options, iterate_in_background
+from lmc.driver.start import Arguments, Options
+from lmc.driver.windows import Entry, WindowedRun
 from lmc.frontend.capture import capture
 from lmc.frontend.function import JittedFunction
 from lmc.ir.core import HostFunction
+from lmc.ir.engine import Engine
 from lmc.ir.errors import InputError
 from lmc.ir.ops import BreakOp
 from lmc.ir.target import Target
 from lmc.ir.types import BOOL, FLOAT, INT, NONE, TEXT, ListType, Type
-from lmc.runtime.executor import Executor, Finished, Instance
+from lmc.runtime.executor import Executor, Finished, Instance, Resources
 
 SUFFIXES = (".json", ".lmir")
 _PYTHON: dict[Type, Any] = {TEXT: str, INT: int, FLOAT: float, BOOL: bool, NONE: None}
@@ -65,21 +67,46 @@ class SavedRunner:
         types = {parameter.name: _annotation(parameter.value.type) for parameter in self.plan.parameters}
         return Signature(self.plan.name, tuple(types), (), types)
 
-    def iterate(self, batch: Sequence[Arguments]) -> Iterator[tuple[int, Result]]:
-        """Numbers and results as the instances finish. Closing the iterator cancels the others."""
+    def run_rows(self, rows: Iterable[Entry]) -> WindowedRun:
+        """Numbers and results of rows that are read while others run, as they finish."""
         home = service()
         home.loop.check_outside()
-        engine = home.engines.engine(self.target)
-        instances = [Instance(number, inputs) for number, (_, inputs) in enumerate(batch)]
-        order = schedule_batch(self.plan, [instance.inputs for instance in instances]).order
+        return WindowedRun(home, rows, _Windows(self, home.engines.engine(self.target)))
 
-        async def work(on_result: OnResult) -> None:
-            def finished(number: int, end: Finished) -> None:
-                on_result(number, _result(end))
 
-            await Executor(engine, self.plan, self.hosts).run_batch(instances, order, finished, run_seed=self.seed)
+class _Windows:
+    """Windows of a saved plan's rows."""
 
-        return iterate_in_background(home, work)
+    def __init__(self, saved: SavedRunner, engine: Engine) -> None:
+        self._saved = saved
+        self._executor = Executor(engine, saved.plan, saved.hosts)
+        self._engine = engine
+        self._position = 0
+        self._resources: Resources | None = None
+
+    @property
+    def program(self) -> str:
+        return self._saved.plan.name
+
+    def prepare(self, numbers: Sequence[int], batch: Sequence[Arguments]) -> list[Instance]:
+        return [Instance(number, inputs) for number, (_, inputs) in zip(numbers, batch, strict=True)]
+
+    async def run(self, prepared: list[Instance], on_result: OnResult) -> None:
+        if self._resources is None:
+            self._resources = Resources(self._engine)
+        first, self._position = self._position, self._position + len(prepared)
+        await self._executor.run_batch(
+            prepared,
+            schedule_batch(self._saved.plan, [instance.inputs for instance in prepared]).order,
+            lambda index, end: on_result(prepared[index].number, _result(end)),
+            run_seed=self._saved.seed,
+            resources=self._resources,
+            first_position=first,
+        )
+
+    def close(self) -> None:
+        if self._resources is not None:
+            self._resources.close()
 
 
 def _result(end: Finished) -> Result:

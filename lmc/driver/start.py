@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import queue
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lmc.driver.binding import bind_checked
 from lmc.driver.compile import DEFAULT_LEVEL, Variants
 from lmc.driver.defaults import Wish
 from lmc.driver.execute import Job, OnResult, execute
 from lmc.driver.result import Result
 from lmc.driver.service import Service
-from lmc.frontend.arguments import bind
 from lmc.frontend.function import JittedFunction
+from lmc.frontend.locations import user_location
+from lmc.ir.errors import InputError
 from lmc.ir.profile import Profile
 from lmc.ir.target import Target
 from lmc.runtime.events import OnEvent
 
 Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]
 """Positional and keyword arguments of one instance."""
+
+Prepared = tuple[int, Job | Result]
+"""An instance's number and what is to run, or its result where that is settled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +36,18 @@ class Options:
     wish: Wish = field(default_factory=Wish)
     seed: int = 0
     level: str = DEFAULT_LEVEL
+
+
+def check_option_names(unknown: Iterable[str], known: Sequence[str]) -> None:
+    """Raise ``InputError`` at the user's line for an option that there is none of; ``known`` are those there are."""
+    for name in unknown:
+        near = difflib.get_close_matches(name, known, n=1)
+        guess = f"did you mean {near[0]!r}? " if near else ""
+        raise InputError(
+            f"there is no option {name!r}",
+            remedy=f"{guess}The options are {', '.join(known)}",
+            location=user_location(),
+        )
 
 
 @dataclass(frozen=True)
@@ -42,41 +60,37 @@ class Start:
     target: Target
     home: Service
 
-    def prepare(self, batch: Sequence[Arguments]) -> list[Job | Result]:
-        """Bind and compile each instance; a result where that fails. Loads the engine."""
+    def prepare(self, batch: Sequence[Arguments], numbers: Sequence[int] | None = None) -> list[Prepared]:
+        """Bind and compile each instance; a result where that fails. Loads the engine.
+
+        ``numbers`` are those of the instances in their batch (0, 1, …), which their random draws are keyed by.
+        """
         tokenizer = self.home.engines.tokenizer(self.target)
-        prepared: list[Job | Result] = []
-        for number, (args, kwargs) in enumerate(batch):
+        prepared: list[Prepared] = []
+        for number, (args, kwargs) in zip(numbers or range(len(batch)), batch, strict=True):
             try:
-                bound = bind(self.function, args, kwargs)
+                bound = bind_checked(self.function, args, kwargs)
                 found = self.variants.find(self.function, bound, self.target, self.options.level, tokenizer)
             except Exception as error:  # the user's own code may raise while it is captured
-                prepared.append(Result.failed(error, Profile(self.function.name)))
+                prepared.append((number, Result.failed(error, Profile(self.function.name))))
                 continue
-            prepared.append(Job(number, bound, *found))
-        if any(isinstance(entry, Job) for entry in prepared):
+            prepared.append((number, Job(number, bound, *found)))
+        if any(isinstance(entry, Job) for _, entry in prepared):
             self.home.engines.engine(self.target)
         return prepared
 
-    def iterate(
-        self, prepared: Sequence[Job | Result], on_event: OnEvent | None = None
-    ) -> Iterator[tuple[int, Result]]:
+    def iterate(self, prepared: Sequence[Prepared], on_event: OnEvent | None = None) -> Iterator[tuple[int, Result]]:
         """Run what was prepared; results as they come."""
         return iterate_in_background(self.home, lambda on_result: self.work(prepared, on_result, on_event))
 
-    async def work(
-        self, prepared: Sequence[Job | Result], on_result: OnResult, on_event: OnEvent | None = None
-    ) -> None:
+    async def work(self, prepared: Sequence[Prepared], on_result: OnResult, on_event: OnEvent | None = None) -> None:
         """Run what was prepared, in the background loop."""
-        for number, entry in enumerate(prepared):
-            if isinstance(entry, Result):
-                on_result(number, entry)
-        jobs = [entry for entry in prepared if isinstance(entry, Job)]
+        jobs = report_failed(prepared, on_result)
         if jobs:
             engine = self.home.engines.engine(self.target)
             await execute(self.function, jobs, engine, on_result, seed=self.options.seed, on_event=on_event)
 
-    def wait_for_one(self, prepared: Sequence[Job | Result]) -> Result:
+    def wait_for_one(self, prepared: Sequence[Prepared]) -> Result:
         """The result of the only instance."""
         [(_, result)] = list(self.iterate(prepared))
         return result
@@ -87,6 +101,14 @@ class Start:
         results: dict[int, Result] = {}
         await self.home.loop.start(self.work(prepared, results.__setitem__, on_event)).wait()
         return [results[number] for number in range(len(batch))]
+
+
+def report_failed(prepared: Sequence[Prepared], on_result: OnResult) -> list[Job]:
+    """Report the results that are settled; gives what is to run."""
+    for number, entry in prepared:
+        if isinstance(entry, Result):
+            on_result(number, entry)
+    return [entry for _, entry in prepared if isinstance(entry, Job)]
 
 
 def iterate_in_background(

@@ -42,6 +42,9 @@ def test_arguments_specialise(lmc, program: str, tmp_path: Path):
     (tmp_path / "rows.jsonl").write_text('{"essay": "x", "dims": ["a", "b", "c"]}\n{"essay": "y"}\n')
     of_file = lmc("compile", f"{program}:judge", "--input", "rows.jsonl", *TOY)
     assert "model calls: 4 in 4 waves" in of_file.out
+    assert of_file.err.startswith("compiled for row 0 of rows.jsonl only; ")
+    of_row = lmc("compile", f"{program}:judge", "--input", "rows.jsonl", "--row", "1", *TOY)
+    assert "model calls: 2 in 2 waves" in of_row.out
 
 
 def test_output_goes_to_a_file_and_the_rest_beside_it(lmc, program: str, tmp_path: Path):
@@ -74,14 +77,17 @@ def test_json(lmc, program: str):
         ([":judge", "essay=x", "strict=perhaps"], 2, "strict=perhaps: ", "give bool, as JSON"),
         ([":judge", "--json", "--emit", "ir"], 2, "--json is for the summary", "leave out --json"),
         ([":judge", "--input", "none.jsonl"], 2, "none.jsonl can't be read", "JSON Lines"),
+        ([":judge", "--input", "one.jsonl", "--row", "1"], 2, "one.jsonl has no row 1: it holds 1", "from 0"),
+        ([":judge", "essay=x", "--row", "1"], 2, "--row goes with --input", "--input DATA.jsonl"),
         ([":judge", "-o", "none/x"], 2, "none/x can't be written", "folder you may write to"),
         ([":judge", "--model", "none"], 1, "there is no model folder", "config.json"),
         ([":judge", "--model", "toy:3"], 1, "there is no model folder", "config.json"),
         ([":word"], 1, "has a constraint (regex)", "use select"),
     ],
 )
-def test_what_goes_wrong(lmc, program: str, arguments: list[str], code: int, cause: str, remedy: str):
+def test_what_goes_wrong(lmc, program: str, tmp_path: Path, arguments: list[str], code: int, cause: str, remedy: str):
     name = arguments.pop(0) if arguments and arguments[0].startswith(":") else ""
+    (tmp_path / "one.jsonl").write_text('{"essay": "x"}\n')
     target = () if "--model" in arguments else TOY
     said = lmc("compile", program + name, *arguments, *target)
     assert (said.code, said.out) == (code, "")

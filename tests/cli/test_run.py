@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -44,12 +45,12 @@ def test_json_gives_the_row(lmc, program: str):
     assert set(row["variables"]) == {"view", "verdict"}
 
 
-def test_rows_are_written_in_order_and_failures_stay_in_theirs(lmc, program: str, tmp_path: Path):
+def test_rows_have_their_numbers_and_failures_stay_in_theirs(lmc, program: str, tmp_path: Path):
     data = write(tmp_path, {"essay": "a"}, {"essay": "bad"}, "{", {"esay": "b"}, "", {"essay": "c", "dims": []})
     said = lmc("run", f"{program}:judge", "--input", data, "-o", "out.jsonl", *TOY)
     assert (said.code, said.out) == (1, "")
     assert said.err.startswith("5 rows, 3 failed; prompt tokens ")
-    found = read(tmp_path / "out.jsonl")
+    found = sorted(read(tmp_path / "out.jsonl"), key=itemgetter("index"))
     assert [row["index"] for row in found] == [0, 1, 2, 3, 4]
     assert [row["error"] is None for row in found] == [True, False, False, False, True]
     assert found[1]["error"].startswith("ValueError: a bad essay")
@@ -61,14 +62,14 @@ def test_rows_are_written_in_order_and_failures_stay_in_theirs(lmc, program: str
 def test_rows_can_be_printed_and_share_arguments_of_the_command(lmc, program: str, tmp_path: Path):
     data = write(tmp_path, {"essay": "a"}, {"essay": "bad"})
     said = lmc("run", f"{program}:judge", "strict=true", "--input", data, *TOY)
-    first, second = said.out.splitlines()[:2]
+    first, second = sorted(said.out.splitlines()[:2])
     assert first.startswith('0\t{"essay": "a"')
     assert '"strict": true' in first
     assert second.startswith("1\terror: ValueError: a bad essay")
     lines = lmc("run", f"{program}:judge", "--input", data, "--json", *TOY).out.splitlines()
-    assert [json.loads(line)["index"] for line in lines] == [0, 1]
+    assert sorted(json.loads(line)["index"] for line in lines) == [0, 1]
     dashed = lmc("run", f"{program}:judge", "--input", data, "-o", "-", *TOY).out.splitlines()
-    assert [json.loads(line)["index"] for line in dashed] == [0, 1]
+    assert sorted(json.loads(line)["index"] for line in dashed) == [0, 1]
 
 
 def test_the_seed_decides(lmc, program: str):
@@ -80,9 +81,10 @@ def test_the_seed_decides(lmc, program: str):
 
 
 def test_rows_that_are_all_wrong(lmc, program: str, tmp_path: Path):
-    said = lmc("run", f"{program}:judge", "--input", write(tmp_path, "[]", "{}"), "--json", *TOY)
+    data = write(tmp_path, "[]", "{}", '{"essay": NaN}')
+    said = lmc("run", f"{program}:judge", "--input", data, "--json", *TOY)
     assert said.code == 1
-    assert [json.loads(line)["error"] is None for line in said.out.splitlines()] == [False, False]
+    assert [json.loads(line)["error"] is None for line in said.out.splitlines()] == [False] * 3
 
 
 def test_a_failed_run_is_told_once_and_is_1(lmc, program: str):
@@ -107,6 +109,11 @@ def test_text_that_utf_8_can_not_hold_is_escaped(lmc, program: str, tmp_path: Pa
         (["essay=x", "-o", "none/out.jsonl"], 2, "none/out.jsonl can't be written", "folder"),
         (["--input", "none.jsonl"], 2, "none.jsonl can't be read", "JSON Lines"),
         (["--input", "empty.jsonl"], 2, "empty.jsonl holds no rows", "one JSON object"),
+        (["--input", "."], 2, ". can't be read: Is a directory", "JSON Lines"),
+        (["--input", "rows.jsonl", "-o", "./rows.jsonl"], 2, "./rows.jsonl is the input", "another file"),
+        (["--input", "rows.jsonl", "-o", "."], 2, ". can't be written: Is a directory", "folder you may write to"),
+        (["--input", "rows.jsonl", "-o", "/dev/full"], 1, "/dev/full can't be written any further", "make room"),
+        (["essay=x", "--model", "tpy"], 1, "there is no model folder", "did you mean toy? name a folder"),
         (["essay=x", "--model", "none"], 1, "there is no model folder", "config.json"),
         (["essay=x", "--dtype", "int4"], 1, "unknown dtype 'int4'", "float32"),
         (["essay=x", "--kv-tokens", "8"], 1, "the toy has no weights and no KV pool", "leave out"),
@@ -114,6 +121,7 @@ def test_text_that_utf_8_can_not_hold_is_escaped(lmc, program: str, tmp_path: Pa
 )
 def test_what_goes_wrong(lmc, program: str, tmp_path: Path, arguments: list[str], code: int, cause: str, remedy: str):
     (tmp_path / "empty.jsonl").write_text("\n")
+    write(tmp_path, {"essay": "a"})
     target = () if "--model" in arguments else TOY
     said = lmc("run", f"{program}:judge", *arguments, *target)
     assert (said.code, said.out) == (code, "")
@@ -121,20 +129,48 @@ def test_what_goes_wrong(lmc, program: str, tmp_path: Path, arguments: list[str]
     assert remedy in said.err.replace("\n", " ")
 
 
-def test_ctrl_c_keeps_the_rows_that_are_finished(start, program: str, tmp_path: Path):
-    data = write(tmp_path, {"seconds": 0.0}, {"seconds": 2.5}, {"seconds": 0.0})
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_keeps_the_rows_that_are_finished(start, program: str, tmp_path: Path, number: int, code: int):
+    data = write(tmp_path, {"seconds": 60.0}, {"seconds": 0.0}, {"seconds": 0.0})
     process = start("run", f"{program}:slow", "--input", data, "-o", "out.jsonl", *TOY)
-    end = time.monotonic() + 30
-    while not (tmp_path / "out.jsonl").is_file() or not read(tmp_path / "out.jsonl"):
+    wait_for_rows(tmp_path, 2)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert err.startswith("interrupted: 2 of 3 rows were finished and are kept; prompt tokens ")
+    assert len(err.splitlines()) == 1
+    assert {row["index"] for row in read(tmp_path / "out.jsonl")} == {1, 2}
+
+
+def test_rows_of_a_pipe_run_as_they_come(start, program: str, tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    process = start("run", f"{program}:judge", "--input", "pipe", "-o", "out.jsonl", *TOY)
+    with (tmp_path / "pipe").open("w") as pipe:
+        pipe.write('{"essay": "a"}\n')
+        pipe.flush()
+        wait_for_rows(tmp_path, 1)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert err.startswith("interrupted: 1 of the 1 rows read so far were finished and are kept; ")
+
+
+def wait_for_rows(folder: Path, count: int) -> None:
+    end = time.monotonic() + 60
+    while not (folder / "out.jsonl").is_file() or len(read(folder / "out.jsonl")) < count:
         assert time.monotonic() < end
         time.sleep(0.05)
-    time.sleep(1.0)  # for the third, which waits for the second to be written
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert "interrupted: 2 of 3 rows were finished and are kept" in err
-    assert "Traceback" not in err
-    assert [row["index"] for row in read(tmp_path / "out.jsonl")] == [0, 2]
+
+
+def test_standard_input_is_a_file_of_rows(program: str, tmp_path: Path):
+    code = "import sys; sys.argv[0] = 'lmc'; from lmc.cli import main; main()"
+    command = [sys.executable, "-c", code, "run", f"{program}:judge", "--input", "-", "--json", *TOY]
+    given = '\ufeff{"essay": "a"}\r\n{"essay": 3}\r\n'
+    done = subprocess.run(command, input=given, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert done.returncode == 1
+    rows = sorted(map(json.loads, done.stdout.splitlines()), key=itemgetter("index"))
+    assert rows[0]["error"] is None
+    assert rows[1]["error"].startswith("<stdin>:2: argument essay is 3, a number: ")
 
 
 def test_nothing_but_text_is_printed_where_there_is_no_terminal(start, program: str, tmp_path: Path):
@@ -172,7 +208,8 @@ def test_a_saved_plan_is_run(lmc, program: str, tmp_path: Path):
     assert found == expected
     assert json.loads(lmc("run", "judge.lmir", *arguments).out) == found
     data = write(tmp_path, {"essay": "a", "dims": ["tone"]}, {"esay": "b"}, {"essay": "a", "dims": []})
-    rows = [json.loads(line) for line in lmc("run", "judge.json", "--input", data, "--json", *TOY).out.splitlines()]
+    lines = lmc("run", "judge.json", "--input", data, "--json", *TOY).out.splitlines()
+    rows = sorted(map(json.loads, lines), key=itemgetter("index"))
     assert [row["error"] is None for row in rows] == [True, False, False]
     assert "compiled for" in rows[2]["error"]
 

@@ -63,3 +63,10 @@ def test_settings_that_are_no_good(tmp_path: Path, text: str, cause: str, remedy
 def test_a_variable_that_names_no_target(tmp_path: Path):
     with pytest.raises(InputError, match="unknown target 'local'"):
         resolve_target(Wish(), environment={"LMC_TARGET": "local"}, folder=tmp_path)
+
+
+@pytest.mark.parametrize(("spec", "near"), [("tpy", "'toy'"), ("bultin", "'builtin'"), ("locl:x", "'local:PATH'")])
+def test_a_target_that_nearly_is_one(spec: str, near: str):
+    with pytest.raises(InputError, match=f"unknown target '{spec}'") as caught:
+        resolve_target(Wish(spec), environment={})
+    assert caught.value.remedy == f"did you mean {near}? There are builtin, toy and local:PATH (a model folder)"

@@ -104,3 +104,40 @@ def test_a_file_that_is_no_text(tmp_path: Path):
     path.write_bytes(b"\x00\xff\x00")
     with pytest.raises(ProgramImportError, match="can't be imported"):
         load_program(str(path))
+
+
+@pytest.mark.parametrize(
+    ("data", "cause", "remedy", "line"),
+    [
+        (b"import lmc\n# caf\xe9\n", "it is not UTF-8: byte 0xe9", "coding: latin-1", 2),
+        (b"\x80\x04", "it is not UTF-8: byte 0x80", "save the file as UTF-8", 1),
+        (b"# coding: ascii\n\n# \xc3\xa9\n", "it is not ASCII: byte 0xc3", "save the file as UTF-8", 3),
+        (b"\n# coding: none\n", "it declares an unknown encoding: none", "save the file as UTF-8", 2),
+        (ONE.encode("utf-16"), "it is UTF-16", "save the file as UTF-8", 1),
+        (b"x = 1\n\x00", "it is no text: it holds a NUL byte", "Python source file", 2),
+    ],
+)
+def test_files_that_are_not_text_that_python_reads(tmp_path: Path, data: bytes, cause: str, remedy: str, line: int):
+    path = tmp_path / "no_text.py"
+    path.write_bytes(data)
+    with pytest.raises(ProgramImportError, match=f"can't be imported: {cause}") as caught:
+        load_program(str(path))
+    assert caught.value.remedy is not None
+    assert remedy in caught.value.remedy
+    assert str(caught.value.location) == f"{path}:{line}"
+    assert "no_text" not in sys.modules
+
+
+def test_a_declared_encoding_and_a_byte_order_mark_are_read(tmp_path: Path, write):
+    path = Path(write("", "declared.py"))
+    path.write_bytes(b"# coding: latin-1\n# \xe9\n" + ONE.encode())
+    assert load_program(str(path)).name == "one"
+    path.write_bytes(ONE.encode("utf-8-sig"))
+    assert load_program(str(path)).name == "one"
+
+
+def test_a_folder_and_an_empty_file_are_no_program(tmp_path: Path, write):
+    with pytest.raises(UsageError, match="is a folder"):
+        load_program(str(tmp_path))
+    with pytest.raises(UsageError, match="is empty"):
+        load_program(write(""))

@@ -67,3 +67,18 @@ def test_a_fault_inside_the_engine_is_not_called_a_missing_package(monkeypatch: 
     monkeypatch.setattr(registry, "_LOCAL_PACKAGES", ("something_else",))
     with pytest.raises(EngineError, match="needs something_else"):
         make_engine(Target("local", str(tmp_path)))
+
+
+@pytest.mark.parametrize(("name", "near"), [("tpy", "toy"), ("Builtin", "builtin"), ("my-modle", "my-model")])
+def test_a_name_like_that_of_a_target_or_a_folder(
+    name: str, near: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "my-model").mkdir()
+    (tmp_path / "my-model" / "config.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="there is no model folder") as caught:
+        load_tokenizer(Target("local", str(tmp_path / name)))
+    assert caught.value.remedy is not None
+    assert caught.value.remedy.startswith("did you mean ")
+    assert caught.value.remedy.partition("?")[0].endswith(near)
+    assert "builtin or toy" in caught.value.remedy

@@ -1,10 +1,13 @@
 import dataclasses
+import gzip
+import math
 from pathlib import Path
 from typing import Any, Literal
 
 import pydantic
 import pytest
 
+from lmc.driver.lines import count_lines
 from lmc.driver.programs import UsageError
 from lmc.driver.rows import ArgumentReader, Signature
 from lmc.frontend.function import JittedFunction
@@ -123,23 +126,25 @@ def test_rows_are_converted_and_faults_stay_in_their_row(tmp_path: Path):
         '{"count": 3}',
         '{"essay": 3}',
         '{"essay": "four", "count": 1}',
+        '{"essay": "four", "point": {"x": [4]}}',
         '{"essay": "five", "point": {"x": 4}, "opaque": null}',
     ]
     data = "\ufeff" + "\r\n".join(lines) + "\n"
     path = write(tmp_path, data.encode() + b'{"essay": "\xff"}\n' + b"[" * 100_000)
-    rows = READER.rows(path, {"count": 2})
+    rows = list(READER.rows(path, {"count": 2}))
     assert rows[0].arguments == {"essay": "one \u2028 line", "item": Item(title="t", price=2), "count": 2}
-    assert rows[7].arguments == {"essay": "five", "point": Point(4), "opaque": None, "count": 2}
+    assert rows[8].arguments == {"essay": "five", "point": Point(4), "opaque": None, "count": 2}
     errors = [(str(row.error), row.error.remedy) for row in rows if row.error is not None]
     expected = [
         (3, "the row is not JSON"),
-        (4, "the row is a list, no object"),
+        (4, 'the row is ["essay"], a list, no object'),
         (5, "grade has no argument 'esay'"),
         (6, "argument 'count' stands in the row and in the command"),
-        (7, "essay: Input should be a valid string"),
+        (7, "argument essay is 3, a number: Input should be a valid string"),
         (8, "argument 'count' stands in the row and in the command"),
-        (10, "the row is not UTF-8"),
-        (11, "the row is nested too deep"),
+        (9, 'argument point is {"x": [4]}, an object: x is [4], a list: Input should be a valid integer'),
+        (11, "the row is not UTF-8"),
+        (12, "the row is nested too deep"),
     ]
     for (text, remedy), (line, cause) in zip(errors, expected, strict=True):
         assert text.startswith(f"{path}:{line}: {cause}")
@@ -155,10 +160,14 @@ def test_a_row_that_lacks_an_argument(tmp_path: Path):
 
 
 def test_a_row_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("lmc.driver.rows.MAX_ROW_BYTES", 10)
-    [row] = READER.rows(write(tmp_path, b'{"essay": "long enough"}'), {})
+    monkeypatch.setattr("lmc.driver.lines.MAX_ROW_BYTES", 17)
+    monkeypatch.setattr("lmc.driver.rows.MAX_ROW_BYTES", 17)
+    row, fits, last = READER.rows(write(tmp_path, b'{"essay": "long enough"}\n{"essay": "1234"}\r\n{' + b" " * 20), {})
     assert row.error is not None
-    assert "a row of 24 bytes is too large" in row.error.cause
+    assert row.error.cause == "a row of 24 bytes is too large"
+    assert fits.arguments == {"essay": "1234"}
+    assert last.error is not None
+    assert last.error.cause == "a row of 21 bytes is too large"
 
 
 @pytest.mark.parametrize("data", [b"", b"\n  \n"])
@@ -179,6 +188,9 @@ def test_a_file_that_is_not_there(tmp_path: Path):
     [
         (b'{"essay": "x", "essay": "y"}', "the key 'essay' stands in one object twice"),
         (b'{"essay": "\xe9"}', "the row is not UTF-8"),
+        (b'{"essay": "x", "ratio": NaN}', "the row is not JSON: it has no number NaN"),
+        (b'{"essay": "x", "free": [-Infinity]}', "the row is not JSON: it has no number -Infinity"),
+        (b'{"essay": "x", "ratio": 1e999}', "1e999 is too large for a float"),
         (b'{"essay": ' + b"[" * 200_000 + b"}", "the row is nested too deep"),
     ],
 )
@@ -190,3 +202,51 @@ def test_a_row_that_json_alone_would_take_or_misname(tmp_path: Path, line: bytes
     assert cause in first.error.cause
     assert str(first.error.location) == f"{path}:1"
     assert second.error is None
+
+
+def test_floats_that_json_has_no_number_for_are_text(tmp_path: Path):
+    lines = b"".join(b'{"essay": "x", "ratio": "%s"}\n' % word for word in (b"NaN", b"Infinity", b"-inf"))
+    found = [row.arguments["ratio"] for row in READER.rows(write(tmp_path, lines), {})]
+    assert math.isnan(found[0])
+    assert found[1:] == [math.inf, -math.inf]
+
+
+def test_values_in_errors_are_short(tmp_path: Path):
+    [row] = READER.rows(write(tmp_path, b'{"essay": "x", "count": "%s"}' % (b"y" * 1000)), {})
+    assert row.error is not None
+    assert row.error.cause.startswith('argument count is "yyy')
+    assert "…, a string: Input should be a valid integer" in row.error.cause
+    assert len(row.error.cause) < 200
+    with pytest.raises(UsageError) as caught:
+        READER.assignments([f"count={'y' * 1000}"])
+    assert len(caught.value.cause) < 200
+
+
+def test_rows_are_read_when_they_are_asked_for(tmp_path: Path):
+    path = write(tmp_path, b'{"essay": "1"}\n' * 3)
+    rows = READER.rows(path, {})
+    assert next(rows).arguments == {"essay": "1"}
+    Path(path).write_bytes(b"")
+    assert len(list(rows)) <= 2  # what was buffered
+
+
+@pytest.mark.parametrize(
+    ("data", "cause", "remedy"),
+    [
+        ('{"essay": "x"}'.encode("utf-16"), "is UTF-16, not UTF-8", "iconv -f UTF-16"),
+        (gzip.compress(b'{"essay": "x"}'), "is compressed with gzip", "zcat"),
+    ],
+)
+def test_a_file_that_is_no_text(tmp_path: Path, data: bytes, cause: str, remedy: str):
+    with pytest.raises(UsageError, match=cause) as caught:
+        READER.rows(write(tmp_path, data), {})
+    assert caught.value.remedy is not None
+    assert remedy in caught.value.remedy
+
+
+def test_lines_are_counted_in_plain_files_that_are_not_too_large(tmp_path: Path):
+    path = write(tmp_path, b'{"essay": "1"}\n\n{"essay": "2"}')
+    assert count_lines(path, 1000) == 2
+    assert count_lines(path, 5) is None
+    assert count_lines(str(tmp_path), 1000) is None
+    assert count_lines("-", 1000) is None

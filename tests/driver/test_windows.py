@@ -1,0 +1,129 @@
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from lmc.driver import windows
+from lmc.driver.defaults import Wish
+from lmc.driver.run import Runner
+from lmc.driver.start import Options
+from lmc.driver.windows import Entry
+from lmc.ir.errors import InputError
+from tests.driver import programs
+from tests.runtime.engines import LateEngine
+
+RUNNER = Runner(programs.judge, Options(Wish("toy")))
+
+
+def entry(number: int) -> Entry:
+    return number, ((), {"essay": f"essay {number}"})
+
+
+@pytest.fixture(autouse=True)
+def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windows, "WINDOW", 8)
+    monkeypatch.setattr(windows, "START_BELOW", 4)
+
+
+def test_windows_give_what_one_batch_gives():
+    whole = RUNNER.batch([((), {"essay": f"essay {number}"}) for number in range(30)])
+    found = dict(RUNNER.run_rows(map(entry, range(30))))
+    assert [found[number].value for number in range(30)] == [result.value for result in whole]
+
+
+def test_rows_without_end_are_read_as_they_are_needed():
+    read = 0
+
+    def endless() -> Iterator[Entry]:
+        nonlocal read
+        while True:
+            read += 1
+            yield entry(read)
+
+    with closing(iter(RUNNER.run_rows(endless()))) as found:
+        for taken in range(60):
+            next(found)
+            assert read <= taken + 2 * 8 + 4 + 2
+
+
+def test_a_row_that_is_slow_holds_up_no_other():
+    runner = Runner(programs.sleeps, Options(Wish("toy")))
+    rows: list[Entry] = [(number, ((), {"seconds": 0.0 if number else 5.0})) for number in range(40)]
+    with closing(iter(runner.run_rows(rows))) as found:
+        assert 0 not in {next(found)[0] for _ in range(39)}
+
+
+def test_rows_that_come_slowly_are_run_as_they_come():
+    go_on = threading.Event()
+
+    def slow() -> Iterator[Entry]:
+        yield entry(0)
+        assert go_on.wait(20)
+        yield entry(1)
+
+    run = RUNNER.run_rows(slow())
+    found = iter(run)
+    assert next(found)[0] == 0
+    assert (run.read, run.all_read) == (1, False)
+    go_on.set()
+    assert [number for number, _ in found] == [1]
+    assert (run.read, run.all_read) == (2, True)
+
+
+def test_faults_of_rows_stay_in_theirs():
+    wrong = InputError("no good")
+    found = dict(RUNNER.run_rows([entry(0), (1, wrong), (2, ((), {"text": "x"})), entry(3)]))
+    assert found[1].error is wrong
+    assert isinstance(found[2].error, InputError)
+    assert [found[number].error for number in (0, 3)] == [None, None]
+
+
+def test_where_reading_breaks_off_the_rows_before_are_run():
+    def broken() -> Iterator[Entry]:
+        yield from map(entry, range(12))
+        raise InputError("reading broke off")
+
+    found: list[int] = []
+    with pytest.raises(InputError, match="reading broke off"):
+        found.extend(number for number, _ in RUNNER.run_rows(broken()))
+    assert sorted(found) == list(range(12))
+
+
+def test_what_is_finished_when_it_is_interrupted_still_comes(late: LateEngine):
+    runner = Runner(programs.sleeps, Options(Wish("toy")))
+    rows: list[Entry] = [(number, ((), {"seconds": 30.0 if number == 2 else 0.0})) for number in range(3)]
+    run = runner.run_rows(rows)
+    found = iter(run)
+    first, _ = next(found)
+    end = time.monotonic() + 20
+    while run._events.qsize() == 0:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    run.interrupt()
+    numbers = [first]
+    with pytest.raises(KeyboardInterrupt):
+        numbers.extend(number for number, _ in found)
+    assert sorted(numbers) == [0, 1]
+
+
+def test_interrupted_in_the_users_code_it_stops_at_once(monkeypatch: pytest.MonkeyPatch):
+    run = RUNNER.run_rows([entry(0)])
+    monkeypatch.setattr(run._work, "prepare", lambda *_: run.interrupt())
+    with pytest.raises(KeyboardInterrupt):
+        list(run)
+
+
+def test_what_no_row_is_to_blame_for_is_raised(monkeypatch: pytest.MonkeyPatch):
+    runner = Runner(programs.judge, Options(Wish("local:/nowhere")))
+    with pytest.raises(InputError, match="there is no model folder"):
+        list(runner.run_rows([entry(0)]))
+    run = RUNNER.run_rows([entry(0)])
+
+    async def fails(*_: object) -> None:
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr(run._work, "run", fails)
+    with pytest.raises(RuntimeError, match="out of order"):
+        list(run)
