@@ -89,20 +89,23 @@ class Tokenizer:
         path = folder / "tokenizer.json"
         if not path.is_file():
             raise InputError(f"{folder} has no tokenizer.json", remedy="name a folder saved by transformers")
-        definition = path.read_text(encoding="utf-8")
+        definition = _read_text(path)
         config = _read_json(folder / "tokenizer_config.json")
         template = config.get("chat_template")
         template_file = folder / "chat_template.jinja"
         if template_file.is_file():
-            template = template_file.read_text(encoding="utf-8")
+            template = _read_text(template_file)
         named = {key: _token_text(config.get(key)) for key in ("bos_token", "eos_token", "unk_token", "pad_token")}
-        tokenizer = cls.from_json(
-            definition,
-            bos_token=named["bos_token"] if _adds_bos(definition, config, named["bos_token"]) else None,
-            eos_tokens=[named["eos_token"]] if named["eos_token"] else [],
-            chat_template=template if isinstance(template, str) else None,
-            template_variables=[(key, text) for key, text in named.items() if text],
-        )
+        try:
+            tokenizer = cls.from_json(
+                definition,
+                bos_token=named["bos_token"] if _adds_bos(definition, config, named["bos_token"]) else None,
+                eos_tokens=[named["eos_token"]] if named["eos_token"] else [],
+                chat_template=template if isinstance(template, str) else None,
+                template_variables=[(key, text) for key, text in named.items() if text],
+            )
+        except InputError as error:
+            raise InputError(f"{path}: {error.cause}", remedy=error.remedy) from error
         return tokenizer.with_eos_ids(_generation_eos_ids(folder))
 
     def with_eos_ids(self, ids: Sequence[int]) -> Tokenizer:
@@ -250,6 +253,13 @@ def _only_maps_bytes(pre_tokenizer: dict[str, Any]) -> bool:
     )
 
 
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} can't be read: {error}", remedy="save the model folder again") from error
+
+
 def _read_json(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
@@ -275,7 +285,11 @@ def _adds_bos(definition: str, config: dict[str, Any], bos_token: str | None) ->
     flag = config.get("add_bos_token")
     if isinstance(flag, bool):
         return flag
-    return json.dumps(bos_token) in json.dumps(json.loads(definition).get("post_processor"))
+    try:
+        post_processor = json.loads(definition).get("post_processor")
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise InputError(f"not a tokenizer: {error}", remedy="save the tokenizer again") from error
+    return json.dumps(bos_token) in json.dumps(post_processor)
 
 
 def _generation_eos_ids(folder: Path) -> tuple[int, ...]:

@@ -19,21 +19,20 @@ def check_supported(config: Any) -> None:
     Raises:
         EngineError: naming the model class or the feature that is missing.
     """
-    names = list(getattr(config, "architectures", None) or ["(none named)"])
-    if names[0] not in SUPPORTED:
-        raise EngineError(
-            f"the architecture {names[0]} is not supported", remedy=f"use a model of {', '.join(SUPPORTED)}"
-        )
+    names = getattr(config, "architectures", None)
+    name = names[0] if isinstance(names, list | tuple) and names else "(none named)"
+    if name not in SUPPORTED:
+        raise EngineError(f"the architecture {name} is not supported", remedy=f"use a model of {', '.join(SUPPORTED)}")
     if getattr(config, "quantization_config", None) is not None:
-        raise EngineError(f"{names[0]} with quantized weights is not supported", remedy="use the unquantized model")
+        raise EngineError(f"{name} with quantized weights is not supported", remedy="use the unquantized model")
     if getattr(config, "use_sliding_window", False):
         raise EngineError(
-            f"{names[0]} with sliding-window attention is not supported",
+            f"{name} with sliding-window attention is not supported",
             remedy="set use_sliding_window to false in config.json if the model was trained without it",
         )
     rope = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
     if rope in LENGTH_DEPENDENT_ROPE:
         raise EngineError(
-            f"{names[0]} with {rope} RoPE is not supported: it depends on the length of each sequence",
+            f"{name} with {rope} RoPE is not supported: it depends on the length of each sequence",
             remedy="use a model with default, linear, llama3 or yarn RoPE",
         )

@@ -1,6 +1,7 @@
 """From a model folder to a running engine. Only safetensors are read, and no code of the folder is ever run."""
 
 import contextlib
+import json
 import os
 from collections.abc import Generator
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any, Literal
 
 import torch
 import transformers
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from transformers.utils import logging as transformers_logging
 
 from lmc.ir.engine import EngineInfo
@@ -100,11 +101,18 @@ def _read_config(folder: Path) -> Any:
             remedy="save the model again with save_pretrained",
         )
     try:
-        return transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # transformers raises many kinds here
         raise InputError(
             f"{folder / 'config.json'} can't be used: {error}", remedy="save the model folder again"
         ) from error
+    context_length = getattr(config, "max_position_embeddings", None)
+    if not isinstance(context_length, int) or context_length < 1:
+        raise InputError(
+            f"{folder / 'config.json'} can't be used: max_position_embeddings is {context_length!r}",
+            remedy="write the model's context length there, in tokens",
+        )
+    return config
 
 
 def _load_weights(folder: Path, config: Any, dtype: torch.dtype, device: torch.device) -> Any:
@@ -117,26 +125,59 @@ def _load_weights(folder: Path, config: Any, dtype: torch.dtype, device: torch.d
                 dtype=dtype,
                 local_files_only=True,
                 use_safetensors=True,
+                ignore_mismatched_sizes=True,  # they come in the report, by name
                 output_loading_info=True,
             )
     except torch.OutOfMemoryError as error:
         raise EngineError(f"{folder.name} does not fit in memory", remedy="use a smaller model or dtype") from error
-    except (SafetensorError, OSError, RuntimeError, ValueError, KeyError) as error:
-        raise InputError(f"the weights in {folder} can't be read: {error}", remedy="copy the folder again") from error
+    except Exception as error:  # transformers raises many kinds here
+        broken = _broken_file(folder)
+        if broken is not None:
+            raise InputError(f"{broken[0]} can't be read: {broken[1]}", remedy="copy that file again") from error
+        raise InputError(
+            f"the model in {folder} can't be made of its config.json and weights: {type(error).__name__}: {error}",
+            remedy="copy the folder again; what config.json names must be known to transformers",
+        ) from error
     _check_complete(folder, report)
     return model.to(device).eval().requires_grad_(requires_grad=False)
+
+
+def _broken_file(folder: Path) -> tuple[Path, str] | None:
+    """The first file of weights that can't be read, and why; the exception that loading ends with names none."""
+    index = folder / "model.safetensors.index.json"
+    paths = set(folder.glob("*.safetensors"))
+    try:
+        if index.is_file():
+            paths.update(folder / name for name in json.loads(index.read_bytes())["weight_map"].values())
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        return index, f"{type(error).__name__}: {error}"
+    for path in sorted(paths):
+        try:
+            with safe_open(path, framework="pt"):
+                continue
+        except (SafetensorError, OSError) as error:
+            return path, str(error)
+    return None
 
 
 def _check_complete(folder: Path, report: dict[str, Any]) -> None:
     """Refuse weights that do not match: transformers would fill what is missing with random numbers and go on."""
     for kind in ("missing_keys", "mismatched_keys", "unexpected_keys"):
-        names = sorted(str(name) for name in report.get(kind, ()))
+        names = sorted(map(_described, report.get(kind, ())))
         if names:
             raise InputError(
                 f"the weights in {folder} don't match config.json: {len(names)} {kind.replace('_', ' ')}, "
                 f"first {names[0]}",
                 remedy="copy the folder again, or use the config.json that belongs to these weights",
             )
+
+
+def _described(entry: Any) -> str:
+    """The name of a tensor; a mismatched one comes with the shape in the file and that of the model."""
+    if isinstance(entry, str):
+        return entry
+    name, found, expected = entry
+    return f"{name} ({list(found)} where config.json says {list(expected)})"
 
 
 @contextlib.contextmanager

@@ -314,7 +314,7 @@ def test_a_generation_that_reaches_the_end_of_the_context_keeps_its_text(
         assert "".join(delta.text for delta in deltas) == found.text
         assert found.logprobs is not None
         assert len(found.logprobs) == left
-    with pytest.raises(ContextLengthError, match="512 prompt tokens and 1 .* exceed the model's context of 512"):
+    with pytest.raises(ContextLengthError, match=r"512 prompt tokens and 1 .* exceed the model's context of 512"):
         engine.submit(Request((words * 40)[:512], SamplingParams(max_tokens=500))).future.result(30)
 
 

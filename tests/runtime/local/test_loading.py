@@ -54,9 +54,16 @@ def add_code(folder: Path) -> None:
         (lambda f: (f / "config.json").write_text("{"), InputError, "config.json can't be used"),
         (add_code, InputError, "config.json can't be used"),
         (lambda f: (f / "model.safetensors").rename(f / "pytorch_model.bin"), InputError, "no .*safetensors file"),
-        (lambda f: (f / "tokenizer.json").unlink(), InputError, "has no tokenizer.json"),
-        (truncate_weights, InputError, "weights in .* can't be read"),
-        (garble_weights, InputError, "weights in .* can't be read"),
+        (lambda f: (f / "tokenizer.json").unlink(), InputError, "model has no tokenizer.json"),
+        (lambda f: (f / "tokenizer.json").write_text(""), InputError, r"model/tokenizer\.json: not a tokenizer"),
+        (lambda f: (f / "tokenizer.json").write_text("[]"), InputError, r"model/tokenizer\.json: not a tokenizer"),
+        (lambda f: (f / "tokenizer.json").write_text("{}"), InputError, r"model/tokenizer\.json: .* can't be read"),
+        (lambda f: (f / "tokenizer.json").write_bytes(b"\xff"), InputError, r"model/tokenizer\.json can't be read"),
+        (lambda f: (f / "chat_template.jinja").write_bytes(b"\xff"), InputError, r"chat_template\.jinja can't be read"),
+        (truncate_weights, InputError, r"model/model\.safetensors can't be read: .*not fully covered"),
+        (garble_weights, InputError, r"model/model\.safetensors can't be read: .*header too large"),
+        (lambda f: change_config(f, max_position_embeddings=0), InputError, "max_position_embeddings is 0"),
+        (lambda f: change_config(f, hidden_act="nope"), InputError, "can't be made of its config.json .*'nope'"),
         (
             lambda f: change_weights(f, lambda t: t.pop("model.norm.weight")),
             InputError,
@@ -67,13 +74,18 @@ def add_code(folder: Path) -> None:
             InputError,
             "1 unexpected keys, first model.extra",
         ),
-        (lambda f: change_config(f, intermediate_size=96), InputError, "mismatched keys|can't be read"),
+        (
+            lambda f: change_config(f, intermediate_size=96),
+            InputError,
+            r"9 mismatched keys, .*\(\[48, 80\] where .* \[48, 96\]\)",
+        ),
         (
             lambda f: change_config(f, architectures=["GPT2LMHeadModel"], model_type="gpt2"),
             EngineError,
             "GPT2LMHeadModel is not supported",
         ),
         (lambda f: change_config(f, architectures=[]), EngineError, "none named"),
+        (lambda f: change_config(f, architectures="LlamaForCausalLM"), EngineError, "none named"),
         (lambda f: change_config(f, quantization_config={"quant_method": "awq"}), EngineError, "quantized weights"),
         (
             lambda f: change_config(f, rope_parameters={"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2.0}),
@@ -89,6 +101,33 @@ def test_a_folder_that_is_no_good(
     with pytest.raises(error, match=message) as failure:
         load_local_engine(folder, device="cpu", kv_tokens=10)
     assert failure.value.remedy
+
+
+def break_index(folder: Path) -> None:
+    (folder / "model.safetensors.index.json").write_text("{}")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda f: shards(f)[1].unlink(), "00002-of-.* can't be read: No such file"),
+        (lambda f: shards(f)[2].write_bytes(shards(f)[2].read_bytes()[:-100]), "00003-of-.* can't be read: .*covered"),
+        (break_index, r"index\.json can't be read: KeyError: 'weight_map'"),
+    ],
+)
+def test_a_broken_shard_is_named(damage: Callable[[Path], Any], message: str, tmp_path: Path) -> None:
+    model = make_model("llama")
+    save_checkpoint(tmp_path, model)
+    (tmp_path / "model.safetensors").unlink()
+    model.save_pretrained(tmp_path, max_shard_size="40KB")
+    damage(tmp_path)
+    with pytest.raises(InputError, match=message) as failure:
+        load_local_engine(tmp_path, device="cpu", kv_tokens=10)
+    assert failure.value.remedy
+
+
+def shards(folder: Path) -> list[Path]:
+    return sorted(folder.glob("model-*.safetensors"))
 
 
 def test_sliding_windows_are_refused(checkpoints: dict[str, Path], tmp_path: Path) -> None:
