@@ -13,20 +13,48 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lmc.ir.builtin_types import (
+    ResultType,
+    Safe,
+    always_gives,
+    always_safe,
+    arithmetic,
+    division,
+    element,
+    extreme,
+    list_of_arguments,
+    never_safe,
+    remainder,
+    repeat,
+    safe_for_printable,
+    safe_for_truth_of_first,
+    safe_for_two,
+    safe_for_two_plain,
+    same_list,
+    same_number,
+    two_alike,
+    type_of_first,
+)
+from lmc.ir.choices import checked_choice
 from lmc.ir.errors import CaptureError
-from lmc.ir.types import ANY, BOOL, FLOAT, INT, TEXT, ListType, Type, list_of
-
-ResultType = Callable[[Sequence[Type]], Type]
+from lmc.ir.types import ANY, BOOL, FLOAT, INT, TEXT, Type, list_of
 
 
 @dataclass(frozen=True, slots=True)
 class PureBuiltin:
-    """A builtin: how to run it, the type of its result from those of its arguments, whether it can raise."""
+    """A builtin: how to run it, and the type of its result from those of its arguments.
+
+    ``is_safe`` says for which types of positional arguments it cannot raise, whatever their values are.
+    """
 
     name: str
     run: Callable[..., Any]
     result_type: ResultType
-    may_raise: bool = True
+    is_safe: Safe = never_safe
+
+    def may_raise(self, types: Sequence[Type], keywords: Sequence[str] = ()) -> bool:
+        """Whether it can raise on values of ``types``, the last of them given as ``keywords``."""
+        return bool(keywords) or not self.is_safe(types)
 
 
 def lookup(name: str) -> PureBuiltin | None:
@@ -37,70 +65,6 @@ def lookup(name: str) -> PureBuiltin | None:
 def names() -> tuple[str, ...]:
     """All builtins, sorted."""
     return tuple(sorted(_TABLE))
-
-
-def _always(kind: Type) -> ResultType:
-    return lambda _: kind
-
-
-def _arithmetic(types: Sequence[Type]) -> Type:
-    """Int op int is int, with a float it is float, text + text is text, list + list of one type stays so."""
-    kinds = {INT if kind == BOOL else kind for kind in types}
-    if kinds == {INT}:
-        return INT
-    if kinds and kinds <= {INT, FLOAT}:
-        return FLOAT
-    if len(kinds) == 1 and len(types) == 2:
-        kind = next(iter(kinds))
-        if kind == TEXT or isinstance(kind, ListType):
-            return kind
-    return ANY
-
-
-def _repeat(types: Sequence[Type]) -> Type:
-    if TEXT in types and INT in types:
-        return TEXT
-    return _arithmetic(types) if TEXT not in types else ANY
-
-
-def _division(types: Sequence[Type]) -> Type:
-    return FLOAT if set(types) <= {INT, FLOAT, BOOL} else ANY
-
-
-def _remainder(types: Sequence[Type]) -> Type:
-    return TEXT if types and types[0] == TEXT else _arithmetic(types)
-
-
-def _first(types: Sequence[Type]) -> Type:
-    return types[0] if types else ANY
-
-
-def _number(types: Sequence[Type]) -> Type:
-    return types[0] if types and types[0] in (INT, FLOAT) else ANY
-
-
-def _element(types: Sequence[Type]) -> Type:
-    if not types:
-        return ANY
-    if types[0] == TEXT:
-        return TEXT
-    return types[0].element if isinstance(types[0], ListType) else ANY
-
-
-def _same_list(types: Sequence[Type]) -> Type:
-    if types and isinstance(types[0], ListType):
-        return types[0]
-    return list_of(TEXT) if types and types[0] == TEXT else list_of(ANY)
-
-
-def _list_of_arguments(types: Sequence[Type]) -> Type:
-    return list_of(types[0]) if types and len(set(types)) == 1 else list_of(ANY)
-
-
-def _extreme(types: Sequence[Type]) -> Type:
-    if len(types) == 1:
-        return _element(types)
-    return types[0] if len(set(types)) == 1 else ANY
 
 
 def _contains(container: Any, item: Any) -> bool:
@@ -151,10 +115,6 @@ def _either(left: Any, right: Any) -> Any:
 
 def _choose(condition: Any, when_true: Any, when_false: Any) -> Any:
     return when_true if condition else when_false
-
-
-def _two_alike(types: Sequence[Type]) -> Type:
-    return types[-1] if len(types) >= 2 and types[-1] == types[-2] else ANY
 
 
 def _sorted(items: Iterable[Any], *, reverse: bool = False) -> list[Any]:
@@ -210,71 +170,72 @@ _TEXT_TO_BOOL = [
     "isprintable",
     "isascii",
 ]
-_TEXT_TO_INT = {"find": False, "rfind": False, "count": False, "index": True, "rindex": True}
+_TEXT_TO_INT = ("find", "rfind", "count", "index", "rindex")
 _TEXT_TO_LIST = ("split", "rsplit", "splitlines", "partition", "rpartition")
 
 
 def _entries() -> Iterable[PureBuiltin]:
     for name in _COMPARISONS:
-        ordered = name not in ("eq", "ne")
-        yield PureBuiltin(name, getattr(operator, name), _always(BOOL), may_raise=ordered)
+        is_safe = safe_for_two_plain if name in ("eq", "ne") else never_safe
+        yield PureBuiltin(name, getattr(operator, name), always_gives(BOOL), is_safe)
     for name in _TEXT_TO_TEXT:
-        yield PureBuiltin(f"str.{name}", getattr(str, name), _always(TEXT))
+        yield PureBuiltin(f"str.{name}", getattr(str, name), always_gives(TEXT))
     for name in _TEXT_TO_BOOL:
-        yield PureBuiltin(f"str.{name}", getattr(str, name), _always(BOOL))
+        yield PureBuiltin(f"str.{name}", getattr(str, name), always_gives(BOOL))
     for name in _TEXT_TO_INT:
-        yield PureBuiltin(f"str.{name}", getattr(str, name), _always(INT))
+        yield PureBuiltin(f"str.{name}", getattr(str, name), always_gives(INT))
     for name in _TEXT_TO_LIST:
-        yield PureBuiltin(f"str.{name}", getattr(str, name), _always(list_of(TEXT)))
-    yield PureBuiltin("str.join", str.join, _always(TEXT))
-    yield PureBuiltin("str.format", str.format, _always(TEXT))
-    yield PureBuiltin("percent", _percent, _always(TEXT))
-    yield PureBuiltin("format", format, _always(TEXT))
-    yield PureBuiltin("str", str, _always(TEXT), may_raise=False)
-    yield PureBuiltin("repr", repr, _always(TEXT), may_raise=False)
-    yield PureBuiltin("ascii", ascii, _always(TEXT), may_raise=False)
-    yield PureBuiltin("int", int, _always(INT))
-    yield PureBuiltin("float", float, _always(FLOAT))
-    yield PureBuiltin("bool", bool, _always(BOOL), may_raise=False)
-    yield PureBuiltin("not", operator.not_, _always(BOOL), may_raise=False)
-    yield PureBuiltin("and", _both, _two_alike, may_raise=False)
-    yield PureBuiltin("or", _either, _two_alike, may_raise=False)
-    yield PureBuiltin("choose", _choose, _two_alike, may_raise=False)
-    yield PureBuiltin("is", operator.is_, _always(BOOL), may_raise=False)
-    yield PureBuiltin("is_not", operator.is_not, _always(BOOL), may_raise=False)
-    yield PureBuiltin("len", len, _always(INT))
-    yield PureBuiltin("contains", _contains, _always(BOOL))
-    yield PureBuiltin("getitem", operator.getitem, _element)
-    yield PureBuiltin("slice", _slice, _first)
-    yield PureBuiltin("add", operator.add, _arithmetic)
-    yield PureBuiltin("sub", operator.sub, _arithmetic)
-    yield PureBuiltin("mul", operator.mul, _repeat)
-    yield PureBuiltin("truediv", operator.truediv, _division)
-    yield PureBuiltin("floordiv", operator.floordiv, _arithmetic)
-    yield PureBuiltin("mod", operator.mod, _remainder)
-    yield PureBuiltin("pow", operator.pow, _always(ANY))
-    yield PureBuiltin("neg", operator.neg, _number)
-    yield PureBuiltin("pos", operator.pos, _number)
-    yield PureBuiltin("abs", abs, _number)
-    yield PureBuiltin("round", round, _always(ANY))
-    yield PureBuiltin("ord", ord, _always(INT))
-    yield PureBuiltin("chr", chr, _always(TEXT))
-    yield PureBuiltin("min", min, _extreme)
-    yield PureBuiltin("max", max, _extreme)
-    yield PureBuiltin("sum", sum, _always(ANY))
-    yield PureBuiltin("any", any, _always(BOOL))
-    yield PureBuiltin("all", all, _always(BOOL))
-    yield PureBuiltin("sorted", _sorted, _same_list)
-    yield PureBuiltin("reversed", _reversed, _same_list)
-    yield PureBuiltin("zip", _zip, _always(list_of(ANY)))
-    yield PureBuiltin("enumerate", _enumerate, _always(list_of(ANY)))
-    yield PureBuiltin("list", _list, _list_of_arguments, may_raise=False)
-    yield PureBuiltin("set", _set, _always(ANY))
-    yield PureBuiltin("text", _text, _always(TEXT))
-    yield PureBuiltin("list_from", list, _same_list)
-    yield PureBuiltin("tuple", _tuple, _list_of_arguments, may_raise=False)
-    yield PureBuiltin("tuple_from", tuple, _same_list)
-    yield PureBuiltin("dict", _dict, _always(ANY))
+        yield PureBuiltin(f"str.{name}", getattr(str, name), always_gives(list_of(TEXT)))
+    yield PureBuiltin("str.join", str.join, always_gives(TEXT))
+    yield PureBuiltin("str.format", str.format, always_gives(TEXT))
+    yield PureBuiltin("percent", _percent, always_gives(TEXT))
+    yield PureBuiltin("format", format, always_gives(TEXT))
+    yield PureBuiltin("str", str, always_gives(TEXT), safe_for_printable)
+    yield PureBuiltin("repr", repr, always_gives(TEXT), safe_for_printable)
+    yield PureBuiltin("ascii", ascii, always_gives(TEXT), safe_for_printable)
+    yield PureBuiltin("int", int, always_gives(INT))
+    yield PureBuiltin("float", float, always_gives(FLOAT))
+    yield PureBuiltin("bool", bool, always_gives(BOOL), safe_for_truth_of_first(1))
+    yield PureBuiltin("not", operator.not_, always_gives(BOOL), safe_for_truth_of_first(1))
+    yield PureBuiltin("and", _both, two_alike, safe_for_truth_of_first(2))
+    yield PureBuiltin("or", _either, two_alike, safe_for_truth_of_first(2))
+    yield PureBuiltin("choose", _choose, two_alike, safe_for_truth_of_first(3))
+    yield PureBuiltin("is", operator.is_, always_gives(BOOL), safe_for_two)
+    yield PureBuiltin("is_not", operator.is_not, always_gives(BOOL), safe_for_two)
+    yield PureBuiltin("len", len, always_gives(INT))
+    yield PureBuiltin("contains", _contains, always_gives(BOOL))
+    yield PureBuiltin("getitem", operator.getitem, element)
+    yield PureBuiltin("slice", _slice, type_of_first)
+    yield PureBuiltin("add", operator.add, arithmetic)
+    yield PureBuiltin("sub", operator.sub, arithmetic)
+    yield PureBuiltin("mul", operator.mul, repeat)
+    yield PureBuiltin("truediv", operator.truediv, division)
+    yield PureBuiltin("floordiv", operator.floordiv, arithmetic)
+    yield PureBuiltin("mod", operator.mod, remainder)
+    yield PureBuiltin("pow", operator.pow, always_gives(ANY))
+    yield PureBuiltin("neg", operator.neg, same_number)
+    yield PureBuiltin("pos", operator.pos, same_number)
+    yield PureBuiltin("abs", abs, same_number)
+    yield PureBuiltin("round", round, always_gives(ANY))
+    yield PureBuiltin("ord", ord, always_gives(INT))
+    yield PureBuiltin("chr", chr, always_gives(TEXT))
+    yield PureBuiltin("min", min, extreme)
+    yield PureBuiltin("max", max, extreme)
+    yield PureBuiltin("sum", sum, always_gives(ANY))
+    yield PureBuiltin("any", any, always_gives(BOOL))
+    yield PureBuiltin("all", all, always_gives(BOOL))
+    yield PureBuiltin("sorted", _sorted, same_list)
+    yield PureBuiltin("reversed", _reversed, same_list)
+    yield PureBuiltin("zip", _zip, always_gives(list_of(ANY)))
+    yield PureBuiltin("enumerate", _enumerate, always_gives(list_of(ANY)))
+    yield PureBuiltin("list", _list, list_of_arguments, always_safe)
+    yield PureBuiltin("set", _set, always_gives(ANY))
+    yield PureBuiltin("text", _text, always_gives(TEXT))
+    yield PureBuiltin("choice", checked_choice, always_gives(TEXT))
+    yield PureBuiltin("list_from", list, same_list)
+    yield PureBuiltin("tuple", _tuple, list_of_arguments, always_safe)
+    yield PureBuiltin("tuple_from", tuple, same_list)
+    yield PureBuiltin("dict", _dict, always_gives(ANY))
 
 
 _TABLE = {entry.name: entry for entry in _entries()}

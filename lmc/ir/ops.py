@@ -31,7 +31,7 @@ from lmc.ir.rules import (
     expect_text_parts,
 )
 from lmc.ir.structure import leaf_count
-from lmc.ir.types import ANY, CTX, TEXT, ListType, list_of
+from lmc.ir.types import ANY, CTX, TEXT, ListType, list_of, type_of
 
 ROLES = ("system", "user", "assistant", "tool")
 SELECT_METHODS = ("token_length_normalized", "greedy_token", "unconditional_likelihood_normalized")
@@ -262,7 +262,8 @@ class PyCallOp(Op):
     @property
     def may_raise(self) -> bool:
         found = builtins.lookup(self.function)
-        return found is None or found.may_raise
+        types = [entry.type if isinstance(entry, Value) else type_of(entry) for entry in self.arguments]
+        return found is None or found.may_raise(types, self.keywords)
 
     def verify(self) -> None:
         if builtins.lookup(self.function) is None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from lmc.ir import builtins
 from lmc.ir.errors import CaptureError
-from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, ListType, Type, list_of, type_of
+from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, ListType, Type, json_of, list_of, type_of
 
 texts = st.text(st.sampled_from("ab1 ,é\n{}%s"), max_size=6)
 numbers = st.integers(-5, 20)
@@ -28,7 +29,7 @@ def fits(value: Any, kind: Type) -> bool:
     return expected is not None and isinstance(value, expected)
 
 
-# How many arguments those take that never raise; any number where it is not said.
+# How many arguments those take that may be safe; any number where it is not said.
 UNARY = ("str", "repr", "ascii", "bool", "not")
 BINARY = ("eq", "ne", "and", "or", "is", "is_not")
 ARITIES = {**dict.fromkeys(UNARY, 1), **dict.fromkeys(BINARY, 2), "choose": 3}
@@ -49,8 +50,9 @@ def test_what_a_builtin_gives_is_of_its_result_type(name: str, data: st.DataObje
     builtin = builtins.lookup(name)
     assert builtin is not None
     arguments = data.draw(arguments_for(name))
-    expected = builtin.result_type([type_of(argument) for argument in arguments])
-    if not builtin.may_raise:
+    types = [type_of(argument) for argument in arguments]
+    expected = builtin.result_type(types)
+    if not builtin.may_raise(types):
         assert fits(builtin.run(*arguments), expected)
         return
     with contextlib.suppress(TypeError, ValueError, ArithmeticError, LookupError, CaptureError):
@@ -58,9 +60,86 @@ def test_what_a_builtin_gives_is_of_its_result_type(name: str, data: st.DataObje
         assert fits(found, expected), (arguments, found, expected)
 
 
-def test_what_never_raises_says_how_many_arguments_it_takes():
-    quiet = {name for name in builtins.names() if not getattr(builtins.lookup(name), "may_raise", True)}
-    assert quiet == {*ARITIES, "list", "tuple"}
+class Array:
+    """A value that Python can't do with what it can with its own, as arrays of other packages."""
+
+    def __bool__(self) -> bool:
+        raise ValueError("no truth value")
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("of another shape")
+
+    def __repr__(self) -> str:
+        raise ValueError("no text")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def deep(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+# Values that their types let through, and that as many builtins as possible raise on.
+HARD: dict[Type, list[Any]] = {
+    TEXT: ["", "a\ud800"],
+    INT: [0, 10**5000],
+    FLOAT: [0.0, float("nan"), float("inf")],
+    BOOL: [False],
+    NONE: [None],
+    list_of(TEXT): [[], ["a"]],
+    list_of(INT): [[], [10**5000]],
+    list_of(ANY): [[Array()], deep(100_000)],
+    json_of("s"): [{}, deep(100_000)],
+    ANY: [Array()],
+}
+
+
+@pytest.mark.parametrize("name", builtins.names())
+def test_what_is_said_never_to_raise_never_does(name: str):
+    builtin = builtins.lookup(name)
+    assert builtin is not None
+    for count in range(4):
+        for types in itertools.product(HARD, repeat=count):
+            if builtin.may_raise(types):
+                continue
+            for arguments in itertools.product(*(HARD[kind] for kind in types)):
+                builtin.run(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "types", "raises"),
+    [
+        ("str", (TEXT,), False),
+        ("str", (INT,), True),
+        ("repr", (list_of(TEXT),), False),
+        ("repr", (list_of(INT),), True),
+        ("ascii", (json_of("s"),), True),
+        ("str", (), True),
+        ("eq", (INT, TEXT), False),
+        ("eq", (list_of(list_of(INT)), list_of(INT)), False),
+        ("eq", (INT, ANY), True),
+        ("eq", (INT,), True),
+        ("not", (list_of(ANY),), False),
+        ("bool", (ANY,), True),
+        ("and", (TEXT, ANY), False),
+        ("or", (ANY, TEXT), True),
+        ("choose", (BOOL, ANY, ANY), False),
+        ("choose", (ANY, TEXT, TEXT), True),
+        ("is", (ANY, ANY), False),
+        ("is", (ANY,), True),
+        ("list", (ANY,) * 9, False),
+        ("set", (ANY,), True),
+        ("int", (TEXT,), True),
+    ],
+)
+def test_which_types_may_raise(name: str, types: tuple[Type, ...], raises: bool):
+    builtin = builtins.lookup(name)
+    assert builtin is not None
+    assert builtin.may_raise(types) is raises
+    assert builtin.may_raise(types, ("key",))
 
 
 @pytest.mark.parametrize(

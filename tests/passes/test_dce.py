@@ -15,7 +15,7 @@ START = "    %0 = lm.context : !ctx\n"
         "%a = lm.prefill %0 : !ctx",
         "%a = lm.transcript %0 : !text",
         '%a = text.concat [%x, "b"] : !text',
-        "%a = py.call str (%n) : !text",
+        "%a = py.call str (%x) : !text",
         '%1, %a = lm.gen %0 {id = "f/a", temperature = 1.0} : !ctx, !text',
         '%1, %a, %s = lm.select %0 ["a", "b"] {id = "f/a"} : !ctx, !text, !any',
     ],
@@ -28,6 +28,7 @@ def test_what_is_dropped(op: str):
     "op",
     [
         "%a = py.call int (%x) : !int",
+        "%a = py.call str (%n) : !text",  # more than 4300 digits can't be printed
         '%a = host.call @pure () {declared = "pure", id = "f/a"} : !text',
         '%a = host.call @read () {declared = "reads", id = "f/a"} : !text',
         '%a = host.call @write () {id = "f/a"} : !text',
