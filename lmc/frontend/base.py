@@ -6,13 +6,13 @@ from collections.abc import Callable
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.arguments import Record
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.eager import EagerSession
 from lmc.frontend.harmless import is_harmless
 from lmc.frontend.locations import is_user_file
 from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
+from lmc.frontend.specs import Record
 from lmc.ir import builtins
 from lmc.ir.types import BOOL, FLOAT, INT, NONE, TEXT
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from lmc.frontend.arguments import Arguments, Bound, Record, shape_of, shape_of_annotations
+from lmc.frontend.arguments import Bound, shape_of, shape_of_annotations
 from lmc.frontend.breaks import Break, CaptureBreak
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.guards import mutable_parts
@@ -13,6 +13,7 @@ from lmc.frontend.locations import raised_at
 from lmc.frontend.operators import Operators
 from lmc.frontend.proxy import holds_proxy, parameter
 from lmc.frontend.recorder import Recorder
+from lmc.frontend.specs import Arguments, Record
 from lmc.frontend.state import Core, State
 from lmc.frontend.transform import Transformed
 from lmc.frontend.variants import Captured, Replay

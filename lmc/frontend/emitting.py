@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from types import BuiltinFunctionType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
-from lmc.frontend.arguments import Record
 from lmc.frontend.branches import Branches, RoleBlock
 from lmc.frontend.breaks import Break, CaptureBreak
 from lmc.frontend.failures import TOO_DEEP
@@ -16,6 +15,7 @@ from lmc.frontend.locations import user_location
 from lmc.frontend.messages import Appendable
 from lmc.frontend.proxy import Expression, Proxy, ProxyMethod
 from lmc.frontend.session import Session
+from lmc.frontend.specs import Record
 from lmc.frontend.state import State
 from lmc.ir.builder import Builder
 from lmc.ir.core import Constraint, Op, Value

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import pydantic
 
-from lmc.frontend.arguments import Record
 from lmc.frontend.branches import Branches
 from lmc.frontend.harmless import is_deeply_harmless, is_harmless, is_standard_module
 from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
+from lmc.frontend.specs import Record
 from lmc.frontend.state import State
 from lmc.ir.types import BOOL, FLOAT, INT, NONE, TEXT, ListType, type_of
 

@@ -18,7 +18,6 @@ from typing import Any
 
 import pydantic
 
-from lmc.frontend.arguments import Record
 from lmc.frontend.base import Base
 from lmc.frontend.branches import Branches
 from lmc.frontend.breaks import CaptureBreak
@@ -28,6 +27,7 @@ from lmc.frontend.harmless import is_immutable, is_standard_module
 from lmc.frontend.messages import Appendable
 from lmc.frontend.proxy import Proxy, ProxyMethod, symbol
 from lmc.frontend.recorder import Recorder
+from lmc.frontend.specs import Record
 from lmc.frontend.state import State
 from lmc.frontend.tools import Tool
 from lmc.ir.core import Effect

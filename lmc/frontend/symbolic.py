@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lmc.frontend.arguments import Record
 from lmc.frontend.branches import Branches
 from lmc.frontend.calls import Calls
 from lmc.frontend.harmless import is_deeply_harmless, is_harmless
@@ -13,6 +12,7 @@ from lmc.frontend.messages import Appendable
 from lmc.frontend.proxy import Proxy, holds_proxy, symbol
 from lmc.frontend.reads import Reads
 from lmc.frontend.recorder import Recorder
+from lmc.frontend.specs import Record
 from lmc.frontend.state import State
 from lmc.ir import builtins
 from lmc.ir.types import BOOL, FLOAT, INT, NONE, TEXT, ListType

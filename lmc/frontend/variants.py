@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.arguments import Arguments, Bound
+from lmc.frontend.arguments import Bound
 from lmc.frontend.breaks import Break
 from lmc.frontend.guards import ReadGuards, ValueGuard
+from lmc.frontend.specs import Arguments
 from lmc.ir.core import Module
 from lmc.ir.errors import InputError
 
