@@ -81,6 +81,7 @@ def run_command(
 
     Output rows are {"index", "value", "variables", "usage", "error"}. Each is written as soon as it is finished, so
     they are not in the order of the input: "index" counts its rows from 0, without blank lines. To sort them:
+
     jq -s -c 'sort_by(.index)[]' OUT.jsonl
 
     A row that fails does not stop the others; then the exit code is 1. Ctrl-C (exit code 130) and SIGTERM (143) keep

@@ -20,6 +20,7 @@ from lmc.frontend.function import JittedFunction
 from lmc.ir.errors import InputError
 
 _SHOWN = 60
+_ARRAY_REMEDY = "write one JSON object to a line; `jq -c '.[]' FILE` makes such lines of an array"
 
 
 @dataclass(frozen=True)
@@ -119,9 +120,8 @@ class ArgumentReader:
             raise InputError(f"a row of {line.size} bytes is too large", remedy=f"at most {MAX_ROW_BYTES}")
         data = _parse(line.data)
         if not isinstance(data, dict):
-            raise InputError(
-                f"the row is {describe_value(data)}, no object", remedy='write {"argument": value, …} on each line'
-            )
+            remedy = _ARRAY_REMEDY if isinstance(data, list) else 'write {"argument": value, …} on each line'
+            raise InputError(f"the row is {describe_value(data)}, no object", remedy=remedy)
         for key in data:
             self._check_known(key)
             if key in fixed:
@@ -199,7 +199,7 @@ def _parse(data: bytes) -> Any:
     """One line of strict JSON. Raises ``InputError``."""
     try:
         return json.loads(
-            data.decode("utf-8"),
+            data.rstrip(b"\r\n").decode("utf-8"),
             object_pairs_hook=_without_repeats,
             parse_constant=_refuse_constant,
             parse_float=_finite_float,
@@ -208,6 +208,9 @@ def _parse(data: bytes) -> Any:
         raise InputError(f"the row is not UTF-8: {error}", remedy="save the file as UTF-8") from error
     except RecursionError as error:
         raise InputError("the row is nested too deep", remedy="write a flatter value") from error
+    except json.JSONDecodeError as error:
+        remedy = _ARRAY_REMEDY if data.startswith(b"[") else "write one JSON object to a line"
+        raise InputError(f"the row is not JSON: {error.msg} at column {error.colno}", remedy=remedy) from error
     except ValueError as error:
         raise InputError(f"the row is not JSON: {error}", remedy="write one JSON object to a line") from error
 

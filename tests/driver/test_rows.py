@@ -188,6 +188,8 @@ def test_a_file_that_is_not_there(tmp_path: Path):
     [
         (b'{"essay": "x", "essay": "y"}', "the key 'essay' stands in one object twice"),
         (b'{"essay": "\xe9"}', "the row is not UTF-8"),
+        (b'{"essay": "x",}', "the row is not JSON: Expecting property name enclosed in double quotes at column 15"),
+        (b"[", "the row is not JSON: Expecting value at column 2"),
         (b'{"essay": "x", "ratio": NaN}', "the row is not JSON: it has no number NaN"),
         (b'{"essay": "x", "free": [-Infinity]}', "the row is not JSON: it has no number -Infinity"),
         (b'{"essay": "x", "ratio": 1e999}', "1e999 is too large for a float"),
