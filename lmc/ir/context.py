@@ -13,7 +13,7 @@ Rules (DESIGN.md, "Meaning of a context"):
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -21,41 +21,9 @@ from lmc.ir.engine import Generation
 from lmc.ir.errors import CaptureError, InputError
 from lmc.ir.template import ChatTemplate, Message, Slot
 from lmc.ir.tokenizer import SpecialToken, Tokenizer
+from lmc.ir.tokens import Generated, Part, Tokens, parts_text
 
-
-@dataclass(frozen=True, slots=True)
-class Generated:
-    """Tokens that a model gave, and their text."""
-
-    token_ids: tuple[int, ...]
-    text: str
-
-
-Part = str | Generated
-
-
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """Settled token ids and the text after them that is not encoded yet."""
-
-    settled: tuple[int, ...] = ()
-    pending: str = ""
-
-    def extend(self, parts: Iterable[Part | SpecialToken], tokenizer: Tokenizer) -> Tokens:
-        """Append ``parts`` in order."""
-        chunks: list[int] = []
-        pending = self.pending
-        for part in parts:
-            if isinstance(part, str):
-                pending += part
-                continue
-            chunks.extend(tokenizer.encode(pending))
-            pending = ""
-            if isinstance(part, SpecialToken):
-                chunks.append(part.id)
-            else:
-                chunks.extend(part.token_ids)
-        return Tokens(self.settled + tuple(chunks), pending) if chunks else Tokens(self.settled, pending)
+__all__ = ["Context", "Generated", "Part", "Tokens"]
 
 
 @dataclass(frozen=True)
@@ -182,10 +150,10 @@ class Context:
     def transcript(self) -> str:
         """The whole context as text, the template's own marks included."""
         if not self.is_chat:
-            return _parts_text(self.parts)
+            return parts_text(self.parts)
         if self.role is None:
             return self._segments_text(self.template.closed(self.messages))
-        return self._segments_text(self._rendered) + _parts_text(self.parts)
+        return self._segments_text(self._rendered) + parts_text(self.parts)
 
     def message_list(self) -> list[dict[str, str]]:
         """Roles and contents, the open turn last; empty for a raw completion."""
@@ -194,11 +162,11 @@ class Context:
         closed = [
             {
                 "role": message.role,
-                "content": self.template.unescape(message.content) if turn is None else _parts_text(turn),
+                "content": self.template.unescape(message.content) if turn is None else parts_text(turn),
             }
             for message, turn in zip(self.messages, self.turns, strict=True)
         ]
-        return closed if self.role is None else [*closed, {"role": self.role, "content": _parts_text(self.parts)}]
+        return closed if self.role is None else [*closed, {"role": self.role, "content": parts_text(self.parts)}]
 
     @property
     def rendered_whole(self) -> bool:
@@ -228,7 +196,7 @@ class Context:
         slot = ChatTemplate.slot(len(self.messages))
         if any(isinstance(part, Generated) for part in self.parts):
             return self._goes_on_from(self._rendered + slot, (*self.messages, Message(self.role, slot)))
-        text = _parts_text(self.parts)
+        text = parts_text(self.parts)
         kept = self._rendered + self.template.escape(text.rstrip())
         contents = (self.template.escape(text), self.template.escape(text + "x"))
         return self._goes_on_from(self._rendered, (*self.messages, Message(self.role, slot))) and all(
@@ -275,7 +243,7 @@ class Context:
         turn = self.turns[synced.message_count]
         if turn is None or not self._rendered.startswith(before):
             return None
-        added = _parts_text(turn[synced.part_count :])
+        added = parts_text(turn[synced.part_count :])
         return self.template.escape(added) + self._rendered[len(before) :], self.parts
 
     def _fill(self, rendered: str) -> list[Part | SpecialToken]:
@@ -306,10 +274,6 @@ def _common_length(left: Sequence[int], right: Sequence[int]) -> int:
         if a != b:
             return index
     return min(len(left), len(right))
-
-
-def _parts_text(parts: Iterable[Part]) -> str:
-    return "".join(part if isinstance(part, str) else part.text for part in parts)
 
 
 @lru_cache(maxsize=16)

@@ -16,19 +16,8 @@ from typing import Any
 
 import tokenizers
 
+from lmc.ir.boundaries import UNSTABLE_WORDS, before_last_ascii, has_stable_words, normalizes_stably
 from lmc.ir.errors import InputError
-
-# Pre-tokenizer patterns for which a boundary two pre-tokens before the end of the text is final, whatever follows.
-# Each alternative looks at most one character past its match, so text added at the end can only change the last
-# pre-token and, through the English contractions ("'" + "l" + "l"), the one before it.
-_GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-_LLAMA3_PATTERN = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-_QWEN_PATTERN = _LLAMA3_PATTERN.replace(r"\p{N}{1,3}", r"\p{N}")
-_STABLE_PATTERNS = frozenset({_GPT2_PATTERN, _LLAMA3_PATTERN, _QWEN_PATTERN})
-_UNSTABLE_TAIL = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +157,14 @@ class Tokenizer:
         """The leading token ids of ``text`` that stay the same whatever text is appended to it (maybe none)."""
         if not text or not self._has_stable_boundaries:
             return ()
+        if self._plain.normalizer is not None:
+            self._encoding(text)  # refuses what is no Unicode text
+            text = self._plain.normalizer.normalize_str(before_last_ascii(text))
         encoding = self._encoding(text)
         pieces = self._plain.pre_tokenizer.pre_tokenize_str(text)
-        if len(pieces) <= _UNSTABLE_TAIL:
+        if len(pieces) <= UNSTABLE_WORDS:
             return ()
-        boundary = pieces[-_UNSTABLE_TAIL][1][0]
+        boundary = pieces[-UNSTABLE_WORDS][1][0]
         # Not the tokens of text[:boundary]: white space at its end could be cut differently there.
         tokens = zip(encoding.ids, encoding.offsets, strict=True)
         return tuple(token_id for token_id, (start, _) in tokens if start < boundary)
@@ -218,39 +210,7 @@ class Tokenizer:
     @cached_property
     def _has_stable_boundaries(self) -> bool:
         definition: dict[str, Any] = json.loads(self.definition)
-        return definition.get("normalizer") is None and _is_stable(definition.get("pre_tokenizer"))
-
-
-def _is_stable(pre_tokenizer: Any) -> bool:
-    """Whether the pre-tokenizer is one of those whose early boundaries are proven final."""
-    if not isinstance(pre_tokenizer, dict):
-        return False
-    kind = pre_tokenizer.get("type")
-    if kind == "ByteLevel":
-        return bool(pre_tokenizer.get("use_regex", True)) and not pre_tokenizer.get("add_prefix_space")
-    if kind == "Split":
-        pattern = pre_tokenizer.get("pattern", {})
-        return (
-            pattern.get("Regex") in _STABLE_PATTERNS
-            and pre_tokenizer.get("behavior") == "Isolated"
-            and not pre_tokenizer.get("invert")
-        )
-    if kind == "Digits":
-        return bool(pre_tokenizer.get("individual_digits"))
-    if kind == "Sequence":
-        members = [member for member in pre_tokenizer.get("pretokenizers", ()) if isinstance(member, dict)]
-        splitters = [member for member in members if not _only_maps_bytes(member)]
-        cuts_words = any(member.get("type") in {"ByteLevel", "Split"} for member in splitters)
-        return cuts_words and all(_is_stable(member) for member in splitters)
-    return False
-
-
-def _only_maps_bytes(pre_tokenizer: dict[str, Any]) -> bool:
-    return (
-        pre_tokenizer.get("type") == "ByteLevel"
-        and pre_tokenizer.get("use_regex") is False
-        and not pre_tokenizer.get("add_prefix_space")
-    )
+        return normalizes_stably(definition) and has_stable_words(definition)
 
 
 def _read_text(path: Path) -> str:

@@ -12,7 +12,7 @@ from tokenizers import AddedToken, models, normalizers, pre_tokenizers
 from lmc.ir.errors import InputError
 from lmc.ir.tokenizer import SpecialToken, Tokenizer
 from lmc.ir.toy import toy_tokenizer
-from tests.ir.tokenizers_for_tests import CHATML, KINDS, SPECIAL_TOKENS, trained
+from tests.ir.tokenizers_for_tests import CHATML, KINDS, NORMALIZING_KINDS, SPECIAL_TOKENS, trained
 
 # Letters of the contractions, white space of every kind, digits, marks and symbols: what pre-tokenizers tell apart.
 ADVERSARIAL = st.text(st.sampled_from(list("'lstreavmdIx  \n\n\r\t11!#é日😀\u0301\u017f<|>")), max_size=14)
@@ -27,7 +27,21 @@ def test_the_stable_prefix_is_the_same_whatever_follows(kind: str, text: str, mo
         assert tokenizer.encode(whole)[: len(prefix)] == prefix
 
 
-@pytest.mark.parametrize("kind", KINDS)
+# Marks that join what stands before them, in one character or two, their order, Hangul, and what only K forms change.
+_MARKS = "\u0301\u0308\u0323\u0338\u0345\u093c\u0915\u3099か각\u1100\u1161\u11a8𝅗𝅥🏽"
+JOINING = st.text(st.sampled_from(list("aeo A\n.'s1<=éＡﬁ²½がÅ😀" + _MARKS)), max_size=14)
+ANY_CHARACTERS = st.text(st.characters(codec="utf-8"), max_size=12)
+
+
+@given(st.sampled_from(NORMALIZING_KINDS), JOINING | ANY_CHARACTERS, JOINING | ANY_CHARACTERS)
+def test_the_stable_prefix_survives_normalization_of_whatever_follows(kind: str, text: str, more: str):
+    tokenizer = trained(kind)
+    prefix = tokenizer.stable_prefix(text)
+    for whole in (text, text + more):
+        assert tokenizer.encode(whole)[: len(prefix)] == prefix
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *NORMALIZING_KINDS])
 def test_the_stable_prefix_is_nearly_the_whole_text(kind: str):
     tokenizer = trained(kind)
     text = "The essay is on topic: yes or no? " * 4
@@ -52,7 +66,11 @@ def test_nothing_is_stable_where_boundaries_are_not_proven():
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     assert Tokenizer(raw.to_str()).stable_prefix("a b a b a b") != ()
     raw.normalizer = normalizers.NFC()
-    assert Tokenizer(raw.to_str()).stable_prefix("a b a b a b") == ()
+    assert Tokenizer(raw.to_str()).stable_prefix("a b a b a b") != ()
+    assert Tokenizer(raw.to_str()).stable_prefix("日本 日本 日本") == ()
+    for normalizer in (normalizers.Lowercase(), normalizers.Sequence([normalizers.NFC(), normalizers.Strip()])):
+        raw.normalizer = normalizer
+        assert Tokenizer(raw.to_str()).stable_prefix("a b a b a b") == ()
 
 
 @given(EVERY_TOKENIZER, st.text(st.characters(codec="utf-8"), max_size=20))
@@ -120,7 +138,7 @@ def test_end_tokens_are_merged_and_sorted():
 
 
 def test_text_that_is_no_unicode_is_refused():
-    for make in (toy_tokenizer, lambda: trained("gpt2")):
+    for make in (toy_tokenizer, lambda: trained("gpt2"), lambda: trained("qwen+nfc")):
         for read in (make().encode, make().stable_prefix):
             with pytest.raises(InputError, match="half of a surrogate pair"):
                 read("a\ud800 b c")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import tokenizers
-from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
 from lmc.ir.tokenizer import Tokenizer
 
@@ -43,9 +43,12 @@ _CORPUS = [
 
 @cache
 def trained(kind: str, template: str | None = CHATML, bos: bool = False) -> Tokenizer:
-    """A byte-level BPE of about 400 tokens; ``kind`` is gpt2, llama3, qwen, digits or split-bytes."""
+    """A byte-level BPE of about 400 tokens; ``kind`` is one of ``KINDS`` or ``NORMALIZING_KINDS``."""
     raw = tokenizers.Tokenizer(models.BPE())
-    raw.pre_tokenizer = _pre_tokenizer(kind)
+    words, *normal_form = kind.split("+")
+    raw.pre_tokenizer = _pre_tokenizer(words)
+    if normal_form:
+        raw.normalizer = NORMALIZERS[normal_form[0]]
     raw.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=420, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
@@ -77,3 +80,12 @@ def _pre_tokenizer(kind: str) -> pre_tokenizers.PreTokenizer:
 
 
 KINDS = ("gpt2", "gpt2-split", "llama3", "qwen", "digits")
+NORMALIZERS = {
+    "nfc": normalizers.NFC(),
+    "nfd": normalizers.NFD(),
+    "nfkc": normalizers.NFKC(),
+    "nfkd": normalizers.NFKD(),
+    "twice": normalizers.Sequence([normalizers.NFD(), normalizers.NFC()]),
+}
+# What they encode is not always the text itself, but a normal form of it. The models of the qwen family do so.
+NORMALIZING_KINDS = (*(f"qwen+{form}" for form in NORMALIZERS), "gpt2+nfc", "llama3+nfkc")

@@ -1,0 +1,81 @@
+"""Where the tokens of a text are final, whatever text is appended to it: proven for the tokenizers known here.
+
+Two steps of a tokenizer look at what follows a place. Its pre-tokenizer cuts the text into words; for the patterns
+below the boundary two words before the end is final. Its normalizer may join a character with marks that follow it, as
+NFC does. No form of Unicode normalization joins an ASCII character to what stands before it, so all that stands before
+one is normalized the same whatever follows.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+# Pre-tokenizer patterns for which a boundary two pre-tokens before the end of the text is final, whatever follows.
+# Each alternative looks at most one character past its match, so text added at the end can only change the last
+# pre-token and, through the English contractions ("'" + "l" + "l"), the one before it.
+_GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+_LLAMA3_PATTERN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_QWEN_PATTERN = _LLAMA3_PATTERN.replace(r"\p{N}{1,3}", r"\p{N}")
+_STABLE_PATTERNS = frozenset({_GPT2_PATTERN, _LLAMA3_PATTERN, _QWEN_PATTERN})
+UNSTABLE_WORDS = 2
+_STABLE_NORMALIZERS = frozenset({"NFC", "NFD", "NFKC", "NFKD"})
+_LAST_ASCII = re.compile(r"[\x00-\x7f][^\x00-\x7f]*\Z")
+
+
+def has_stable_words(definition: dict[str, Any]) -> bool:
+    """Whether the tokenizer of a ``tokenizer.json`` gives normalized text word boundaries that stay."""
+    return _is_stable(definition.get("pre_tokenizer"))
+
+
+def normalizes_stably(definition: dict[str, Any]) -> bool:
+    """Whether its normalizer leaves alone what stands before an ASCII character; true where it has none."""
+    normalizer = definition.get("normalizer")
+    if normalizer is None:
+        return True
+    if not isinstance(normalizer, dict):
+        return False
+    if normalizer.get("type") == "Sequence":
+        return all(normalizes_stably({"normalizer": member}) for member in normalizer.get("normalizers", ()))
+    return normalizer.get("type") in _STABLE_NORMALIZERS
+
+
+def before_last_ascii(text: str) -> str:
+    """``text`` up to its last ASCII character, that one excluded."""
+    found = _LAST_ASCII.search(text)
+    return "" if found is None else text[: found.start()]
+
+
+def _is_stable(pre_tokenizer: Any) -> bool:
+    """Whether the pre-tokenizer is one of those whose early boundaries are proven final."""
+    if not isinstance(pre_tokenizer, dict):
+        return False
+    kind = pre_tokenizer.get("type")
+    if kind == "ByteLevel":
+        return bool(pre_tokenizer.get("use_regex", True)) and not pre_tokenizer.get("add_prefix_space")
+    if kind == "Split":
+        pattern = pre_tokenizer.get("pattern", {})
+        return (
+            pattern.get("Regex") in _STABLE_PATTERNS
+            and pre_tokenizer.get("behavior") == "Isolated"
+            and not pre_tokenizer.get("invert")
+        )
+    if kind == "Digits":
+        return bool(pre_tokenizer.get("individual_digits"))
+    if kind == "Sequence":
+        members = [member for member in pre_tokenizer.get("pretokenizers", ()) if isinstance(member, dict)]
+        splitters = [member for member in members if not _only_maps_bytes(member)]
+        cuts_words = any(member.get("type") in {"ByteLevel", "Split"} for member in splitters)
+        return cuts_words and all(_is_stable(member) for member in splitters)
+    return False
+
+
+def _only_maps_bytes(pre_tokenizer: dict[str, Any]) -> bool:
+    return (
+        pre_tokenizer.get("type") == "ByteLevel"
+        and pre_tokenizer.get("use_regex") is False
+        and not pre_tokenizer.get("add_prefix_space")
+    )

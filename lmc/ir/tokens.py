@@ -1,0 +1,48 @@
+"""Settled token ids and pending text: what a prompt is made of while it grows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lmc.ir.tokenizer import SpecialToken, Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """Tokens that a model gave, and their text."""
+
+    token_ids: tuple[int, ...]
+    text: str
+
+
+Part = str | Generated
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Settled token ids and the text after them that is not encoded yet."""
+
+    settled: tuple[int, ...] = ()
+    pending: str = ""
+
+    def extend(self, parts: Iterable[Part | SpecialToken], tokenizer: Tokenizer) -> Tokens:
+        """Append ``parts`` in order."""
+        chunks: list[int] = []
+        pending = self.pending
+        for part in parts:
+            if isinstance(part, str):
+                pending += part
+                continue
+            chunks.extend(tokenizer.encode(pending))
+            pending = ""
+            if isinstance(part, SpecialToken):
+                chunks.append(part.id)
+            else:
+                chunks.extend(part.token_ids)
+        return Tokens(self.settled + tuple(chunks), pending) if chunks else Tokens(self.settled, pending)
+
+
+def parts_text(parts: Iterable[Part]) -> str:
+    """The text of ``parts``."""
+    return "".join(part if isinstance(part, str) else part.text for part in parts)
