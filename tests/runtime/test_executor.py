@@ -295,6 +295,24 @@ def test_usage_counts_the_prompts_of_calls_and_no_work_ahead_of_them():
     assert found.usage.prompt_tokens == engine.statistics.prompt_tokens
 
 
+def test_a_generation_that_fills_the_context_ends_there_in_interpreter_and_executor():
+    text = """
+    module @f {
+      func @f(%x: !text) {
+        %0 = lm.context : !ctx
+        %1 = lm.extend %0 [%x] : !ctx
+        %2, %a, %m = lm.gen %1 {id = "f/a", logprobs = 0, max_tokens = 99, min_tokens = 3} : !ctx, !text, !any
+        lm.return %1 (%a, %m) {structure = "{\\"list\\":[{\\"leaf\\":0},{\\"leaf\\":1}]}"}
+      }
+    }
+    """
+    expected = interpret(parse(text), {"x": "Birds"}, ToyEngine(context_length=8))
+    found = run(Executor(ToyEngine(context_length=8), plan_of(text), {}), {"x": "Birds"})
+    assert found.value == expected.value
+    assert (found.value[1]["finish_reason"], len(found.value[1]["token_ids"])) == ("length", 3)
+    assert found.profile.ops["f/a"].finish_reasons == expected.profile.ops["f/a"].finish_reasons == (("length", 1),)
+
+
 def test_an_instances_prefix_is_let_go_after_its_last_use():
     """The verdict does not build on the pinned essay's branches: by then their prefix is free."""
     held: list[int] = []

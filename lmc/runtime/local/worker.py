@@ -46,6 +46,8 @@ class Worker:
         """Queue a task; one that comes too late is failed at once."""
         with self._condition:
             failure = self._failure
+            if failure is None and not self._thread.is_alive():
+                failure = _forked
             if failure is None:
                 self._entering.add(task)
         if failure is None:
@@ -210,6 +212,14 @@ class Worker:
 def _closed() -> EngineError:
     """A new error for each request: whoever reports it writes the program's line into it."""
     return EngineError("the engine was closed", remedy="make a new one")
+
+
+def _forked() -> EngineError:
+    """A process made by `os.fork` has no thread but the one that forked."""
+    return EngineError(
+        "the engine's thread does not run in this process, which was forked from the one that made the engine",
+        remedy="make the engine after the fork, or start processes with the spawn method",
+    )
 
 
 def _stopped(cause: BaseException) -> EngineError:

@@ -200,6 +200,87 @@ def test_cancelled_requests_end_and_free_their_pages(open_engine: OpenEngine) ->
     assert generate(engine, SENTENCES[1], max_tokens=3).generated_tokens == 3
 
 
+HOSTILE = 2000 if os.environ.get("LMC_TEST_FULL") == "1" else 150
+
+
+def test_crowds_with_cancels_in_a_tiny_pool_get_what_each_gets_alone(open_engine: OpenEngine) -> None:
+    """Many more requests than fit, cancelled from another thread at any moment: no page is lost, no result changed."""
+    rng = random.Random(7)
+    engine, alone = open_engine(kv_tokens=70, prefill_tokens=3, max_running=5), open_engine()
+    stems = [engine.tokenizer.encode(text) for text in SENTENCES[:3]]
+
+    def prompt() -> tuple[int, ...]:
+        stem = rng.choice(stems)
+        return stem[: rng.randint(1, len(stem))] + tuple(rng.choices(range(5, 400), k=rng.randint(0, 5)))
+
+    asked: list[Request | ScoreRequest] = []
+    for number in range(HOSTILE):
+        if rng.random() < 0.25:
+            asked.append(ScoreRequest(prompt(), tuple(prompt()[:9] for _ in range(rng.randint(1, 4)))))
+        else:
+            stop = rng.choice([(), ("e",)])
+            sampling = SamplingParams(max_tokens=rng.randint(1, 20), temperature=rng.choice([0.0, 1.0]), stop=stop)
+            asked.append(Request(prompt(), sampling, seed=number))
+
+    def ask(of: LocalEngine, request: Request | ScoreRequest) -> Any:
+        return of.submit(request) if isinstance(request, Request) else of.score(request)
+
+    handles = [ask(engine, request) for request in asked]
+    pins = [engine.prefill(stem) for stem in stems]
+    doomed = rng.sample(handles, HOSTILE // 3)
+
+    def cancel() -> None:
+        for handle in doomed:
+            handle.cancel()
+            time.sleep(0.0005)
+
+    canceller = threading.Thread(target=cancel)
+    canceller.start()
+    finished = 0
+    for request, handle in zip(asked, handles, strict=True):
+        error = handle.future.exception(600)
+        if error is not None:
+            assert isinstance(error, RequestCancelledError)
+            assert handle in doomed
+            continue
+        finished += 1
+        found, expected = handle.future.result(), ask(alone, request).future.result(60)
+        if isinstance(request, ScoreRequest):
+            for row, expected_row in zip(found.logprobs, expected.logprobs, strict=True):
+                assert row == pytest.approx(expected_row, abs=1e-4)
+        else:
+            assert (found.token_ids, found.text, found.finish_reason) == (
+                expected.token_ids,
+                expected.text,
+                expected.finish_reason,
+            )
+    canceller.join()
+    for pin in pins:
+        engine.unpin(pin.future.result(60))
+    generate(engine, "Seven", max_tokens=1)  # a step after the unpins
+    assert finished >= HOSTILE - len(doomed)
+    memory = engine._worker._scheduler.memory
+    assert memory.pool.used_count == memory.radix.total_tokens
+    assert memory.radix.pinned_tokens == 0
+    assert (engine._worker._tasks, engine._worker._entering, engine._worker._pins) == ({}, set(), set())
+
+
+def test_a_request_that_can_never_fit_fails_and_the_others_go_on(open_engine: OpenEngine) -> None:
+    engine = open_engine(kv_tokens=40)
+    running = engine.submit(Request((5, 6, 7), SamplingParams(max_tokens=20)))
+    huge = [
+        engine.submit(Request((5,) * 41, SamplingParams())),
+        engine.score(ScoreRequest((5,) * 38, ((6,) * 5,))),
+        engine.prefill((5,) * 41),
+    ]
+    for handle in huge:
+        with pytest.raises(ContextLengthError, match="exceed the KV pool of 40") as failure:
+            handle.future.result(30)
+        assert failure.value.remedy == "give the engine more kv_tokens"
+    assert running.future.result(30).generated_tokens >= 1
+    assert engine.submit(Request((5,) * 40, SamplingParams())).future.result(30).finish_reason in ("length", "eos")
+
+
 @pytest.mark.parametrize("seed", range(20 if os.environ.get("LMC_TEST_FULL") == "1" else 3))
 def test_random_use_of_a_small_pool(seed: int, open_engine: OpenEngine) -> None:
     """Generations, scores, pins and cancels at random: every handle resolves, pages add up after every step."""
@@ -270,6 +351,15 @@ def test_a_worker_that_dies_fails_everything_with_the_cause(
     assert len(set(map(id, errors))) == 5
     engine.close()
     engine.close()
+
+
+def test_a_forked_process_is_told_that_the_engine_stayed_behind(open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    # What fork leaves of another thread: an object that says it is not alive, though nothing was told that it ended.
+    engine.close()
+    engine._worker._failure = None
+    with pytest.raises(EngineError, match="does not run in this process"):
+        generate(engine, "Seven", max_tokens=2)
 
 
 def test_nan_logits_fail_their_request_alone(tmp_path: Path) -> None:
