@@ -8,12 +8,17 @@ from typing import ClassVar, Literal
 
 from lmc.ir.core import Block, Module
 from lmc.ir.errors import InputError, Location
-from lmc.ir.tokenizer import Tokenizer
+from lmc.ir.template import ChatTemplate, Message
+from lmc.ir.tokenizer import SpecialToken, Tokenizer
 
 RemarkKind = Literal["applied", "missed"]
 
 # Without a tokenizer: English text has about four characters in a token.
 _CHARACTERS_PER_TOKEN = 4
+# Without a chat template: a header and an end mark of two tokens each.
+_TURN_TOKENS = 4
+# The turns before one of each role that templates allow: a system turn is the first, others follow in their order.
+_TURNS_BEFORE = {"system": (), "user": ("user", "assistant"), "assistant": ("user",), "tool": ("user", "assistant")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,7 @@ class PassContext:
     tokenizer: Tokenizer | None = None
     remarks: list[Remark] = field(default_factory=list[Remark])
     _counts: dict[str, int] = field(default_factory=dict[str, int], repr=False)
+    _turns: dict[str, int] = field(default_factory=dict[str, int], repr=False)
 
     def tokens(self, text: str) -> int:
         """How many tokens ``text`` has by itself: exact with a tokenizer, else a quarter of its characters.
@@ -66,6 +72,13 @@ class PassContext:
         if text not in self._counts:
             self._counts[text] = self._count(text)
         return self._counts[text]
+
+    def turn_tokens(self, role: str) -> int:
+        """How many tokens a turn of ``role`` costs besides its text: the template's header and end mark."""
+        if role not in self._turns:
+            counted = _template_tokens(self.tokenizer, role) if self.tokenizer is not None else None
+            self._turns[role] = _TURN_TOKENS if counted is None else counted
+        return self._turns[role]
 
     def _count(self, text: str) -> int:
         if self.tokenizer is not None:
@@ -113,3 +126,24 @@ class Pass(abc.ABC):
     def missed(self, context: PassContext, location: Location | None, message: str, *, saved_tokens: int = 0) -> None:
         """Say what could not be done, and why; ``saved_tokens`` is what it would have saved."""
         context.remarks.append(Remark(self.NAME, "missed", message, location, saved_tokens))
+
+
+def _template_tokens(tokenizer: Tokenizer, role: str) -> int | None:
+    """Tokens that the template puts around a turn; None where there is no template, or none that appends turns."""
+    if tokenizer.chat_template is None:
+        return None
+    template = ChatTemplate(tokenizer)
+    roles = (*_TURNS_BEFORE[role], role)
+    turns = [Message(each, template.slot(index)) for index, each in enumerate(roles)]
+    try:
+        before = template.closed(turns[:-1]) if turns[:-1] else ""
+        whole = template.closed(turns)
+        segments = template.segments(whole[len(before) :])
+    except InputError:
+        return None
+    if not whole.startswith(before):
+        return None
+    texts = (segment for segment in segments if isinstance(segment, str))
+    return sum(isinstance(segment, SpecialToken) for segment in segments) + sum(
+        len(tokenizer.encode(text)) for text in texts
+    )

@@ -96,9 +96,9 @@ class _Walk:
         before = next((operand for operand in op.operands if operand.type == CTX), None)
         known = Measure() if before is None else self.measures[before]
         if isinstance(op, ExtendOp):
-            known += text_measure(op.text, op.role, self.context.tokens)
+            known += text_measure(op.text, op.role, self.context)
         elif isinstance(op, BeginOp):
-            known += text_measure((), op.role, self.context.tokens)
+            known += text_measure((), op.role, self.context)
         elif op.billable:
             known += Measure(unknown=1)
         self.measures[value] = known
@@ -128,7 +128,7 @@ class _Walk:
         self.roots[root] = value
         if root.prefilled:
             self.made[root] = self.replaced.get(value, value)
-        tree = PrefixTree(root, self.owner.minimum_tokens, self.context.tokens)
+        tree = PrefixTree(root, self.owner.minimum_tokens, self.context)
         tree.build(
             Member(index, user.role, text, user.location)
             for index, user in zip(indices, users, strict=True)

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from lmc.ir.core import Value
 from lmc.ir.errors import Location
 
 Parts = tuple[str | Value, ...]
 
-# A role message costs a few tokens of its own besides its text: its header and its end mark.
-MESSAGE_TOKENS = 4
 # Branches that part ways more often than this are told apart no further.
 _MAX_SPLITS = 16
+
+
+class Counter(Protocol):
+    """What counts tokens: ``lmc.passes.base.PassContext``."""
+
+    def tokens(self, text: str) -> int:
+        """Those of a text by itself."""
+        ...
+
+    def turn_tokens(self, role: str) -> int:
+        """Those of a turn besides its text."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +134,7 @@ class PrefixTree:
 
     root: Node
     minimum_tokens: int
-    tokens: Callable[[str], int]
+    counter: Counter
     nodes: list[Node] = field(default_factory=list[Node])
     place: dict[int, tuple[Node, Parts]] = field(default_factory=dict[int, tuple[Node, Parts]])
 
@@ -163,7 +174,7 @@ class PrefixTree:
         if not parts:
             return None
         opens = members[0].role if node is self.root else None
-        length = text_measure(parts, opens, self.tokens)
+        length = text_measure(parts, opens, self.counter)
         if len(members) == node.members and not node.prefilled:
             covered, worth = node.covered, (node.gained + length).reaches(self.minimum_tokens)
         else:
@@ -181,11 +192,11 @@ class PrefixTree:
         return []
 
 
-def text_measure(parts: Parts, opens: str | None, tokens: Callable[[str], int]) -> Measure:
-    """Length of ``parts``, and of the header of a turn they open; ``tokens`` counts those of a literal."""
-    known = sum(tokens(part) for part in parts if isinstance(part, str))
+def text_measure(parts: Parts, opens: str | None, counter: Counter) -> Measure:
+    """Length of ``parts``, and of the header and the end mark of a turn they open."""
+    known = sum(counter.tokens(part) for part in parts if isinstance(part, str))
     unknown = sum(isinstance(part, Value) for part in parts)
-    return Measure(known + (MESSAGE_TOKENS if opens is not None else 0), unknown)
+    return Measure(known + (0 if opens is None else counter.turn_tokens(opens)), unknown)
 
 
 def joined(parts: Sequence[str | Value]) -> Parts:

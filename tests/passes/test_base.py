@@ -5,6 +5,7 @@ import pytest
 from lmc.ir.errors import Location
 from lmc.ir.toy import toy_tokenizer
 from lmc.passes import PassContext, Remark
+from tests.ir.tokenizers_for_tests import trained
 
 HERE = Location("f.py", 3)
 
@@ -33,3 +34,25 @@ def test_tokens_are_estimated_without_a_tokenizer_and_counted_with_one():
 
 def test_text_that_can_not_be_encoded_is_estimated() -> None:
     assert PassContext(toy_tokenizer()).tokens("half a pair \udc00") == 3
+
+
+def test_a_turn_costs_what_the_template_puts_around_it():
+    # <|im_start|> user \n … <|im_end|> \n
+    for role in ("system", "user", "assistant", "tool"):
+        tokenizer = trained("gpt2")
+        header = 2 + len(tokenizer.encode(f"{role}\n")) + len(tokenizer.encode("\n"))
+        assert PassContext(tokenizer).turn_tokens(role) == header
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        None,
+        "{{ raise_exception('no turns here') }}",
+        "{{ messages | length }}{% for message in messages %}{{ message.content }}{% endfor %}",
+        "{% for message in messages %}{{ message.content[1:] }}{% endfor %}",
+    ],
+)
+def test_a_turn_is_estimated_where_no_template_tells(template: str | None):
+    assert PassContext(trained("gpt2", template)).turn_tokens("user") == 4
+    assert PassContext().turn_tokens("user") == 4

@@ -5,7 +5,18 @@ from hypothesis import strategies as st
 
 from lmc.ir.core import Value
 from lmc.ir.types import TEXT
-from lmc.passes.prefix_tree import MESSAGE_TOKENS, Measure, Member, Node, Parts, PrefixTree, joined, text_measure
+from lmc.passes.prefix_tree import Measure, Member, Node, Parts, PrefixTree, joined, text_measure
+
+
+class Letters:
+    """One token to a letter, three to a turn."""
+
+    def tokens(self, text: str) -> int:
+        return len(text)
+
+    def turn_tokens(self, role: str) -> int:
+        return 3
+
 
 VALUES = [Value(name, TEXT) for name in "xy"]
 texts = st.lists(st.sampled_from(["a", "ab", "abc", "b", *VALUES]), min_size=1, max_size=5).map(joined)
@@ -27,7 +38,7 @@ def _path(node: Node) -> Parts:
 @given(st.lists(texts, min_size=1, max_size=6), st.booleans(), st.integers(1, 4))
 def test_each_member_still_appends_its_text(texts: list[Parts], constant: bool, minimum_tokens: int):
     root = _root(len(texts), constant=constant)
-    tree = PrefixTree(root, minimum_tokens, len)
+    tree = PrefixTree(root, minimum_tokens, Letters())
     tree.build(Member(index, None, text, None) for index, text in enumerate(texts))
     assert sorted(tree.place) == list(range(len(texts)))
     for index, (node, rest) in tree.place.items():
@@ -37,7 +48,7 @@ def test_each_member_still_appends_its_text(texts: list[Parts], constant: bool, 
 @given(st.lists(texts, min_size=1, max_size=6), st.booleans())
 def test_nodes_come_after_their_parents_and_only_literal_ones_are_constant(texts: list[Parts], constant: bool):
     root = _root(len(texts), constant=constant)
-    tree = PrefixTree(root, 1, len)
+    tree = PrefixTree(root, 1, Letters())
     tree.build(Member(index, None, text, None) for index, text in enumerate(texts))
     seen: set[Node] = set()
     for node in tree.nodes:
@@ -48,21 +59,21 @@ def test_nodes_come_after_their_parents_and_only_literal_ones_are_constant(texts
 
 
 def test_roles_do_not_share_turns():
-    tree = PrefixTree(_root(2, constant=False), 1, len)
+    tree = PrefixTree(_root(2, constant=False), 1, Letters())
     tree.build([Member(0, "user", ("abc",), None), Member(1, "system", ("abc",), None)])
     assert tree.nodes == [tree.root]
 
 
 def test_branches_that_part_twice():
     texts = ["Judge the style: form", "Judge the style: words", "Judge the tone: warm", "Judge the tone: cold"]
-    tree = PrefixTree(_root(4, constant=False), 4, len)
+    tree = PrefixTree(_root(4, constant=False), 4, Letters())
     tree.build(Member(index, None, (text,), None) for index, text in enumerate(texts))
     assert [node.parts for node in tree.nodes[1:]] == [("Judge the ",), ("style: ",), ("tone: ",)]
     assert [rest for _, rest in tree.place.values()] == [("form",), ("words",), ("warm",), ("cold",)]
 
 
 def test_measures():
-    assert text_measure(("abcd", VALUES[0]), "user", len) == Measure(4 + MESSAGE_TOKENS, 1)
+    assert text_measure(("abcd", VALUES[0]), "user", Letters()) == Measure(4 + 3, 1)
     assert str(Measure(1)) == "about 1 token"
     assert str(Measure(7, 2)) == "about 7 tokens and 2 texts known at run time"
     assert Measure(0, 1).reaches(100)

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import re
+from pathlib import Path
 
 import pytest
 
-from lmc.passes import PASSES
+from lmc import passes
+from lmc.passes import PASSES, Pass, pipeline
+from lmc.passes.pipelines import PIPELINES
 from lmc.passes.registry import describe_passes, option_text
 
 
@@ -27,6 +32,41 @@ def test_a_pass_says_what_it_does_when_it_is_sound_and_shows_ir(name: str):
     assert dataclasses.is_dataclass(kind)
     assert kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
     assert all(field.default is not dataclasses.MISSING for field in dataclasses.fields(kind))
+
+
+PACKAGE = Path(passes.__file__).parent
+
+
+def test_every_pass_of_the_package_is_registered():
+    """Nothing is listed by hand that could be forgotten without a test failing."""
+    for path in PACKAGE.glob("*.py"):
+        importlib.import_module(f"lmc.passes.{path.stem}")
+    kinds = {kind for kind in Pass.__subclasses__() if kind.__module__.startswith("lmc.passes.")}
+    assert set(PASSES.values()) == kinds
+    assert {name: kind.NAME for name, kind in PASSES.items()} == {name: name for name in PASSES}
+
+
+def test_levels_name_passes_and_each_level_does_what_the_one_below_does():
+    found = {level: [each.NAME for each in pipeline(level).passes] for level in PIPELINES}
+    assert found["O0"] == []
+    assert found["O2"][: len(found["O1"])] == found["O1"]
+    assert set(found["O2"]) == set(PASSES)
+
+
+def test_the_readme_names_every_file_and_every_pass():
+    readme = (PACKAGE / "README.md").read_text(encoding="utf-8")
+    table = readme.partition("## Where to add what")[0]
+    files = {path.name for path in PACKAGE.glob("*.py")} - {"__init__.py"}
+    assert files == set(re.findall(r"`(\w+\.py)`", table))
+    for kind in PASSES.values():
+        assert f"`{kind.__module__.rpartition('.')[2]}.py`" in table
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_every_pass_has_tests_of_its_own(name: str):
+    tests = Path(__file__).parents[1]
+    assert (tests / "passes" / f"test_{PASSES[name].__module__.rpartition('.')[2]}.py").is_file()
+    assert list((tests / "filecheck" / name).glob("*.lmir"))
 
 
 @pytest.mark.parametrize(("value", "text"), [(None, "none"), (True, "true"), (8, "8"), ("a", "a")])

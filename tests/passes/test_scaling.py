@@ -1,4 +1,4 @@
-"""Compile time grows with the program, not faster: a chain, a fan-out, calls one after the other, long texts."""
+"""Compile time grows with the program, not faster: a chain, a fan-out, calls one after the other, long texts …"""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from lmc.backend.lower import lower
 from lmc.ir.builder import Builder
 from lmc.ir.core import Function, Module, Value
-from lmc.ir.ops import BeginOp, ConcatOp, ContextOp, EndOp, ExtendOp, GenOp, PyCallOp, ReturnOp
-from lmc.ir.types import CTX, TEXT, list_of
+from lmc.ir.ops import BeginOp, ConcatOp, ContextOp, EndOp, ExtendOp, GenOp, PyCallOp, ReturnOp, SelectOp
+from lmc.ir.target import Target
+from lmc.ir.types import ANY, CTX, TEXT, list_of
 from lmc.passes import pipeline
 
 SMALL = 250
 GROWTH = 8
+TOY = Target.parse("toy")
 X = Value("x", TEXT)
 
 
@@ -77,6 +80,49 @@ def texts(count: int) -> Module:
     return _module(builder, *builder.emit(GenOp, [CTX, TEXT], context=context, id="f/last"))
 
 
+def extends(count: int) -> Module:
+    builder = Builder([X])
+    (context,) = builder.emit(ContextOp, [CTX])
+    for index in range(2 * count):
+        (context,) = builder.emit(ExtendOp, [CTX], context=context, text=(f"line {index} ", X))
+    return _module(builder, *builder.emit(GenOp, [CTX, TEXT], context=context, id="f/last"))
+
+
+def selects(count: int) -> Module:
+    builder = Builder([X])
+    context, text = _start(builder), X
+    for index in range(count):
+        made = builder.emit(SelectOp, [CTX, TEXT, ANY], context=context, choices=("yes", "no"), id=f"f/{index}")
+        context, text, _ = made
+    return _module(builder, context, text)
+
+
+def forks(count: int) -> Module:
+    builder = Builder([X])
+    context = _start(builder)
+    for index in range(count // 2):
+        texts: list[Value] = []
+        for name in ("style", "tone"):
+            (branch,) = builder.emit(ExtendOp, [CTX], context=context, role="user", text=("Judge the ", name))
+            texts += builder.emit(GenOp, [CTX, TEXT], context=branch, id=f"f/fork/{index}/{name}")[1:]
+        (context,) = builder.emit(ExtendOp, [CTX], context=context, role="user", text=tuple(texts))
+    return _module(builder, *builder.emit(GenOp, [CTX, TEXT], context=context, id="f/last"))
+
+
+def nested(count: int) -> Module:
+    """Sub-programs in sub-programs: all contexts begin before the first call, and the innermost ends first."""
+    builder = Builder([X])
+    contexts: list[Value] = []
+    for _ in range(count // 2):
+        contexts.append(_start(builder))
+    text = X
+    for index, context in enumerate(reversed(contexts)):
+        (asked,) = builder.emit(ExtendOp, [CTX], context=context, role="user", text=("Given ", text, ", go on."))
+        _, answer = builder.emit(GenOp, [CTX, TEXT], context=asked, id=f"f/{index}")
+        (text,) = builder.emit(PyCallOp, [TEXT], function="str.strip", arguments=(answer,))
+    return _module(builder, contexts[0], text)
+
+
 @pytest.fixture
 def no_collector() -> Iterator[None]:
     """The cyclic collector runs more often the more objects there are, whoever made them."""
@@ -87,14 +133,14 @@ def no_collector() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_collector")
-@pytest.mark.parametrize("shape", [chain, fan_out, calls, texts])
+@pytest.mark.parametrize("shape", [chain, fan_out, calls, texts, extends, selects, forks, nested])
 def test_time_is_linear(shape: Callable[[int], Module]):
     small, large = shape(SMALL), shape(SMALL * GROWTH)
     passes = pipeline("O2")
 
     def seconds(module: Module) -> float:
         start = time.process_time()
-        passes.run(module)
+        lower(passes.run(module).module, TOY)
         return time.process_time() - start
 
     once = min(seconds(small) for _ in range(3))
