@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
+from lmc.frontend import disorder
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.eager import EagerSession
 from lmc.frontend.harmless import is_harmless
@@ -115,7 +116,16 @@ class Base:
             raise recorder.stop(f"a {kind.__name__} of the user's is used up", "make it a list first")
         if kind is not GeneratorType and not is_harmless(items):
             raise self.foreign_operator(recorder, "for", items)
+        if disorder.is_disordered(items):
+            raise recorder.stop(disorder.CAUSE, disorder.REMEDY)
         self.check_unchanged(recorder, items)
+
+    def check_text(self, recorder: Recorder, value: Any) -> None:
+        """Break where the text of ``value`` would be another in another process."""
+        if disorder.holds_disorder(value):
+            raise recorder.stop(disorder.CAUSE, disorder.REMEDY)
+        if disorder.holds_address(value):
+            raise recorder.stop(disorder.ADDRESS_CAUSE, disorder.ADDRESS_REMEDY)
 
     def describe(self, value: Any) -> str:
         """What a break calls ``value``."""

@@ -5,33 +5,28 @@ from __future__ import annotations
 import enum
 import inspect
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
 from types import BuiltinMethodType, FrameType, FunctionType, GeneratorType, MethodDescriptorType, MethodType
 from typing import TYPE_CHECKING, Any, cast
 
-from lmc.frontend import messages
-from lmc.frontend.arguments import bind
+from lmc.frontend import disorder, messages, sizes
 from lmc.frontend.branches import Branches, RoleBlock
-from lmc.frontend.eager import EagerFrame, EagerSession, activate
-from lmc.frontend.failures import name_line
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.harmless import VIEWS, is_deeply_harmless, is_harmless
-from lmc.frontend.host_calls import FRAME_FUNCTION_IDS, HostCalls
+from lmc.frontend.host_calls import FRAME_FUNCTION_IDS
 from lmc.frontend.locations import is_user_file
+from lmc.frontend.programs import Programs
 from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
 from lmc.frontend.pure_calls import HANDLERS, MUTATORS, PURE_TYPES
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.rewrite import OPERATORS
-from lmc.frontend.state import Core, State
+from lmc.frontend.state import State
 from lmc.frontend.text_calls import check_format, text_method
 from lmc.frontend.transform import Transformed
-from lmc.ir.errors import LmcError
 from lmc.ir.types import ANY, TEXT, JsonType
 
 if TYPE_CHECKING:
     from lmc.frontend.operators import Operators
 
-_MAX_DEPTH = 100
 _COMPARING = frozenset({"index", "count", "remove", "sort"})
 _OWN_FUNCTIONS = {
     id(function) for function in (messages.user, messages.system, messages.assistant, messages.gen, messages.select)
@@ -49,7 +44,7 @@ class Fresh:
         self.arguments = arguments
 
 
-class Calls(HostCalls):
+class Calls(Programs):
     """The calling part of ``Operators``."""
 
     def fresh(self, function: Any, arguments: tuple[Any, ...]) -> Any:
@@ -83,13 +78,13 @@ class Calls(HostCalls):
         if id(function) in _OWN_FUNCTIONS:
             return function(*args, **kwargs)
         if isinstance(function, JittedFunction):
-            return self._inline(recorder, function, None, args, kwargs)
+            return self.inline(recorder, function, None, args, kwargs)
         if isinstance(function, MethodType):
             owner = function.__self__
             if type(owner) in _OWN_METHODS:
                 return function(*args, **kwargs)
             if isinstance(owner, JittedFunction) and function.__name__ == "on_state":
-                return self._inline(recorder, owner, args[:1], args[1:], kwargs)
+                return self.inline(recorder, owner, args[:1], args[1:], kwargs)
         if isinstance(function, FunctionType) and id(function.__code__) in recorder.codes:
             return function(*args, **kwargs)
         handler = HANDLERS.get(id(function))
@@ -123,6 +118,12 @@ class Calls(HostCalls):
             self._check_key(recorder, function, kwargs["key"])
         for value in (*args, *kwargs.values()):
             self.check_operand(recorder, function, value)
+        name = getattr(function, "__name__", "")
+        owner = getattr(function, "__self__", None)
+        if sizes.grows(name, (owner, *args) if type(owner) is str else args):
+            raise recorder.stop(sizes.CAUSE, sizes.REMEDY)
+        if disorder.depends_on_order(function, args, kwargs):
+            raise recorder.stop(disorder.CAUSE, disorder.REMEDY)
         try:
             return function(*args, **kwargs)
         except RecursionError:
@@ -209,68 +210,6 @@ class Calls(HostCalls):
         if function.__name__ == "insert" and args:
             args = (recorder.concrete(args[0]), *args[1:])
         return function(*args, **kwargs)
-
-    def _inline(
-        self,
-        recorder: Recorder,
-        function: JittedFunction,
-        on: tuple[Any, ...] | None,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> Any:
-        transformed = function.transformed
-        if not isinstance(transformed, Transformed):
-            raise recorder.stop(transformed.cause, transformed.remedy)
-        if on is not None and (not on or type(on[0]) is not State):
-            raise recorder.stop(
-                f"{function.name}.on_state() needs a state first", f"write {function.name}.on_state(s, …)"
-            )
-        if recorder.depth >= _MAX_DEPTH:
-            recorder.too_deep = True
-            raise recorder.stop(
-                f"{function.name}() is {_MAX_DEPTH} calls deep in itself or in others",
-                "bound the recursion by a value that is known when the program is compiled, or use a loop",
-            )
-        recorder.reads.add_attribute(
-            function.function, "__defaults__", getattr(function.function, "__defaults__", None)
-        )
-        return self.enter(function, transformed, on, args, kwargs)
-
-    def enter(
-        self,
-        function: JittedFunction,
-        transformed: Transformed,
-        on: tuple[Any, ...] | None,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> Any:
-        """Run the transformed twin of ``function`` as a part of this run."""
-        session = self.session
-        if on is None:
-            path = session.allocate(self.path, function.name)
-            state = State(Core(session), path)
-        else:
-            state = on[0].continued(function.name)
-            path = state.path
-        bound = bind(function, args, kwargs)
-        inner = type(self)(session, function, path)
-        before = session.path
-        session.path = path
-        if self.recorder is not None:
-            self.recorder.depth += 1
-            self.recorder.codes.update(transformed.codes)
-        # In a replay, programs that the user's own functions call find the run they belong to.
-        active = activate(EagerFrame(session, path)) if isinstance(session, EagerSession) else nullcontext()
-        try:
-            with active:
-                return transformed.function(inner, state, *bound.args, **bound.kwargs)
-        except LmcError as error:
-            name_line(error, function.codes)
-            raise
-        finally:
-            session.path = before
-            if self.recorder is not None:
-                self.recorder.depth -= 1
 
     def _replayed(self, tick: int, called: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         session = self.session

@@ -127,8 +127,7 @@ class JittedFunction:
         """Ids of the code objects that its own lines run in, transformed or not."""
         code = getattr(self.function, "__code__", None)
         own = frozenset() if code is None else codes_of(code)
-        twin = self.transformed
-        return own | codes_of(twin.function.__code__) if isinstance(twin, Transformed) else own
+        return own.union(self.transformed.codes) if isinstance(self.transformed, Transformed) else own
 
     @property
     def globals(self) -> dict[str, Any]:

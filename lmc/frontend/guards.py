@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins as python
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import CellType, MethodType
+from types import BuiltinMethodType, CellType, MethodType, ModuleType
 from typing import Any
 
 from lmc.frontend.harmless import VIEWS
@@ -81,6 +81,8 @@ def _freeze(value: Any, depth: int) -> Any:
         return (kind.__name__, value)
     if isinstance(value, MethodType):  # made anew at each access
         return ("method", _Same(value.__self__), _Same(value.__func__))
+    if kind is BuiltinMethodType and value.__self__ is not None and not isinstance(value.__self__, ModuleType):
+        return ("builtin method", _Same(value.__self__), value.__name__)
     if depth >= _MAX_DEPTH and kind in CONTAINERS:
         return _TooDeep()
     if kind is list or isinstance(value, tuple):

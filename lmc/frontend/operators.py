@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+from lmc.frontend import disorder
 from lmc.frontend.branches import Branches, RoleBlock
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.harmless import is_deeply_harmless, is_standard_module
@@ -56,6 +57,8 @@ class Operators(Symbolic):
                 return self.done(tick, self.call_host(recorder, _INPLACE[name], (left, right), {}, ()))
             if type(left) is Proxy or type(right) is Proxy or (name == "imod" and holds_proxy(right)):
                 return self.binary(_PLAIN_NAMES[name], left, right)
+            if type(left) is list and name == "iadd" and disorder.is_disordered(right):
+                raise recorder.stop(disorder.CAUSE, disorder.REMEDY)
         tick = self.tick()
         if recorder is None:
             return self.served(tick, _INPLACE[name], left, right)
@@ -114,6 +117,7 @@ class Operators(Symbolic):
             return self.done(tick, self.symbolic_format(recorder, recorder.pure("str", (value,)), conversion, spec))
         if is_deeply_harmless(value):
             self.check_unchanged(recorder, value)
+            self.check_text(recorder, value)
             return _format(value, conversion, spec)
         return self.done(tick, self.symbolic_format(recorder, recorder.constant(value), conversion, spec))
 
@@ -140,6 +144,8 @@ class Operators(Symbolic):
 
     def set_subscript(self, owner: Any, key: Any, value: Any) -> None:
         """``owner[key] = value``."""
+        if self.recorder is not None and type(key) is slice and disorder.is_disordered(value):
+            raise self.recorder.stop(disorder.CAUSE, disorder.REMEDY)
         owner[self.changed_key(owner, key)] = value
 
     def delete_subscript(self, owner: Any, key: Any) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lmc.frontend.sizes import grows
 from lmc.ir import builtins
 from lmc.ir.core import Value
 from lmc.ir.errors import Location
@@ -33,6 +34,10 @@ class MissingInputError(Exception):
     """An argument that a value follows from was not given."""
 
 
+class OutsizedError(Exception):
+    """A value that follows from the arguments would be far larger than they are."""
+
+
 def parameter(name: str) -> Expression:
     """The argument called ``name``."""
     return Expression("", (name,))
@@ -41,7 +46,7 @@ def parameter(name: str) -> Expression:
 def evaluate(root: Expression, inputs: Mapping[str, Any], known: dict[Expression, Any]) -> Any:
     """The value of ``root`` for ``inputs``; ``known`` caches. Never recursive.
 
-    Raises what the builtins raise, and ``MissingInputError``.
+    Raises what the builtins raise, ``MissingInputError`` and ``OutsizedError``.
     """
     stack = [root]
     while stack:
@@ -61,6 +66,8 @@ def evaluate(root: Expression, inputs: Mapping[str, Any], known: dict[Expression
         builtin = builtins.lookup(node.function)
         assert builtin is not None, node.function
         values = [known[entry] if isinstance(entry, Expression) else entry for entry in node.operands]
+        if grows(node.function, tuple(values)):
+            raise OutsizedError(node.function)
         split = len(values) - len(node.keywords)
         known[node] = builtin.run(*values[:split], **dict(zip(node.keywords, values[split:], strict=True)))
     return known[root]

@@ -9,6 +9,7 @@ from lmc.frontend.locations import user_location
 from lmc.frontend.proxy import Proxy, symbol
 from lmc.frontend.sampling import ConstraintSpec, GenerationOptions, bad, described
 from lmc.frontend.session import NEEDED
+from lmc.frontend.sizes import is_too_large
 from lmc.frontend.values import ValueRecorder
 from lmc.ir import structure
 from lmc.ir.choices import checked_choice, checked_choices
@@ -42,6 +43,8 @@ class Recorder(ValueRecorder):
             if type(part) is Proxy:
                 leaves.append(self.value_of(part))
                 return len(leaves) - 1
+            if is_too_large(part):
+                raise InputError(f"it holds a {type(part).__name__} that is too large")
             if id(part) in self.foreign:
                 raise InputError("it is a container that the program did not make itself")
             return None
@@ -52,6 +55,7 @@ class Recorder(ValueRecorder):
             raise self.stop(
                 f"the program's result can't be captured: {error.cause}",
                 "return texts, numbers, or new lists, tuples and dicts of them",
+                self.start,  # no line of the user's runs any more
             ) from error
         self.emit(
             ReturnOp,

@@ -5,13 +5,11 @@ from __future__ import annotations
 import ast
 
 from lmc.frontend.rewrite import OPERATORS, Unsupported, constant
-from lmc.frontend.rewrite_expressions import ExpressionRewriter, unpacking
+from lmc.frontend.rewrite_binding import BindingRewriter, Statements
 from lmc.frontend.scopes import FunctionScope
 
-Statements = list[ast.stmt]
 
-
-class Rewriter(ExpressionRewriter):
+class Rewriter(BindingRewriter):
     """Rewrites one jitted function, nested functions included."""
 
     def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
@@ -48,7 +46,7 @@ class Rewriter(ExpressionRewriter):
     # Functions inside
 
     def on_function_def(self, node: ast.FunctionDef) -> Statements:
-        self._check_store_name(node.name, node)
+        self.check_store_name(node.name, node)
         if getattr(node, "type_params", None):
             raise Unsupported("a generic function inside", node.lineno)
         decorators = [self.visit(decorator) for decorator in node.decorator_list]
@@ -58,11 +56,11 @@ class Rewriter(ExpressionRewriter):
         body = self.block(node.body)
         self.scopes.pop()
         made = ast.copy_location(ast.FunctionDef(node.name, arguments, body, [], None, None), node)
-        before = [self._assign(name, value) for name, value in zip(held, decorators, strict=True)]
+        before = [self.assign(name, value) for name, value in zip(held, decorators, strict=True)]
         result: ast.expr = self.at(node, ast.Name(node.name, ast.Load()))
         for name in reversed(held):
             result = self.operator(name, "call", name, result)
-        after = [self._assign(self.at(node, ast.Name(node.name, ast.Load())), result)] if held else []
+        after = [self.assign(self.at(node, ast.Name(node.name, ast.Load())), result)] if held else []
         return [*before, made, *after]
 
     def on_lambda(self, node: ast.Lambda) -> ast.expr:
@@ -83,99 +81,6 @@ class Rewriter(ExpressionRewriter):
 
     def on_class_def(self, node: ast.ClassDef) -> Statements:
         raise Unsupported("a class inside", node.lineno)
-
-    # Binding
-
-    def on_assign(self, node: ast.Assign) -> Statements:
-        value = self.visit(node.value)
-        if len(node.targets) == 1:
-            return self._bind(node.targets[0], value, node)
-        held = self.temporary(node)
-        statements: Statements = [self._assign(held, value)]
-        for target in node.targets:
-            statements += self._bind(target, held, node)
-        return statements
-
-    def on_ann_assign(self, node: ast.AnnAssign) -> Statements:
-        if node.value is None:
-            if isinstance(node.target, ast.Name):
-                return [ast.copy_location(ast.AnnAssign(node.target, constant(None), None, node.simple), node)]
-            raise Unsupported("an annotation of an attribute or item", node.lineno)
-        return self._bind(node.target, self.visit(node.value), node)
-
-    def on_aug_assign(self, node: ast.AugAssign) -> Statements:
-        name = constant(_INPLACE[type(node.op)])
-        target = node.target
-        if isinstance(target, ast.Name):
-            old = self.visit(ast.copy_location(ast.Name(target.id, ast.Load()), target))
-            return self._bind(target, self.operator(node, "inplace", name, old, self.visit(node.value)), node)
-        owner = self.temporary(node)
-        statements: Statements = [self._assign(owner, self.visit(target.value))]
-        if isinstance(target, ast.Attribute):
-            self.check_private(target)
-            key: ast.expr = self.at(node, ast.Constant(target.attr))
-            read, write = "attribute", "set_attribute"
-        else:
-            key = self.temporary(node)
-            statements.append(self._assign(key, self.visit(target.slice)))
-            read, write = "subscript", "set_subscript"
-        old = self.operator(node, read, owner, key)
-        new = self.operator(node, "inplace", name, old, self.visit(node.value))
-        # The value first, as Python does; then the store.
-        return [*statements, self._statement(self.operator(node, write, owner, key, new))]
-
-    def on_delete(self, node: ast.Delete) -> Statements:
-        statements: Statements = []
-        for target in node.targets:
-            if isinstance(target, ast.Name):
-                self.check_store(target)
-                statements.append(ast.copy_location(ast.Delete([target]), node))
-            elif isinstance(target, ast.Subscript):
-                call = self.operator(node, "delete_subscript", self.visit(target.value), self.visit(target.slice))
-                statements.append(self._statement(call))
-            elif isinstance(target, ast.Attribute):
-                self.check_private(target)
-                call = self.operator(node, "delete_attribute", self.visit(target.value), constant(target.attr))
-                statements.append(self._statement(call))
-            else:
-                raise Unsupported("del of several things in brackets", node.lineno)
-        return statements
-
-    def _bind(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> Statements:
-        """Statements that bind ``target`` to ``value``, which is evaluated once."""
-        if isinstance(target, ast.Name):
-            if self.writes_outside(target.id):
-                value = self.operator(node, "write_outside", ast.Constant(target.id), value)
-            return [ast.copy_location(ast.Assign([self.store(target)], value), node)]
-        if isinstance(target, ast.Starred):
-            return self._bind(target.value, value, node)
-        if isinstance(target, ast.Subscript | ast.Attribute):
-            held = self.temporary(node)
-            owner = self.visit(target.value)
-            if isinstance(target, ast.Subscript):
-                store = self.operator(node, "set_subscript", owner, self.visit(target.slice), held)
-            else:
-                self.check_private(target)
-                store = self.operator(node, "set_attribute", owner, ast.Constant(target.attr), held)
-            return [self._assign(held, value), self._statement(store)]
-        assert isinstance(target, ast.Tuple | ast.List)
-        return self._bind_several(target, value, node)
-
-    def _bind_several(self, target: ast.Tuple | ast.List, value: ast.expr, node: ast.stmt) -> Statements:
-        taken = self.operator(node, "unpack", value, constant(unpacking(target)))
-        held = [self.temporary(node) for _ in target.elts]
-        slots = [
-            self.at(node, ast.Starred(self.store(name), ast.Store()))
-            if isinstance(part, ast.Starred)
-            else self.store(name)
-            for name, part in zip(held, target.elts, strict=True)
-        ]
-        statements: Statements = [
-            ast.copy_location(ast.Assign([self.at(node, ast.Tuple(list(slots), ast.Store()))], taken), node)
-        ]
-        for name, part in zip(held, target.elts, strict=True):
-            statements += self._bind(part, name, node)
-        return statements
 
     # Control
 
@@ -225,7 +130,7 @@ class Rewriter(ExpressionRewriter):
 
     def _handler(self, handler: ast.ExceptHandler) -> ast.ExceptHandler:
         if handler.name is not None:
-            self._check_store_name(handler.name, handler)
+            self.check_store_name(handler.name, handler)
         kind = None if handler.type is None else self.operator(handler, "exception", self.visit(handler.type))
         return ast.copy_location(ast.ExceptHandler(kind, handler.name, self.block(handler.body)), handler)
 
@@ -246,7 +151,7 @@ class Rewriter(ExpressionRewriter):
         for case in node.cases:
             for part in ast.walk(case.pattern):
                 if isinstance(part, ast.MatchAs | ast.MatchStar) and part.name is not None:
-                    self._check_store_name(part.name, node)
+                    self.check_store_name(part.name, node)
             case.pattern = self._pattern(case.pattern)
             if case.guard is not None:
                 case.guard = self.operator(case.guard, "truth", self.visit(case.guard))
@@ -270,45 +175,18 @@ class Rewriter(ExpressionRewriter):
 
     def on_import(self, node: ast.Import) -> Statements:
         names = tuple(alias.name for alias in node.names)
-        return [self._statement(self.operator(node, "importing", constant(names))), node]
+        return [self.statement(self.operator(node, "importing", constant(names))), node]
 
     def on_import_from(self, node: ast.ImportFrom) -> Statements:
         if node.level or node.module is None or any(alias.name == "*" for alias in node.names):
             raise Unsupported("a relative import inside", node.lineno)
         names = tuple(alias.name for alias in node.names)
         call = self.operator(node, "importing_from", constant(node.module), constant(names))
-        return [self._statement(call), node]
-
-    def _assign(self, name: ast.expr, value: ast.expr) -> ast.stmt:
-        assert isinstance(name, ast.Name)
-        return ast.copy_location(ast.Assign([self.store(name)], value), name)
-
-    def _statement(self, call: ast.expr) -> ast.stmt:
-        return ast.copy_location(ast.Expr(call), call)
+        return [self.statement(call), node]
 
     def _protected(self, node: ast.stmt, body: Statements) -> ast.stmt:
         item = ast.withitem(self.helper(node, "protected"), None)
         return self.at(node, ast.With([item], body))
-
-    def _check_store_name(self, name: str, node: ast.AST) -> None:
-        self.check_store(self.at(node, ast.Name(name, ast.Store())))
-
-
-_INPLACE: dict[type[ast.operator], str] = {
-    ast.Add: "iadd",
-    ast.Sub: "isub",
-    ast.Mult: "imul",
-    ast.MatMult: "imatmul",
-    ast.Div: "itruediv",
-    ast.FloorDiv: "ifloordiv",
-    ast.Mod: "imod",
-    ast.Pow: "ipow",
-    ast.LShift: "ilshift",
-    ast.RShift: "irshift",
-    ast.BitAnd: "iand",
-    ast.BitOr: "ior",
-    ast.BitXor: "ixor",
-}
 
 
 def _without_annotations(arguments: ast.arguments) -> ast.arguments:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from lmc.frontend import disorder, sizes
 from lmc.frontend.branches import Branches
 from lmc.frontend.calls import Calls
 from lmc.frontend.harmless import is_deeply_harmless, is_harmless
@@ -14,6 +15,7 @@ from lmc.frontend.reads import Reads
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.specs import Record
 from lmc.frontend.state import State
+from lmc.frontend.values import is_literal
 from lmc.ir import builtins
 from lmc.ir.types import BOOL, FLOAT, INT, NONE, TEXT, ListType
 
@@ -49,6 +51,10 @@ class Symbolic(Calls, Reads):
             if not (is_deeply_harmless(operand) if deep and not holds_proxy(operand) else is_harmless(operand)):
                 return self.done(tick, self.foreign(recorder, name, operands))
             self.check_unchanged(recorder, operand)
+        if sizes.grows(name, operands):
+            raise recorder.stop(sizes.CAUSE, sizes.REMEDY)
+        if name in ("mod", "imod") and isinstance(operands[0], str):
+            self.check_text(recorder, operands[1])
         return python(*operands)
 
     def builtin(self, recorder: Recorder, name: str, *operands: Any) -> Any:
@@ -117,8 +123,16 @@ class Symbolic(Calls, Reads):
         if type(container) in (list, tuple, set, frozenset, dict):
             if type(container) in (set, frozenset, dict) and symbol(item).type not in (TEXT, *_IMMUTABLE_TEXT):
                 raise recorder.stop(f"a lookup of a {symbol(item).type} in a {type(container).__name__}", "use a list")
-            return recorder.pure("contains", (tuple(container), item))
+            return recorder.pure("contains", (self._in_order(recorder, container), item))
         raise self.foreign_operator(recorder, "in", container)
+
+    def _in_order(self, recorder: Recorder, container: Any) -> tuple[Any, ...]:
+        """The items of ``container``, which is asked for an equal one; those of a set in an order of their own."""
+        if not disorder.is_disordered(container):
+            return tuple(container)
+        if not all(map(is_literal, container)):
+            raise recorder.stop(disorder.CAUSE, disorder.REMEDY)
+        return tuple(sorted(container, key=lambda item: (type(item).__name__, repr(item))))
 
     def symbolic_format(self, recorder: Recorder, value: Any, conversion: str, spec: Any) -> Any:
         """``format(value, spec)`` after the conversion, where a part is symbolic."""

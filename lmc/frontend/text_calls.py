@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from lmc.frontend.disorder import ADDRESS_CAUSE, ADDRESS_REMEDY, holds_address
 from lmc.frontend.emitting import SCALARS
 from lmc.frontend.iteration import Iteration
 from lmc.frontend.proxy import Proxy, holds_proxy, symbol
@@ -32,9 +33,16 @@ def text_method(
 
 def check_format(recorder: Recorder, owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Break where ``"{0.x}".format(...)`` or ``"{0[x]}"`` would look into an object of the user's."""
-    if name not in ("format", "format_map") or (type(owner) is str and not _LOOKS_INSIDE.search(owner)):
+    if name in ("format", "format_map"):
+        _check_inside(recorder, owner, name, (*args, *kwargs.values()))
+        if any(map(holds_address, (*args, *kwargs.values()))):
+            raise recorder.stop(ADDRESS_CAUSE, ADDRESS_REMEDY)
+
+
+def _check_inside(recorder: Recorder, owner: Any, name: str, values: tuple[Any, ...]) -> None:
+    if type(owner) is str and not _LOOKS_INSIDE.search(owner):
         return
-    if not all(map(_is_data, (*args, *kwargs.values()))):
+    if not all(map(_is_data, values)):
         raise recorder.stop(
             f"{name}() looks into an object, which may run its own code", "take what it needs out of the object before"
         )

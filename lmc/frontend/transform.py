@@ -36,11 +36,11 @@ _FUTURES = functools.reduce(
 class Transformed:
     """A function whose first parameter takes the operators.
 
-    ``codes`` are the code objects of the functions in it, by id; ``rebound`` the names that some function of its file
-    may bind anew in the module or in an enclosing function.
+    ``codes`` are its code object and those of the functions in it, by id; ``rebound`` the names that some function of
+    its file may bind anew in the module or in an enclosing function.
     """
 
-    function: FunctionType
+    function: Callable[..., Any]
     codes: dict[int, CodeType]
     rebound: frozenset[str]
 
@@ -79,7 +79,7 @@ def transform(function: Callable[..., Any]) -> Transformed | Break:
     twin.__kwdefaults__ = function.__kwdefaults__
     twin.__qualname__ = function.__qualname__
     twin.__module__ = function.__module__
-    return Transformed(twin, {id(inner): inner for inner in _inner_codes(made)}, rebound_names(tree))
+    return Transformed(twin, {id(code): code for code in (made, *_inner_codes(made))}, rebound_names(tree))
 
 
 def codes_of(code: CodeType) -> frozenset[int]:

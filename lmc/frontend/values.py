@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lmc.frontend import sizes
+from lmc.frontend.disorder import CAUSE, REMEDY, is_disordered
 from lmc.frontend.emitting import SCALARS, Emitter
 from lmc.frontend.guards import ValueGuard
 from lmc.frontend.locations import user_location
-from lmc.frontend.proxy import Expression, MissingInputError, Proxy, Symbol, evaluate, symbol
+from lmc.frontend.proxy import Expression, MissingInputError, OutsizedError, Proxy, Symbol, evaluate, symbol
 from lmc.frontend.session import NEEDED
 from lmc.ir import builtins
 from lmc.ir.core import Effect, Value
@@ -55,17 +57,21 @@ class ValueRecorder(Emitter):
         """The IR value of ``proxy``; text that is a list of parts becomes an op here."""
         found = symbol(proxy)
         if found.value is None:
-            parts = tuple(part if type(part) is str else self.value_of(part) for part in found.parts)
+            parts = self.ir_parts(proxy)
             (found.value,) = self.emit(ConcatOp, (TEXT,), text=parts, location=found.location)
         return found.value
 
     def ir_parts(self, text: Any) -> tuple[str | Value, ...]:
         """``text`` as parts of an op."""
         if type(text) is str:
+            if sizes.is_too_large(text):
+                raise self.stop(sizes.CAUSE, sizes.REMEDY)
             return (text,)
         found = symbol(text)
         if found.value is not None:
             return (found.value,)
+        if any(type(part) is str and sizes.is_too_large(part) for part in found.parts):
+            raise self.stop(sizes.CAUSE, sizes.REMEDY)
         return tuple(part if type(part) is str else self.value_of(part) for part in found.parts)
 
     def concat(self, pieces: Sequence[Any]) -> Any:
@@ -106,7 +112,11 @@ class ValueRecorder(Emitter):
                 found.origin,
             )
         if is_literal(value):
+            if sizes.is_too_large(value):
+                raise self.stop(sizes.CAUSE, sizes.REMEDY)
             return Operand(value, type_of(value), True, value)
+        if is_disordered(value):
+            raise self.stop(CAUSE, REMEDY)
         if kind in (list, tuple, dict, set):
             parts = [part for pair in value.items() for part in pair] if kind is dict else value
             made = self.pure(kind.__name__, tuple(parts))
@@ -212,6 +222,8 @@ class ValueRecorder(Emitter):
                 f"{found.origin} is not given, but {use}",
                 "compile with example inputs, which the program specialises for",
             ) from None
+        except OutsizedError:
+            raise self.stop(sizes.CAUSE, sizes.REMEDY) from None
         except Exception as error:
             raise self.stop(
                 f"this raises {type(error).__name__} for these arguments: {error}", "check the arguments before"
@@ -221,6 +233,8 @@ class ValueRecorder(Emitter):
                 f"{found.origin} is a {type(result).__name__}, and {use}",
                 "use its items, its length or a comparison, which can be checked",
             )
+        if sizes.is_too_large(result):
+            raise self.stop(sizes.CAUSE, sizes.REMEDY)
         self.emit(AssumeOp, value=value, expected=result, total=True)
         self.value_guards.append(ValueGuard(found.expression, result))
         self._specialised[value] = result

@@ -10,20 +10,45 @@ from tests.frontend.corpus import (
     breaks,
     constructs,
     host_calls,
+    nasty,
     refusals,
     sub_programs,
     surroundings,
     text,
     traps,
+    undecided,
 )
 from tests.frontend.corpus.cases import CASES
 from tests.frontend.harness import check
 
-FILES = (arguments, branches, breaks, constructs, host_calls, refusals, sub_programs, surroundings, text, traps)
-
-assert {arguments, branches, constructs, host_calls, refusals, sub_programs, surroundings, text, traps}, (
-    "they fill CASES"
+FILES = (
+    arguments,
+    branches,
+    breaks,
+    constructs,
+    host_calls,
+    nasty,
+    refusals,
+    sub_programs,
+    surroundings,
+    text,
+    traps,
+    undecided,
 )
+
+assert {
+    arguments,
+    branches,
+    constructs,
+    host_calls,
+    nasty,
+    refusals,
+    sub_programs,
+    surroundings,
+    text,
+    traps,
+    undecided,
+}, "they fill CASES"
 
 
 @pytest.mark.parametrize("name", CASES)

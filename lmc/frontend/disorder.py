@@ -1,0 +1,86 @@
+"""Values that look different in another process: a set goes over its texts in an order that Python draws at its start.
+
+What a capture works out at once becomes a part of the graph, and the graph shall be the same wherever it is made. So
+the capture ends where the order of such a set, or the address of an object, would get into it.
+"""
+
+from __future__ import annotations
+
+from types import BuiltinMethodType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+_SETS = (set, frozenset)
+_FIXED_HASH = frozenset({int, bool, float, complex})
+# Their text holds an address, or a path of the machine.
+_ADDRESSED = (FunctionType, MethodType, ModuleType)
+_ORDER_FREE = frozenset(map(id, (len, bool, set, frozenset, any, all)))
+_ORDERING = frozenset(map(id, (sorted, min, max)))
+# Methods of lists, dicts and tuples that only keep what they are given, or look for an equal.
+_KEEPING = frozenset(
+    {"append", "insert", "index", "count", "remove", "setdefault", "get", "pop", "copy", "clear", "__contains__"}
+)
+_TAKING_FIRST = frozenset({"pop", "__iter__", "__str__", "__repr__", "__format__", "__reduce__", "__reduce_ex__"})
+_MAX_DEPTH = 16
+
+CAUSE = "the order of a set differs from one run of Python to the next, and the program depends on it here"
+REMEDY = "sort it first: sorted(x)"
+ADDRESS_CAUSE = "the text of this object holds its address or path, which differs from one run of Python to the next"
+ADDRESS_REMEDY = "use a name or a field of it"
+
+
+def is_disordered(value: Any) -> bool:
+    """Whether ``value`` is a set whose order is drawn anew in each process."""
+    return type(value) in _SETS and len(value) > 1 and not all(map(has_fixed_hash, value))
+
+
+def has_fixed_hash(value: Any) -> bool:
+    """Whether ``hash(value)`` is the same in every process."""
+    kind = type(value)
+    return kind in _FIXED_HASH or (kind is tuple and all(map(has_fixed_hash, value)))
+
+
+def holds_disorder(value: Any, depth: int = 0) -> bool:
+    """Whether there is a disordered set in ``value``, itself included."""
+    kind = type(value)
+    if kind in _SETS:
+        return is_disordered(value) or (depth < _MAX_DEPTH and any(holds_disorder(part, depth + 1) for part in value))
+    if kind is dict:
+        parts: Any = (*value, *value.values())
+    elif kind in (list, tuple):
+        parts = value
+    else:
+        return False
+    return depth < _MAX_DEPTH and any(holds_disorder(part, depth + 1) for part in parts)
+
+
+def holds_address(value: Any, depth: int = 0) -> bool:
+    """Whether the text of ``value`` holds what differs between processes, other than by a set's order."""
+    kind = type(value)
+    if kind is dict:
+        return depth < _MAX_DEPTH and any(holds_address(part, depth + 1) for part in (*value, *value.values()))
+    if kind in (list, tuple, *_SETS):
+        return depth < _MAX_DEPTH and any(holds_address(part, depth + 1) for part in value)
+    if kind is BuiltinMethodType:
+        return value.__self__ is not None and not isinstance(value.__self__, ModuleType)
+    # issubclass(), not isinstance(): a value that is known only later refuses to be asked.
+    return issubclass(kind, _ADDRESSED) or kind.__repr__ is object.__repr__
+
+
+def depends_on_order(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether what one of Python's own functions gives may depend on the order of a set among its arguments."""
+    if id(function) in _ORDER_FREE:
+        return False
+    if id(function) in _ORDERING and not kwargs and all(map(_is_total, args)):
+        return False
+    owner = getattr(function, "__self__", None)
+    name = getattr(function, "__name__", "")
+    if type(owner) in _SETS:
+        return name in _TAKING_FIRST and is_disordered(owner)
+    if type(owner) in (list, tuple, dict) and name in _KEEPING:
+        return False
+    return any(map(holds_disorder, (*args, *kwargs.values())))
+
+
+def _is_total(value: Any) -> bool:
+    """Whether the items of a set are of one kind that has one order."""
+    return not is_disordered(value) or {*map(type, value)} in ({str}, {bytes})

@@ -1,0 +1,174 @@
+"""Python's own functions that go over items: ``sum``, ``sorted``, ``any``, ``zip``, ``map`` and the like."""
+
+from __future__ import annotations
+
+import builtins as python
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from lmc.frontend.branches import Branches
+from lmc.frontend.disorder import is_disordered
+from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
+from lmc.frontend.recorder import Recorder
+from lmc.ir.types import BOOL, FLOAT, INT, TEXT, type_of
+
+if TYPE_CHECKING:
+    from lmc.frontend.operators import Operators
+
+Handler = Callable[..., Any]
+
+
+def is_symbolic(value: Any) -> bool:
+    """Whether ``value`` is, or holds, what is known only when the program runs."""
+    return type(value) is Proxy or type(value) is ProxyMethod or holds_proxy(value)
+
+
+class _SymbolicItem(BaseException):
+    """Ends a builtin that goes over plain items when a symbolic one comes; private to ``_over_items``."""
+
+
+def _over_items(name: str) -> Handler:
+    """``sum``, ``min`` and ``max``: they look at each item before they take the next one."""
+    function = getattr(python, name)
+
+    def handle(ops: Operators, recorder: Recorder, /, *args: Any, **kwargs: Any) -> Any:
+        several = name != "sum" and len(args) > 1
+        if not args or "key" in kwargs or several or type(args[0]) in (list, tuple, Proxy) or is_disordered(args[0]):
+            if "key" not in kwargs and is_symbolic(args):
+                return recorder.pure(name, args, kwargs)
+            return ops.at_capture(recorder, function, args, kwargs)
+        items = iter(ops.iterate(args[0]))
+        taken: list[Any] = []
+
+        def plain() -> Iterator[Any]:
+            for item in items:
+                taken.append(item)
+                if type(item) is Proxy:
+                    raise _SymbolicItem
+                yield item
+
+        try:
+            return ops.at_capture(recorder, function, (plain(), *args[1:]), kwargs)
+        except _SymbolicItem:
+            pass
+        # From here on the items are looked at when the program runs, after all of them are made: the same only where
+        # looking at them can't raise.
+        for _ in _until_unlike(taken, name):
+            try:
+                taken.append(next(items))
+            except StopIteration:
+                return recorder.pure(name, (taken, *args[1:]), kwargs)
+        raise recorder.stop(
+            f"{name}() looks at each item before it takes the next, and some are known only when the program runs",
+            f"make a list of them first: {name}([...])",
+        )
+
+    return handle
+
+
+def _until_unlike(items: list[Any], name: str) -> Iterator[None]:
+    """Go on as long as all ``items``, which grow meanwhile, are numbers, or for ``min`` and ``max`` all texts."""
+    texts = [TEXT] if name != "sum" else []
+    while True:
+        kinds = {symbol(item).type if type(item) is Proxy else type_of(item) for item in items}
+        if not (kinds <= {INT, FLOAT, BOOL} or list(kinds) == texts):
+            return
+        yield
+
+
+def _sorted(ops: Operators, recorder: Recorder, items: Any, /, **kwargs: Any) -> Any:
+    if type(items) is Proxy and "key" not in kwargs:
+        return recorder.pure("sorted", (items,), kwargs)
+    if is_disordered(items) and not kwargs:
+        return ops.at_capture(recorder, sorted, (items,), {})
+    found = list(ops.iterate(items))
+    if "key" in kwargs or not is_symbolic(found):
+        return ops.at_capture(recorder, sorted, (found,), kwargs)
+    # Only the order is not known: the result is a list of as many items, made here.
+    whole = recorder.pure("sorted", (found,), kwargs)
+    if symbol(whole).volatile:
+        raise recorder.stop(
+            "sorted() looks at values that the user's functions may still change", "annotate what the tool returns"
+        )
+    return [recorder.pure("getitem", (whole, index), total=True) for index in range(len(found))]
+
+
+def _quantifier(name: str) -> Handler:
+    function = getattr(python, name)
+
+    def handle(ops: Operators, recorder: Recorder, items: Any, /) -> Any:
+        if type(items) is Proxy or (type(items) in (list, tuple) and holds_proxy(items)):
+            return recorder.pure(name, (items,))
+        if is_disordered(items):
+            return ops.at_capture(recorder, function, (items,), {})
+
+        def plain() -> Any:
+            for item in ops.iterate(items):
+                if type(item) is Proxy:
+                    raise recorder.stop(
+                        f"{name}() stops at the first item that decides, which is known only when the program runs",
+                        f"make a list of the conditions first: {name}([...])",
+                    )
+                yield item
+
+        return function(plain())
+
+    return handle
+
+
+def _list(ops: Operators, recorder: Recorder, /, *args: Any, **kwargs: Any) -> Any:
+    if len(args) == 1 and not kwargs:
+        return list(ops.iterate(args[0]))
+    return ops.at_capture(recorder, list, args, kwargs)
+
+
+def _range(ops: Operators, recorder: Recorder, /, *args: Any) -> Any:
+    return ops.at_capture(recorder, range, tuple(recorder.concrete(value) for value in args), {})
+
+
+def _zip(ops: Operators, recorder: Recorder, /, *args: Any, **kwargs: Any) -> Any:
+    return ops.at_capture(recorder, zip, tuple(iter(ops.iterate(value)) for value in args), kwargs)
+
+
+def _enumerate(ops: Operators, recorder: Recorder, items: Any, start: Any = 0) -> Any:
+    return enumerate(ops.iterate(items), recorder.concrete(start))
+
+
+def _reversed(ops: Operators, recorder: Recorder, items: Any, /) -> Any:
+    if type(items) is Proxy:
+        items = list(ops.iterate(items))
+    if type(items) is Branches:
+        return reversed(items)
+    return ops.watched(recorder, items, ops.at_capture(recorder, reversed, (items,), {}))
+
+
+def _iter(ops: Operators, recorder: Recorder, /, *args: Any) -> Any:
+    if len(args) == 1:
+        return iter(ops.iterate(args[0]))
+    raise recorder.stop("iter() with a sentinel calls a function again and again", "write a loop")
+
+
+def _map(ops: Operators, _recorder: Recorder, function: Any, /, *iterables: Any) -> Any:
+    return ops.mapped(function, *(ops.iterate(items) for items in iterables))
+
+
+def _filter(ops: Operators, _recorder: Recorder, function: Any, items: Any, /) -> Any:
+    return ops.filtered(function, ops.iterate(items))
+
+
+ITEM_HANDLERS: dict[str, Handler] = {
+    "min": _over_items("min"),
+    "max": _over_items("max"),
+    "sum": _over_items("sum"),
+    "sorted": _sorted,
+    "any": _quantifier("any"),
+    "all": _quantifier("all"),
+    "list": _list,
+    "range": _range,
+    "zip": _zip,
+    "enumerate": _enumerate,
+    "reversed": _reversed,
+    "iter": _iter,
+    "map": _map,
+    "filter": _filter,
+}

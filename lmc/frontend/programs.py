@@ -1,0 +1,96 @@
+"""Programs that a program calls: their transformed twins run as a part of it, in a capture and in a replay."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+from lmc.frontend.arguments import Bound, bind
+from lmc.frontend.eager import EagerFrame, EagerSession, activate
+from lmc.frontend.failures import name_line
+from lmc.frontend.function import JittedFunction
+from lmc.frontend.host_calls import HostCalls
+from lmc.frontend.recorder import Recorder
+from lmc.frontend.state import Core, State
+from lmc.frontend.transform import Transformed
+from lmc.ir.errors import InputError, LmcError
+
+_MAX_DEPTH = 100
+
+
+class Programs(HostCalls):
+    """The part of ``Operators`` that enters other programs."""
+
+    def inline(
+        self,
+        recorder: Recorder,
+        function: JittedFunction,
+        on: tuple[Any, ...] | None,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """Capture a program that this one calls, as a part of it."""
+        transformed = function.transformed
+        if not isinstance(transformed, Transformed):
+            raise recorder.stop(transformed.cause, transformed.remedy)
+        if on is not None and (not on or type(on[0]) is not State):
+            raise recorder.stop(
+                f"{function.name}.on_state() needs a state first", f"write {function.name}.on_state(s, …)"
+            )
+        if recorder.depth >= _MAX_DEPTH:
+            recorder.too_deep = True
+            raise recorder.stop(
+                f"{function.name}() is {_MAX_DEPTH} calls deep in itself or in others",
+                "bound the recursion by a value that is known when the program is compiled, or use a loop",
+            )
+        recorder.reads.add_attribute(
+            function.function, "__defaults__", getattr(function.function, "__defaults__", None)
+        )
+        return self.enter(function, transformed, on, args, kwargs)
+
+    def enter(
+        self,
+        function: JittedFunction,
+        transformed: Transformed,
+        on: tuple[Any, ...] | None,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """Run the transformed twin of ``function`` as a part of this run."""
+        session = self.session
+        if on is None:
+            path = session.allocate(self.path, function.name)
+            state = State(Core(session), path)
+        else:
+            state = on[0].continued(function.name)
+            path = state.path
+        bound = self._bound(function, args, kwargs)
+        inner = type(self)(session, function, path)
+        before = session.path
+        session.path = path
+        if self.recorder is not None:
+            self.recorder.depth += 1
+            self.recorder.codes.update(transformed.codes)
+        # In a replay, programs that the user's own functions call find the run they belong to.
+        active = activate(EagerFrame(session, path)) if isinstance(session, EagerSession) else nullcontext()
+        try:
+            with active:
+                return transformed.function(inner, state, *bound.args, **bound.kwargs)
+        except LmcError as error:
+            name_line(error, function.codes)
+            raise
+        finally:
+            session.path = before
+            if self.recorder is not None:
+                self.recorder.depth -= 1
+
+    def _bound(self, function: JittedFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Bound:
+        try:
+            return bind(function, args, kwargs)
+        except InputError as error:
+            if self.recorder is None:
+                raise
+            # Not raised here: what it says of values that are not known yet would be something else.
+            raise self.recorder.stop(
+                f"this raises {type(error).__name__}: {error.cause}", error.remedy or "correct the call"
+            ) from error
