@@ -4,7 +4,8 @@ Shapes: T packed query rows of all sequences of a step, H query heads, KH key/va
 D head size, P pages. `query` is [T, H, D], `key_cache` and `value_cache` are [P, KH, D], the result is [T, H, D].
 Query head h reads key/value head h // (H // KH).
 
-`reference` is the definition, `grouped` the fast version for every torch device, `paged_attention` the dispatch.
+`reference` is the definition, `grouped` the version for every torch device, `native` the one in C for the CPU,
+`paged_attention` the dispatch.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,28 +16,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-Implementation = Literal["reference", "grouped"]
+from lmc.runtime.kernels import native_attention
+from lmc.runtime.kernels.forms import AttentionForm, SequenceRows
+from lmc.runtime.kernels.native_attention import NativePlan, plan_native
+
+Implementation = Literal["reference", "grouped", "native"]
 
 MAX_GROUP_TOKENS = 65_536  # keys gathered at once: bounds the memory of a step whatever the batch
 MAX_PADDED_QUERIES = 32  # sequences with more query rows are big enough to run alone
 LEAST_FILL = 0.75  # a shorter sequence than this part of the group's longest one starts another group
-
-
-@dataclass(frozen=True, slots=True)
-class SequenceRows:
-    """The query rows of one sequence: packed rows `first_row … first_row+rows-1` are its last `rows` tokens.
-
-    `pages` [L] holds the page of each of its L tokens, those of the query rows included.
-    """
-
-    first_row: int
-    rows: int
-    pages: NDArray[np.int64]
-
-    @property
-    def length(self) -> int:
-        """Tokens the last row sees."""
-        return int(self.pages.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,29 +43,52 @@ class Group:
     mask: torch.Tensor
 
 
-@dataclass(frozen=True, slots=True)
 class AttentionBatch:
-    """What the attention of every layer of one step needs to know. Make it with `plan_attention`.
+    """What the attention of every layer of one step needs to know; arranged once for all layers of the same window.
 
-    `slots` [T] is the page that each packed row's key and value are written to.
+    Args:
+        sequences: whose rows the step computes.
+        slots: [T], the page that each packed row's key and value are written to.
+        null_page: a page of finite values that fills up padded batches; nothing of it reaches a result.
+        device: where queries and pages are.
+        dtype: of queries and pages.
+        share: whether prefixes that sequences have in common are read once. Without, a sequence's result does not
+            depend on what else is in the step.
     """
 
-    sequences: tuple[SequenceRows, ...]
-    slots: torch.Tensor
-    groups: tuple[Group, ...]
+    def __init__(
+        self,
+        sequences: Sequence[SequenceRows],
+        slots: NDArray[np.int64],
+        *,
+        null_page: int,
+        device: torch.device,
+        dtype: torch.dtype,
+        share: bool = True,
+    ) -> None:
+        self.sequences = tuple(sequences)
+        self.slots = torch.from_numpy(slots).to(device)
+        self._null_page = null_page
+        self._device = device
+        self._dtype = dtype
+        self._share = share
+        self._groups: dict[int, tuple[Group, ...]] = {}
+        self._plans: dict[tuple[int, int], NativePlan] = {}
 
+    def groups(self, window: int) -> tuple[Group, ...]:
+        """Padded groups for `grouped`."""
+        if window not in self._groups:
+            self._groups[window] = tuple(
+                _build_group(members, self._null_page, window, self._device, self._dtype)
+                for members in group_sequences(self.sequences)
+            )
+        return self._groups[window]
 
-def plan_attention(
-    sequences: Sequence[SequenceRows],
-    slots: NDArray[np.int64],
-    *,
-    null_page: int,
-    device: torch.device,
-    dtype: torch.dtype,
-) -> AttentionBatch:
-    """Arrange a step's sequences into groups. `null_page` must hold finite values; nothing of it reaches a result."""
-    groups = tuple(_build_group(members, null_page, device, dtype) for members in group_sequences(sequences))
-    return AttentionBatch(tuple(sequences), torch.from_numpy(slots).to(device), groups)
+    def plan(self, repeats: int, window: int) -> NativePlan:
+        """Items for `native`."""
+        if (repeats, window) not in self._plans:
+            self._plans[repeats, window] = plan_native(self.sequences, repeats, window=window, share=self._share)
+        return self._plans[repeats, window]
 
 
 def write_pages(cache: torch.Tensor, rows: torch.Tensor, batch: AttentionBatch) -> None:
@@ -90,43 +101,71 @@ def paged_attention(
     key_cache: torch.Tensor,
     value_cache: torch.Tensor,
     batch: AttentionBatch,
-    scaling: float,
+    form: AttentionForm,
     *,
-    implementation: Implementation = "grouped",
+    implementation: Implementation | None = None,
 ) -> torch.Tensor:
-    """Attention of a step's packed rows, all of whose pages were written before. Shapes: see the module."""
-    return _IMPLEMENTATIONS[implementation](query, key_cache, value_cache, batch, scaling)
+    """Attention of a step's packed rows, all of whose pages were written before. Shapes: see the module.
+
+    Without `implementation`, `native` where there is a compiler and the tensors are on the CPU, else `grouped`.
+    """
+    chosen = implementation or ("native" if native_attention.supports(query) else "grouped")
+    return _IMPLEMENTATIONS[chosen](query, key_cache, value_cache, batch, form)
 
 
 def reference(
-    query: torch.Tensor, key_cache: torch.Tensor, value_cache: torch.Tensor, batch: AttentionBatch, scaling: float
+    query: torch.Tensor,
+    key_cache: torch.Tensor,
+    value_cache: torch.Tensor,
+    batch: AttentionBatch,
+    form: AttentionForm,
 ) -> torch.Tensor:
     """The definition: softmax(q·k × scaling)·v in float64, row by row."""
     result = torch.empty_like(query)
     repeats = query.shape[1] // key_cache.shape[1]
     for sequence in batch.sequences:
         for index in range(sequence.rows):
-            seen = torch.from_numpy(sequence.pages[: sequence.length - sequence.rows + index + 1]).to(query.device)
+            end = sequence.length - sequence.rows + index + 1
+            start = max(0, end - form.window) if form.window else 0
+            seen = torch.from_numpy(sequence.pages[start:end]).to(query.device)
             keys = key_cache[seen].double().repeat_interleave(repeats, dim=1)
             values = value_cache[seen].double().repeat_interleave(repeats, dim=1)
-            scores = torch.einsum("hd,lhd->hl", query[sequence.first_row + index].double(), keys) * scaling
+            scores = torch.einsum("hd,lhd->hl", query[sequence.first_row + index].double(), keys) * form.scaling
+            if form.softcap:
+                scores = form.softcap * torch.tanh(scores / form.softcap)
             mixed = torch.einsum("hl,lhd->hd", torch.softmax(scores, dim=-1), values)
             result[sequence.first_row + index] = mixed.to(query.dtype)
     return result
 
 
 def grouped(
-    query: torch.Tensor, key_cache: torch.Tensor, value_cache: torch.Tensor, batch: AttentionBatch, scaling: float
+    query: torch.Tensor,
+    key_cache: torch.Tensor,
+    value_cache: torch.Tensor,
+    batch: AttentionBatch,
+    form: AttentionForm,
 ) -> torch.Tensor:
     """Gather the pages of each group and run torch's fused attention on it."""
     result = torch.empty_like(query)
-    for group in batch.groups:
+    for group in batch.groups(form.window):
         rows = query.index_select(0, group.rows)
         keys = _gather(key_cache, group)
         values = _gather(value_cache, group)
-        attend = _attend_alone if group.batch == 1 and group.queries > 1 else _attend_padded
-        result.index_copy_(0, group.rows, attend(rows, keys, values, group, scaling))
+        attend = _attend_alone if group.batch == 1 and group.queries > 1 and not form.softcap else _attend_padded
+        result.index_copy_(0, group.rows, attend(rows, keys, values, group, form))
     return result
+
+
+def native(
+    query: torch.Tensor,
+    key_cache: torch.Tensor,
+    value_cache: torch.Tensor,
+    batch: AttentionBatch,
+    form: AttentionForm,
+) -> torch.Tensor:
+    """Run the C kernel; see `native_attention.py`."""
+    plan = batch.plan(query.shape[1] // key_cache.shape[1], form.window)
+    return native_attention.attend(query, key_cache, value_cache, plan, form)
 
 
 def group_sequences(sequences: Sequence[SequenceRows]) -> list[list[SequenceRows]]:
@@ -154,7 +193,9 @@ def _fits(sequence: SequenceRows, members: list[SequenceRows]) -> bool:
     )
 
 
-def _build_group(members: Sequence[SequenceRows], null_page: int, device: torch.device, dtype: torch.dtype) -> Group:
+def _build_group(
+    members: Sequence[SequenceRows], null_page: int, window: int, device: torch.device, dtype: torch.dtype
+) -> Group:
     batch, keys = len(members), max(member.length for member in members)
     queries = max(member.rows for member in members)
     pages = np.full((batch, keys), null_page, dtype=np.int64)
@@ -165,7 +206,10 @@ def _build_group(members: Sequence[SequenceRows], null_page: int, device: torch.
         offsets = np.minimum(np.arange(queries), member.rows - 1)
         rows[index] = member.first_row + offsets
         last_seen[index] = member.length - member.rows + offsets
-    hidden = torch.arange(keys, device=device) > torch.from_numpy(last_seen).to(device).unsqueeze(-1)
+    last = torch.from_numpy(last_seen).to(device).unsqueeze(-1)
+    hidden = torch.arange(keys, device=device) > last
+    if window:
+        hidden |= torch.arange(keys, device=device) <= last - window
     mask = torch.zeros(hidden.shape, dtype=dtype, device=device).masked_fill_(hidden, float("-inf"))
     return Group(
         batch,
@@ -184,7 +228,7 @@ def _gather(cache: torch.Tensor, group: Group) -> torch.Tensor:
 
 
 def _attend_padded(
-    rows: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, group: Group, scaling: float
+    rows: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, group: Group, form: AttentionForm
 ) -> torch.Tensor:
     """Query heads that share a key head become further query rows of it, so that keys are never repeated."""
     key_heads, size = keys.shape[1], keys.shape[3]
@@ -192,13 +236,13 @@ def _attend_padded(
     folded = rows.view(group.batch, group.queries, key_heads, repeats, size).permute(0, 2, 3, 1, 4)
     folded = folded.reshape(group.batch, key_heads, repeats * group.queries, size)
     mask = group.mask if group.queries == 1 else group.mask.repeat(1, 1, repeats, 1)
-    mixed = torch.nn.functional.scaled_dot_product_attention(folded, keys, values, attn_mask=mask, scale=scaling)
+    mixed = _attention(folded, keys, values, mask, form)
     mixed = mixed.reshape(group.batch, key_heads, repeats, group.queries, size).permute(0, 3, 1, 2, 4)
     return mixed.reshape(rows.shape)
 
 
 def _attend_alone(
-    rows: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, group: Group, scaling: float
+    rows: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, group: Group, form: AttentionForm
 ) -> torch.Tensor:
     """One sequence: key heads take the place of the batch and are broadcast to their query heads without a copy."""
     key_heads, size = keys.shape[1], keys.shape[3]
@@ -210,10 +254,20 @@ def _attend_alone(
         keys[0].unsqueeze(1).expand(shape),
         values[0].unsqueeze(1).expand(shape),
         attn_mask=group.mask,
-        scale=scaling,
+        scale=form.scaling,
     )
     return mixed.permute(2, 0, 1, 3).reshape(rows.shape)
 
 
-_Kernel = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, AttentionBatch, float], torch.Tensor]
-_IMPLEMENTATIONS: dict[Implementation, _Kernel] = {"reference": reference, "grouped": grouped}
+def _attention(
+    query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor, form: AttentionForm
+) -> torch.Tensor:
+    if not form.softcap:
+        return torch.nn.functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=form.scaling)
+    scores = torch.matmul(query, keys.transpose(-1, -2)).float() * form.scaling
+    scores = form.softcap * torch.tanh(scores / form.softcap) + mask
+    return torch.matmul(scores.softmax(-1).to(values.dtype), values)
+
+
+_Kernel = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, AttentionBatch, AttentionForm], torch.Tensor]
+_IMPLEMENTATIONS: dict[Implementation, _Kernel] = {"reference": reference, "grouped": grouped, "native": native}

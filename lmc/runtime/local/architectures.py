@@ -1,14 +1,25 @@
 """Which models the engine runs. A model is listed once its tokens were compared with transformers' own generation.
 
-To add one: an entry here, a tiny checkpoint in `tests/runtime/local/checkpoints.py`, and what its attention needs
-beyond scaling (soft caps, sliding windows, sinks) in `lmc/runtime/kernels/paged_attention.py`.
+To add one: an entry here, a tiny checkpoint in `tests/runtime/local/checkpoints.py`, what its attention needs beyond
+scaling, windows and soft caps (sinks, say) in `lmc/runtime/kernels/paged_attention.py`, and its modules in `fusion.py`
+if they are of the usual form.
 """
 
 from typing import Any
 
 from lmc.ir.errors import EngineError
 
-SUPPORTED = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
+SUPPORTED = (
+    "LlamaForCausalLM",
+    "MistralForCausalLM",
+    "Qwen2ForCausalLM",
+    "Qwen3ForCausalLM",
+    "Gemma2ForCausalLM",
+    "Gemma3ForCausalLM",
+    "Phi3ForCausalLM",
+    "MixtralForCausalLM",
+    "Qwen3MoeForCausalLM",
+)
 # Frequencies of these depend on the length of the sequence, so pages of one request would not fit another.
 LENGTH_DEPENDENT_ROPE = ("dynamic", "longrope")
 
@@ -25,11 +36,6 @@ def check_supported(config: Any) -> None:
         raise EngineError(f"the architecture {name} is not supported", remedy=f"use a model of {', '.join(SUPPORTED)}")
     if getattr(config, "quantization_config", None) is not None:
         raise EngineError(f"{name} with quantized weights is not supported", remedy="use the unquantized model")
-    if getattr(config, "use_sliding_window", False):
-        raise EngineError(
-            f"{name} with sliding-window attention is not supported",
-            remedy="set use_sliding_window to false in config.json if the model was trained without it",
-        )
     rope = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
     if rope in LENGTH_DEPENDENT_ROPE:
         raise EngineError(

@@ -17,6 +17,7 @@ from lmc.ir.errors import EngineError, InputError
 from lmc.ir.tokenizer import Tokenizer
 from lmc.runtime.local.architectures import check_supported
 from lmc.runtime.local.engine import DEFAULT_MAX_RUNNING, DEFAULT_PREFILL_TOKENS, LocalEngine
+from lmc.runtime.local.fusion import fuse
 from lmc.runtime.local.model import PagedModel, bytes_per_token
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -56,6 +57,7 @@ def load_local_engine(
     check_supported(config)
     tokenizer = Tokenizer.from_folder(folder)
     model = _load_weights(folder, config, torch_dtype, torch_device)
+    fuse(model)
     pool = _pool_size(kv_tokens, bytes_per_token(config, torch_dtype), torch_device)
     info = EngineInfo(f"local:{folder.resolve().name}", int(config.max_position_embeddings), pool)
     return LocalEngine(

@@ -8,13 +8,8 @@ import numpy as np
 import torch
 from transformers import AttentionInterface, PreTrainedModel
 
-from lmc.runtime.kernels.paged_attention import (
-    AttentionBatch,
-    SequenceRows,
-    paged_attention,
-    plan_attention,
-    write_pages,
-)
+from lmc.runtime.kernels.forms import AttentionForm, SequenceRows
+from lmc.runtime.kernels.paged_attention import AttentionBatch, paged_attention, write_pages
 from lmc.runtime.local.memory import Slice
 
 ATTENTION_NAME = "lmc_paged"
@@ -96,7 +91,7 @@ class PagedModel:
             sequences.append(SequenceRows(first_row, count, rows.sequence.pages[: rows.end]))
             first_row += count
         slots = np.concatenate([rows.slots for rows in slices])
-        return plan_attention(sequences, slots, null_page=self.null_page, device=self.device, dtype=self.dtype)
+        return AttentionBatch(sequences, slots, null_page=self.null_page, device=self.device, dtype=self.dtype)
 
     def _tensor(self, values: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(values.astype(np.int64)).to(self.device)
@@ -139,6 +134,8 @@ def _attention(
     *,
     scaling: float,
     lmc_step: _Step,
+    sliding_window: int | None = None,
+    softcap: float | None = None,
     **_: Any,
 ) -> tuple[torch.Tensor, None]:
     """The interface of transformers: heads come as [1, heads, T, size], the result goes as [1, T, heads, size]."""
@@ -148,4 +145,5 @@ def _attention(
     write_pages(keys, key[0].transpose(0, 1), lmc_step.batch)
     write_pages(values, value[0].transpose(0, 1), lmc_step.batch)
     rows = query[0].transpose(0, 1).contiguous()
-    return paged_attention(rows, keys, values, lmc_step.batch, scaling).unsqueeze(0), None
+    form = AttentionForm(scaling, sliding_window or 0, softcap or 0.0)
+    return paged_attention(rows, keys, values, lmc_step.batch, form).unsqueeze(0), None

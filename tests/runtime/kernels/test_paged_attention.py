@@ -1,25 +1,33 @@
+import itertools
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lmc.runtime.kernels import native_attention
 from lmc.runtime.kernels import paged_attention as kernel
+from lmc.runtime.kernels.forms import AttentionForm, SequenceRows
+from lmc.runtime.kernels.native.library import why_not
 
 NULL_PAGE = 400
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+FAST = ["grouped", pytest.param("native", marks=pytest.mark.skipif(why_not() is not None, reason="no C compiler"))]
+PLAIN = AttentionForm(0.3)
+forms = st.builds(AttentionForm, st.just(0.3), st.sampled_from([0, 0, 1, 5, 33]), st.sampled_from([0.0, 0.0, 2.0]))
 
 
 def make_batch(shapes: list[tuple[int, int]], rng: np.random.Generator, device: str = "cpu", dtype=torch.float32):
     """Sequences of (tokens, query rows) on random pages; sequences may share pages, as prefixes do."""
-    sequences: list[kernel.SequenceRows] = []
+    sequences: list[SequenceRows] = []
     first_row = 0
     for length, rows in shapes:
         pages = rng.choice(NULL_PAGE, size=length, replace=False).astype(np.int64)
-        sequences.append(kernel.SequenceRows(first_row, rows, pages))
+        sequences.append(SequenceRows(first_row, rows, pages))
         first_row += rows
     slots = np.concatenate([sequence.pages[-sequence.rows :] for sequence in sequences])
-    return kernel.plan_attention(sequences, slots, null_page=NULL_PAGE, device=torch.device(device), dtype=dtype)
+    return kernel.AttentionBatch(sequences, slots, null_page=NULL_PAGE, device=torch.device(device), dtype=dtype)
 
 
 def make_tensors(rows: int, heads: int, key_heads: int, size: int, rng: np.random.Generator, device="cpu"):
@@ -36,14 +44,83 @@ shapes = st.lists(
 )
 
 
+@pytest.mark.parametrize("implementation", FAST)
 @settings(max_examples=60, deadline=None)
-@given(shapes=shapes, heads=st.sampled_from([(4, 4), (6, 2), (3, 1)]), seed=st.integers(0, 2**32))
-def test_grouped_agrees_with_the_reference(shapes, heads: tuple[int, int], seed: int) -> None:
+@given(shapes=shapes, heads=st.sampled_from([(4, 4), (6, 2), (3, 1)]), form=forms, seed=st.integers(0, 2**32))
+def test_fast_versions_agree_with_the_reference(
+    implementation, shapes, heads: tuple[int, int], form: AttentionForm, seed: int
+) -> None:
     rng = np.random.default_rng(seed)
     batch = make_batch(shapes, rng)
     query, keys, values = make_tensors(sum(rows for _, rows in shapes), *heads, 8, rng)
-    expected = kernel.paged_attention(query, keys, values, batch, 0.3, implementation="reference")
-    torch.testing.assert_close(kernel.paged_attention(query, keys, values, batch, 0.3), expected, atol=2e-6, rtol=2e-5)
+    expected = kernel.paged_attention(query, keys, values, batch, form, implementation="reference")
+    result = kernel.paged_attention(query, keys, values, batch, form, implementation=implementation)
+    torch.testing.assert_close(result, expected, atol=2e-6, rtol=2e-5)
+
+
+def shared_batch(rng: np.random.Generator, *, share: bool, dtype=torch.float32) -> kernel.AttentionBatch:
+    """A tree: all share 20 tokens, two groups share 40 and 70 more, with rows inside of the shared parts too."""
+    pages = iter(np.split(rng.permutation(NULL_PAGE), [20, 60, 130, 140, 160, 190, 191]))
+    root, left, right, *own = (next(pages) for _ in range(7))
+    paths = [(root, left, own[0]), (root, left, own[1]), (root, right, own[2]), (root, right), (root, left, own[3])]
+    sequences: list[SequenceRows] = []
+    first_row = 0
+    for rows, parts in zip((1, 20, 35, 3, 1), paths, strict=True):
+        sequences.append(SequenceRows(first_row, rows, np.concatenate(parts)))
+        first_row += rows
+    slots = np.concatenate([sequence.pages[-sequence.rows :] for sequence in sequences])
+    return kernel.AttentionBatch(
+        sequences, slots, null_page=NULL_PAGE, device=torch.device("cpu"), dtype=dtype, share=share
+    )
+
+
+@pytest.mark.parametrize("share", [True, False])
+@pytest.mark.parametrize("size", [8, 20, 64, 96, 128])
+@pytest.mark.parametrize("form", [PLAIN, AttentionForm(0.2, window=30), AttentionForm(0.2, softcap=3.0)])
+@pytest.mark.skipif(why_not() is not None, reason="no C compiler")
+def test_native_reads_shared_prefixes_once_and_gives_the_same(share: bool, size: int, form: AttentionForm) -> None:
+    rng = np.random.default_rng(size)
+    batch = shared_batch(rng, share=share)
+    query, keys, values = make_tensors(60, 6, 2, size, rng)
+    expected = kernel.paged_attention(query, keys, values, batch, form, implementation="reference")
+    result = kernel.paged_attention(query, keys, values, batch, form, implementation="native")
+    torch.testing.assert_close(result, expected, atol=1e-5, rtol=2e-5)
+
+
+def test_segments_cover_every_key_of_every_sequence_once() -> None:
+    batch = shared_batch(np.random.default_rng(0), share=True)
+    segments = list(native_attention.shared_segments(batch.sequences))
+    assert max(len(segment.members) for segment in segments) == 5
+    for index, sequence in enumerate(batch.sequences):
+        own = sorted((each.start, each.end) for each in segments if index in each.members)
+        assert own[0][0] == 0
+        assert own[-1][1] == sequence.length
+        assert all(before[1] == after[0] for before, after in itertools.pairwise(own))
+        for segment in segments:
+            if index in segment.members:
+                first = batch.sequences[segment.members[0]]
+                part = slice(segment.start, segment.end)
+                assert np.array_equal(first.pages[part], sequence.pages[part])
+
+
+@pytest.mark.skipif(why_not() is not None, reason="no C compiler")
+def test_without_sharing_a_result_is_the_same_in_any_batch() -> None:
+    rng = np.random.default_rng(5)
+    batch = shared_batch(rng, share=False)
+    query, keys, values = make_tensors(60, 6, 2, 64, rng)
+    together = kernel.paged_attention(query, keys, values, batch, PLAIN, implementation="native")
+    for sequence in batch.sequences:
+        rows = slice(sequence.first_row, sequence.first_row + sequence.rows)
+        alone = kernel.AttentionBatch(
+            [SequenceRows(0, sequence.rows, sequence.pages)],
+            sequence.pages[-sequence.rows :],
+            null_page=NULL_PAGE,
+            device=torch.device("cpu"),
+            dtype=torch.float32,
+            share=False,
+        )
+        result = kernel.paged_attention(query[rows], keys, values, alone, PLAIN, implementation="native")
+        assert torch.equal(result, together[rows])
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -53,9 +130,9 @@ def test_devices_and_dtypes(device: str, dtype: torch.dtype) -> None:
     shapes = [(70, 1), (68, 1), (9, 1), (80, 40), (33, 7), (31, 5)]
     batch = make_batch(shapes, rng, device, dtype)
     query, keys, values = (tensor.to(dtype) for tensor in make_tensors(55, 6, 2, 16, rng, device))
-    expected = kernel.paged_attention(query, keys, values, batch, 0.25, implementation="reference")
+    expected = kernel.paged_attention(query, keys, values, batch, AttentionForm(0.25), implementation="reference")
     tolerance = 2e-5 if dtype == torch.float32 else 2e-2
-    result = kernel.paged_attention(query, keys, values, batch, 0.25)
+    result = kernel.paged_attention(query, keys, values, batch, AttentionForm(0.25))
     torch.testing.assert_close(result, expected, atol=tolerance, rtol=tolerance)
 
 
@@ -63,7 +140,7 @@ def test_groups_are_padded_little_and_bounded(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(kernel, "MAX_GROUP_TOKENS", 300)
     rng = np.random.default_rng(1)
     lengths = rng.integers(1, 150, size=40)
-    sequences = [kernel.SequenceRows(row, 1, np.zeros(length, np.int64)) for row, length in enumerate(lengths)]
+    sequences = [SequenceRows(row, 1, np.zeros(length, np.int64)) for row, length in enumerate(lengths)]
     groups = kernel.group_sequences(sequences)
     assert sorted(member.first_row for group in groups for member in group) == list(range(40))
     for group in groups:
@@ -76,12 +153,12 @@ def test_rows_of_a_broken_sequence_do_not_reach_others() -> None:
     rng = np.random.default_rng(2)
     batch = make_batch([(40, 1), (38, 1), (37, 1)], rng)
     query, keys, values = make_tensors(3, 4, 2, 8, rng)
-    clean = kernel.paged_attention(query, keys, values, batch, 0.3)
+    clean = kernel.paged_attention(query, keys, values, batch, PLAIN)
     only_second = np.setdiff1d(
         batch.sequences[1].pages, np.concatenate([batch.sequences[0].pages, batch.sequences[2].pages])
     )
     keys[only_second], values[only_second] = float("nan"), float("nan")
-    broken = kernel.paged_attention(query, keys, values, batch, 0.3)
+    broken = kernel.paged_attention(query, keys, values, batch, PLAIN)
     torch.testing.assert_close(broken[[0, 2]], clean[[0, 2]])
     assert broken[1].isnan().all()
 

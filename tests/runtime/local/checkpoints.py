@@ -28,8 +28,28 @@ SHAPE: dict[str, Any] = {
 }
 ARCHITECTURES: dict[str, tuple[Any, Any]] = {
     "llama": (transformers.LlamaConfig, transformers.LlamaForCausalLM),
+    "mistral": (transformers.MistralConfig, transformers.MistralForCausalLM),
     "qwen2": (transformers.Qwen2Config, transformers.Qwen2ForCausalLM),
     "qwen3": (transformers.Qwen3Config, transformers.Qwen3ForCausalLM),
+    "gemma2": (transformers.Gemma2Config, transformers.Gemma2ForCausalLM),
+    "gemma3": (transformers.Gemma3TextConfig, transformers.Gemma3ForCausalLM),
+    "phi3": (transformers.Phi3Config, transformers.Phi3ForCausalLM),
+    "mixtral": (transformers.MixtralConfig, transformers.MixtralForCausalLM),
+    "qwen3_moe": (transformers.Qwen3MoeConfig, transformers.Qwen3MoeForCausalLM),
+}
+# What makes each of them different: windows shorter than the prompts, soft caps, experts, rotation of a part of a head.
+SPECIAL: dict[str, dict[str, Any]] = {
+    "mistral": {"sliding_window": 24},
+    "gemma2": {
+        "sliding_window": 20,
+        "query_pre_attn_scalar": 12,
+        "attn_logit_softcapping": 5.0,
+        "final_logit_softcapping": 20.0,
+    },
+    "gemma3": {"sliding_window": 20, "query_pre_attn_scalar": 12},
+    "phi3": {"partial_rotary_factor": 0.5, "sliding_window": 30},
+    "mixtral": {"num_local_experts": 4, "num_experts_per_tok": 2},
+    "qwen3_moe": {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 40, "norm_topk_prob": True},
 }
 
 
@@ -54,8 +74,9 @@ def make_model(architecture: str, *, seed: int = 0, **overrides: Any) -> Any:
     vocabulary = byte_level_tokenizer()
     end = vocabulary.token_to_id("<|end|>")
     size = vocabulary.get_vocab_size()
-    settings = {**SHAPE, "vocab_size": size, "bos_token_id": 0, "eos_token_id": end, "pad_token_id": None, **overrides}
-    if architecture == "qwen2":
+    settings = {**SHAPE, "vocab_size": size, "bos_token_id": 0, "eos_token_id": end, "pad_token_id": None}
+    settings |= {**SPECIAL.get(architecture, {}), **overrides}
+    if architecture in ("qwen2", "phi3"):
         settings.pop("head_dim", None)  # always hidden_size / heads there
     torch.manual_seed(seed)
     return model_class(config_class(**settings)).eval()

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from lmc.ir.engine import Generation, Request, SamplingParams
-from lmc.runtime.local import LocalEngine
+from lmc.runtime.kernels import native_attention
+from lmc.runtime.local import LocalEngine, fusion
 from tests.runtime.local.checkpoints import ARCHITECTURES, SENTENCES
 from tests.runtime.local.conftest import OpenEngine
 from tests.runtime.local.oracle import Agreement
@@ -64,6 +65,17 @@ def test_evictions_and_preemptions_in_a_small_pool(architecture: str, open_engin
     check_all(models[architecture], prompts, run_all(engine, prompts, max_tokens=60), max_tokens=60)
     assert engine.statistics.evicted_tokens > 0
     assert engine.statistics.preemptions > 0
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_without_compiled_kernels(architecture: str, open_engine: OpenEngine, models, monkeypatch) -> None:
+    reason = f"no compiler for {architecture}"
+    monkeypatch.setattr(fusion, "why_not", lambda: reason)
+    monkeypatch.setattr(native_attention, "why_not", lambda: reason)
+    with pytest.warns(RuntimeWarning, match=reason):
+        engine = open_engine(architecture)
+    prompts = prompts_with_shared_prefixes(engine, 3, seed=4)
+    check_all(models[architecture], prompts, run_all(engine, prompts))
 
 
 def test_cache_hits_of_earlier_runs(open_engine: OpenEngine, models) -> None:

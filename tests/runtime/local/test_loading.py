@@ -130,13 +130,6 @@ def shards(folder: Path) -> list[Path]:
     return sorted(folder.glob("model-*.safetensors"))
 
 
-def test_sliding_windows_are_refused(checkpoints: dict[str, Path], tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(checkpoints["qwen2"], tmp_path / "model"))
-    change_config(folder, use_sliding_window=True, sliding_window=16)
-    with pytest.raises(EngineError, match="sliding-window attention"):
-        load_local_engine(folder, device="cpu", kv_tokens=10)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -1,0 +1,36 @@
+"""What all attention kernels are told: whose rows a step computes, and which form of attention a layer has."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceRows:
+    """The query rows of one sequence: packed rows `first_row … first_row+rows-1` are its last `rows` tokens.
+
+    `pages` [L] holds the page of each of its L tokens, those of the query rows included.
+    """
+
+    first_row: int
+    rows: int
+    pages: NDArray[np.int64]
+
+    @property
+    def length(self) -> int:
+        """Tokens the last row sees."""
+        return int(self.pages.size)
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionForm:
+    """The attention of one layer.
+
+    Scores are q·k × `scaling`; with a `softcap` c they become c·tanh(score / c) (Gemma 2). With a `window` w a row sees
+    the last w positions, its own included (Mistral). 0 stands for none.
+    """
+
+    scaling: float
+    window: int = 0
+    softcap: float = 0.0

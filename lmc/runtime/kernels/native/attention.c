@@ -1,0 +1,283 @@
+/* Causal attention of packed queries over paged keys and values, on any CPU: plain C11, GCC/Clang vector types, POSIX threads.
+ *
+ * The plan (made once a step, used by every layer) is a list of items. An item is a run of consecutive key positions read
+ * by a block of query rows; several rows that share a prefix read it in one item. Each item writes, for every row and head,
+ * the running maximum, the sum and the unnormalized result over its keys; a second phase merges the items of a row by their
+ * log-sum-exp (FlashDecoding, Dao et al. 2023; Cascade inference, Ye et al. 2024).
+ * All arithmetic is float.
+ */
+#include "elements.h"
+#include "pool.h"
+
+#include <math.h>
+
+#if LANES == 8
+#define COLUMNS 2 /* vectors side by side in a register block */
+#else
+#define COLUMNS 4
+#endif
+#define BLOCK_ROWS 4
+#define TILE 64 /* keys held in the tile at once; a multiple of LANES * COLUMNS */
+#define FEW_ROWS 8 /* up to as many query rows, dot products beat transposing the keys */
+
+typedef struct {
+    int64_t first_key;   /* offset into `pages` */
+    int32_t keys;        /* how many keys */
+    int32_t position;    /* position of the first key in its sequence */
+    int32_t first_row;   /* offset into `item_rows` */
+    int32_t rows;        /* how many query rows */
+} Item;
+
+typedef struct {
+    const void *query;          /* [T, heads, size] */
+    const void *keys;           /* [pages, key_heads, size] */
+    const void *values;
+    void *result;               /* [T, heads, size] */
+    const int64_t *pages;
+    const Item *items;
+    const int32_t *item_rows;   /* packed row numbers; the index of an entry is the number of its partial result */
+    const int32_t *positions;   /* [T] position of each packed row */
+    const int32_t *row_starts;  /* [T + 1] into row_partials */
+    const int32_t *row_partials;
+    float *partials;            /* [entries of item_rows, heads, size + 2] scratch */
+    int64_t item_count;
+    int64_t row_count;
+    int32_t heads, key_heads, size, type;
+    int32_t window;             /* a row sees the last `window` positions, its own included; 0: all */
+    float scale, softcap;       /* softcap 0: none */
+    char *scratch;              /* per thread */
+    int64_t scratch_bytes;
+} Call;
+
+static float exponential_one(float x) { return exponential(broadcast(x))[0]; }
+
+/* The part of a row's key range [0, keys) that it may see. */
+static inline void visible(const Call *call, const Item *item, int row, int *from, int *to) {
+    int position = call->positions[row];
+    int last = position - item->position + 1;
+    int first = call->window ? position - call->window + 1 - item->position : 0;
+    *from = first > 0 ? first : 0;
+    *to = last < item->keys ? last : item->keys;
+}
+
+/* Turns the scores [count] of one row into weights, updates its running maximum and sum; returns what to scale the old
+ * result by. Keys outside [from, to) get weight 0; `count` is padded up to LANES with anything. */
+static float weigh(const Call *call, float *scores, int count, int from, int to, float *maximum, float *sum) {
+    if (call->softcap > 0)
+        for (int key = 0; key < count; key++) scores[key] = call->softcap * tanhf(scores[key] / call->softcap);
+    int padded = (count + LANES - 1) / LANES * LANES;
+    for (int key = 0; key < from && key < padded; key++) scores[key] = -INFINITY;
+    for (int key = to > 0 ? to : 0; key < padded; key++) scores[key] = -INFINITY;
+    vector most = broadcast(*maximum);
+    for (int key = 0; key < padded; key += LANES) {
+        vector own = *(vector *)(scores + key);
+        ivector more = own > most;
+        most = choose(more | (own != own), own, most); /* NaN must reach the result */
+    }
+    float highest = most[0];
+    for (int lane = 1; lane < LANES; lane++)
+        if (most[lane] > highest || most[lane] != most[lane]) highest = most[lane];
+    if (highest == -INFINITY) {
+        memset(scores, 0, (size_t)padded * 4);
+        return 1.0f;
+    }
+    float keep = *maximum == -INFINITY ? 0.0f : exponential_one(*maximum - highest);
+    if (highest != highest || highest == INFINITY) keep = highest = NAN;
+    vector sums = broadcast(0);
+    for (int key = 0; key < padded; key += LANES) {
+        vector own = *(vector *)(scores + key) - highest;
+        vector weight = highest != highest ? own : exponential(own);
+        *(vector *)(scores + key) = weight;
+        sums += weight;
+    }
+    *sum = *sum * keep + total(sums);
+    *maximum = highest;
+    return keep;
+}
+
+/* Few rows: every key is read once, its dot products with all rows are taken, no transposing. */
+static void attend_few(const Call *call, const Item *item, int key_head, float *query, float *scores, float *results,
+                       float *maxima, float *sums, int rows, int width) {
+    int repeats = call->heads / call->key_heads, type = call->type;
+    int64_t step = (int64_t)call->key_heads * call->size, head = (int64_t)key_head * call->size;
+    int whole = call->size / LANES * LANES;
+    for (int start = 0; start < item->keys; start += TILE) {
+        int count = item->keys - start < TILE ? item->keys - start : TILE;
+        const int64_t *pages = call->pages + item->first_key + start;
+        for (int key = 0; key < count; key++) {
+            int64_t place = pages[key] * step + head;
+            for (int row = 0; row < rows; row++) {
+                vector sum = broadcast(0);
+                for (int at = 0; at < whole; at += LANES)
+                    sum += load(call->keys, place + at, type) * *(vector *)(query + (int64_t)row * width + at);
+                float dot = total(sum);
+                for (int at = whole; at < call->size; at++)
+                    dot += query[(int64_t)row * width + at] * get(call->keys, place + at, type);
+                scores[row * TILE + key] = dot;
+            }
+        }
+        for (int row = 0; row < rows; row++) {
+            int from, to;
+            visible(call, item, call->item_rows[item->first_row + row / repeats], &from, &to);
+            float keep = weigh(call, scores + row * TILE, count, from - start, to - start, maxima + row, sums + row);
+            if (keep != 1.0f)
+                for (int at = 0; at < width; at++) results[(int64_t)row * width + at] *= keep;
+        }
+        for (int key = 0; key < count; key++) {
+            int64_t place = pages[key] * step + head;
+            for (int at = 0; at < whole; at += LANES) {
+                vector value = load(call->values, place + at, type);
+                for (int row = 0; row < rows; row++) {
+                    float weight = scores[row * TILE + key];
+                    if (weight != 0) *(vector *)(results + (int64_t)row * width + at) += value * weight;
+                }
+            }
+            for (int at = whole; at < call->size; at++) {
+                float value = get(call->values, place + at, type);
+                for (int row = 0; row < rows; row++) {
+                    float weight = scores[row * TILE + key];
+                    if (weight != 0) results[(int64_t)row * width + at] += value * weight;
+                }
+            }
+        }
+    }
+}
+
+/* c[BLOCK_ROWS, LANES * COLUMNS] += a[BLOCK_ROWS, depth] b[depth, ...]; strides in floats. */
+static inline void multiply_block(const float *a, int64_t a_step, const float *b, int64_t b_step, float *c, int64_t c_step,
+                                  int depth) {
+    vector sums[BLOCK_ROWS][COLUMNS];
+    for (int row = 0; row < BLOCK_ROWS; row++)
+        for (int column = 0; column < COLUMNS; column++) sums[row][column] = *(vector *)(c + row * c_step + column * LANES);
+    for (int at = 0; at < depth; at++) {
+        vector right[COLUMNS];
+        for (int column = 0; column < COLUMNS; column++) right[column] = *(const vector *)(b + at * b_step + column * LANES);
+        for (int row = 0; row < BLOCK_ROWS; row++) {
+            float left = a[row * a_step + at];
+            for (int column = 0; column < COLUMNS; column++) sums[row][column] += right[column] * left;
+        }
+    }
+    for (int row = 0; row < BLOCK_ROWS; row++)
+        for (int column = 0; column < COLUMNS; column++) *(vector *)(c + row * c_step + column * LANES) = sums[row][column];
+}
+
+/* Many rows: keys are transposed into a tile that all rows use. `width` is a multiple of LANES * COLUMNS, rows of BLOCK_ROWS. */
+static void attend_many(const Call *call, const Item *item, int key_head, float *query, float *scores, float *results,
+                        float *maxima, float *sums, int rows, int width, float *key_tile, float *value_tile) {
+    int repeats = call->heads / call->key_heads, type = call->type, size = call->size;
+    int64_t step = (int64_t)call->key_heads * size, head = (int64_t)key_head * size;
+    int blocks = (rows + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    memset(value_tile, 0, (size_t)TILE * width * 4);
+    for (int start = 0; start < item->keys; start += TILE) {
+        int count = item->keys - start < TILE ? item->keys - start : TILE;
+        int padded = (count + LANES * COLUMNS - 1) / (LANES * COLUMNS) * (LANES * COLUMNS);
+        const int64_t *pages = call->pages + item->first_key + start;
+        for (int key = 0; key < padded; key++) {
+            if (key >= count) {
+                for (int at = 0; at < size; at++) key_tile[at * TILE + key] = 0;
+                memset(value_tile + (int64_t)key * width, 0, (size_t)width * 4);
+                continue;
+            }
+            int64_t place = pages[key] * step + head;
+            float *value = value_tile + (int64_t)key * width;
+            if (type) {
+                const uint16_t *k = (const uint16_t *)call->keys + place, *v = (const uint16_t *)call->values + place;
+                for (int at = 0; at < size; at++) key_tile[at * TILE + key] = from_half(k[at]);
+                for (int at = 0; at < size; at++) value[at] = from_half(v[at]);
+            } else {
+                const float *k = (const float *)call->keys + place, *v = (const float *)call->values + place;
+                for (int at = 0; at < size; at++) key_tile[at * TILE + key] = k[at];
+                memcpy(value, v, (size_t)size * 4);
+            }
+        }
+        memset(scores, 0, (size_t)blocks * BLOCK_ROWS * TILE * 4);
+        for (int column = 0; column < padded; column += LANES * COLUMNS)
+            for (int block = 0; block < blocks; block++)
+                multiply_block(query + (int64_t)block * BLOCK_ROWS * width, width, key_tile + column, TILE,
+                               scores + (int64_t)block * BLOCK_ROWS * TILE + column, TILE, size);
+        for (int row = 0; row < rows; row++) {
+            int from, to;
+            visible(call, item, call->item_rows[item->first_row + row / repeats], &from, &to);
+            float keep = weigh(call, scores + (int64_t)row * TILE, count, from - start, to - start, maxima + row, sums + row);
+            if (keep != 1.0f)
+                for (int at = 0; at < width; at++) results[(int64_t)row * width + at] *= keep;
+        }
+        for (int column = 0; column < width; column += LANES * COLUMNS)
+            for (int block = 0; block < blocks; block++)
+                multiply_block(scores + (int64_t)block * BLOCK_ROWS * TILE, TILE, value_tile + column, width,
+                               results + (int64_t)block * BLOCK_ROWS * width + column, width, count);
+    }
+}
+
+/* One item and key head: `index` is item * key_heads + key head. */
+static void attend_item(void *argument, int64_t index, int thread) {
+    const Call *call = argument;
+    const Item *item = call->items + index / call->key_heads;
+    int key_head = (int)(index % call->key_heads), repeats = call->heads / call->key_heads, size = call->size;
+    int step = LANES * COLUMNS, width = (size + step - 1) / step * step;
+    int rows = item->rows * repeats, padded = (rows + BLOCK_ROWS - 1) / BLOCK_ROWS * BLOCK_ROWS;
+    float *query = (float *)(call->scratch + thread * call->scratch_bytes);
+    float *results = query + (int64_t)padded * width;
+    float *scores = results + (int64_t)padded * width;
+    float *maxima = scores + (int64_t)padded * TILE, *sums = maxima + padded;
+    float *key_tile = sums + padded, *value_tile = key_tile + (int64_t)width * TILE;
+    memset(query, 0, (size_t)padded * width * 8); /* queries and results */
+    for (int row = 0; row < rows; row++) {
+        int64_t place = ((int64_t)call->item_rows[item->first_row + row / repeats] * call->heads + key_head * repeats
+                         + row % repeats) * size;
+        for (int at = 0; at < size; at++)
+            query[(int64_t)row * width + at] = call->scale * get(call->query, place + at, call->type);
+        maxima[row] = -INFINITY;
+        sums[row] = 0;
+    }
+    if (rows <= FEW_ROWS)
+        attend_few(call, item, key_head, query, scores, results, maxima, sums, rows, width);
+    else
+        attend_many(call, item, key_head, query, scores, results, maxima, sums, rows, width, key_tile, value_tile);
+    for (int row = 0; row < rows; row++) {
+        int64_t entry = (int64_t)(item->first_row + row / repeats) * call->heads + key_head * repeats + row % repeats;
+        float *partial = call->partials + entry * (size + 2);
+        memcpy(partial, results + (int64_t)row * width, (size_t)size * 4);
+        partial[size] = maxima[row];
+        partial[size + 1] = sums[row];
+    }
+}
+
+/* Merge the partial results of one packed row. */
+static void merge_row(void *argument, int64_t row, int thread) {
+    (void)thread;
+    const Call *call = argument;
+    int size = call->size;
+    const int32_t *partials = call->row_partials + call->row_starts[row];
+    int count = call->row_starts[row + 1] - call->row_starts[row];
+    for (int head = 0; head < call->heads; head++) {
+        float highest = -INFINITY, sum = 0, merged[size];
+        memset(merged, 0, sizeof merged);
+        for (int part = 0; part < count; part++) {
+            float own = call->partials[((int64_t)partials[part] * call->heads + head) * (size + 2) + size];
+            if (own > highest || own != own) highest = own;
+        }
+        for (int part = 0; part < count; part++) {
+            const float *partial = call->partials + ((int64_t)partials[part] * call->heads + head) * (size + 2);
+            if (partial[size] == -INFINITY) continue;
+            float factor = expf(partial[size] - highest);
+            sum += partial[size + 1] * factor;
+            for (int at = 0; at < size; at++) merged[at] += partial[at] * factor;
+        }
+        int64_t place = (row * call->heads + head) * size;
+        for (int at = 0; at < size; at++) put(call->result, place + at, call->type, merged[at] / sum);
+    }
+}
+
+/* Bytes of scratch one thread needs for items of up to `rows` query rows. */
+int64_t lmc_attention_scratch(int32_t rows, int32_t heads, int32_t key_heads, int32_t size) {
+    int step = LANES * COLUMNS, width = (size + step - 1) / step * step;
+    int64_t padded = ((int64_t)rows * (heads / key_heads) + BLOCK_ROWS - 1) / BLOCK_ROWS * BLOCK_ROWS;
+    int64_t floats = padded * (2 * width + TILE + 2) + 2 * (int64_t)width * TILE;
+    return (floats * 4 + 127) / 64 * 64;
+}
+
+void lmc_attention(const Call *call, int32_t threads) {
+    pool_run(attend_item, (void *)call, call->item_count * call->key_heads, threads);
+    pool_run(merge_row, (void *)call, call->row_count, threads);
+}
