@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from lmc.ir.core import Block, Module
 from lmc.ir.errors import InputError, Location
-from lmc.ir.template import ChatTemplate, Message
-from lmc.ir.tokenizer import SpecialToken, Tokenizer
+from lmc.ir.template import ChatTemplate, Message, Segment, Slot
+from lmc.ir.tokenizer import Tokenizer
 
 RemarkKind = Literal["applied", "missed"]
 
 # Without a tokenizer: English text has about four characters in a token.
 _CHARACTERS_PER_TOKEN = 4
-# Without a chat template: a header and an end mark of two tokens each.
-_TURN_TOKENS = 4
+# Without a chat template: header and end mark of a turn, both counted where it begins.
+_TURN_TOKENS = (4, 0)
 # The turns before one of each role that templates allow: a system turn is the first, others follow in their order.
 _TURNS_BEFORE = {"system": (), "user": ("user", "assistant"), "assistant": ("user",), "tool": ("user", "assistant")}
 
@@ -60,7 +61,7 @@ class PassContext:
     tokenizer: Tokenizer | None = None
     remarks: list[Remark] = field(default_factory=list[Remark])
     _counts: dict[str, int] = field(default_factory=dict[str, int], repr=False)
-    _turns: dict[str, int] = field(default_factory=dict[str, int], repr=False)
+    _turns: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]], repr=False)
 
     def tokens(self, text: str) -> int:
         """How many tokens ``text`` has by itself: exact with a tokenizer, else a quarter of its characters.
@@ -73,8 +74,8 @@ class PassContext:
             self._counts[text] = self._count(text)
         return self._counts[text]
 
-    def turn_tokens(self, role: str) -> int:
-        """How many tokens a turn of ``role`` costs besides its text: the template's header and end mark."""
+    def turn_tokens(self, role: str) -> tuple[int, int]:
+        """How many tokens the template puts before and after the text of a turn of ``role``."""
         if role not in self._turns:
             counted = _template_tokens(self.tokenizer, role) if self.tokenizer is not None else None
             self._turns[role] = _TURN_TOKENS if counted is None else counted
@@ -128,8 +129,8 @@ class Pass(abc.ABC):
         context.remarks.append(Remark(self.NAME, "missed", message, location, saved_tokens))
 
 
-def _template_tokens(tokenizer: Tokenizer, role: str) -> int | None:
-    """Tokens that the template puts around a turn; None where there is no template, or none that appends turns."""
+def _template_tokens(tokenizer: Tokenizer, role: str) -> tuple[int, int] | None:
+    """Tokens of the header and the end mark of a turn; None where there is no template, or none that appends turns."""
     if tokenizer.chat_template is None:
         return None
     template = ChatTemplate(tokenizer)
@@ -141,9 +142,12 @@ def _template_tokens(tokenizer: Tokenizer, role: str) -> int | None:
         segments = template.segments(whole[len(before) :])
     except InputError:
         return None
-    if not whole.startswith(before):
+    content = Slot(len(turns) - 1)
+    if not whole.startswith(before) or content not in segments:
         return None
-    texts = (segment for segment in segments if isinstance(segment, str))
-    return sum(isinstance(segment, SpecialToken) for segment in segments) + sum(
-        len(tokenizer.encode(text)) for text in texts
-    )
+    at = segments.index(content)
+    return _count_all(tokenizer, segments[:at]), _count_all(tokenizer, segments[at + 1 :])
+
+
+def _count_all(tokenizer: Tokenizer, segments: Sequence[Segment]) -> int:
+    return sum(len(tokenizer.encode(segment)) if isinstance(segment, str) else 1 for segment in segments)

@@ -6,11 +6,12 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from lmc.ir.core import Block, Effect, Op, Value
+from lmc.ir.core import Block, Op, Value
 from lmc.ir.errors import InputError, Location
-from lmc.ir.ops import BeginOp, EndOp, ExtendOp, PrefillOp, SampleOp
+from lmc.ir.ops import BeginOp, EndOp, ExtendOp, PrefillOp
 from lmc.ir.types import CTX
 from lmc.passes.base import Pass, PassContext
+from lmc.passes.branches import same_in_every_instance, users_that_call, weight
 from lmc.passes.making import FreshNames, make_op
 from lmc.passes.prefix_tree import Measure, Member, Node, Parts, PrefixTree, joined, text_measure
 
@@ -67,12 +68,13 @@ class _Walk:
         self.owner = owner
         self.block = block
         self.context = context
-        self.users = _users_that_call(block)
-        self.constants = _same_in_every_instance(block)
+        self.users = users_that_call(block)
+        self.constants = same_in_every_instance(block)
         self.names = FreshNames(block)
         self.ops: list[Op] = []
         self.measures: dict[Value, Measure] = {}
         self.covered: dict[Value, Measure] = {}
+        self.open_roles: dict[Value, str] = {}
         self.places: dict[int, tuple[Node, Parts]] = {}
         self.roots: dict[Node, Value] = {}
         self.made: dict[Node, Value] = {}
@@ -96,23 +98,31 @@ class _Walk:
         before = next((operand for operand in op.operands if operand.type == CTX), None)
         known = Measure() if before is None else self.measures[before]
         if isinstance(op, ExtendOp):
-            known += text_measure(op.text, op.role, self.context)
+            known += text_measure(op.text, op.role, self.context) + self._end_mark(op.role)
         elif isinstance(op, BeginOp):
             known += text_measure((), op.role, self.context)
+            self.open_roles[value] = op.role
+        elif isinstance(op, EndOp):
+            known += self._end_mark(self.open_roles.get(op.context))
         elif op.billable:
             known += Measure(unknown=1)
+        if not isinstance(op, BeginOp | EndOp) and before in self.open_roles and getattr(op, "role", None) is None:
+            self.open_roles[value] = self.open_roles[before]
         self.measures[value] = known
         if isinstance(op, PrefillOp):
             self.covered[value] = known
         elif value not in self.covered:
             self.covered[value] = Measure() if before is None else self.covered[before]
 
+    def _end_mark(self, role: str | None) -> Measure:
+        return Measure() if role is None else Measure(self.context.turn_tokens(role)[1])
+
     def _plan(self, op: Op, value: Value) -> None:
         """Decide where the users of ``value`` share a prefix."""
         indices = self.users[value]
         users = [self.block.ops[index] for index in indices]
         constant = value in self.constants
-        if len(indices) == 1 and _weight(users[0]) == 1 and not constant:
+        if len(indices) == 1 and weight(users[0]) == 1 and not constant:
             return
         root = Node(
             parent=None,
@@ -149,7 +159,7 @@ class _Walk:
         for index in indices:
             node, _ = tree.place.get(index, (tree.root, ()))
             user = self.block.ops[index]
-            node.weight += _weight(user)
+            node.weight += weight(user)
             node.leaves_batch |= not self.constants.issuperset(user.results)
 
     def _decide(self, node: Node) -> None:
@@ -263,34 +273,6 @@ class _Walk:
                 f"{who} {_excerpt(part)}, but behind text in which they differ: move it ahead of that",
                 saved_tokens=tokens * (len(indices) - 1),
             )
-
-
-def _users_that_call(block: Block) -> dict[Value, list[int]]:
-    """For each context the ops that go on from it and are, or lead to, a model call; in order."""
-    users: dict[Value, list[int]] = {}
-    for index in range(len(block.ops) - 1, -1, -1):
-        op = block.ops[index]
-        if op.billable or any(value in users for value in op.results):
-            for value in op.operands:
-                if value.type == CTX:
-                    users.setdefault(value, []).append(index)
-    for indices in users.values():
-        indices.reverse()
-    return users
-
-
-def _same_in_every_instance(block: Block) -> frozenset[Value]:
-    """The values that depend on no input, no model and no host function."""
-    same: set[Value] = set()
-    for op in block.ops:
-        if op.effect is Effect.PURE and not (op.may_raise or op.billable) and same.issuperset(op.operands):
-            same.update(op.results)
-    return frozenset(same)
-
-
-def _weight(op: Op) -> int:
-    """How many requests go on from the op's context at once."""
-    return op.n if isinstance(op, SampleOp) else 1
 
 
 def _excerpt(text: str) -> str:

@@ -22,8 +22,8 @@ class Counter(Protocol):
         """Those of a text by itself."""
         ...
 
-    def turn_tokens(self, role: str) -> int:
-        """Those of a turn besides its text."""
+    def turn_tokens(self, role: str) -> tuple[int, int]:
+        """Those before and after the text of a turn."""
         ...
 
 
@@ -193,10 +193,10 @@ class PrefixTree:
 
 
 def text_measure(parts: Parts, opens: str | None, counter: Counter) -> Measure:
-    """Length of ``parts``, and of the header and the end mark of a turn they open."""
+    """Length of ``parts``, and of the header of a turn they open."""
     known = sum(counter.tokens(part) for part in parts if isinstance(part, str))
     unknown = sum(isinstance(part, Value) for part in parts)
-    return Measure(known + (0 if opens is None else counter.turn_tokens(opens)), unknown)
+    return Measure(known + (0 if opens is None else counter.turn_tokens(opens)[0]), unknown)
 
 
 def joined(parts: Sequence[str | Value]) -> Parts:

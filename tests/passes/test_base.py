@@ -40,8 +40,8 @@ def test_a_turn_costs_what_the_template_puts_around_it():
     # <|im_start|> user \n … <|im_end|> \n
     for role in ("system", "user", "assistant", "tool"):
         tokenizer = trained("gpt2")
-        header = 2 + len(tokenizer.encode(f"{role}\n")) + len(tokenizer.encode("\n"))
-        assert PassContext(tokenizer).turn_tokens(role) == header
+        header, end = (1 + len(tokenizer.encode(text)) for text in (f"{role}\n", "\n"))
+        assert PassContext(tokenizer).turn_tokens(role) == (header, end)
 
 
 @pytest.mark.parametrize(
@@ -54,5 +54,5 @@ def test_a_turn_costs_what_the_template_puts_around_it():
     ],
 )
 def test_a_turn_is_estimated_where_no_template_tells(template: str | None):
-    assert PassContext(trained("gpt2", template)).turn_tokens("user") == 4
-    assert PassContext().turn_tokens("user") == 4
+    assert PassContext(trained("gpt2", template)).turn_tokens("user") == (4, 0)
+    assert PassContext().turn_tokens("user") == (4, 0)

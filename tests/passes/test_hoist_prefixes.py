@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from lmc.ir.context import Context
 from lmc.ir.core import Op, Value
 from lmc.ir.interpreter import _Machine
 from lmc.ir.ops import PrefillOp, SamplingOp, SelectOp
@@ -160,3 +161,29 @@ def test_what_stopped_it_is_told():
         ("missed", "a prefix of about 1 token is shared, but shorter than minimum_tokens=8"),
         ("missed", "a prefix of about 2 tokens is shared, but shorter than minimum_tokens=8"),
     ]
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        '%1 = lm.extend %0, user ["The same for all."] : !ctx',
+        """
+    %a1 = lm.begin %0, user : !ctx
+    %a2 = lm.extend %a1 ["The same for all."] : !ctx
+    %1 = lm.end %a2 : !ctx""",
+    ],
+)
+def test_a_turn_counts_as_long_as_its_template_writes_it(turn: str):
+    body = f"""
+    %0 = lm.context : !ctx
+    {turn}
+    %2, %a = lm.gen %1 {{id = "f/a", temperature = 1.0}} : !ctx, !text
+    %3, %b = lm.gen %1 {{id = "f/b", temperature = 1.0}} : !ctx, !text
+    lm.return %1 (%a, %b) {{structure = "{{\\"leaf\\":0}}"}}
+    """
+    tokenizer = toy_tokenizer()
+    context = Context.empty(tokenizer).message("user", "The same for all.")
+    tokens = context.template.segments(context.template.closed(context.messages))
+    length = sum(len(tokenizer.encode(part)) if isinstance(part, str) else 1 for part in tokens)
+    _, remarks = run(SPEC, body, PassContext(tokenizer))
+    assert [remark.saved_tokens for remark in remarks] == [length]

@@ -9,13 +9,13 @@ from lmc.passes.prefix_tree import Measure, Member, Node, Parts, PrefixTree, joi
 
 
 class Letters:
-    """One token to a letter, three to a turn."""
+    """One token to a letter, three to the header of a turn, two to its end mark."""
 
     def tokens(self, text: str) -> int:
         return len(text)
 
-    def turn_tokens(self, role: str) -> int:
-        return 3
+    def turn_tokens(self, role: str) -> tuple[int, int]:
+        return (3, 2)
 
 
 VALUES = [Value(name, TEXT) for name in "xy"]
