@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import re
 import time
+from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -230,6 +232,54 @@ def test_any_change_of_a_module_that_is_right(data):
         end = data.draw(st.integers(at, min(len(text), at + 12)))
         put = data.draw(st.one_of(st.sampled_from(_TOKENS), st.text(max_size=3), st.just(text[end : end + 40])))
         text = text[:at] + put + text[end:]
+    _judge(text)
+
+
+_FILES = [
+    path.read_text(encoding="utf-8") for path in sorted((Path(__file__).parents[1] / "filecheck").glob("*/*.lmir"))
+]
+_PIECES = [
+    "\0",
+    "\ufeff",
+    "\u2028",
+    "\x1c",
+    "\r",
+    '"\\ud800"',
+    '"\\UFFFFFFFF"',
+    '"\\u',
+    "\\",
+    "9" * 5000,
+    "1e999",
+    "NaN",
+    "-",
+    "//",
+    "\ud800",
+]
+
+
+@given(st.sampled_from(_FILES), st.randoms(use_true_random=False))
+def test_any_damage_to_a_file(text: str, random: Random):
+    """Lines in another order, bytes that changed, pieces of other files, and what editors leave behind."""
+    for _ in range(random.randint(1, 4)):
+        lines = text.split("\n")
+        at, other = random.randrange(len(lines)), random.randrange(len(lines))
+        place = random.randrange(len(text) + 1)
+        data = bytearray(text.encode("utf-8", "surrogatepass")) or bytearray(b" ")
+        match random.randrange(5):
+            case 0:
+                lines[at], lines[other] = lines[other], lines[at]
+                text = "\n".join(lines)
+            case 1:
+                text = "\n".join([*lines[:at], lines[other], *lines[at + 1 :]])
+            case 2:
+                data[random.randrange(len(data))] = random.randrange(256)
+                text = data.decode("utf-8", "replace")
+            case 3:
+                text = text[:place] + random.choice(_PIECES) + text[place:]
+            case _:
+                piece = random.choice(_FILES)
+                start = random.randrange(len(piece))
+                text = text[:place] + piece[start : start + 100] + text[place + random.randrange(100) :]
     _judge(text)
 
 

