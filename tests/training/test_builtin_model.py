@@ -6,9 +6,11 @@ from itertools import pairwise
 import pytest
 import torch
 from safetensors import safe_open
+from tokenizers import Tokenizer
 from transformers import AutoTokenizer, LlamaForCausalLM
 
 from lmc import builtin_model
+from training.evaluate import evaluate
 
 FOLDER = builtin_model.path()
 FAMILIES = {
@@ -76,6 +78,17 @@ def test_template_is_prefix_stable(tokenizer):
     texts = [tokenizer.apply_chat_template(messages[:count], tokenize=False) for count in range(1, 5)]
     for shorter, longer in pairwise(texts):
         assert longer.startswith(shorter)
+
+
+def test_accuracy_is_what_the_metrics_say(model):
+    """A part of the held-out documents, so with room for chance: other weights or another engine below would show."""
+    vocabulary = Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
+    vocabulary.encode_special_tokens = True
+    metrics = json.loads((FOLDER / "metrics.json").read_text(encoding="utf-8"))["contexts"]["512"]
+    found = evaluate(model, vocabulary, 512, 8)
+    for family, numbers in found.items():
+        assert numbers["accuracy"] >= metrics[family]["accuracy"] - 0.15, family
+    assert sum(numbers["accuracy"] for numbers in found.values()) / len(found) >= 0.8
 
 
 def test_metrics_cover_every_family_and_context():

