@@ -200,12 +200,13 @@ def test_cancelled_requests_end_and_free_their_pages(open_engine: OpenEngine) ->
     assert generate(engine, SENTENCES[1], max_tokens=3).generated_tokens == 3
 
 
-HOSTILE = 2000 if os.environ.get("LMC_TEST_FULL") == "1" else 150
+CROWD = 100
 
 
-def test_crowds_with_cancels_in_a_tiny_pool_get_what_each_gets_alone(open_engine: OpenEngine) -> None:
+@pytest.mark.parametrize("seed", range(20 if os.environ.get("LMC_TEST_FULL") == "1" else 1))
+def test_crowds_with_cancels_in_a_tiny_pool_get_what_each_gets_alone(seed: int, open_engine: OpenEngine) -> None:
     """Many more requests than fit, cancelled from another thread at any moment: no page is lost, no result changed."""
-    rng = random.Random(7)
+    rng = random.Random(seed)
     engine, alone = open_engine(kv_tokens=70, prefill_tokens=3, max_running=5), open_engine()
     stems = [engine.tokenizer.encode(text) for text in SENTENCES[:3]]
 
@@ -214,7 +215,7 @@ def test_crowds_with_cancels_in_a_tiny_pool_get_what_each_gets_alone(open_engine
         return stem[: rng.randint(1, len(stem))] + tuple(rng.choices(range(5, 400), k=rng.randint(0, 5)))
 
     asked: list[Request | ScoreRequest] = []
-    for number in range(HOSTILE):
+    for number in range(CROWD):
         if rng.random() < 0.25:
             asked.append(ScoreRequest(prompt(), tuple(prompt()[:9] for _ in range(rng.randint(1, 4)))))
         else:
@@ -227,7 +228,7 @@ def test_crowds_with_cancels_in_a_tiny_pool_get_what_each_gets_alone(open_engine
 
     handles = [ask(engine, request) for request in asked]
     pins = [engine.prefill(stem) for stem in stems]
-    doomed = rng.sample(handles, HOSTILE // 3)
+    doomed = rng.sample(handles, CROWD // 3)
 
     def cancel() -> None:
         for handle in doomed:
@@ -258,7 +259,7 @@ def test_crowds_with_cancels_in_a_tiny_pool_get_what_each_gets_alone(open_engine
     for pin in pins:
         engine.unpin(pin.future.result(60))
     generate(engine, "Seven", max_tokens=1)  # a step after the unpins
-    assert finished >= HOSTILE - len(doomed)
+    assert finished >= CROWD - len(doomed)
     memory = engine._worker._scheduler.memory
     assert memory.pool.used_count == memory.radix.total_tokens
     assert memory.radix.pinned_tokens == 0
