@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from lmc.driver.binding import bind_checked
 from lmc.driver.compile import Compiled, Variants, compile_program
 from lmc.driver.defaults import Wish, resolve_target
 from lmc.driver.execute import Execution, OnResult
@@ -13,6 +12,7 @@ from lmc.driver.service import service
 from lmc.driver.start import Arguments, Options, Prepared, Start, raise_error, report_failed
 from lmc.driver.stream import AsyncStream, Stream
 from lmc.driver.windows import Entry, WindowedRun
+from lmc.frontend.arguments import bind
 from lmc.frontend.eager import EagerSession, run_eager
 from lmc.frontend.function import JittedFunction
 from lmc.ir.errors import InputError, RequestCancelledError
@@ -60,7 +60,7 @@ class Runner:
         tokenizer = service().engines.tokenizer(target)
         if arguments is None:
             return compile_program(self._function, None, target, self.options.level, tokenizer)
-        bound = bind_checked(self._function, *arguments)
+        bound = bind(self._function, *arguments)
         return self._variants.find(self._function, bound, target, self.options.level, tokenizer)[0]
 
     def run(self, arguments: Arguments) -> Result:
@@ -115,7 +115,7 @@ class Runner:
         """One instance as plain Python, operation by operation: the oracle. Raises its error."""
         engine = service().engines.engine(self.target())
         session = EagerSession(engine, run_seed=self.options.seed)
-        outcome = run_eager(self._function, bind_checked(self._function, *arguments), session)
+        outcome = run_eager(self._function, bind(self._function, *arguments), session)
         return Result(outcome.value, outcome.variables, outcome.text, outcome.profile)
 
     def _entered(self) -> Start:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmc.driver.binding import bind_checked
 from lmc.driver.compile import DEFAULT_LEVEL, Variants
 from lmc.driver.defaults import Wish
 from lmc.driver.execute import Job, OnResult, execute
 from lmc.driver.result import Result
 from lmc.driver.service import Service
+from lmc.frontend.arguments import bind
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.locations import user_location
 from lmc.ir.errors import InputError
@@ -69,7 +69,7 @@ class Start:
         prepared: list[Prepared] = []
         for number, (args, kwargs) in zip(numbers or range(len(batch)), batch, strict=True):
             try:
-                bound = bind_checked(self.function, args, kwargs)
+                bound = bind(self.function, args, kwargs)
                 found = self.variants.find(self.function, bound, self.target, self.options.level, tokenizer)
             except Exception as error:  # the user's own code may raise while it is captured
                 prepared.append((number, Result.failed(error, Profile(self.function.name))))

@@ -5,7 +5,7 @@ import pydantic
 import pytest
 
 import lmc
-from lmc.driver.binding import bind_checked
+from lmc.frontend.arguments import bind
 
 
 class Item(pydantic.BaseModel):
@@ -59,9 +59,9 @@ def test_a_dict_is_not_an_object_of_a_class(arguments: dict[str, Any], cause: st
 
 def test_dicts_are_taken_where_the_annotation_allows_them():
     arguments = {"data": {"title": "x"}, "either": {"title": "x"}, "free": {"title": "x"}, "items": [Item(title="x")]}
-    assert bind_checked(program, (), arguments).values.items() >= arguments.items()
+    assert bind(program, (), arguments).values.items() >= arguments.items()
 
 
 def test_what_python_is_given_is_not_converted():
     item = Item(title="x")
-    assert bind_checked(program, (item,), {}).values["item"] is item
+    assert bind(program, (item,), {}).values["item"] is item
