@@ -16,6 +16,11 @@
 #else
 #define COLUMNS 4
 #endif
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define HAVE_SHUFFLE
+#endif
+#endif
 #define BLOCK_ROWS 4
 #define TILE 64 /* keys held in the tile at once; a multiple of LANES * COLUMNS */
 #define FEW_ROWS 8 /* up to as many query rows, dot products beat transposing the keys */
@@ -95,52 +100,130 @@ static float weigh(const Call *call, float *scores, int count, int from, int to,
     return keep;
 }
 
-/* Few rows: every key is read once, its dot products with all rows are taken, no transposing. */
-static void attend_few(const Call *call, const Item *item, int key_head, float *query, float *scores, float *results,
-                       float *maxima, float *sums, int rows, int width) {
-    int repeats = call->heads / call->key_heads, type = call->type;
-    int64_t step = (int64_t)call->key_heads * call->size, head = (int64_t)key_head * call->size;
-    int whole = call->size / LANES * LANES;
+/* Sums of LANES vectors: lane i of the result is the sum of values[i]. Halves are added in a tree. */
+static inline vector totals(const vector *values) {
+#if LANES == 16 && defined(HAVE_SHUFFLE)
+    vector eights[8], fours[4], twos[2];
+    for (int at = 0; at < 8; at++) {
+        vector a = values[at], b = values[at + 8];
+        eights[at] = __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23)
+                     + __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+    }
+    for (int at = 0; at < 4; at++) { /* lanes: 4 of each of at, at + 4, at + 8, at + 12 */
+        vector a = eights[at], b = eights[at + 4];
+        fours[at] = __builtin_shufflevector(a, b, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27)
+                    + __builtin_shufflevector(a, b, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31);
+    }
+    for (int at = 0; at < 2; at++) {
+        vector a = fours[at], b = fours[at + 2];
+        twos[at] = __builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29)
+                   + __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+    }
+    vector a = twos[0], b = twos[1];
+    return __builtin_shufflevector(a, b, 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30)
+           + __builtin_shufflevector(a, b, 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);
+#else
+    vector result;
+    for (int lane = 0; lane < LANES; lane++) result[lane] = total(values[lane]);
+    return result;
+#endif
+}
+
+/* Pages lie anywhere: ask for those of the keys after this one. */
+static inline void expect(const void *base, int64_t offset, int size, int type) {
+    const char *from = (const char *)base + offset * (type ? 2 : 4);
+    for (int at = 0; at < size * (type ? 2 : 4); at += 64) __builtin_prefetch(from + at);
+}
+
+/* Scores of up to LANES keys for all rows: dot products, key by key, of which LANES are summed up at once. */
+static inline __attribute__((always_inline)) void few_scores(const Call *call, const int64_t *pages, int count, int64_t step,
+                                                             int64_t head, const float *query, int width, int rows,
+                                                             float *scores, int size, int type) {
+    vector sums[FEW_ROWS][LANES];
+    for (int key = 0; key < count; key++) {
+        int64_t place = pages[key] * step + head;
+        for (int row = 0; row < rows; row++) sums[row][key] = broadcast(0);
+        for (int at = 0; at + LANES <= size; at += LANES) {
+            vector value = load(call->keys, place + at, type);
+            for (int row = 0; row < rows; row++) sums[row][key] += value * *(const vector *)(query + row * width + at);
+        }
+        for (int at = size / LANES * LANES; at < size; at++)
+            for (int row = 0; row < rows; row++)
+                sums[row][key][0] += query[row * width + at] * get(call->keys, place + at, type);
+    }
+    for (int key = count; key < LANES; key++)
+        for (int row = 0; row < rows; row++) sums[row][key] = broadcast(0);
+    for (int row = 0; row < rows; row++) *(vector *)(scores + row * TILE) = totals(sums[row]);
+}
+
+/* results += weights x values for BLOCK_ROWS rows and one register block of columns. */
+static inline __attribute__((always_inline)) void few_mix(const Call *call, const int64_t *pages, int count, int64_t step,
+                                                          int64_t place, const float *weights, float *results, int width,
+                                                          int type) {
+    vector sums[BLOCK_ROWS][COLUMNS];
+    for (int row = 0; row < BLOCK_ROWS; row++)
+        for (int column = 0; column < COLUMNS; column++)
+            sums[row][column] = *(vector *)(results + row * width + column * LANES);
+    for (int key = 0; key < count; key++) {
+        vector values[COLUMNS];
+        int64_t from = pages[key] * step + place;
+        for (int column = 0; column < COLUMNS; column++) values[column] = load(call->values, from + column * LANES, type);
+        for (int row = 0; row < BLOCK_ROWS; row++)
+            for (int column = 0; column < COLUMNS; column++) sums[row][column] += values[column] * weights[row * TILE + key];
+    }
+    for (int row = 0; row < BLOCK_ROWS; row++)
+        for (int column = 0; column < COLUMNS; column++)
+            *(vector *)(results + row * width + column * LANES) = sums[row][column];
+}
+
+/* Few rows: no transposing, keys and values are used where they lie. Rows are padded to BLOCK_ROWS. */
+static inline __attribute__((always_inline)) void few_body(const Call *call, const Item *item, int key_head, float *query,
+                                                           float *scores, float *results, float *maxima, float *sums, int rows,
+                                                           int width, int size, int type) {
+    int repeats = call->heads / call->key_heads, blocks = (rows + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    int64_t step = (int64_t)call->key_heads * size, head = (int64_t)key_head * size;
+    memset(scores, 0, (size_t)blocks * BLOCK_ROWS * TILE * 4);
     for (int start = 0; start < item->keys; start += TILE) {
         int count = item->keys - start < TILE ? item->keys - start : TILE;
         const int64_t *pages = call->pages + item->first_key + start;
-        for (int key = 0; key < count; key++) {
-            int64_t place = pages[key] * step + head;
-            for (int row = 0; row < rows; row++) {
-                vector sum = broadcast(0);
-                for (int at = 0; at < whole; at += LANES)
-                    sum += load(call->keys, place + at, type) * *(vector *)(query + (int64_t)row * width + at);
-                float dot = total(sum);
-                for (int at = whole; at < call->size; at++)
-                    dot += query[(int64_t)row * width + at] * get(call->keys, place + at, type);
-                scores[row * TILE + key] = dot;
-            }
+        int known = item->keys - start;
+        for (int key = 0; key < count; key += LANES) {
+            for (int next = key + LANES; next < key + 2 * LANES && next < known; next++)
+                expect(call->keys, pages[next] * step + head, size, type);
+            for (int own = key; own < key + LANES && own < known; own++)
+                expect(call->values, pages[own] * step + head, size, type);
+            int some = count - key < LANES ? count - key : LANES;
+            few_scores(call, pages + key, some, step, head, query, width, rows, scores + key, size, type);
         }
         for (int row = 0; row < rows; row++) {
             int from, to;
             visible(call, item, call->item_rows[item->first_row + row / repeats], &from, &to);
             float keep = weigh(call, scores + row * TILE, count, from - start, to - start, maxima + row, sums + row);
             if (keep != 1.0f)
-                for (int at = 0; at < width; at++) results[(int64_t)row * width + at] *= keep;
+                for (int at = 0; at < width; at++) results[row * width + at] *= keep;
         }
-        for (int key = 0; key < count; key++) {
-            int64_t place = pages[key] * step + head;
-            for (int at = 0; at < whole; at += LANES) {
-                vector value = load(call->values, place + at, type);
-                for (int row = 0; row < rows; row++) {
-                    float weight = scores[row * TILE + key];
-                    if (weight != 0) *(vector *)(results + (int64_t)row * width + at) += value * weight;
-                }
+        int at = 0;
+        for (; at + LANES * COLUMNS <= size; at += LANES * COLUMNS)
+            for (int block = 0; block < blocks; block++)
+                few_mix(call, pages, count, step, head + at, scores + block * BLOCK_ROWS * TILE,
+                        results + block * BLOCK_ROWS * width + at, width, type);
+        for (; at < size; at++)
+            for (int key = 0; key < count; key++) {
+                float value = get(call->values, pages[key] * step + head + at, type);
+                for (int row = 0; row < rows; row++) results[row * width + at] += value * scores[row * TILE + key];
             }
-            for (int at = whole; at < call->size; at++) {
-                float value = get(call->values, place + at, type);
-                for (int row = 0; row < rows; row++) {
-                    float weight = scores[row * TILE + key];
-                    if (weight != 0) results[(int64_t)row * width + at] += value * weight;
-                }
-            }
-        }
     }
+}
+
+static void attend_few(const Call *call, const Item *item, int key_head, float *query, float *scores, float *results,
+                       float *maxima, float *sums, int rows, int width) {
+#define CASE(SIZE, TYPE) few_body(call, item, key_head, query, scores, results, maxima, sums, rows, width, SIZE, TYPE)
+    if (call->size == 64 && call->type == 1) CASE(64, 1);
+    else if (call->size == 128 && call->type == 1) CASE(128, 1);
+    else if (call->size == 64) CASE(64, 0);
+    else if (call->size == 128) CASE(128, 0);
+    else CASE(call->size, call->type);
+#undef CASE
 }
 
 /* c[BLOCK_ROWS, LANES * COLUMNS] += a[BLOCK_ROWS, depth] b[depth, ...]; strides in floats. */
