@@ -5,9 +5,11 @@ scaling, windows and soft caps (sinks, say) in `lmc/runtime/kernels/paged_attent
 if they are of the usual form.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from lmc.ir.errors import EngineError
+from lmc.runtime.local.rotary import LENGTH_DEPENDENT
 
 SUPPORTED = (
     "LlamaForCausalLM",
@@ -20,25 +22,99 @@ SUPPORTED = (
     "MixtralForCausalLM",
     "Qwen3MoeForCausalLM",
 )
-# Frequencies of these depend on the length of the sequence, so pages of one request would not fit another.
-LENGTH_DEPENDENT_ROPE = ("dynamic", "longrope")
+SUPPORTED_ROPE = ("default", "linear", "llama3", "yarn", *LENGTH_DEPENDENT)
+
+# What the engine would need for models that people try, by the beginning of the class name.
+_LACKING = {
+    "GptOss": "attention sinks",
+    "Deepseek": "multi-head latent attention (MLA), whose keys and values are not of one size",
+    "Kimi": "multi-head latent attention (MLA), whose keys and values are not of one size",
+    "MiniCPM3": "multi-head latent attention (MLA), whose keys and values are not of one size",
+    "Bloom": "ALiBi position biases",
+    "Mpt": "ALiBi position biases",
+    "Falcon": "ALiBi position biases",
+    "GPT2": "absolute position embeddings",
+    "OPT": "absolute position embeddings",
+    "GPTBigCode": "absolute position embeddings",
+    "GPTNeoForCausalLM": "absolute position embeddings",
+    "Mamba": "state-space layers, which keep a state instead of keys and values",
+    "FalconMamba": "state-space layers, which keep a state instead of keys and values",
+    "Jamba": "state-space layers, which keep a state instead of keys and values",
+    "RecurrentGemma": "recurrent layers, which keep a state instead of keys and values",
+    "Qwen3Next": "linear attention layers, which keep a state instead of keys and values",
+    "Llama4": "chunked attention",
+}
 
 
 def check_supported(config: Any) -> None:
     """Refuse by name what this engine would compute wrongly. `config` is the model's transformers config.
 
     Raises:
-        EngineError: naming the model class or the feature that is missing.
+        EngineError: naming the model class and the feature that is missing.
     """
     names = getattr(config, "architectures", None)
-    name = names[0] if isinstance(names, list | tuple) and names else "(none named)"
+    name = names[0] if isinstance(names, list | tuple) and names and isinstance(names[0], str) else "(none named)"
+    for is_asked_for, feature, remedy in _FEATURES:
+        if is_asked_for(config):
+            raise EngineError(f"{name} {feature}", remedy=remedy)
     if name not in SUPPORTED:
-        raise EngineError(f"the architecture {name} is not supported", remedy=f"use a model of {', '.join(SUPPORTED)}")
-    if getattr(config, "quantization_config", None) is not None:
-        raise EngineError(f"{name} with quantized weights is not supported", remedy="use the unquantized model")
-    rope = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
-    if rope in LENGTH_DEPENDENT_ROPE:
         raise EngineError(
-            f"{name} with {rope} RoPE is not supported: it depends on the length of each sequence",
-            remedy="use a model with default, linear, llama3 or yarn RoPE",
+            f"the architecture {name} is not supported{_what_it_lacks(name)}",
+            remedy=f"use a model of {', '.join(SUPPORTED)}",
         )
+    for kind, rope in _rope_types(config):
+        if rope not in SUPPORTED_ROPE or (kind and rope in LENGTH_DEPENDENT):
+            raise EngineError(
+                f"{name} with {rope} RoPE{f' in its {kind} layers' if kind else ''} is not supported",
+                remedy=f"use a model with {', '.join(SUPPORTED_ROPE)} RoPE",
+            )
+
+
+def _what_it_lacks(name: str) -> str:
+    # The longest name first: FalconMamba is no Falcon.
+    for beginning in sorted(_LACKING, key=len, reverse=True):
+        if name.startswith(beginning):
+            return f": this engine has no {_LACKING[beginning]}"
+    return ""
+
+
+def _rope_types(config: Any) -> list[tuple[str, str]]:
+    """Each kind of layer with its type of RoPE; the kind is empty where all layers have the same."""
+    parameters = getattr(config, "rope_parameters", None) or {}
+    nested = {kind: entry for kind, entry in parameters.items() if isinstance(entry, dict)}
+    found = nested or {"": parameters}
+    return [(kind, entry.get("rope_type", "default")) for kind, entry in found.items()]
+
+
+def _has_other_inputs(config: Any) -> bool:
+    return any(getattr(config, f"{kind}_config", None) is not None for kind in ("vision", "audio"))
+
+
+# Whether a configuration asks for something, what to say of it, and what to do.
+_FEATURES: tuple[tuple[Callable[[Any], bool], str, str], ...] = (
+    (
+        lambda config: bool(getattr(config, "is_encoder_decoder", False)),
+        "is an encoder-decoder model: this engine has no cross attention",
+        "use a decoder-only model",
+    ),
+    (
+        _has_other_inputs,
+        "is a multimodal model: this engine reads text only",
+        "save its language model alone (for Gemma 3 as Gemma3ForCausalLM), or use a text model",
+    ),
+    (
+        lambda config: getattr(config, "quantization_config", None) is not None,
+        "with quantized weights is not supported",
+        "use the unquantized model",
+    ),
+    (
+        lambda config: bool(getattr(config, "use_bidirectional_attention", None)),
+        "with use_bidirectional_attention is not supported: a token would see later ones, and no page could be kept",
+        "use a model that generates; this one makes embeddings",
+    ),
+    (
+        lambda config: bool(getattr(config, "alibi", False)),
+        "with alibi is not supported: this engine has no ALiBi position biases",
+        "use a model with rotary position embeddings",
+    ),
+)

@@ -25,6 +25,7 @@ from lmc.runtime.local.generation import GenerationTask
 from lmc.runtime.local.memory import SequenceMemory
 from lmc.runtime.local.model import PagedModel
 from lmc.runtime.local.scheduler import Scheduler
+from lmc.runtime.local.sequence import Namespace
 from lmc.runtime.local.tasks import PrefillTask, ScoreTask, Task
 from lmc.runtime.local.validation import RequestChecker
 from lmc.runtime.local.worker import Worker
@@ -88,6 +89,7 @@ class LocalEngine:
             kv_tokens=memory.pool.num_pages,
         )
         self._prefix_cache = prefix_cache
+        self._rope_length = model.rope_length
         self._tokenizer = tokenizer
         self._info = info
         self._worker = Worker(model, Scheduler(memory, prefill_tokens=prefill_tokens, max_running=max_running))
@@ -114,7 +116,8 @@ class LocalEngine:
             room = self._checker.check_generation(request)
         except EngineError as error:
             return DoneHandle[Generation].failed(error)
-        return self._start(GenerationTask(request, self._tokenizer, room=room, on_delta=on_delta))
+        length = min(len(request.prompt) + request.sampling.max_tokens, self._info.context_length)
+        return self._start(GenerationTask(request, self._tokenizer, room=room, on_delta=on_delta), length - 1)
 
     def score(self, request: ScoreRequest) -> Handle[Score]:
         """Start scoring continuations; the prompt is computed once for all of them."""
@@ -122,7 +125,8 @@ class LocalEngine:
             self._checker.check_score(request)
         except EngineError as error:
             return DoneHandle[Score].failed(error)
-        return self._start(ScoreTask(request))
+        longest = max((len(each) for each in request.continuations), default=0)
+        return self._start(ScoreTask(request), len(request.prompt) + max(longest - 1, 0))
 
     def prefill(self, prompt: tuple[int, ...]) -> Handle[Pin]:
         """Compute a prompt and hold it in the cache until `unpin`.
@@ -135,7 +139,7 @@ class LocalEngine:
             return DoneHandle[Pin].failed(error)
         if not self._prefix_cache:
             return DoneHandle[Pin].of(Pin(_NO_PIN, 0))
-        return self._start(PrefillTask(prompt))
+        return self._start(PrefillTask(prompt), len(prompt))
 
     def unpin(self, pin: Pin) -> None:
         """Let go of a prefix that `prefill` held. It stays cached until its space is needed.
@@ -156,9 +160,10 @@ class LocalEngine:
     def __exit__(self, *_: Any) -> None:
         self.close()
 
-    def _start(self, task: Task[T]) -> LocalHandle[T]:
-        if not self._prefix_cache:
-            for sequence in task.sequences:
-                sequence.cache_key = task
+    def _start(self, task: Task[T], rows: int) -> LocalHandle[T]:
+        """Hand a task that computes up to `rows` rows of a sequence to the worker."""
+        namespace = Namespace(self._rope_length(rows), None if self._prefix_cache else task)
+        for sequence in task.sequences:
+            sequence.cache_key = namespace
         self._worker.submit(task)
         return LocalHandle(task, self._worker)

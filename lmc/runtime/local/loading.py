@@ -19,6 +19,7 @@ from lmc.runtime.local.architectures import check_supported
 from lmc.runtime.local.engine import DEFAULT_MAX_RUNNING, DEFAULT_PREFILL_TOKENS, LocalEngine
 from lmc.runtime.local.fusion import fuse
 from lmc.runtime.local.model import PagedModel, bytes_per_token
+from lmc.runtime.local.rotary import context_length
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 AUTO_MEMORY_SHARE = {"cpu": 0.25, "cuda": 0.8}  # of what is free once the weights are loaded
@@ -55,11 +56,12 @@ def load_local_engine(
     torch_device = _choose_device(device)
     config = _read_config(folder)
     check_supported(config)
+    length = _check_context_length(folder, config)
     tokenizer = Tokenizer.from_folder(folder)
     model = _load_weights(folder, config, torch_dtype, torch_device)
     fuse(model)
     pool = _pool_size(kv_tokens, bytes_per_token(config, torch_dtype), torch_device)
-    info = EngineInfo(f"local:{folder.resolve().name}", int(config.max_position_embeddings), pool)
+    info = EngineInfo(f"local:{folder.resolve().name}", length, pool)
     return LocalEngine(
         _allocate(model, pool),
         tokenizer,
@@ -108,13 +110,17 @@ def _read_config(folder: Path) -> Any:
         raise InputError(
             f"{folder / 'config.json'} can't be used: {error}", remedy="save the model folder again"
         ) from error
-    context_length = getattr(config, "max_position_embeddings", None)
-    if not isinstance(context_length, int) or context_length < 1:
+    return config
+
+
+def _check_context_length(folder: Path, config: Any) -> int:
+    length = context_length(config)
+    if not isinstance(length, int) or length < 1:
         raise InputError(
-            f"{folder / 'config.json'} can't be used: max_position_embeddings is {context_length!r}",
+            f"{folder / 'config.json'} can't be used: max_position_embeddings is {length!r}",
             remedy="write the model's context length there, in tokens",
         )
-    return config
+    return length
 
 
 def _load_weights(folder: Path, config: Any, dtype: torch.dtype, device: torch.device) -> Any:

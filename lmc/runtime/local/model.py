@@ -11,6 +11,7 @@ from transformers import AttentionInterface, PreTrainedModel
 from lmc.runtime.kernels.forms import AttentionForm, SequenceRows
 from lmc.runtime.kernels.paged_attention import AttentionBatch, paged_attention, write_pages
 from lmc.runtime.local.memory import Slice
+from lmc.runtime.local.rotary import replace_rotary
 
 ATTENTION_NAME = "lmc_paged"
 
@@ -47,6 +48,7 @@ class PagedModel:
         self.device = model.device
         self.dtype = model.dtype
         self._model = model
+        self._rotary = replace_rotary(model)
         shape = (num_pages + 2, *kv_shape(model.config))
         layers = range(model.config.num_hidden_layers)
         # A page is written before it is read, so only the null page needs a value: a pool of gigabytes starts at once,
@@ -64,6 +66,10 @@ class PagedModel:
         embeddings: Any = self._model.get_input_embeddings()
         return int(embeddings.weight.shape[0])
 
+    def rope_length(self, rows: int) -> int:
+        """What `Namespace.rope_length` is for a request that computes up to `rows` rows."""
+        return 0 if self._rotary is None else self._rotary.frequency_length(rows)
+
     def forward(self, slices: Items[Slice]) -> tuple[torch.Tensor, list[LogitsRows]]:
         """Compute the rows of all slices and return the wanted logits [R, vocabulary] with whose rows they are."""
         computed = [rows for rows in slices if rows.end > rows.start]
@@ -73,6 +79,10 @@ class PagedModel:
         positions = np.concatenate([np.arange(rows.start, rows.end) for rows in computed])
         wanted, owners = _wanted_logits(computed)
         step = _Step(self._plan(computed), self._keys, self._values)
+        if self._rotary is not None:
+            self._rotary.choose(
+                [rows.sequence.cache_key.rope_length for rows in computed], [rows.end - rows.start for rows in computed]
+            )
         with torch.inference_mode():
             output = self._model(
                 input_ids=self._tensor(tokens).unsqueeze(0),

@@ -2,10 +2,22 @@
 
 from collections.abc import Hashable
 from collections.abc import Sequence as Tokens
+from typing import NamedTuple
 
 import numpy as np
 
 from lmc.cache import Pages, RadixNode
+
+
+class Namespace(NamedTuple):
+    """Where a sequence looks for cached pages: it shares them only with sequences of an equal namespace.
+
+    `rope_length` names the rotary frequencies of its keys (see `rotary.py`; 0 where a model has but one set). The model
+    rotates by the namespace, so pages found in it always fit. `owner` keeps the sequences of one request to themselves.
+    """
+
+    rope_length: int = 0
+    owner: Hashable = None
 
 
 class Sequence:
@@ -14,7 +26,7 @@ class Sequence:
     Rows `0 … computed-1` have keys and values in `pages`. The first `shared` pages belong to the radix tree, where
     `node` (pinned) marks the end of that part; pages `shared … page_count-1` are this sequence's own. Logits are wanted
     for rows `first_logits_row … length-1`; a row before that may come from the cache. `cached_tokens` says how many did
-    when the sequence was admitted for the first time. Sequences with different `cache_key`s share nothing.
+    when the sequence was admitted for the first time. `instance` is on whose turn it is admitted. Sequences with different `cache_key`s share nothing.
     """
 
     def __init__(self, tokens: Tokens[int], *, capacity: int, first_logits_row: int) -> None:
@@ -23,8 +35,8 @@ class Sequence:
         self.pages: Pages = np.empty(capacity, dtype=np.int64)
         self.length = self.prompt_length = len(tokens)
         self.first_logits_row = first_logits_row
-        self.cache_key: Hashable = None
-        self.arrival = 0
+        self.cache_key = Namespace()
+        self.instance = 0
         self.computed = 0
         self.page_count = 0
         self.shared = 0
@@ -35,6 +47,11 @@ class Sequence:
     def tokens(self) -> np.ndarray:
         """Token ids so far, int32 (a view)."""
         return self._tokens[: self.length]
+
+    @property
+    def capacity(self) -> int:
+        """Tokens it may grow to."""
+        return int(self._tokens.size)
 
     @property
     def pending(self) -> int:
@@ -54,7 +71,7 @@ class Sequence:
     @property
     def remaining_capacity(self) -> int:
         """Tokens that may still be appended."""
-        return int(self._tokens.size) - self.length
+        return self.capacity - self.length
 
     def append(self, token: int) -> None:
         """Add a generated token; the next logits wanted are those after it."""

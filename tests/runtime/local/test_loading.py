@@ -87,11 +87,6 @@ def add_code(folder: Path) -> None:
         (lambda f: change_config(f, architectures=[]), EngineError, "none named"),
         (lambda f: change_config(f, architectures="LlamaForCausalLM"), EngineError, "none named"),
         (lambda f: change_config(f, quantization_config={"quant_method": "awq"}), EngineError, "quantized weights"),
-        (
-            lambda f: change_config(f, rope_parameters={"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2.0}),
-            EngineError,
-            "dynamic RoPE",
-        ),
     ],
 )
 def test_a_folder_that_is_no_good(
