@@ -32,7 +32,6 @@ _LACKING = {
     "MiniCPM3": "multi-head latent attention (MLA), whose keys and values are not of one size",
     "Bloom": "ALiBi position biases",
     "Mpt": "ALiBi position biases",
-    "Falcon": "ALiBi position biases",
     "GPT2": "absolute position embeddings",
     "OPT": "absolute position embeddings",
     "GPTBigCode": "absolute position embeddings",
@@ -62,11 +61,24 @@ def check_supported(config: Any) -> None:
             f"the architecture {name} is not supported{_what_it_lacks(name)}",
             remedy=f"use a model of {', '.join(SUPPORTED)}",
         )
-    for kind, rope in _rope_types(config):
+    _check_rope(name, config)
+
+
+def _check_rope(name: str, config: Any) -> None:
+    parameters = getattr(config, "rope_parameters", None) or {}
+    by_kind = {kind: entry for kind, entry in parameters.items() if isinstance(entry, dict)}
+    for kind, entry in (by_kind or {"": parameters}).items():  # models with a single kind of layers name none
+        rope, factor = entry.get("rope_type", "default"), entry.get("factor")
+        where = f" in its {kind} layers" if kind else ""
         if rope not in SUPPORTED_ROPE or (kind and rope in LENGTH_DEPENDENT):
             raise EngineError(
-                f"{name} with {rope} RoPE{f' in its {kind} layers' if kind else ''} is not supported",
+                f"{name} with {rope} RoPE{where} is not supported",
                 remedy=f"use a model with {', '.join(SUPPORTED_ROPE)} RoPE",
+            )
+        if rope == "dynamic" and not (isinstance(factor, int | float) and factor >= 1):
+            raise EngineError(
+                f"{name} with dynamic RoPE of factor {factor!r} is not supported",
+                remedy="give rope_parameters in config.json a factor from 1 on",
             )
 
 
@@ -76,14 +88,6 @@ def _what_it_lacks(name: str) -> str:
         if name.startswith(beginning):
             return f": this engine has no {_LACKING[beginning]}"
     return ""
-
-
-def _rope_types(config: Any) -> list[tuple[str, str]]:
-    """Each kind of layer with its type of RoPE; the kind is empty where all layers have the same."""
-    parameters = getattr(config, "rope_parameters", None) or {}
-    nested = {kind: entry for kind, entry in parameters.items() if isinstance(entry, dict)}
-    found = nested or {"": parameters}
-    return [(kind, entry.get("rope_type", "default")) for kind, entry in found.items()]
 
 
 def _has_other_inputs(config: Any) -> bool:
