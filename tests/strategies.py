@@ -216,6 +216,12 @@ class _Body:
             "top_p": st.floats(0, 1, exclude_min=True),
             "top_k": st.integers(0, 50),
             "min_p": st.floats(0, 1),
+            "frequency_penalty": st.floats(-2, 2),
+            "presence_penalty": st.floats(-2, 2),
+            "repetition_penalty": st.floats(0.1, 2),
+            "logit_bias": st.dictionaries(st.integers(0, 300), st.floats(-100, 100), max_size=3).map(
+                lambda biases: tuple(sorted(biases.items()))
+            ),
             "seed": st.integers(),
             "logprobs": st.integers(0, 3),
         }

@@ -39,6 +39,10 @@ class GenerationOptions:
     top_p: float = 1.0
     top_k: int = 0
     min_p: float = 0.0
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    logit_bias: tuple[tuple[int, float], ...] = ()
     seed: int | None = None
     logprobs: int | None = None
     constraint: ConstraintSpec | None = None
@@ -114,6 +118,8 @@ def _deep(value: Any, concrete: Callable[[Any, str], Any], use: str) -> Any:
     kind = type(value)
     if kind is list or kind is tuple:
         return [concrete(entry, use) for entry in value]
+    if kind is dict:
+        return {concrete(key, use): concrete(entry, use) for key, entry in value.items()}
     return concrete(value, use)
 
 
@@ -141,6 +147,18 @@ def _token_ids(value: Any) -> tuple[int, ...]:
     if not isinstance(value, list) or not all(type(entry) is int and entry >= 0 for entry in value):
         raise bad(f"stop_token_ids is {described(value)}", "give a list of token ids")
     return tuple(value)
+
+
+def _logit_bias(value: Any) -> tuple[tuple[int, float], ...]:
+    rule = "give a dict of token ids and numbers between -100 and 100"
+    if not isinstance(value, dict):
+        raise bad(f"logit_bias is {described(value)}", rule)
+    for token_id, bias in value.items():
+        if type(token_id) is not int or token_id < 0:
+            raise bad(f"logit_bias names token id {described(token_id)}", rule)
+        if type(bias) not in (int, float) or not -100 <= bias <= 100:
+            raise bad(f"the logit_bias of token {token_id} is {described(bias)}", rule)
+    return tuple((token_id, float(bias)) for token_id, bias in sorted(value.items()))
 
 
 def _seed(value: Any) -> int:
@@ -201,6 +219,16 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "top_p": lambda value: _number("top_p", value, lambda number: 0 < number <= 1, "above 0, at most 1"),
     "top_k": lambda value: _integer("top_k", value, 0),
     "min_p": lambda value: _number("min_p", value, lambda number: 0 <= number <= 1, "between 0 and 1"),
+    "frequency_penalty": lambda value: _number(
+        "frequency_penalty", value, lambda number: -2 <= number <= 2, "between -2 and 2"
+    ),
+    "presence_penalty": lambda value: _number(
+        "presence_penalty", value, lambda number: -2 <= number <= 2, "between -2 and 2"
+    ),
+    "repetition_penalty": lambda value: _number(
+        "repetition_penalty", value, lambda number: 0 < number < float("inf"), "above 0"
+    ),
+    "logit_bias": _logit_bias,
     "seed": _seed,
     "logprobs": _logprobs,
 }

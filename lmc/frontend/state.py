@@ -96,8 +96,10 @@ class State:
         """Generate; append and return the text (with ``n=k``: return k texts, append nothing).
 
         Options: ``max_tokens=256``, ``min_tokens``, ``stop``, ``stop_token_ids``, ``temperature=0``, ``top_p``,
-        ``top_k``, ``min_p``, ``seed``, ``n``, ``logprobs``, and at most one of ``regex``, ``choices``, ``schema``,
-        ``dtype``, which make the value a typed one. Raises ``CaptureError`` for an option that makes no sense.
+        ``top_k``, ``min_p``, ``frequency_penalty``, ``presence_penalty``, ``repetition_penalty``, ``logit_bias`` (a
+        dict of token ids), ``seed``, ``n``, ``logprobs``, and at most one of ``regex``, ``choices``, ``schema``,
+        ``dtype``, which make the value a typed one. What they do is said at ``lmc.ir.engine.SamplingParams``. Raises
+        ``CaptureError`` for an option that makes no sense.
         """
         core = self._core
         name = self._checked_name(name)

@@ -25,7 +25,16 @@ class SamplingParams:
     ``temperature`` 0 is greedy (ties go to the lowest token id). ``top_k`` 0 means the whole vocabulary. ``stop``
     strings and ``stop_token_ids`` end the generation and are not kept; no stop is honoured before ``min_tokens``
     tokens. ``logprobs`` k asks for the log-probability of each kept token and of the k likeliest ones (0: only the
-    kept token's; None: none).
+    kept token's; None: none); they are those of the model, before anything below.
+
+    Logits are changed in this order before temperature and truncation, and before a greedy choice:
+
+    1. ``logit_bias``, pairs of token id and number by ascending id, is added.
+    2. ``repetition_penalty`` r: the logit of each token in prompt or generation is divided by r where it is positive
+       and multiplied by r where it is not (Keskar et al. 2019; as in transformers and vLLM). The prompt is the whole
+       context of the generation, earlier generations included.
+    3. ``frequency_penalty`` times how often the token is in this generation so far, and ``presence_penalty`` where it
+       is in it at all, are subtracted (as in OpenAI's API and vLLM). The prompt does not count.
     """
 
     max_tokens: int = 256
@@ -36,12 +45,21 @@ class SamplingParams:
     top_p: float = 1.0
     top_k: int = 0
     min_p: float = 0.0
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    logit_bias: tuple[tuple[int, float], ...] = ()
     logprobs: int | None = None
 
     @property
     def greedy(self) -> bool:
         """True where the same prompt always gives the same tokens."""
         return self.temperature == 0.0
+
+    @property
+    def penalizes(self) -> bool:
+        """Whether what was said before changes what comes next."""
+        return bool(self.frequency_penalty or self.presence_penalty or self.repetition_penalty != 1.0)
 
 
 @dataclass(frozen=True, slots=True)

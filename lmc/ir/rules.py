@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 from lmc.ir.core import Op, Value
 from lmc.ir.engine import SamplingParams
@@ -62,6 +63,17 @@ def expect_plan(op: Op, wave: int | None, group: str | None) -> None:
         raise op.fail(f"group {group!r} has no wave or no name", "plan-fork-join gives both")
 
 
+LOGIT_BIAS_RULE = "pairs of a token id and a float in [-100, 100], ids ascending"
+
+
+def is_logit_bias(pairs: tuple[tuple[int | float, ...], ...]) -> bool:
+    """Whether ``pairs`` follows ``LOGIT_BIAS_RULE``."""
+    ids = [pair[0] for pair in pairs if len(pair) == 2 and type(pair[0]) is int and type(pair[1]) is float]
+    if len(ids) < len(pairs) or not all(-100.0 <= pair[1] <= 100.0 for pair in pairs):
+        return False
+    return min(ids, default=0) >= 0 and all(one < other for one, other in pairwise(ids))
+
+
 def expect_sampling(op: Op, sampling: SamplingParams) -> None:
     """Every parameter lies in its range."""
     checks = (
@@ -71,6 +83,10 @@ def expect_sampling(op: Op, sampling: SamplingParams) -> None:
         (0.0 < sampling.top_p <= 1.0, "top_p lies in (0, 1]"),
         (sampling.top_k >= 0, "top_k is not negative"),
         (0.0 <= sampling.min_p <= 1.0, "min_p lies in [0, 1]"),
+        (-2.0 <= sampling.frequency_penalty <= 2.0, "frequency_penalty lies in [-2, 2]"),
+        (-2.0 <= sampling.presence_penalty <= 2.0, "presence_penalty lies in [-2, 2]"),
+        (0.0 < sampling.repetition_penalty < math.inf, "repetition_penalty is finite and above 0"),
+        (is_logit_bias(sampling.logit_bias), f"logit_bias is {LOGIT_BIAS_RULE}"),
         (sampling.logprobs is None or 0 <= sampling.logprobs <= 100, "logprobs lies between 0 and 100"),
         (all(sampling.stop), "a stop string is not empty"),
         (min(sampling.stop_token_ids, default=0) >= 0, "a stop token id is not negative"),

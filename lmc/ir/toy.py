@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import Counter
 from dataclasses import replace
 from functools import lru_cache
 from itertools import count
@@ -55,7 +56,12 @@ def toy_tokenizer() -> Tokenizer:
 
 
 class ToyEngine:
-    """Answers at once, in the caller's thread. ``context_length`` is in tokens."""
+    """Answers at once, in the caller's thread. ``context_length`` is in tokens.
+
+    A temperature above 0 makes draws depend on the seed; truncations change nothing, because the toy has no
+    probabilities. Penalties and ``logit_bias`` count: with them the toy says the token whose made-up logit is largest
+    once they are applied.
+    """
 
     def __init__(self, *, context_length: int = 1 << 20) -> None:
         self._tokenizer = toy_tokenizer()
@@ -148,7 +154,10 @@ class ToyEngine:
         logprobs: list[TokenLogprob] = []
         while stopper.finish_reason is None:
             noise = 0 if greedy else _mix(request.seed ^ _mix(len(stopper.token_ids) + 1))
-            token_id = self._draw(state, noise, stopper.forbidden)
+            if request.sampling.penalizes or request.sampling.logit_bias:
+                token_id = self._adjusted(_mix(state ^ noise), request, stopper)
+            else:
+                token_id = self._draw(state, noise, stopper.forbidden)
             if request.sampling.logprobs is not None:
                 logprobs.append(TokenLogprob(token_id, _logprob(state, token_id), self._top(state, request)))
             delta = stopper.append(token_id)
@@ -176,6 +185,23 @@ class ToyEngine:
             if token_id not in forbidden:
                 return token_id
         raise EngineError("every token the toy can say is a stop token", remedy="name fewer stop_token_ids")
+
+    def _adjusted(self, state: int, request: Request, stopper: Stopper) -> int:
+        """The token of the largest logit after bias and penalties, the lowest id among equals."""
+        sampling, said = request.sampling, Counter(stopper.token_ids)
+        biases = dict(sampling.logit_bias)
+        seen = {*request.prompt, *said} if sampling.repetition_penalty != 1.0 else set[int]()
+        logits: dict[int, float] = {}
+        for token_id in {*self._alphabet, self._tokenizer.eos_ids[0], *biases} - stopper.forbidden:
+            logit = _logprob(state, token_id) + biases.get(token_id, 0.0)
+            if token_id in seen:
+                logit *= sampling.repetition_penalty if logit < 0 else 1 / sampling.repetition_penalty
+            if token_id in said:
+                logit -= sampling.frequency_penalty * said[token_id] + sampling.presence_penalty
+            logits[token_id] = logit
+        if not logits:
+            raise EngineError("every token the toy can say is a stop token", remedy="name fewer stop_token_ids")
+        return min(logits, key=lambda token_id: (-logits[token_id], token_id))
 
     def _top(self, state: int, request: Request) -> tuple[tuple[int, float], ...]:
         wanted = request.sampling.logprobs or 0

@@ -36,6 +36,13 @@ REFUSALS = [
     (lambda s: s.gen("x", top_p=0), "top_p is 0", "above 0, at most 1"),
     (lambda s: s.gen("x", top_k=-1), "top_k is -1", "at least 0"),
     (lambda s: s.gen("x", min_p=2.0), "min_p is 2.0", "between 0 and 1"),
+    (lambda s: s.gen("x", frequency_penalty=2.1), "frequency_penalty is 2.1", "between -2 and 2"),
+    (lambda s: s.gen("x", presence_penalty="a"), "presence_penalty is 'a'", "between -2 and 2"),
+    (lambda s: s.gen("x", repetition_penalty=0), "repetition_penalty is 0", "above 0"),
+    (lambda s: s.gen("x", logit_bias=[3]), "logit_bias is [3]", "a dict of token ids"),
+    (lambda s: s.gen("x", logit_bias={"a": 1.0}), "logit_bias names token id 'a'", "a dict of token ids"),
+    (lambda s: s.gen("x", logit_bias={-1: 1.0}), "logit_bias names token id -1", "a dict of token ids"),
+    (lambda s: s.gen("x", logit_bias={3: 101}), "the logit_bias of token 3 is 101", "between -100 and 100"),
     (lambda s: s.gen("x", seed="s"), "seed is 's'", "whole number"),
     (lambda s: s.gen("x", logprobs=101), "logprobs is 101", "between 0 and 100"),
     (lambda s: s.gen("x", n=0), "n is 0", "at least 1"),
@@ -180,7 +187,8 @@ def test_options_reach_the_op():
         s += "x"
         s.gen(
             "a", max_tokens=7, min_tokens=2, stop="\n", stop_token_ids=[3], temperature=1, top_p=0.5, top_k=4,
-            min_p=0.1, seed=9, logprobs=True,
+            min_p=0.1, seed=9, logprobs=True, frequency_penalty=1, presence_penalty=-0.5, repetition_penalty=1.5,
+            logit_bias={7: 2, 3: -100.0},
         )  # fmt: skip
         s.gen("b", n=3, stop=("x", "y"))
         s.select("c", ("p", "q"))
@@ -188,7 +196,8 @@ def test_options_reach_the_op():
     (gen_op,) = [op for op in captured_ops(program) if type(op) is GenOp]
     assert (gen_op.max_tokens, gen_op.min_tokens, gen_op.stop, gen_op.stop_token_ids) == (7, 2, ("\n",), (3,))
     assert (gen_op.temperature, gen_op.top_p, gen_op.top_k, gen_op.min_p, gen_op.seed) == (1.0, 0.5, 4, 0.1, 9)
-    assert gen_op.logprobs == 0
+    assert (gen_op.frequency_penalty, gen_op.presence_penalty, gen_op.repetition_penalty) == (1.0, -0.5, 1.5)
+    assert (gen_op.logprobs, gen_op.logit_bias) == (0, ((3, -100.0), (7, 2.0)))
     (sample_op,) = [op for op in captured_ops(program) if type(op) is SampleOp]
     assert (sample_op.n, sample_op.stop, sample_op.max_tokens) == (3, ("x", "y"), 256)
     (select_op,) = [op for op in captured_ops(program) if type(op) is SelectOp]

@@ -32,7 +32,7 @@ module @judge {
     %5 = lm.prefill %4 {scope = "batch"} : !ctx
     %6, %7, %8 = lm.select %5 ["yes", "no"] {group = "g0", id = "judge/on_topic", wave = 0} : !ctx, !text, !any
     %9, %v = lm.gen %6 {constraint = @"c 1", id = "judge/v", name = "v", temperature = 0.5} : !ctx, !json<Verdict>
-    %10 = lm.sample %9 {id = "judge/s", n = 3, stop = ["\\n", "."], stop_token_ids = [1]} : !list<!text>
+    %10 = lm.sample %9 {id = "judge/s", logit_bias = [[3, -9.5], [7, 1.0]], n = 3, stop = ["\\n", "."]} : !list<!text>
     %11 = lm.transcript %9 : !text
     %12 = text.concat [%11, "."] : !text
     %13 = py.call str.format ("{:.1f}{x}", 0.5, [1, none, true], %12) {keywords = ["x"]} : !text

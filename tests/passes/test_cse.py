@@ -35,6 +35,10 @@ def test_greedy_generations_merge_whatever_they_are_called(first: str, second: s
         "top_p = 0.5",
         "top_k = 2",
         "min_p = 0.1",
+        "frequency_penalty = 0.5",
+        "presence_penalty = 0.5",
+        "repetition_penalty = 1.5",
+        "logit_bias = [[3, 1.0]]",
     ],
 )
 def test_generations_with_other_attributes_do_not_merge(attribute: str):
