@@ -1,14 +1,14 @@
 """Which rows of which sequences the next step computes: continuous batching with chunked prefill.
 
-First come, first served. Every decoding sequence advances by one token in every step; beside that a step computes up to
-`prefill_tokens` tokens of prompts. When pages run out, the youngest sequence goes back to the queue. Its computed
-tokens stay in the radix tree, so it goes on from there unless they have to be evicted too. The oldest sequence is never
-preempted, so it always finishes, and nothing starves.
+Instances take turns at admission (`fair_queue.py`); within one, first come, first served. Every decoding sequence
+advances by one token in every step; beside that a step computes up to `prefill_tokens` tokens of prompts. When pages
+run out, the sequence admitted last goes back to the front of the queue. Its computed tokens stay in the radix tree, so
+it goes on from there unless they have to be evicted too. The one admitted first is never preempted, so it always
+finishes, and nothing starves.
 """
 
-from collections import OrderedDict
-
 from lmc.cache import InvariantError
+from lmc.runtime.local.fair_queue import FairQueue
 from lmc.runtime.local.memory import SequenceMemory, Slice
 from lmc.runtime.local.sequence import Sequence
 
@@ -23,14 +23,13 @@ class Scheduler:
         self.preemptions = 0
         self._prefill_tokens = prefill_tokens
         self._max_running = max_running
-        # By arrival: whoever is admitted came before all that wait, so one that is preempted belongs to the front.
-        self._waiting: OrderedDict[Sequence, None] = OrderedDict()
-        self._running: list[Sequence] = []
-        self._arrivals = 0
+        self._waiting = FairQueue()
+        # By admission: whoever is preempted comes back before anyone new, so the order is kept by appending.
+        self._running: dict[Sequence, None] = {}
 
     @property
     def running(self) -> tuple[Sequence, ...]:
-        """Sequences that hold pages."""
+        """Sequences that hold pages, in the order of their admission."""
         return tuple(self._running)
 
     @property
@@ -39,10 +38,8 @@ class Scheduler:
         return bool(self._waiting or self._running)
 
     def add(self, sequence: Sequence) -> None:
-        """Put a new sequence at the end of the queue."""
-        self._arrivals += 1
-        sequence.arrival = self._arrivals
-        self._waiting[sequence] = None
+        """Put a new sequence behind the others of its instance."""
+        self._waiting.add(sequence)
 
     def finish(self, sequence: Sequence) -> None:
         """Take a sequence out and keep what it computed in the tree."""
@@ -64,14 +61,15 @@ class Scheduler:
 
         A slice may be empty: a prompt without wanted logits that is cached to its end.
         """
-        self._running.sort(key=lambda each: each.arrival)
         slices = [rows for sequence in self.running if sequence.is_decoding for rows in self._decode(sequence)]
         budget = self._prefill_tokens
         for sequence in self._running:
-            if not sequence.is_decoding and budget:
+            if budget and not sequence.is_decoding:
                 budget -= self._prefill(sequence, budget, slices)
-        while budget and self._admit_next():
-            budget -= self._prefill(self._running[-1], budget, slices)
+        reserve = sum(map(_growth, self._running))
+        while budget and (admitted := self._admit_next(reserve)):
+            budget -= self._prefill(admitted, budget, slices)
+            reserve += _growth(admitted)
         return slices
 
     def _decode(self, sequence: Sequence) -> list[Slice]:
@@ -88,34 +86,29 @@ class Scheduler:
         slices.append(self.memory.take_shared_rows(sequence, count))
         return count
 
-    def _admit_next(self) -> bool:
-        """Start the first waiting sequence if it fits."""
-        while self._waiting and len(self._running) < self._max_running:
-            first = next(iter(self._waiting))
-            if self.memory.try_admit(first, headroom=self._headroom(first)):
-                del self._waiting[first]
-                self._running.append(first)
-                return True
-            if self._running:
-                return False
-            self._release_pin()
-        return False
+    def _admit_next(self, reserve: int) -> Sequence | None:
+        """Start the first waiting sequence if it leaves `reserve` pages for the running ones to grow.
 
-    def _headroom(self, newcomer: Sequence) -> int:
-        if not self._running:
-            return 0
-        return sum(min(each.remaining_capacity, GROWTH_RESERVE) for each in (*self._running, newcomer))
+        Nobody passes it by, so a large one does not wait for ever.
+        """
+        while self._waiting and len(self._running) < self._max_running:
+            first = self._waiting.first()
+            if self.memory.try_admit(first, headroom=reserve + _growth(first) if self._running else 0):
+                self._running[self._waiting.take()] = None
+                return first
+            if self._running:
+                return None
+            self._release_pin()
+        return None
 
     def _make_room(self) -> None:
-        """Preempt the youngest sequence; with a single one left, give up a pinned prefix instead."""
+        """Preempt the sequence admitted last; with a single one left, give up a pinned prefix instead."""
         if len(self._running) == 1:
             self._release_pin()
             return
-        youngest = max(self._running, key=lambda each: each.arrival)
-        self._running.remove(youngest)
+        youngest, _ = self._running.popitem()
         self.memory.retire(youngest)
-        self._waiting[youngest] = None
-        self._waiting.move_to_end(youngest, last=False)
+        self._waiting.put_back(youngest)
         self.preemptions += 1
 
     def _release_pin(self) -> None:
@@ -124,6 +117,10 @@ class Scheduler:
 
     def _remove(self, sequence: Sequence) -> None:
         if sequence.node is not None:
-            self._running.remove(sequence)
+            del self._running[sequence]
         else:
-            del self._waiting[sequence]
+            self._waiting.remove(sequence)
+
+
+def _growth(sequence: Sequence) -> int:
+    return min(sequence.remaining_capacity, GROWTH_RESERVE)
