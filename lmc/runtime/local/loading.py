@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +16,7 @@ from lmc.ir.errors import EngineError, InputError
 from lmc.ir.tokenizer import Tokenizer
 from lmc.runtime.local.architectures import check_supported
 from lmc.runtime.local.engine import DEFAULT_MAX_RUNNING, DEFAULT_PREFILL_TOKENS, LocalEngine
+from lmc.runtime.local.free_memory import free_memory
 from lmc.runtime.local.fusion import fuse
 from lmc.runtime.local.model import PagedModel, bytes_per_token
 from lmc.runtime.local.rotary import context_length
@@ -59,6 +59,7 @@ def load_local_engine(
     length = _check_context_length(folder, config)
     tokenizer = Tokenizer.from_folder(folder)
     model = _load_weights(folder, config, torch_dtype, torch_device)
+    _copy_into_memory(model)
     fuse(model)
     pool = _pool_size(kv_tokens, bytes_per_token(config, torch_dtype), torch_device)
     info = EngineInfo(f"local:{folder.resolve().name}", length, pool)
@@ -150,6 +151,16 @@ def _load_weights(folder: Path, config: Any, dtype: torch.dtype, device: torch.d
     return model.to(device).eval().requires_grad_(requires_grad=False)
 
 
+def _copy_into_memory(model: Any) -> None:
+    """Replace weights that are mappings of the files: truncating such a file would kill the process (SIGBUS).
+
+    safetensors maps what needs no conversion. Copies are made one by one, so that memory holds little twice.
+    """
+    for tensor in (*model.parameters(), *model.buffers()):
+        if tensor.device.type == "cpu":
+            tensor.data = tensor.data.clone()
+
+
 def _broken_file(folder: Path) -> tuple[Path, str] | None:
     """The first file of weights that can't be read, and why; the exception that loading ends with names none."""
     index = folder / "model.safetensors.index.json"
@@ -204,24 +215,11 @@ def _quiet_transformers() -> Generator[None]:
 
 def _pool_size(kv_tokens: int | str, token_bytes: int, device: torch.device) -> int:
     if kv_tokens == "auto":
-        tokens = int(_free_memory(device) * AUTO_MEMORY_SHARE[device.type]) // token_bytes
+        tokens = int(free_memory(device) * AUTO_MEMORY_SHARE[device.type]) // token_bytes
         return max(1, min(tokens, AUTO_KV_TOKENS_LIMIT))
     if not isinstance(kv_tokens, int) or kv_tokens < 1:
         raise InputError(f"kv_tokens is {kv_tokens!r}", remedy='give a number of tokens from 1 on, or "auto"')
     return kv_tokens
-
-
-def _free_memory(device: torch.device) -> int:
-    """Bytes that can be allocated without pushing anything else out."""
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
-    try:
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass  # not Linux
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
 def _allocate(model: Any, pool: int) -> PagedModel:

@@ -149,7 +149,7 @@ def test_every_supported_architecture_is_tested() -> None:
 
 
 def test_the_pool_follows_free_memory(checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lmc.runtime.local.loading._free_memory", lambda device: 4 * 2 * 3 * 2 * 8 * 4 * 1000)
+    monkeypatch.setattr("lmc.runtime.local.loading.free_memory", lambda device: 4 * 2 * 3 * 2 * 8 * 4 * 1000)
     with load_local_engine(checkpoints["llama"], device="cpu") as engine:
         assert engine.info.kv_tokens == 1000
     monkeypatch.undo()
