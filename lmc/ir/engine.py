@@ -64,13 +64,19 @@ class SamplingParams:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One generation: continue ``prompt`` (token ids). ``seed`` is the 64-bit key of all its random draws."""
+    """One generation: continue ``prompt`` (token ids). ``seed`` is the 64-bit key of all its random draws.
+
+    An engine may let ``instance``s take turns. A request that is not finished ``timeout`` seconds after it was
+    submitted fails with ``RequestTimeoutError`` (None: it has all the time it needs); engines that answer at once may
+    ignore it.
+    """
 
     prompt: tuple[int, ...]
     sampling: SamplingParams
     seed: int = 0
     op_id: str = ""
     instance: int = 0
+    timeout: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +111,16 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class ScoreRequest:
-    """Log-probabilities of several continuations of one prompt. ``prompt`` holds at least one token id."""
+    """Log-probabilities of several continuations of one prompt. ``prompt`` holds at least one token id.
+
+    ``instance`` and ``timeout`` are those of ``Request``.
+    """
 
     prompt: tuple[int, ...]
     continuations: tuple[tuple[int, ...], ...]
     op_id: str = ""
     instance: int = 0
+    timeout: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +162,14 @@ class EngineInfo:
 
 @dataclass(slots=True)
 class EngineStatistics:
-    """Running totals, in tokens unless the name says otherwise."""
+    """Running totals, in tokens unless the name says otherwise.
+
+    ``cached_tokens`` of ``prompt_tokens`` were in the cache, ``prefilled_tokens`` were computed. A step computes rows,
+    one per token: ``rows`` in all ``steps`` together, ``largest_step`` in the largest one. The engine's time is split
+    into ``model_seconds`` (attention included), ``sampling_seconds`` (drawing and scoring; on a GPU also waiting for
+    the model), ``scheduling_seconds`` (admission, pages, cache) and ``delivery_seconds`` (detokenizing, stops, stream
+    callbacks, results). An engine leaves at 0 what it does not have.
+    """
 
     requests: int = 0
     prompt_tokens: int = 0
@@ -162,6 +179,17 @@ class EngineStatistics:
     evicted_tokens: int = 0
     preemptions: int = 0
     steps: int = 0
+    rows: int = 0
+    largest_step: int = 0
+    model_seconds: float = 0.0
+    sampling_seconds: float = 0.0
+    scheduling_seconds: float = 0.0
+    delivery_seconds: float = 0.0
+
+    @property
+    def mean_rows(self) -> float:
+        """Rows per step."""
+        return self.rows / self.steps if self.steps else 0.0
 
 
 class Engine(Protocol):

@@ -75,5 +75,9 @@ class ContextLengthError(EngineError):
     """Prompt and ``max_tokens`` do not fit in the model's context or in the KV pool."""
 
 
+class RequestTimeoutError(EngineError):
+    """The request did not finish within its ``timeout``."""
+
+
 class RequestCancelledError(LmcError):
     """The request was cancelled by its owner."""

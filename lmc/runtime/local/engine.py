@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ T = TypeVar("T")
 DEFAULT_PREFILL_TOKENS = 512
 DEFAULT_MAX_RUNNING = 256
 _NO_PIN = -1  # what `prefill` gives without a prefix cache
+_PREFILLS = -1  # they serve many instances, and take turns as if they were one
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,8 @@ class LocalEngine:
         except EngineError as error:
             return DoneHandle[Generation].failed(error)
         length = min(len(request.prompt) + request.sampling.max_tokens, self._info.context_length)
-        return self._start(GenerationTask(request, self._tokenizer, room=room, on_delta=on_delta), length - 1)
+        task = GenerationTask(request, self._tokenizer, room=room, on_delta=on_delta)
+        return self._start(task, length - 1, instance=request.instance, timeout=request.timeout)
 
     def score(self, request: ScoreRequest) -> Handle[Score]:
         """Start scoring continuations; the prompt is computed once for all of them."""
@@ -126,7 +129,8 @@ class LocalEngine:
         except EngineError as error:
             return DoneHandle[Score].failed(error)
         longest = max((len(each) for each in request.continuations), default=0)
-        return self._start(ScoreTask(request), len(request.prompt) + max(longest - 1, 0))
+        rows = len(request.prompt) + max(longest - 1, 0)
+        return self._start(ScoreTask(request), rows, instance=request.instance, timeout=request.timeout)
 
     def prefill(self, prompt: tuple[int, ...]) -> Handle[Pin]:
         """Compute a prompt and hold it in the cache until `unpin`.
@@ -151,8 +155,13 @@ class LocalEngine:
             self._worker.release_pin(pin.key)
 
     def close(self) -> None:
-        """Stop after the current step. Requests that are still running fail; later ones are refused."""
-        self._finalizer()
+        """Stop after the current step. Requests that are still running fail; later ones are refused.
+
+        Returns when the engine's thread has ended; at once where it is that thread that calls (from a callback).
+        """
+        self._worker.close()
+        if not self._worker.is_alive:
+            self._finalizer.detach()
 
     def __enter__(self) -> LocalEngine:
         return self
@@ -160,10 +169,13 @@ class LocalEngine:
     def __exit__(self, *_: Any) -> None:
         self.close()
 
-    def _start(self, task: Task[T], rows: int) -> LocalHandle[T]:
+    def _start(self, task: Task[T], rows: int, *, instance: int = _PREFILLS, timeout: float | None = None) -> Handle[T]:
         """Hand a task that computes up to `rows` rows of a sequence to the worker."""
+        if timeout is not None and math.isnan(timeout):
+            return DoneHandle[T].failed(EngineError("timeout is nan", remedy="give seconds, or None for no limit"))
         namespace = Namespace(self._rope_length(rows), None if self._prefix_cache else task)
         for sequence in task.sequences:
             sequence.cache_key = namespace
-        self._worker.submit(task)
+            sequence.instance = instance
+        self._worker.submit(task, timeout)
         return LocalHandle(task, self._worker)

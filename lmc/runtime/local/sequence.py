@@ -26,7 +26,8 @@ class Sequence:
     Rows `0 … computed-1` have keys and values in `pages`. The first `shared` pages belong to the radix tree, where
     `node` (pinned) marks the end of that part; pages `shared … page_count-1` are this sequence's own. Logits are wanted
     for rows `first_logits_row … length-1`; a row before that may come from the cache. `cached_tokens` says how many did
-    when the sequence was admitted for the first time. `instance` is on whose turn it is admitted. Sequences with different `cache_key`s share nothing.
+    when the sequence was admitted for the first time. `instance` is on whose turn it is admitted. Sequences with
+    different `cache_key`s share nothing.
     """
 
     def __init__(self, tokens: Tokens[int], *, capacity: int, first_logits_row: int) -> None:

@@ -1,6 +1,7 @@
 """The thread that runs the model: takes requests in, steps, hands results out."""
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from collections.abc import Sequence as Items
@@ -11,10 +12,12 @@ from typing import Any
 import torch
 
 from lmc.ir.engine import EngineStatistics
-from lmc.ir.errors import EngineError, LmcError, RequestCancelledError
+from lmc.ir.errors import EngineError, LmcError, RequestCancelledError, RequestTimeoutError
+from lmc.runtime.local.deadlines import Deadlines
 from lmc.runtime.local.generation import GenerationTask
 from lmc.runtime.local.memory import Slice
 from lmc.runtime.local.model import LogitsRows, PagedModel
+from lmc.runtime.local.phases import PhaseClock
 from lmc.runtime.local.sampler import draw_tokens
 from lmc.runtime.local.scheduler import Scheduler
 from lmc.runtime.local.sequence import Sequence
@@ -32,9 +35,11 @@ class Worker:
         self._model = model
         self._scheduler = scheduler
         self._statistics = EngineStatistics()
+        self._clock = PhaseClock(self._statistics)
         self._tasks: dict[Sequence, Task[Any]] = {}
+        self._deadlines = Deadlines[Task[Any]]()
         self._inbox: deque[Callable[[], None]] = deque()
-        self._entering: set[Task[Any]] = set()
+        self._unresolved: set[Task[Any]] = set()  # from `submit` on, so that no moment of failure leaves one waiting
         self._pins: set[int] = set()
         self._condition = threading.Condition()
         self._closing = False
@@ -42,16 +47,22 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name="lmc-local-engine", daemon=True)
         self._thread.start()
 
-    def submit(self, task: Task[Any]) -> None:
-        """Queue a task; one that comes too late is failed at once."""
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def submit(self, task: Task[Any], timeout: float | None = None) -> None:
+        """Queue a task that is to be done in `timeout` seconds; one that comes too late is failed at once."""
+        start = time.monotonic()
         with self._condition:
             failure = self._failure
             if failure is None and not self._thread.is_alive():
                 failure = _forked
             if failure is None:
-                self._entering.add(task)
+                self._unresolved.add(task)
         if failure is None:
-            self._command(lambda: self._enter(task))
+            self._command(lambda: self._enter(task, start, timeout))
         else:
             task.fail(failure())
 
@@ -72,7 +83,7 @@ class Worker:
         self._command(lambda: self._scheduler.memory.release_held(key))
 
     def statistics(self) -> EngineStatistics:
-        """A copy of the running totals."""
+        """A copy of the running totals. Each is exact; those of the step under way may be counted in part."""
         memory = self._scheduler.memory
         return replace(
             self._statistics, evicted_tokens=memory.radix.evicted_tokens, preemptions=self._scheduler.preemptions
@@ -95,24 +106,25 @@ class Worker:
         failure = _closed
         try:
             while self._take_commands():
+                for task, timeout in self._deadlines.expired():
+                    self._end(task, error=_too_late(timeout))
                 if self._scheduler.has_work:
                     self._step()
         except BaseException as error:  # whatever stopped the thread, nobody may wait for ever
             failure = partial(_stopped, error)
         with self._condition:
             self._failure = failure
-            outstanding = {*self._entering, *self._tasks.values()}
-            self._entering.clear()
+            outstanding = tuple(self._unresolved)
             self._inbox.clear()
         for task in outstanding:
-            if not task.future.done():
-                task.fail(failure())
+            self._resolve(task, failure())
 
     def _take_commands(self) -> bool:
         """Carry out what other threads asked for, waiting for it if there is nothing else to do; False to end."""
         with self._condition:
             while not (self._inbox or self._closing or self._scheduler.has_work):
                 self._condition.wait()
+                self._clock.restart()
             if self._closing:
                 return False
             commands = tuple(self._inbox)
@@ -121,29 +133,40 @@ class Worker:
             command()
         return True
 
-    def _enter(self, task: Task[Any]) -> None:
-        with self._condition:
-            self._entering.discard(task)
+    def _enter(self, task: Task[Any], start: float, timeout: float | None) -> None:
         self._statistics.requests += 1
+        if timeout is not None:
+            self._deadlines.watch(task, start=start, timeout=timeout)
         for sequence in task.sequences:
             self._tasks[sequence] = task
             self._scheduler.add(sequence)
 
     def _step(self) -> None:
         slices = self._scheduler.next_step()
-        self._statistics.steps += 1
-        self._statistics.prefilled_tokens += sum(
-            rows.end - rows.start for rows in slices if not rows.sequence.is_decoding
-        )
+        self._count(slices)
+        self._clock.lap("scheduling_seconds")
         with torch.inference_mode():
             logits, owners = self._model.forward(slices)
+            self._clock.lap("model_seconds")
             for rows in slices:
                 rows.sequence.computed = rows.end
             self._draw(logits, [owner for owner in owners if isinstance(self._task_of(owner), GenerationTask)])
             for owner in owners:
                 self._score(logits, owner)
+        self._clock.lap("sampling_seconds")
         for rows in slices:
             self._complete(rows)
+        self._clock.lap("scheduling_seconds")
+
+    def _count(self, slices: Items[Slice]) -> None:
+        totals, rows = self._statistics, 0
+        for each in slices:
+            rows += each.end - each.start
+            if not each.sequence.is_decoding:
+                totals.prefilled_tokens += each.end - each.start
+        totals.steps += 1
+        totals.rows += rows
+        totals.largest_step = max(totals.largest_step, rows)
 
     def _task_of(self, owner: LogitsRows) -> Task[Any]:
         return self._tasks[owner.rows.sequence]
@@ -155,7 +178,9 @@ class Worker:
             return
         if len(tasks) < len(logits):
             logits = logits[[owner.first for owner in owners]]
-        for task, drawn in zip(tasks, draw_tokens(logits, [task.next_draw() for task in tasks]), strict=True):
+        results = draw_tokens(logits, [task.next_draw() for task in tasks])
+        self._clock.lap("sampling_seconds")
+        for task, drawn in zip(tasks, results, strict=True):
             self._statistics.generated_tokens += 1
             if isinstance(drawn, EngineError):
                 self._end(task, error=drawn)
@@ -163,11 +188,12 @@ class Worker:
             task.take_token(drawn)
             try:
                 task.deliver()
-            except Exception as error:  # whatever the user's callback raises fails this request only
+            except BaseException as error:  # whatever the user's callback raises fails this request only
                 self._end(task, error=_callback_failed(error))
                 continue
             if task.ended:
                 self._end(task)
+        self._clock.lap("delivery_seconds")
 
     def _score(self, logits: torch.Tensor, owner: LogitsRows) -> None:
         task = self._tasks.get(owner.rows.sequence)
@@ -197,16 +223,24 @@ class Worker:
         """Take a task's sequences out and resolve it: with its result, or with `error`."""
         if task.future.done():
             return
+        self._deadlines.forget(task)
         take_out = self._scheduler.finish if error is None else self._scheduler.drop
         for sequence in task.sequences:
             if self._tasks.pop(sequence, None) is not None:
                 take_out(sequence)
-        if error is not None:
-            task.fail(error)
-            return
-        self._statistics.prompt_tokens += task.prompt_tokens
-        self._statistics.cached_tokens += task.cached_tokens
-        task.succeed()
+        if error is None:
+            self._statistics.prompt_tokens += task.prompt_tokens
+            self._statistics.cached_tokens += task.cached_tokens
+        self._resolve(task, error)
+
+    def _resolve(self, task: Task[Any], error: LmcError | None) -> None:
+        if not task.future.done():
+            if error is None:
+                task.succeed()
+            else:
+                task.fail(error)
+        with self._condition:
+            self._unresolved.discard(task)
 
 
 def _closed() -> EngineError:
@@ -231,7 +265,14 @@ def _stopped(cause: BaseException) -> EngineError:
     return failure
 
 
-def _callback_failed(error: Exception) -> EngineError:
+def _too_late(timeout: float) -> RequestTimeoutError:
+    return RequestTimeoutError(
+        f"the request was not finished within {timeout:g} seconds",
+        remedy="give it a longer timeout, or ask for less at a time",
+    )
+
+
+def _callback_failed(error: BaseException) -> EngineError:
     failure = EngineError(
         f"the on_delta callback raised {type(error).__name__}: {error}",
         remedy="mend the function that takes the stream",

@@ -259,11 +259,12 @@ def test_crowds_with_cancels_in_a_tiny_pool_get_what_each_gets_alone(seed: int, 
     for pin in pins:
         engine.unpin(pin.future.result(60))
     generate(engine, "Seven", max_tokens=1)  # a step after the unpins
+    engine.close()
     assert finished >= CROWD - len(doomed)
     memory = engine._worker._scheduler.memory
     assert memory.pool.used_count == memory.radix.total_tokens
     assert memory.radix.pinned_tokens == 0
-    assert (engine._worker._tasks, engine._worker._entering, engine._worker._pins) == ({}, set(), set())
+    assert (engine._worker._tasks, engine._worker._unresolved, engine._worker._pins) == ({}, set(), set())
 
 
 def test_a_request_that_can_never_fit_fails_and_the_others_go_on(open_engine: OpenEngine) -> None:
