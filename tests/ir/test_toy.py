@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -82,6 +84,25 @@ def test_every_token_forbidden_is_an_error():
     engine = ToyEngine()
     with pytest.raises(EngineError, match="every token the toy can say is a stop token"):
         generate(engine, min_tokens=1, stop_token_ids=tuple(range(256)))
+
+
+def test_penalties_and_biases_change_what_is_said():
+    engine, (letter,) = ToyEngine(), toy_tokenizer().encode("Z")
+    sampling: dict[str, Any] = {"max_tokens": 12, "min_tokens": 12}
+    assert generate(engine, logit_bias=((letter, 100.0),), **sampling).text == "Z" * 12
+    assert generate(engine, logit_bias=((letter, -100.0),), **sampling).text.count("Z") == 0
+    penalties: list[dict[str, Any]] = [
+        {"frequency_penalty": 2.0},
+        {"presence_penalty": 2.0},
+        {"repetition_penalty": 1e9},
+    ]
+    for penalty in penalties:
+        ids = generate(engine, logit_bias=((letter, 1.0),), **penalty, **sampling).token_ids
+        plain = generate(engine, logit_bias=((letter, 1.0),), **sampling).token_ids
+        assert len(set(ids)) > len(set(plain))
+    assert generate(engine, (letter,), repetition_penalty=1e9, **sampling).text.count("Z") == 0
+    with pytest.raises(EngineError, match="every token the toy can say is a stop token"):
+        generate(engine, stop_token_ids=tuple(range(260)), presence_penalty=1.0, **sampling)
 
 
 def test_prefixes_are_pinned_until_they_are_let_go():

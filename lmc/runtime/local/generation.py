@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from lmc.ir.engine import Generation, OnDelta, Request, TokenDelta, TokenLogprob
 from lmc.ir.stopping import Stopper
 from lmc.ir.tokenizer import Tokenizer
-from lmc.runtime.local.sampler import Draw, Drawn
+from lmc.runtime.local.sampler import NO_IDS, Draw, Drawn
 from lmc.runtime.local.sequence import Sequence
 from lmc.runtime.local.tasks import Task
 
@@ -23,6 +25,8 @@ class GenerationTask(Task[Generation]):
         self.sequence = Sequence(request.prompt, capacity=capacity, first_logits_row=prompt - 1)
         super().__init__([self.sequence])
         self._request = request
+        # Distinct, so that a step costs no more for a long prompt than it must.
+        self._prompt_ids = np.unique(request.prompt) if request.sampling.repetition_penalty != 1.0 else NO_IDS
         self._stopper = Stopper(tokenizer, replace(request.sampling, max_tokens=max_tokens))
         self._logprobs: list[TokenLogprob] = []
         self._on_delta = on_delta
@@ -36,7 +40,8 @@ class GenerationTask(Task[Generation]):
     def next_draw(self) -> Draw:
         """How the next token is to be drawn."""
         forbidden = tuple(sorted(self._stopper.forbidden))
-        return Draw(self._request.sampling, self._request.seed, len(self._stopper.token_ids), forbidden)
+        sampling, generated = self._request.sampling, self._stopper.token_ids
+        return Draw(sampling, self._request.seed, len(generated), forbidden, self._prompt_ids, generated)
 
     def take_token(self, drawn: Drawn) -> None:
         """Append a drawn token, or end the generation with it."""

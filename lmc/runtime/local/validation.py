@@ -27,6 +27,7 @@ class RequestChecker:
         self._check_prompt(request.prompt)
         check_sampling(request.sampling)
         self._check_ids(request.sampling.stop_token_ids, "stop_token_ids")
+        self._check_ids([token_id for token_id, _ in request.sampling.logit_bias], "logit_bias")
         length = len(request.prompt)
         self._check_length(length, max(request.sampling.min_tokens, 1), "the least the generation needs")
         return min(self._context_length, self._kv_tokens + 1) - length
@@ -93,6 +94,26 @@ def check_sampling(sampling: SamplingParams) -> None:
         (0 < sampling.top_p <= 1, f"top_p is {sampling.top_p}", "above 0 and at most 1"),
         (sampling.top_k >= 0, f"top_k is {sampling.top_k}", "0 (no limit) or more"),
         (0 <= sampling.min_p <= 1, f"min_p is {sampling.min_p}", "between 0 and 1"),
+        (
+            -2 <= sampling.frequency_penalty <= 2,
+            f"frequency_penalty is {sampling.frequency_penalty}",
+            "a number between -2 and 2",
+        ),
+        (
+            -2 <= sampling.presence_penalty <= 2,
+            f"presence_penalty is {sampling.presence_penalty}",
+            "a number between -2 and 2",
+        ),
+        (
+            0 < sampling.repetition_penalty < math.inf,
+            f"repetition_penalty is {sampling.repetition_penalty}",
+            "a number above 0",
+        ),
+        (
+            all(-100 <= bias <= 100 for _, bias in sampling.logit_bias),
+            f"logit_bias is {sampling.logit_bias}",
+            "numbers between -100 and 100",
+        ),
         (all(sampling.stop), "a stop string is empty", "at least one character"),
         (sampling.logprobs is None or sampling.logprobs >= 0, f"logprobs is {sampling.logprobs}", "None, 0 or more"),
     )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lmc.ir.engine import SamplingParams
 from lmc.ir.errors import EngineError
-from lmc.runtime.local.sampler import Draw, Drawn, draw_tokens, token_probabilities, uniform
+from lmc.runtime.local.sampler import Draw, Drawn, adjusted, draw_tokens, token_probabilities, uniform
 
 DRAWS = 200_000 if os.environ.get("LMC_TEST_FULL") == "1" else 20_000
 GREEDY = SamplingParams()
@@ -33,6 +33,32 @@ def test_forbidden_ids_are_not_drawn() -> None:
     assert drawn == {0, 2}
 
 
+def plain_probabilities(logits: np.ndarray, draw: Draw) -> np.ndarray:
+    """The distribution by its definition: everything in float64, everything sorted."""
+    sampling, logits = draw.sampling, logits.astype(np.float64)
+    for token, bias in sampling.logit_bias:
+        logits[token] += bias
+    for token in {*draw.prompt.tolist(), *draw.generated}:
+        logits[token] *= sampling.repetition_penalty if logits[token] < 0 else 1 / sampling.repetition_penalty
+    for token, count in Counter(draw.generated).items():
+        logits[token] -= sampling.frequency_penalty * count + sampling.presence_penalty
+    logits[list(draw.forbidden)] = -np.inf
+    weights = np.exp((logits - logits.max()) / sampling.temperature)
+    order = np.argsort(-weights, kind="stable")[: sampling.top_k or None]
+    kept = weights[order]
+    reached = np.cumsum(kept) / kept.sum()
+    kept = kept[: int(np.searchsorted(reached, sampling.top_p)) + 1]
+    kept = kept[kept >= sampling.min_p * kept[0]]
+    probabilities = np.zeros(logits.size)
+    probabilities[order[: kept.size]] = kept / kept.sum()
+    return probabilities
+
+
+def chi_square_bound(freedom: int) -> float:
+    """The 99.99 % quantile by Wilson and Hilferty's approximation; 3.72 is the normal quantile."""
+    return freedom * (1 - 2 / (9 * freedom) + 3.72 * math.sqrt(2 / (9 * freedom))) ** 3
+
+
 @pytest.mark.parametrize(
     "sampling",
     [
@@ -41,32 +67,94 @@ def test_forbidden_ids_are_not_drawn() -> None:
         SamplingParams(temperature=2.0, top_k=5),
         SamplingParams(temperature=1.0, top_p=0.7),
         SamplingParams(temperature=1.0, min_p=0.2),
+        SamplingParams(temperature=1.0, frequency_penalty=0.7),
+        SamplingParams(temperature=1.0, presence_penalty=-1.2),
+        SamplingParams(temperature=1.0, repetition_penalty=1.6),
+        SamplingParams(temperature=1.0, logit_bias=((2, 1.5), (5, -0.75), (7, -100.0))),
         SamplingParams(temperature=1.5, top_k=8, top_p=0.9, min_p=0.05),
+        SamplingParams(
+            temperature=0.8,
+            top_p=0.95,
+            frequency_penalty=0.3,
+            presence_penalty=0.4,
+            repetition_penalty=1.2,
+            logit_bias=((0, 1.0),),
+        ),
     ],
 )
 def test_draws_follow_the_exact_distribution(sampling: SamplingParams) -> None:
-    """Chi-square over positions of one seed: the statistic stays below its 99.99 % quantile."""
-    logits = np.random.default_rng(7).standard_normal(12) * 1.5
-    probabilities = token_probabilities(logits, sampling)
-    row = torch.from_numpy(logits)
-    rows = row.expand(1000, -1)
+    """Chi-square over positions of one seed."""
+    check_distribution(sampling, np.random.default_rng(7).standard_normal(12).astype(np.float32) * 1.5)
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        SamplingParams(temperature=1.0),
+        SamplingParams(temperature=1.0, top_k=40, presence_penalty=0.5),
+        SamplingParams(temperature=0.9, top_p=0.8),
+        SamplingParams(temperature=1.0, min_p=0.01),
+    ],
+)
+def test_draws_from_a_large_vocabulary_do_too(sampling: SamplingParams) -> None:
+    check_distribution(sampling, np.random.default_rng(7).standard_normal(3000).astype(np.float32) * 3.5)
+
+
+def check_distribution(sampling: SamplingParams, logits: np.ndarray) -> None:
+    """Tokens of less than five expected draws count as one."""
+    history = (np.array([1, 4, 9]), (4, 4, 2, 11, 4))
+    probabilities = plain_probabilities(logits, Draw(sampling, 0, 0, (3,), *history))
+    rows = torch.from_numpy(logits).expand(1000, -1)
     counts: Counter[int] = Counter()
     for start in range(0, DRAWS, 1000):
-        draws = [Draw(sampling, 12345, start + index) for index in range(1000)]
+        draws = [Draw(sampling, 12345, start + index, (3,), *history) for index in range(1000)]
         counts.update(drawn.token for drawn in draw_tokens(rows, draws) if isinstance(drawn, Drawn))
-    kept = np.flatnonzero(probabilities)
-    assert set(counts) <= set(kept.tolist())
-    expected = probabilities[kept] * DRAWS
-    observed = np.array([counts[int(token)] for token in kept])
-    statistic = float(((observed - expected) ** 2 / expected).sum())
-    freedom = len(kept) - 1
-    # Wilson–Hilferty approximation of the chi-square quantile; 3.72 is the normal quantile of 0.9999.
-    bound = freedom * (1 - 2 / (9 * freedom) + 3.72 * math.sqrt(2 / (9 * freedom))) ** 3
-    assert statistic < bound
+    assert counts.total() == DRAWS
+    assert all(probabilities[token] for token in counts)
+    expected = probabilities * DRAWS
+    observed = np.array([counts[token] for token in range(logits.size)])
+    rare = expected < 5
+    expected = np.append(expected[~rare], max(expected[rare].sum(), 1e-9))
+    observed = np.append(observed[~rare], observed[rare].sum())
+    if expected[-1] < 5:
+        expected, observed = expected[:-1], observed[:-1]
+    assert float(((observed - expected) ** 2 / expected).sum()) < chi_square_bound(len(expected) - 1)
+
+
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from([30, 600, 3000]),
+    st.sampled_from([0.0, 0.3, 2.0, 8.0]),
+    st.builds(
+        SamplingParams,
+        temperature=st.sampled_from([0.05, 0.7, 1.0, 1.9]),
+        top_k=st.sampled_from([0, 0, 1, 7, 200, 300, 5000]),
+        top_p=st.sampled_from([1.0, 1.0, 0.999, 0.83, 0.2, 1e-9]),
+        min_p=st.sampled_from([0.0, 0.0, 0.013, 0.7, 1.0]),
+    ),
+)
+def test_fast_truncation_is_the_plain_one(seed: int, size: int, spread: float, sampling: SamplingParams) -> None:
+    """Also with many equal logits, as bfloat16 gives them. Where float32 rounds at a boundary, one token may differ."""
+    logits = torch.randn(size, generator=torch.Generator().manual_seed(seed)).mul(spread).bfloat16().float().numpy()
+    fast, plain = token_probabilities(logits, sampling), plain_probabilities(logits, Draw(sampling, 0, 0))
+    differs = (fast > 1e-30) != (plain > 1e-30)
+    assert differs.sum() <= 1
+    assert np.abs(fast - plain).sum() < 1e-5 + 2 * np.maximum(fast, plain)[differs].sum()
+
+
+def test_bias_and_penalties_act_in_their_order() -> None:
+    sampling = SamplingParams(
+        logit_bias=((0, 3.0), (2, -1.0)), repetition_penalty=2.0, frequency_penalty=0.5, presence_penalty=0.25
+    )
+    logits = np.array([-1.0, 4.0, 0.5, 1.0, 7.0], np.float32)
+    draw = Draw(sampling, 0, 0, forbidden=(4,), prompt=np.array([0, 2]), generated=(1, 2, 1))
+    # 0: (-1 + 3) / 2; 1: 4 / 2 - 2·0.5 - 0.25; 2: (0.5 - 1)·2 - 0.5 - 0.25; 3 as it was; 4 forbidden.
+    assert adjusted(logits, draw).tolist() == [1.0, 0.75, -1.75, 1.0, -math.inf]
+    assert logits.tolist() == [-1.0, 4.0, 0.5, 1.0, 7.0]
 
 
 def test_truncations_keep_what_they_promise() -> None:
-    logits = np.log(np.array([0.1, 0.4, 0.3, 0.2]))
+    logits = np.log(np.array([0.1, 0.4, 0.3, 0.2], np.float32))
     keep = {
         SamplingParams(temperature=1.0, top_k=2): [1, 2],
         SamplingParams(temperature=1.0, top_p=0.65): [1, 2],
@@ -81,7 +169,9 @@ def test_truncations_keep_what_they_promise() -> None:
 
 
 def test_equal_weights_are_cut_at_the_lower_ids() -> None:
-    assert np.flatnonzero(token_probabilities(np.zeros(5), SamplingParams(temperature=1.0, top_k=2))).tolist() == [0, 1]
+    assert np.flatnonzero(
+        token_probabilities(np.zeros(5, np.float32), SamplingParams(temperature=1.0, top_k=2))
+    ).tolist() == [0, 1]
 
 
 @given(seed=st.integers(-(2**64), 2**65), position=st.integers(0, 2**40))
@@ -92,12 +182,31 @@ def test_uniform_is_a_number_below_one(seed: int, position: int) -> None:
     assert uniform(seed, position) != uniform(seed + 1, position)
 
 
-@given(seed=st.integers(0, 2**64 - 1), place=st.integers(0, 7))
-def test_a_draw_is_the_same_alone_and_in_any_batch(seed: int, place: int) -> None:
-    rows = torch.randn(8, 30, generator=torch.Generator().manual_seed(1))
-    draw = Draw(SamplingParams(temperature=0.8, top_p=0.9, logprobs=2), seed, 3)
+@given(
+    seed=st.integers(0, 2**64 - 1),
+    place=st.integers(0, 7),
+    size=st.sampled_from([30, 1003]),
+    dtype=st.sampled_from([torch.float32, torch.bfloat16]),
+    sampling=st.sampled_from(
+        [
+            SamplingParams(temperature=0.8, top_p=0.9, logprobs=2),
+            SamplingParams(temperature=1.3, logprobs=0),
+            SamplingParams(temperature=1.3, top_k=9, frequency_penalty=1.0, logit_bias=((3, 1.0),)),
+            SamplingParams(min_p=0.1, temperature=2.0, repetition_penalty=1.3, logprobs=3),
+            SamplingParams(presence_penalty=2.0, logprobs=20),
+            SamplingParams(logprobs=5),
+        ]
+    ),
+)
+def test_a_draw_is_the_same_alone_and_in_any_batch(
+    seed: int, place: int, size: int, dtype: torch.dtype, sampling: SamplingParams
+) -> None:
+    """To the last bit of its log-probabilities."""
+    rows = torch.randn(8, size, generator=torch.Generator().manual_seed(1)).to(dtype)
+    draw = Draw(sampling, seed, 3, (5,), np.array([1, 2]), (7, 7, 8))
     (alone,) = draw_tokens(rows[place : place + 1], [draw])
-    others = [Draw(SamplingParams(temperature=1.0), other, 0) for other in range(8)]
+    kinds = [SamplingParams(temperature=1.0), SamplingParams(), SamplingParams(logprobs=1)]
+    others = [Draw(kinds[other % 3], other, 0) for other in range(8)]
     others[place] = draw
     assert draw_tokens(rows, others)[place] == alone
 

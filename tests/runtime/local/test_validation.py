@@ -27,6 +27,11 @@ def request(length: int, **sampling: Any) -> Request:
         ({"top_p": 1.5}, "top_p is 1.5"),
         ({"top_k": -1}, "top_k is -1"),
         ({"min_p": 1.1}, "min_p is 1.1"),
+        ({"frequency_penalty": -2.1}, "frequency_penalty is -2.1"),
+        ({"presence_penalty": float("nan")}, "presence_penalty is nan"),
+        ({"repetition_penalty": 0.0}, "repetition_penalty is 0.0"),
+        ({"repetition_penalty": float("inf")}, "repetition_penalty is inf"),
+        ({"logit_bias": ((3, 200.0),)}, "logit_bias is .*200"),
         ({"stop": ("a", "")}, "a stop string is empty"),
         ({"logprobs": -1}, "logprobs is -1"),
     ],
@@ -44,6 +49,8 @@ def test_bad_token_ids() -> None:
         CHECKER.check_prefill((1, 100))
     with pytest.raises(EngineError, match="stop_token_ids holds token id -1"):
         CHECKER.check_generation(request(1, stop_token_ids=(-1,)))
+    with pytest.raises(EngineError, match="logit_bias holds token id 100"):
+        CHECKER.check_generation(request(1, logit_bias=((5, 1.0), (100, 1.0))))
     with pytest.raises(EngineError, match="continuation 1 holds token id 200"):
         CHECKER.check_score(ScoreRequest((1,), ((2,), (200,))))
 
