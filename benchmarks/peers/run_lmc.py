@@ -1,4 +1,4 @@
-"""lmc's local engine."""
+"""lmc's local engine; whole programs through their own batch."""
 
 import os
 import sys
@@ -8,10 +8,10 @@ from typing import Any
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the driver does before it loads torch
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks.peers.protocol import Generate, serve
+from benchmarks.peers.protocol import Generate, Job, RunRows, serve
 
 
-def load(job: dict[str, Any]) -> Generate:
+def load(job: Job) -> Generate:
     """Open an engine with an empty cache."""
     import torch
 
@@ -29,5 +29,26 @@ def load(job: dict[str, Any]) -> Generate:
     return generate
 
 
+def load_rows(job: Job) -> RunRows:
+    """Bind the program to the model, at the level and with the pool that a user gets who asks for nothing."""
+    import torch
+
+    from benchmarks.programs import PROGRAMS
+
+    torch.set_num_threads(job["threads"])
+    program = PROGRAMS[job["workload"]].on(f"local:{job['model']}", dtype=job["dtype"], level="O2")
+
+    def run(rows: list[dict[str, Any]]) -> tuple[int, int]:
+        usages = [result.usage for result in program.batch(rows) if not _raise(result.error)]
+        return sum(usage.prompt_tokens for usage in usages), sum(usage.generated_tokens for usage in usages)
+
+    return run
+
+
+def _raise(error: BaseException | None) -> None:
+    if error is not None:
+        raise error
+
+
 if __name__ == "__main__":
-    serve(load)
+    serve(load, load_rows)

@@ -8,10 +8,10 @@ from typing import Any
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks.peers.protocol import Generate, serve
+from benchmarks.peers.protocol import Generate, Job, serve
 
 
-def load(job: dict[str, Any]) -> Generate:
+def load(job: Job) -> Generate:
     """Load the model."""
     import torch
     from transformers import AutoModelForCausalLM

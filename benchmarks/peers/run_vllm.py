@@ -1,7 +1,9 @@
-"""vLLM on the CPU with prefix caching, in an environment of its own."""
+"""vLLM on the CPU with prefix caching, in an environment of its own; whole programs without a barrier between steps."""
 
 import os
 import sys
+from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -9,30 +11,80 @@ os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")
 os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks.peers.protocol import Generate, serve
+from benchmarks.peers.protocol import Generate, Job, RunPrograms, RunRows, call_by_call, serve
+from benchmarks.peers.shapes import Call, Program
 
 
-def load(job: dict[str, Any]) -> Generate:
-    """Start the engine on all threads of the job; by default it takes one only."""
-    os.environ["VLLM_CPU_OMP_THREADS_BIND"] = f"0-{job['threads'] - 1}"
-    from vllm import LLM, SamplingParams  # pyright: ignore[reportMissingImports]
-
-    engine = LLM(
-        model=job["model"],
-        dtype=job["dtype"],
-        enable_prefix_caching=True,
-        max_model_len=2048,
-        max_num_seqs=512,
-        seed=0,
-    )
+def load(job: Job) -> Generate:
+    """Generation over a list of prompts."""
+    engine = _open(job)
 
     def generate(prompts: list[list[int]], new_tokens: int) -> list[list[int]]:
-        sampling = SamplingParams(temperature=0, max_tokens=new_tokens, min_tokens=new_tokens, ignore_eos=True)
-        answers = engine.generate([{"prompt_token_ids": prompt} for prompt in prompts], sampling, use_tqdm=False)
+        answers = engine.generate(
+            [{"prompt_token_ids": prompt} for prompt in prompts], _sampling(new_tokens), use_tqdm=False
+        )
         return [list(answer.outputs[0].token_ids) for answer in answers]
 
     return generate
 
 
+def load_rows(job: Job) -> RunRows:
+    """Every program goes on as soon as its own calls are answered, as with the asynchronous engine."""
+    return call_by_call(job, _continuously(_open(job).llm_engine))
+
+
+def _open(job: Job) -> Any:
+    """Start the engine on all threads of the job; by default it takes one only."""
+    os.environ["VLLM_CPU_OMP_THREADS_BIND"] = f"0-{job['threads'] - 1}"
+    from vllm import LLM  # pyright: ignore[reportMissingImports]
+
+    return LLM(
+        model=job["model"],
+        dtype=job["dtype"],
+        enable_prefix_caching=True,
+        max_model_len=4096,
+        max_num_seqs=512,
+        seed=0,
+    )
+
+
+def _sampling(new_tokens: int) -> Any:
+    from vllm import SamplingParams  # pyright: ignore[reportMissingImports]
+
+    return SamplingParams(temperature=0, max_tokens=new_tokens, min_tokens=new_tokens, ignore_eos=True)
+
+
+def _continuously(engine: Any) -> RunPrograms:
+    numbers = count()
+
+    def run(programs: Sequence[Program]) -> None:
+        places: dict[str, tuple[Program, dict[str, list[int]]]] = {}
+
+        def submit(program: Program, calls: list[Call]) -> None:
+            answers: dict[str, list[int]] = {}
+            for call in calls:
+                name = str(next(numbers))
+                answers[name] = []
+                places[name] = (program, answers)
+                engine.add_request(name, {"prompt_token_ids": call.prompt}, _sampling(call.new_tokens))
+
+        for program in programs:
+            submit(program, next(program))
+        while places:
+            for output in engine.step():
+                if not output.finished:
+                    continue
+                program, answers = places.pop(output.request_id)
+                answers[output.request_id] = list(output.outputs[0].token_ids)
+                if not all(answers.values()):
+                    continue
+                try:
+                    submit(program, program.send(list(answers.values())))
+                except StopIteration:
+                    continue
+
+    return run
+
+
 if __name__ == "__main__":
-    serve(load)
+    serve(load, load_rows)

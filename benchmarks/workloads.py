@@ -1,0 +1,203 @@
+"""Whole programs of lmc beside the same work done call by call on other engines.
+
+python benchmarks/workloads.py [--write] [--dtype bfloat16] [--workload react] [--peer vllm] [--repeats 2]
+
+Six shapes of five workloads (`peers/shapes.py`), the 124.6M random model of `engine.py`, greedy, stops off. lmc runs
+the programs of `programs.py` through `Program.batch` at -O2. transformers and llama.cpp get one batch per program step
+over all instances, vLLM each call as soon as those it needs are done. All get the same prompts, token for token up to
+what the models say, and generates equally many tokens; a run that counts others fails.
+
+The model says words only: the rows of its embedding for bytes and marks are 0, and every other entry of its
+vocabulary is one word, which is again one token when it is read. Rows are kept in `build/benchmark/workloads.json`
+as they come and not measured again while they are there; `--fresh` starts anew. Peers: see `engine.py`.
+"""
+
+import argparse
+import json
+import math
+import os
+import random
+import statistics
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+from tokenizers import AddedToken, decoders, models, pre_tokenizers
+
+from benchmarks.engine import DTYPES, FOLDER, make_model, peers, run_job
+from benchmarks.peers.shapes import SHAPES, Call, Row, vocabulary
+from benchmarks.results import machine, table, write_section
+
+STORE = "workloads.json"
+WARM_UP = 3  # instances
+MARKS = {"bos_token": "<s>", "eos_token": "</s>"}
+
+
+@lru_cache(maxsize=1)
+def tokenizer() -> tokenizers.Tokenizer:
+    """Two marks, 256 bytes, and whole words that take the space before them along."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    entries = [*MARKS.values(), *alphabet, *(f"Ġ{word}" for word in vocabulary())]
+    model = models.BPE(vocab={entry: index for index, entry in enumerate(entries)}, merges=[], ignore_merges=True)
+    made = tokenizers.Tokenizer(model)
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    made.add_special_tokens([AddedToken(mark, special=True, normalized=False) for mark in MARKS.values()])
+    return made
+
+
+def make_words_model(folder: Path) -> Path:
+    """The model of `engine.py` with this tokenizer; it can say words only."""
+    if (folder / "config.json").exists():
+        return folder
+    import torch
+    from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
+
+    model: Any = LlamaForCausalLM.from_pretrained(make_model(FOLDER / "model"))
+    words = len(vocabulary())
+    with torch.no_grad():
+        model.model.embed_tokens.weight[:-words] = 0  # tied: their logits are 0, and some word's is always larger
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer(), **MARKS).save_pretrained(folder)
+    model.save_pretrained(folder)
+    return folder
+
+
+@dataclass(frozen=True)
+class Work:
+    """What every engine has to do for a batch of rows."""
+
+    calls: int
+    prompt_tokens: int
+    new_tokens: int
+
+
+def work_of(workload: str, rows: list[Row], texts: dict[str, list[int]]) -> Work:
+    """Count the calls of ``rows``; puts the tokens of every text they need into ``texts``."""
+
+    def encode(text: str) -> list[int]:
+        if text not in texts:
+            texts[text] = tokenizer().encode(text, add_special_tokens=False).ids
+        return texts[text]
+
+    calls: list[Call] = []
+    for row in rows:
+        program = SHAPES[workload].calls(row, encode)
+        step = next(program, None)
+        while step is not None:
+            calls += step
+            try:
+                step = program.send([[0] * call.new_tokens for call in step])
+            except StopIteration:
+                step = None
+    return Work(len(calls), sum(len(call.prompt) for call in calls), sum(call.new_tokens for call in calls))
+
+
+def batches_of(workload: str, instances: int, repeats: int) -> list[list[Row]]:
+    """A small batch to warm up with, then one of other rows for each repeat."""
+    shape = SHAPES[workload]
+    return [
+        shape.rows(random.Random(f"{workload}/{number}"), instances if number else min(WARM_UP, instances))
+        for number in range(1 + repeats)
+    ]
+
+
+def measure(peer: str, dtype: str, workload: str, instances: int, repeats: int) -> dict[str, Any]:
+    """Run a workload on one engine in a process of its own: seconds of each repeat, and the work that was done."""
+    texts: dict[str, list[int]] = {}
+    batches = batches_of(workload, instances, repeats)
+    works = [work_of(workload, rows, texts) for rows in batches]
+    job = {
+        "model": str(make_words_model(FOLDER / "words").resolve()),
+        "dtype": dtype,
+        "device": "cpu",
+        "threads": os.cpu_count(),
+        "workload": workload,
+        "texts": texts,
+        "batches": batches,
+    }
+    answer = run_job(peer, job)
+    for kind in ("prompt_tokens", "new_tokens"):
+        expected = [getattr(work, kind) for work in works[1:]]
+        if answer[kind] != expected:
+            raise SystemExit(f"{peer} did other work in {workload}: {kind} {answer[kind]}, to be {expected}")
+    return {"seconds": answer["seconds"], "instances": instances, "work": [vars(work) for work in works[1:]]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="keep the rows in RESULTS.md")
+    parser.add_argument("--fresh", action="store_true", help="forget rows measured before")
+    parser.add_argument("--dtype", choices=DTYPES, action="append", help="default: both")
+    parser.add_argument("--workload", choices=list(SHAPES), action="append", help="default: all")
+    parser.add_argument("--peer", choices=list(peers()), action="append", help="default: all")
+    parser.add_argument("--instances", type=int, help="default: as many as the workload's shape says")
+    parser.add_argument("--repeats", type=int, default=2)
+    options = parser.parse_args()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    store = FOLDER / STORE
+    kept: dict[str, Any] = json.loads(store.read_text()) if store.exists() and not options.fresh else {}
+    names = options.peer or list(peers())
+    lines: list[list[str]] = []
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for dtype in options.dtype or DTYPES:
+        for workload in options.workload or SHAPES:
+            instances = options.instances or SHAPES[workload].instances
+            for peer in names:
+                key = f"{dtype}/{workload}/{instances}/{peer}/{options.repeats}"
+                if key not in kept:
+                    kept[key] = measure(peer, dtype, workload, instances, options.repeats)
+                    store.write_text(json.dumps(kept))
+                found.setdefault(f"{dtype}/{workload}", {})[peer] = kept[key]
+            lines.append(row(dtype, workload, found[f"{dtype}/{workload}"], names))
+            print(" | ".join(lines[-1]), flush=True)
+    about = f"{machine()}, {os.cpu_count()} cores; median of {options.repeats}, seconds.\n\n"
+    text = table(head(names), lines) + "\n" + means(found)
+    print(text)
+    if options.write:
+        write_section("workloads", "python benchmarks/workloads.py --write", about + text)
+
+
+def head(names: list[str]) -> list[str]:
+    return ["dtype", "workload", "instances", "calls", "tokens in prompts", "generated", *names, "best peer / lmc"]
+
+
+def row(dtype: str, workload: str, answers: dict[str, dict[str, Any]], names: list[str]) -> list[str]:
+    """One line of the table; the work is that of the first repeat, others differ by a few tokens."""
+    any_answer = answers[names[0]]
+    ratio = speed_up(answers)
+    return [
+        dtype,
+        workload,
+        str(any_answer["instances"]),
+        *(f"{count:,}" for count in any_answer["work"][0].values()),
+        *(f"{statistics.median(answers[name]['seconds']):.2f}" for name in names),
+        "" if ratio is None else f"{ratio:.2f}",
+    ]
+
+
+def speed_up(answers: dict[str, dict[str, Any]]) -> float | None:
+    """Seconds of the best peer over those of lmc; None where either was not measured."""
+    seconds = {name: statistics.median(answer["seconds"]) for name, answer in answers.items()}
+    ours = seconds.pop("lmc", None)
+    return min(seconds.values()) / ours if ours and seconds else None
+
+
+def means(found: dict[str, dict[str, dict[str, Any]]]) -> str:
+    """Geometric means over the workloads of each dtype; the two kinds of chat count as one workload together."""
+    lines: list[str] = []
+    for dtype in DTYPES:
+        ratios: dict[str, list[float]] = {}
+        for key, answers in found.items():
+            ratio = speed_up(answers)
+            if key.startswith(f"{dtype}/") and ratio is not None:
+                ratios.setdefault(key.removesuffix("_short").removesuffix("_long"), []).append(math.log(ratio))
+        if ratios:
+            mean = math.exp(statistics.fmean(map(statistics.fmean, ratios.values())))
+            lines.append(f"Geometric mean over {len(ratios)} workloads, best peer / lmc, {dtype}: {mean:.2f}.\n")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
