@@ -2,11 +2,14 @@
 
 Projections of the same input become one matrix product; in bf16 its weights are laid out once the way oneDNN wants
 them, and the originals are freed. Normalization, rotary embedding, the store into pages and the gate are single passes
-in C (`lmc/runtime/kernels/layers.py`). What a module has that is not known here leaves it as transformers made it.
+in C (`lmc/runtime/kernels/layers.py`). A module that is not of the form known here (`module_forms.py`) stays as
+transformers made it, which is said once.
 `benchmarks/engine.py` shows what this buys.
 """
 
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -19,6 +22,7 @@ from lmc.runtime.kernels import layers
 from lmc.runtime.kernels.forms import AttentionForm
 from lmc.runtime.kernels.native.library import why_not
 from lmc.runtime.kernels.paged_attention import paged_attention
+from lmc.runtime.local import module_forms
 
 # Norms that transformers writes the usual way, and those whose weight is stored less one.
 _NORMS = {
@@ -45,7 +49,6 @@ _ATTENTION = {
 }
 _FEED_FORWARD = {"LlamaMLP", "MistralMLP", "Qwen2MLP", "Qwen3MLP", "Qwen3MoeMLP", "Phi3MLP", "Gemma2MLP", "Gemma3MLP"}
 _EXPERTS = {"MixtralExperts", "Qwen3MoeExperts"}
-_ACTIVATIONS: dict[str, layers.Activation] = {"silu": "silu", "swish": "silu", "gelu_pytorch_tanh": "gelu_tanh"}
 
 
 def fuse(model: PreTrainedModel) -> None:
@@ -70,26 +73,47 @@ def _say_once(reason: str) -> None:
 
 def _replace_children(parent: nn.Module) -> None:
     for name, module in list(parent.named_children()):
-        replacement = _replacement(module)
-        if replacement is None:
+        kind = _known_kind(module)
+        if kind is None:
             _replace_children(module)
+            continue
+        problem = kind.problem(module)
+        if problem is None:
+            setattr(parent, name, kind.fused(module))
         else:
-            setattr(parent, name, replacement)
+            _say_left(type(module).__name__, problem)
 
 
-def _replacement(module: Any) -> nn.Module | None:
-    kind = type(module).__name__
-    if kind in _NORMS:
-        return FusedNorm(module, plus_one=_NORMS[kind])
-    if kind in _ATTENTION:
-        return FusedAttention(module)
-    if kind in _FEED_FORWARD and _activation(module.config) in _ACTIVATIONS:
-        return FusedFeedForward(module)
-    if kind in _EXPERTS and _activation(module.config) in _ACTIVATIONS:
-        return FusedExperts(module)
-    if type(module) is nn.Linear and module.weight.dtype == torch.bfloat16:
-        return PackedLinear([module])
+@cache
+def _say_left(name: str, problem: str) -> None:
+    warnings.warn(
+        f"lmc runs {name} as transformers made it, slower: it {problem}, which lmc's own form of it has not",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+def _known_kind(module: Any) -> "_Kind | None":
+    name = type(module).__name__
+    if name in _NORMS:
+        return _Kind(module_forms.norm_problem, FusedNorm)
+    if name in _ATTENTION:
+        return _Kind(module_forms.attention_problem, FusedAttention)
+    if name in _FEED_FORWARD:
+        return _Kind(module_forms.feed_forward_problem, FusedFeedForward)
+    if name in _EXPERTS:
+        return _Kind(module_forms.experts_problem, FusedExperts)
+    if module_forms.is_plain_linear(module) and module.weight.dtype == torch.bfloat16:
+        return _Kind(lambda _: None, lambda linear: PackedLinear([linear]))
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """How a module is replaced, and how to find out why it can't be."""
+
+    problem: Callable[[Any], str | None]
+    fused: Callable[[Any], nn.Module]
 
 
 class PackedLinear(nn.Module):
@@ -120,11 +144,11 @@ class PackedLinear(nn.Module):
 class FusedNorm(nn.Module):
     """RMS normalization."""
 
-    def __init__(self, norm: Any, *, plus_one: bool) -> None:
+    def __init__(self, norm: Any) -> None:
         super().__init__()
         self.weight = norm.weight
         self.epsilon = float(getattr(norm, "variance_epsilon", None) or norm.eps)
-        self.plus_one = plus_one
+        self.plus_one = _NORMS[type(norm).__name__]
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
         """Normalize the last dimension."""
@@ -139,7 +163,7 @@ class FusedFeedForward(nn.Module):
         separate = ("gate_proj", "up_proj") if hasattr(module, "gate_proj") else ("gate_up_proj",)
         self.gate_up = PackedLinear([getattr(module, name) for name in separate])
         self.down = PackedLinear([module.down_proj])
-        self.activation: layers.Activation = _ACTIVATIONS[_activation(module.config)]
+        self.activation: layers.Activation = _activation(module)
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
         """Compute [..., hidden] → [..., hidden]."""
@@ -154,7 +178,7 @@ class FusedExperts(nn.Module):
         super().__init__()
         self.gate_up = nn.ModuleList(PackedLinear([_as_linear(weight)]) for weight in module.gate_up_proj)
         self.down = nn.ModuleList(PackedLinear([_as_linear(weight)]) for weight in module.down_proj)
-        self.activation: layers.Activation = _ACTIVATIONS[_activation(module.config)]
+        self.activation: layers.Activation = _activation(module)
 
     def forward(self, states: torch.Tensor, chosen: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """Mix [T, hidden] by the `chosen` experts [T, k] and their `weights` [T, k]."""
@@ -193,8 +217,8 @@ class FusedAttention(nn.Module):
         softcap = getattr(module, "attn_logit_softcapping", None)
         self.form = AttentionForm(float(module.scaling), window or 0, softcap or 0.0)
         query_norm, key_norm = getattr(module, "q_norm", None), getattr(module, "k_norm", None)
-        self.query_norm = None if query_norm is None else FusedNorm(query_norm, plus_one=_is_plus_one(query_norm))
-        self.key_norm = None if key_norm is None else FusedNorm(key_norm, plus_one=_is_plus_one(key_norm))
+        self.query_norm = None if query_norm is None else FusedNorm(query_norm)
+        self.key_norm = None if key_norm is None else FusedNorm(key_norm)
 
     def forward(
         self,
@@ -223,14 +247,11 @@ class FusedAttention(nn.Module):
         return self.output(mixed.flatten(1)).unsqueeze(0), None
 
 
-def _activation(config: Any) -> str:
-    """Gemma names it differently."""
-    return getattr(config, "hidden_activation", None) or config.hidden_act
+def _activation(module: Any) -> layers.Activation:
+    found = module_forms.activation(module)
+    assert found is not None  # as `module_forms` has checked
+    return found
 
 
 def _configured_window(config: Any) -> int | None:
     return getattr(config, "sliding_window", None) if config.model_type in ("mistral", "mixtral", "phi3") else None
-
-
-def _is_plus_one(norm: Any) -> bool:
-    return norm.plus_one if isinstance(norm, FusedNorm) else _NORMS[type(norm).__name__]
