@@ -35,6 +35,7 @@ def load_local_engine(
     prefill_tokens: int = DEFAULT_PREFILL_TOKENS,
     max_running: int = DEFAULT_MAX_RUNNING,
     prefix_cache: bool = True,
+    deterministic: bool = False,
 ) -> LocalEngine:
     """Load a model folder as transformers saves it (config.json, tokenizer.json, *.safetensors) and start an engine.
 
@@ -46,6 +47,9 @@ def load_local_engine(
         prefill_tokens: see `LocalEngine`.
         max_running: see `LocalEngine`.
         prefix_cache: see `LocalEngine`.
+        deterministic: whether a request gets the same bits, and so the same text, in any batch, whatever is cached; on
+            this machine with this number of threads. Prompts take several times longer, decoding shares no reads of a
+            common prefix. CPU only.
 
     Raises:
         InputError: the folder, its files or an argument are no good.
@@ -64,7 +68,7 @@ def load_local_engine(
     pool = _pool_size(kv_tokens, bytes_per_token(config, torch_dtype), torch_device)
     info = EngineInfo(f"local:{folder.resolve().name}", length, pool)
     return LocalEngine(
-        _allocate(model, pool),
+        _allocate(model, pool, deterministic=deterministic),
         tokenizer,
         info,
         prefill_tokens=prefill_tokens,
@@ -222,8 +226,8 @@ def _pool_size(kv_tokens: int | str, token_bytes: int, device: torch.device) -> 
     return kv_tokens
 
 
-def _allocate(model: Any, pool: int) -> PagedModel:
+def _allocate(model: Any, pool: int, *, deterministic: bool) -> PagedModel:
     try:
-        return PagedModel(model, pool)
+        return PagedModel(model, pool, deterministic=deterministic)
     except (torch.OutOfMemoryError, RuntimeError) as error:
         raise EngineError(f"a KV pool of {pool} tokens does not fit in memory", remedy="give less kv_tokens") from error

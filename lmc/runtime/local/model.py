@@ -10,6 +10,7 @@ from transformers import AttentionInterface, PreTrainedModel
 
 from lmc.runtime.kernels.forms import AttentionForm, SequenceRows
 from lmc.runtime.kernels.paged_attention import AttentionBatch, paged_attention, write_pages
+from lmc.runtime.local.deterministic import BLOCK_ROWS, padded, prepare, row_by_row
 from lmc.runtime.local.memory import Slice
 from lmc.runtime.local.rotary import replace_rotary
 
@@ -39,10 +40,14 @@ class PagedModel:
     """A decoder whose layers keep keys and values in pages of one token, `[num_pages + 2, key heads, head size]` each.
 
     Two rows lie behind the pool's pages: `null_page` stays zero and fills up padded batches, `scratch_page` takes the
-    keys and values of rows that are computed again only for their logits.
+    keys and values of rows that are computed again only for their logits. With `deterministic` a row's results don't
+    depend on what else is computed with it (see `deterministic.py`).
     """
 
-    def __init__(self, model: PreTrainedModel, num_pages: int) -> None:
+    def __init__(self, model: PreTrainedModel, num_pages: int, *, deterministic: bool = False) -> None:
+        if deterministic:
+            prepare(model)
+        self._deterministic = deterministic
         self.null_page = num_pages
         self.scratch_page = num_pages + 1
         self.device = model.device
@@ -78,30 +83,60 @@ class PagedModel:
         tokens = np.concatenate([rows.sequence.tokens[rows.start : rows.end] for rows in computed])
         positions = np.concatenate([np.arange(rows.start, rows.end) for rows in computed])
         wanted, owners = _wanted_logits(computed)
-        step = _Step(self._plan(computed), self._keys, self._values)
+        if self._deterministic:
+            return self._call_in_blocks(computed, tokens, positions, wanted), owners
+        counts = [rows.end - rows.start for rows in computed]
+        firsts = np.cumsum([0, *counts[:-1]]).tolist()
+        sequences = [
+            SequenceRows(first, count, rows.sequence.pages[: rows.end])
+            for rows, first, count in zip(computed, firsts, counts, strict=True)
+        ]
         if self._rotary is not None:
-            self._rotary.choose(
-                [rows.sequence.cache_key.rope_length for rows in computed], [rows.end - rows.start for rows in computed]
-            )
+            self._rotary.choose([rows.sequence.cache_key.rope_length for rows in computed], counts)
+        batch = self._batch(sequences, np.concatenate([rows.slots for rows in computed]), share=True)
+        return self._call(tokens, positions, wanted, batch), owners
+
+    def _call_in_blocks(
+        self, slices: Items[Slice], tokens: np.ndarray, positions: np.ndarray, wanted: np.ndarray
+    ) -> torch.Tensor:
+        """Logits of the packed rows, computed in order, a fixed number in each call.
+
+        Rows that see keys of the same step come after them: slices are in the order in which they were planned.
+        """
+        of_rows = [(rows.sequence, row + 1) for rows in slices for row in range(rows.start, rows.end)]
+        slots = np.concatenate([rows.slots for rows in slices])
+        logits = [torch.empty(0, self.vocabulary_size, dtype=self.dtype, device=self.device)]
+        for first in range(0, tokens.size, BLOCK_ROWS):
+            block = slice(first, first + BLOCK_ROWS)
+            members = of_rows[block]
+            if self._rotary is not None:
+                lengths = [sequence.cache_key.rope_length for sequence, _ in members]
+                self._rotary.choose([*lengths, 0], [*(1 for _ in lengths), BLOCK_ROWS - len(lengths)])
+            sequences = row_by_row([sequence.pages[:seen] for sequence, seen in members], self.null_page)
+            batch = self._batch(sequences, padded(slots[block], self.scratch_page), share=False)
+            own = wanted[(wanted >= first) & (wanted < first + BLOCK_ROWS)] - first
+            kept = np.arange(BLOCK_ROWS if own.size else 0)
+            logits.append(self._call(padded(tokens[block], 0), padded(positions[block], 0), kept, batch)[own])
+        return torch.cat(logits)
+
+    def _call(
+        self, tokens: np.ndarray, positions: np.ndarray, wanted: np.ndarray, batch: AttentionBatch
+    ) -> torch.Tensor:
+        """Logits of the wanted ones of packed rows."""
         with torch.inference_mode():
             output = self._model(
                 input_ids=self._tensor(tokens).unsqueeze(0),
                 position_ids=self._tensor(positions).unsqueeze(0),
                 use_cache=False,
                 logits_to_keep=self._tensor(wanted),
-                lmc_step=step,
+                lmc_step=_Step(batch, self._keys, self._values),
             )
-        return output.logits[0], owners
+        return output.logits[0]
 
-    def _plan(self, slices: Items[Slice]) -> AttentionBatch:
-        sequences: list[SequenceRows] = []
-        first_row = 0
-        for rows in slices:
-            count = rows.end - rows.start
-            sequences.append(SequenceRows(first_row, count, rows.sequence.pages[: rows.end]))
-            first_row += count
-        slots = np.concatenate([rows.slots for rows in slices])
-        return AttentionBatch(sequences, slots, null_page=self.null_page, device=self.device, dtype=self.dtype)
+    def _batch(self, sequences: Items[SequenceRows], slots: np.ndarray, *, share: bool) -> AttentionBatch:
+        return AttentionBatch(
+            sequences, slots, null_page=self.null_page, device=self.device, dtype=self.dtype, share=share
+        )
 
     def _tensor(self, values: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(values.astype(np.int64)).to(self.device)
