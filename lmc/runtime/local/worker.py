@@ -106,10 +106,7 @@ class Worker:
         failure = _closed
         try:
             while self._take_commands():
-                for task, timeout in self._deadlines.expired():
-                    self._end(task, error=_too_late(timeout))
-                if self._scheduler.has_work:
-                    self._step()
+                self._turn()
         except BaseException as error:  # whatever stopped the thread, nobody may wait for ever
             failure = partial(_stopped, error)
         with self._condition:
@@ -118,6 +115,13 @@ class Worker:
             self._inbox.clear()
         for task in outstanding:
             self._resolve(task, failure())
+
+    def _turn(self) -> None:
+        """End what is out of time, and compute a step of what is left."""
+        for task, timeout in self._deadlines.expired():
+            self._end(task, error=_too_late(timeout))
+        if self._scheduler.has_work:
+            self._step()
 
     def _take_commands(self) -> bool:
         """Carry out what other threads asked for, waiting for it if there is nothing else to do; False to end."""
