@@ -69,7 +69,10 @@ def byte_level_tokenizer(vocabulary_size: int = 400) -> tokenizers.Tokenizer:
 
 
 def make_model(architecture: str, *, seed: int = 0, **overrides: Any) -> Any:
-    """A model with random weights, in fp32."""
+    """A model with random weights, in fp32.
+
+    With attention as transformers writes it out: its others have left out soft caps in some versions.
+    """
     config_class, model_class = ARCHITECTURES[architecture]
     vocabulary = byte_level_tokenizer()
     end = vocabulary.token_to_id("<|end|>")
@@ -79,7 +82,7 @@ def make_model(architecture: str, *, seed: int = 0, **overrides: Any) -> Any:
     if architecture in ("qwen2", "phi3"):
         settings.pop("head_dim", None)  # always hidden_size / heads there
     torch.manual_seed(seed)
-    return model_class(config_class(**settings)).eval()
+    return model_class._from_config(config_class(**settings), attn_implementation="eager").eval()
 
 
 def save_checkpoint(folder: Path, model: Any) -> Path:

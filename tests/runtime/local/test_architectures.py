@@ -114,7 +114,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     ({"architectures": ["Olmo2ForCausalLM"], "model_type": "olmo2"}, "the architecture Olmo2ForCausalLM is not"),
     ({"architectures": [], "model_type": "llama"}, r"\(none named\)"),
-    ({"architectures": [7], "model_type": "llama"}, r"\(none named\)|can't be used"),
 ]
 
 

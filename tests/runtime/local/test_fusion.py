@@ -1,0 +1,192 @@
+"""Modules of another form than the known one stay as transformers made them, and compute the same."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from lmc.runtime.local import fusion
+from lmc.runtime.local.fusion import FusedAttention, FusedExperts, FusedFeedForward, FusedNorm
+from lmc.runtime.local.module_forms import activation
+from tests.runtime.local.checkpoints import ARCHITECTURES, make_model
+from tests.runtime.local.test_logits import TOKENS, paged_logits, plain_logits
+
+SHORT = TOKENS[:20]
+
+
+@pytest.fixture(autouse=True)
+def _say_it_again() -> None:
+    fusion._say_left.cache_clear()
+
+
+def fused_kinds(model: Any) -> set[type]:
+    return {type(module) for module in model.modules()} & {FusedAttention, FusedExperts, FusedFeedForward, FusedNorm}
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_everything_known_is_fused(architecture: str, models: dict[str, Any]) -> None:
+    model = copy.deepcopy(models[architecture])
+    fusion.fuse(model)
+    left = {type(module).__name__ for module in model.modules()}
+    assert not left & {*fusion._NORMS, *fusion._ATTENTION, *fusion._FEED_FORWARD, *fusion._EXPERTS}
+    assert fused_kinds(model) >= {FusedAttention, FusedNorm}
+
+
+class HalvingAttention(nn.Module):
+    """Stands for a projection that does more than a linear one."""
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__()
+        self.linear = linear
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        return self.linear(states) / 2
+
+
+def bias_on_queries_only(attention: Any) -> None:
+    attention.q_proj.bias = nn.Parameter(torch.ones(attention.q_proj.out_features))
+
+
+def halve_queries(attention: Any) -> None:
+    attention.q_proj = HalvingAttention(attention.q_proj)
+
+
+def halve_by_hook(attention: Any) -> None:
+    attention.o_proj.register_forward_hook(lambda module, inputs, output: output / 2)
+
+
+def add_sinks(attention: Any) -> None:
+    attention.sinks = nn.Parameter(torch.zeros(6))
+
+
+def clip(attention: Any) -> None:
+    attention.config.clip_qkv = 1.0
+
+
+def widen_norms(attention: Any) -> None:
+    attention.q_norm.weight = nn.Parameter(torch.ones(48))
+
+
+def of_another_epsilon(attention: Any) -> None:
+    attention.q_norm.variance_epsilon = 0.1
+
+
+def without_scaling(attention: Any) -> None:
+    del attention.scaling
+
+
+ATTENTION: list[tuple[str, Callable[[Any], None], str]] = [
+    ("llama", bias_on_queries_only, "has biases on some of its projections only"),
+    ("llama", halve_queries, "has a projection that is no plain linear one"),
+    ("llama", halve_by_hook, "has a projection that is no plain linear one"),
+    ("llama", add_sinks, r"has the parameters \['sinks'\]"),
+    ("llama", clip, "has clip_qkv"),
+    ("llama", lambda attention: setattr(attention, "logit_scale", 2.0), "has logit_scale"),
+    ("llama", lambda attention: setattr(attention, "is_causal", False), "is not causal"),
+    ("llama", lambda attention: attention.register_buffer("slopes", torch.ones(6)), "has buffer slopes"),
+    ("llama", lambda attention: attention.train(), "is being trained"),
+    ("llama", lambda attention: attention.register_forward_hook(lambda *_: None), "has hooks"),
+    ("llama", without_scaling, "has no scaling"),
+    ("llama", lambda attention: setattr(attention, "gate", nn.Linear(48, 48)), "has the parts .*'gate'"),
+    ("llama", lambda attention: setattr(attention, "head_dim", 4), "has projections of widths"),
+    ("qwen3", widen_norms, "has norms over more than a head"),
+    ("qwen3", of_another_epsilon, "has norms with several epsilons"),
+    ("qwen3", lambda attention: setattr(attention, "k_norm", nn.LayerNorm(8)), "has norms of several kinds"),
+    ("qwen3", lambda attention: setattr(attention.q_norm, "shift", 1), "has a norm that has shift"),
+]
+
+
+@pytest.mark.parametrize(("architecture", "change", "problem"), ATTENTION)
+def test_attention_of_another_form(architecture: str, change: Callable[[Any], None], problem: str) -> None:
+    model = make_model(architecture)
+    change(model.model.layers[1].self_attn)
+    with pytest.warns(RuntimeWarning, match=f"Attention as transformers made it, slower: it {problem}"):
+        fusion.fuse(model)
+    left = type(model.model.layers[1].self_attn)
+    assert left.__name__ in fusion._ATTENTION
+
+
+@pytest.mark.parametrize("change", [bias_on_queries_only, halve_queries, halve_by_hook])
+def test_attention_of_another_form_computes_what_transformers_does(change: Callable[[Any], None]) -> None:
+    model = make_model("llama")
+    for layer in model.model.layers[1:]:
+        change(layer.self_attn)
+    expected = plain_logits(model, SHORT)
+    with pytest.warns(RuntimeWarning, match="as transformers made it"):
+        logits = paged_logits(model, SHORT)
+    assert FusedAttention in fused_kinds(model)  # of the first layer
+    assert torch.allclose(logits, expected, atol=1e-4)
+
+
+def test_two_layers_that_lack_the_same_are_said_once(recwarn: pytest.WarningsRecorder) -> None:
+    model = make_model("llama")
+    for layer in model.model.layers:
+        bias_on_queries_only(layer.self_attn)
+    fusion.fuse(model)
+    assert len(recwarn) == 1
+
+
+def test_feed_forward_of_another_form() -> None:
+    model = make_model("llama")
+    first, second, third = (layer.mlp for layer in model.model.layers)
+    first.up_proj.bias = nn.Parameter(torch.ones(80))
+    second.act_fn = nn.ReLU()
+    third.dropped = 0.5
+    expected = plain_logits(model, SHORT)
+    with pytest.warns(RuntimeWarning) as said:
+        logits = paged_logits(model, SHORT)
+    texts = " ".join(str(each.message) for each in said)
+    assert all(each in texts for each in ("biases on some", "unknown activation", "has dropped"))
+    assert FusedFeedForward not in fused_kinds(model)
+    assert torch.allclose(logits, expected, atol=1e-4)
+
+
+def test_norm_of_another_form() -> None:
+    model = make_model("llama")
+    model.model.norm.bias = nn.Parameter(torch.ones(48))
+    model.model.layers[0].input_layernorm.variance_epsilon = None
+    with pytest.warns(RuntimeWarning) as said:
+        fusion.fuse(model)
+    assert "has the parameters ['bias', 'weight']" in str(said[0].message) + str(said[1].message)
+    assert type(model.model.norm).__name__ == "LlamaRMSNorm"
+    assert type(model.model.layers[0].input_layernorm).__name__ == "LlamaRMSNorm"
+    assert type(model.model.layers[1].input_layernorm) is FusedNorm
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("is_transposed", True, "has is_transposed = True"),
+        ("has_gate", False, "has has_gate = False"),
+        ("down_proj_bias", nn.Parameter(torch.ones(4, 48)), "has the parameters .*down_proj_bias"),
+        ("act_fn", nn.Tanh(), "has an unknown activation"),
+        ("limit", 7.0, "has limit"),
+        ("gate_up_proj", nn.Parameter(torch.ones(4, 80, 48)), "has weights of other shapes"),
+    ],
+)
+def test_experts_of_another_form(name: str, value: Any, problem: str) -> None:
+    model = make_model("mixtral")
+    for layer in model.model.layers:
+        if name == "gate_up_proj":
+            value = nn.Parameter(layer.mlp.experts.gate_up_proj[:, :80])
+        setattr(layer.mlp.experts, name, value)
+    with pytest.warns(RuntimeWarning, match=f"MixtralExperts as transformers made it, slower: it {problem}"):
+        fusion.fuse(model)
+    assert FusedExperts not in fused_kinds(model)
+
+
+def test_activations_are_told_by_what_they_give() -> None:
+    class Holder:
+        act_fn: Any = None
+
+    def broken(states: torch.Tensor) -> torch.Tensor:
+        raise ValueError(states.shape)
+
+    holder = Holder()
+    found = []
+    for holder.act_fn in (nn.SiLU(), nn.GELU(approximate="tanh"), nn.GELU(), broken):
+        found.append(activation(holder))
+    assert found == ["silu", "gelu_tanh", None, None]
