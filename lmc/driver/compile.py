@@ -39,7 +39,7 @@ class Compiled:
     """
 
     module: Module
-    plan: Plan
+    plan: Plan = field(repr=False)
     remarks: tuple[Remark, ...]
     breaks: tuple[Break, ...]
     hosts: Mapping[str, Callable[..., Any]] = field(repr=False)

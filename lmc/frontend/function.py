@@ -47,8 +47,17 @@ class JittedFunction:
                 remedy=f"write def {self.name}(s, …)",
                 location=self.location,
             )
+        if parameters[0].name in ("self", "cls"):
+            raise CaptureError(
+                f"{self.name}() is a method: its first parameter is {parameters[0].name}, not the state",
+                remedy=f"make it a function, def {self.name}(s, …), and give it the object as an argument",
+                location=self.location,
+            )
         rest = parameters if parameters[0].kind is inspect.Parameter.VAR_POSITIONAL else parameters[1:]
         self.signature = inspect.Signature(rest)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}{self.signature}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program and return what the function returns. Arguments are the function's, without the state."""

@@ -253,6 +253,15 @@ class Module:
     constraints: tuple[Constraint, ...] = ()
     hosts: tuple[HostFunction, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<Module {self.name}: {sum(len(function.body.ops) for function in self.functions)} ops>"
+
+    def __str__(self) -> str:
+        """The module as ``.lmir`` text."""
+        from lmc.ir.printer import print_module  # the printer is written over these classes
+
+        return print_module(self)
+
     @property
     def main(self) -> Function:
         """The program's function."""

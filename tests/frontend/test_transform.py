@@ -173,3 +173,21 @@ def test_errors_have_the_line_of_the_program():
     (found,) = capture(built, bind(built, ("a",), {})).breaks or (None,)
     assert found is None, "a symbolic index fails when it runs"
     check(built, ("a",))
+
+
+def test_a_method_is_refused_where_it_is_decorated():
+    def act(self, s, q):
+        pass
+
+    with pytest.raises(CaptureError, match=r"act\(\) is a method") as caught:
+        JittedFunction(act)
+    assert "def act(s, …)" in str(caught.value.remedy)
+    assert caught.value.location is not None
+
+
+def test_a_program_shows_its_name_and_arguments():
+    @JittedFunction
+    def judge(s, essay: str, k: int = 2):
+        pass
+
+    assert repr(judge) == "<JittedFunction judge(essay: str, k: int = 2)>"

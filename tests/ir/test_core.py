@@ -5,6 +5,7 @@ import pytest
 from lmc.ir.core import Block, Function, Module, Op, Value, op_class, op_names, register, walk
 from lmc.ir.errors import Location, VerifyError
 from lmc.ir.ops import ConcatOp, ContextOp, EndOp, ExtendOp, PyCallOp, ReturnOp
+from lmc.ir.printer import print_module
 from lmc.ir.types import CTX, TEXT
 from tests.ir.region_ops import MapOp, YieldOp, make
 
@@ -87,3 +88,9 @@ def test_a_failure_names_the_op():
     error = make(EndOp, D, context=C, location=Location("a.py", 2)).fail("is wrong", "mend it")
     assert isinstance(error, VerifyError)
     assert str(error) == "a.py:2: lm.end: is wrong\n  remedy: mend it"
+
+
+def test_a_module_prints_as_its_text() -> None:
+    module = Module("m", (Function("m", Block((T,), (ContextOp(results=(C,)), EndOp()))),))
+    assert str(module) == print_module(module)
+    assert repr(module) == "<Module m: 2 ops>"
