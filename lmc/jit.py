@@ -19,7 +19,7 @@ from lmc.driver import (
 )
 
 Level = Literal["O0", "O1", "O2"]
-_OPTIONS = ("target", "dtype", "kv_tokens", "seed", "level")
+_OPTIONS = ("target", "dtype", "kv_tokens", "deterministic", "seed", "level")
 
 
 class Program(JittedFunction):
@@ -41,6 +41,7 @@ class Program(JittedFunction):
         *,
         dtype: Literal["float32", "bfloat16"] | None = None,
         kv_tokens: int | None = None,
+        deterministic: bool | None = None,
         seed: int | None = None,
         level: Level | None = None,
         **unknown: Never,
@@ -51,6 +52,7 @@ class Program(JittedFunction):
             target: ``"builtin"``, ``"local:PATH"`` (a model folder) or ``"toy"``.
             dtype: precision of a local model.
             kv_tokens: size of a local model's KV pool, in tokens.
+            deterministic: whether a local model gives a request the same text whatever else runs (slower; CPU only).
             seed: seed of the random draws (0).
             level: optimization level (``"O2"``).
             unknown: there are no others.
@@ -58,10 +60,8 @@ class Program(JittedFunction):
         Raises ``InputError`` for an option of another name.
         """
         check_option_names(unknown, _OPTIONS)
-        return Program(
-            self.function,
-            lambda bound: self._runner.with_options(bound, Wish(target, dtype, kv_tokens), seed=seed, level=level),
-        )
+        wish = Wish(target, dtype, kv_tokens, deterministic)
+        return Program(self.function, lambda bound: self._runner.with_options(bound, wish, seed=seed, level=level))
 
     def run(self, *args: Any, **kwargs: Any) -> Result:
         """Run it; raises what it raises."""
@@ -127,6 +127,7 @@ def jit(
     target: str | None = None,
     dtype: Literal["float32", "bfloat16"] | None = None,
     kv_tokens: int | None = None,
+    deterministic: bool | None = None,
     seed: int | None = None,
     level: Level | None = None,
 ) -> Callable[[Callable[..., Any]], Program]: ...

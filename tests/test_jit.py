@@ -76,6 +76,7 @@ def test_a_bound_program_shares_its_variants():
         ({"target": "local:/nowhere"}, "there is no model folder /nowhere"),
         ({"dtype": "int4"}, "unknown dtype 'int4'"),
         ({"kv_tokens": 0}, "kv_tokens is 0"),
+        ({"deterministic": "yes"}, "deterministic is 'yes'"),
         ({"level": "O7"}, "unknown optimization level 'O7'"),
     ],
 )
@@ -90,7 +91,8 @@ def test_options_that_are_not_there():
         lmc.jit(speed=3)  # type: ignore[call-overload]
     with pytest.raises(lmc.InputError, match=r"test_jit\.py:\d+: there is no option 'sed'") as caught:
         greet.on("toy", sed=3)  # type: ignore[call-overload]
-    assert caught.value.remedy == "did you mean 'seed'? The options are target, dtype, kv_tokens, seed, level"
+    known = "target, dtype, kv_tokens, deterministic, seed, level"
+    assert caught.value.remedy == f"did you mean 'seed'? The options are {known}"
 
 
 def test_batch_stream_and_async_forms():

@@ -15,7 +15,7 @@ from lmc.ir.target import KINDS, Target
 
 ENVIRONMENT = "LMC_TARGET"
 FALLBACK = "builtin"
-_KINDS: dict[str, type] = {"target": str, "dtype": str, "kv_tokens": int}
+_KINDS: dict[str, type] = {"target": str, "dtype": str, "kv_tokens": int, "deterministic": bool}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +25,15 @@ class Wish:
     target: str | None = None
     dtype: str | None = None
     kv_tokens: int | None = None
+    deterministic: bool | None = None
 
 
 def resolve_target(wish: Wish, *, environment: Mapping[str, str] | None = None, folder: Path | None = None) -> Target:
     """The target of a call: what ``wish`` names, else ``LMC_TARGET``, else ``[tool.lmc]``, else the built-in model.
 
     ``[tool.lmc]`` stands in the nearest ``pyproject.toml`` at or above ``folder`` (the current one) and may hold
-    ``target``, ``dtype`` and ``kv_tokens``; the latter two count for the target it names only. Raises ``InputError``.
+    ``target``, ``dtype``, ``kv_tokens`` and ``deterministic``; all but the first count for the target it names only.
+    Raises ``InputError``.
     """
     environment = os.environ if environment is None else environment
     spec = wish.target or environment.get(ENVIRONMENT) or None
@@ -44,6 +46,7 @@ def resolve_target(wish: Wish, *, environment: Mapping[str, str] | None = None, 
         spec,
         dtype=wish.dtype or settings.get("dtype", "float32"),
         kv_tokens=wish.kv_tokens if wish.kv_tokens is not None else settings.get("kv_tokens"),
+        deterministic=settings.get("deterministic", False) if wish.deterministic is None else wish.deterministic,
     )
 
 

@@ -73,7 +73,7 @@ def _local_tokenizer(target: Target) -> Tokenizer:
 
 def _local_engine(target: Target) -> Engine:
     folder = _folder(target)
-    options: dict[str, Any] = {"dtype": target.dtype}
+    options: dict[str, Any] = {"dtype": target.dtype, "deterministic": target.deterministic}
     if target.kv_tokens is not None:
         options["kv_tokens"] = target.kv_tokens
     return cast(Engine, _local_package().load_local_engine(folder, **options))

@@ -44,6 +44,7 @@ class Runner:
             wish.target or known.target,
             wish.dtype or known.dtype,
             known.kv_tokens if wish.kv_tokens is None else wish.kv_tokens,
+            known.deterministic if wish.deterministic is None else wish.deterministic,
         )
         options = Options(
             merged, self.options.seed if seed is None else seed, self.options.level if level is None else level

@@ -15,16 +15,19 @@ class Target:
     """A target as the user named it. Parse one with ``Target.parse``.
 
     ``kind`` is one of ``KINDS``; ``path`` the model folder of a local target. ``kv_tokens`` is the size of the KV pool
-    in tokens (None: from free memory).
+    in tokens (None: from free memory), ``deterministic`` whether a request gets the same text whatever else is running.
     """
 
     kind: str
     path: str | None = None
     dtype: str = "float32"
     kv_tokens: int | None = None
+    deterministic: bool = False
 
     @classmethod
-    def parse(cls, spec: str, *, dtype: str = "float32", kv_tokens: int | None = None) -> Target:
+    def parse(
+        cls, spec: str, *, dtype: str = "float32", kv_tokens: int | None = None, deterministic: bool = False
+    ) -> Target:
         """``builtin``, ``toy`` or ``local:PATH``. Raises ``InputError`` for anything else."""
         kind, colon, path = spec.partition(":")
         if kind not in KINDS or (kind == "local") != bool(path) or bool(colon) != bool(path):
@@ -33,7 +36,9 @@ class Target:
             raise InputError(f"unknown dtype {dtype!r}", remedy=f"use one of {', '.join(DTYPES)}")
         if kv_tokens is not None and (type(kv_tokens) is not int or kv_tokens < 1):
             raise InputError(f"kv_tokens is {kv_tokens!r}", remedy="give the size of the KV pool in tokens, at least 1")
-        return cls(kind, path or None, dtype, kv_tokens)
+        if type(deterministic) is not bool:
+            raise InputError(f"deterministic is {deterministic!r}", remedy="give True or False")
+        return cls(kind, path or None, dtype, kv_tokens, deterministic)
 
     @property
     def spec(self) -> str:

@@ -33,6 +33,9 @@ def test_parts_of_a_wish_go_over_the_projects_settings(tmp_path: Path):
     folder = project(tmp_path, '[tool.lmc]\ntarget = "local:m"\nkv_tokens = 64\n')
     wish = Wish(dtype="bfloat16", kv_tokens=9)
     assert resolve_target(wish, environment={}, folder=folder) == Target("local", "m", "bfloat16", 9)
+    folder = project(tmp_path, '[tool.lmc]\ntarget = "local:m"\ndeterministic = true\n')
+    assert resolve_target(Wish(), environment={}, folder=folder).deterministic
+    assert not resolve_target(Wish(deterministic=False), environment={}, folder=folder).deterministic
 
 
 def test_only_the_nearest_project_counts(tmp_path: Path):
@@ -47,7 +50,7 @@ def test_only_the_nearest_project_counts(tmp_path: Path):
         ("[tool.lmc\n", "can't be read", "correct it, or set LMC_TARGET"),
         ("tool = 3\n", r"\[tool\] is no table", "correct it"),
         ("[tool]\nlmc = 3\n", "tool.lmc is no table", r"\[tool.lmc\]"),
-        ('[tool.lmc]\nmodel = "x"\n', "has no setting 'model'", "target, dtype, kv_tokens"),
+        ('[tool.lmc]\nmodel = "x"\n', "has no setting 'model'", "target, dtype, kv_tokens, deterministic"),
         ("[tool.lmc]\nkv_tokens = true\n", "kv_tokens is True", "type int"),
         ('[tool.lmc]\ntarget = "gpu"\n', "unknown target 'gpu'", "builtin"),
         ('[tool.lmc]\ndtype = "int4"\n', "unknown dtype 'int4'", "float32"),

@@ -2,7 +2,7 @@
 
 import shutil
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -55,6 +55,45 @@ def test_a_batch_computes_shared_prefixes_once():
     computed = sum(result.usage.prompt_tokens - result.usage.cached_tokens for result in results)
     assert engine.statistics.prefilled_tokens - before < prompts / 3
     assert computed < prompts / 3
+
+
+@lmc.jit
+def write(s: lmc.State, topic: str) -> Any:
+    s += lmc.user(f"Write about {topic}, and then write about {topic} again, as one writes in a newspaper.")
+    drafts = s.gen("drafts", n=4, max_tokens=12, temperature=1.0, frequency_penalty=0.5, logit_bias={5: -100})
+    s.gen("text", max_tokens=12, repetition_penalty=1.3, presence_penalty=0.2, logprobs=3)
+    return {"drafts": drafts, "text": s["text"], "meta": s.meta("text")}
+
+
+def said(value: dict[str, Any]) -> list[str]:
+    return [*value["drafts"], value["text"]]
+
+
+def test_samples_share_one_prefill_and_levels_agree():
+    program = write.on("builtin", kv_tokens=KV_TOKENS)
+    engine = service().engines.engine(Target("builtin", kv_tokens=KV_TOKENS))
+    before = engine.statistics.prefilled_tokens
+    result = program.run("trains")
+    prompt = result.usage.prompt_tokens // 5
+    # The prompt once; again its last token, where another generation needs the logits after it.
+    assert engine.statistics.prefilled_tokens - before <= prompt + 4
+    assert len({*result.value["drafts"]}) > 1
+    levels: tuple[Literal["O0", "O2"], ...] = ("O0", "O2")
+    for level in levels:
+        assert said(program.on(level=level).run("trains").value) == said(result.value)
+    assert said(program.eager("trains").value) == said(result.value)
+    top = result.value["meta"]["top_logprobs"]
+    assert all(len(entries) == 3 and entries == sorted(entries, key=lambda entry: -entry[1]) for entries in top)
+
+
+def test_a_deterministic_program_gives_the_same_alone_and_in_a_batch():
+    program = write.on("builtin", kv_tokens=KV_TOKENS, deterministic=True)
+    topics = ["trains", "soup", "birds in winter"]
+    alone = [program.run(topic) for topic in topics]
+    batch = program.batch([{"topic": topic} for topic in topics])
+    assert batch[0].value == alone[0].value
+    for one, other in zip(alone, batch, strict=True):
+        assert one.value["meta"] == other.value["meta"]
 
 
 def test_a_prompt_that_is_too_long_fails_alone_with_its_line():

@@ -23,5 +23,7 @@ def test_unknown_targets_are_refused(spec: str):
 def test_unknown_options_are_refused():
     with pytest.raises(InputError, match="unknown dtype 'int8'"):
         Target.parse("toy", dtype="int8")
+    with pytest.raises(InputError, match="deterministic is 1"):
+        Target.parse("builtin", deterministic=1)  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match="kv_tokens is 0"):
         Target.parse("toy", kv_tokens=0)
