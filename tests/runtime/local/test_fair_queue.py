@@ -1,0 +1,141 @@
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmc.ir.engine import Request, SamplingParams
+from lmc.runtime.local.fair_queue import QUANTUM, FairQueue
+from lmc.runtime.local.memory import SequenceMemory
+from lmc.runtime.local.scheduler import Scheduler
+from lmc.runtime.local.sequence import Sequence
+from tests.runtime.local.conftest import OpenEngine
+
+
+def sequence(instance: int, capacity: int = 100) -> Sequence:
+    made = Sequence((1, 2, 3), capacity=capacity, first_logits_row=2)
+    made.instance = instance
+    return made
+
+
+def test_one_instance_is_served_in_the_order_of_its_requests() -> None:
+    queue = FairQueue()
+    asked = [sequence(0) for _ in range(200)]
+    for each in asked:
+        queue.add(each)
+    assert [queue.take() for _ in asked] == asked
+    assert len(queue) == 0
+
+
+def test_a_turn_is_a_quantum_of_tokens_and_debts_are_paid() -> None:
+    queue = FairQueue()
+    for _ in range(4):
+        queue.add(sequence(0, capacity=QUANTUM * 2))
+    for _ in range(8):
+        queue.add(sequence(1, capacity=QUANTUM // 2))
+    # 0 takes two turns' worth at once and has to wait while 1 has two turns.
+    assert [queue.take().instance for _ in range(12)] == [0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0, 0]
+
+
+def test_preempted_sequences_go_first_and_do_not_count_again() -> None:
+    queue = FairQueue()
+    early, late = sequence(0), sequence(0)
+    queue.add(sequence(1))
+    queue.put_back(late)
+    queue.put_back(early)
+    assert [queue.take(), queue.take()] == [early, late]
+    assert queue.take().instance == 1
+
+
+def test_the_first_stays_first_while_others_come_and_go() -> None:
+    queue = FairQueue()
+    first, second, other = sequence(0), sequence(0), sequence(1)
+    for each in (first, second, other):
+        queue.add(each)
+    assert queue.first() is first
+    queue.remove(second)
+    queue.add(sequence(2))
+    assert queue.first() is first
+    queue.remove(first)
+    assert queue.first() is other
+    with pytest.raises(KeyError):
+        queue.remove(first)
+
+
+@given(
+    requests=st.lists(st.tuples(st.integers(0, 4), st.integers(3, 3 * QUANTUM)), min_size=1, max_size=60),
+    seed=st.integers(0, 1000),
+)
+def test_nobody_waits_longer_than_the_bound(requests: list[tuple[int, int]], seed: int) -> None:
+    """While an instance waits, no other is served more than a quantum and one sequence beyond its fair share."""
+    rng = random.Random(seed)
+    queue = FairQueue()
+    served = dict.fromkeys(range(5), 0)
+    waiting = dict.fromkeys(range(5), 0)
+    since: dict[int, dict[int, int]] = {}  # what each had been served when an instance began to wait
+    largest = max(capacity for _, capacity in requests)
+    pending = list(requests)
+    while pending or len(queue):
+        if pending and (not len(queue) or rng.random() < 0.5):
+            instance, capacity = pending.pop()
+            queue.add(sequence(instance, capacity))
+            if not waiting[instance]:
+                since[instance] = dict(served)
+            waiting[instance] += 1
+            continue
+        taken = queue.take()
+        served[taken.instance] += taken.capacity
+        waiting[taken.instance] -= 1
+        for instance, before in since.items():
+            if waiting[instance] and served[instance] == before[instance]:
+                turns = 1 + largest // QUANTUM  # a debt of its own is at most one sequence: those turns it sits out
+                assert served[taken.instance] - before[taken.instance] <= turns * QUANTUM + largest
+
+
+def test_an_instance_that_asks_for_five_hundred_does_not_starve_one_that_asks_later() -> None:
+    """The adversary's stream never ends; the other's request is admitted within a turn of it."""
+    memory = SequenceMemory(3000, scratch_page=3000)
+    scheduler = Scheduler(memory, prefill_tokens=64, max_running=8)
+    rng = random.Random(0)
+
+    def adversary() -> Sequence:
+        made = Sequence([rng.randint(0, 9) for _ in range(20)], capacity=60, first_logits_row=19)
+        made.instance = 7
+        return made
+
+    for _ in range(500):
+        scheduler.add(adversary())
+    mine: Sequence | None = None
+    finished = before = 0
+    for step in range(3000):
+        if step == 30:
+            mine, before = sequence(8, 10), finished
+            scheduler.add(mine)
+        for rows in scheduler.next_step():
+            rows.sequence.computed = rows.end
+            if rows.sequence.pending:
+                continue
+            if rows.sequence.remaining_capacity:
+                rows.sequence.append(rng.randint(0, 9))
+                continue
+            scheduler.finish(rows.sequence)
+            finished += 1
+            scheduler.add(adversary())
+            if rows.sequence is mine:
+                # It waited for the rest of the adversary's turn, and for those that ran already.
+                assert finished - before <= QUANTUM // 60 + 2 + 2 * 8
+                return
+    raise AssertionError("it never finished")
+
+
+def test_the_engine_serves_a_late_instance_before_the_crowd_is_done(open_engine: OpenEngine) -> None:
+    engine = open_engine(max_running=4)
+    crowd = [
+        engine.submit(Request((5, 6, number % 300), SamplingParams(max_tokens=60, min_tokens=60), instance=1))
+        for number in range(300)
+    ]
+    late = engine.submit(Request((9, 8, 7), SamplingParams(max_tokens=2), instance=2))
+    assert late.future.result(60).prompt_tokens == 3
+    assert sum(handle.future.done() for handle in crowd) <= QUANTUM // 63 + 1 + 4
+    for handle in crowd:
+        handle.cancel()

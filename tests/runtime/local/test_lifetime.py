@@ -1,0 +1,202 @@
+"""From the first request to the end: statistics, many requests, shutdown, files that change, killed threads."""
+
+import ctypes
+import gc
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmc.ir.engine import Request, SamplingParams, ScoreRequest
+from lmc.ir.errors import EngineError
+from lmc.runtime.local import LocalEngine, load_local_engine
+from tests.runtime.local.checkpoints import SENTENCES
+from tests.runtime.local.conftest import OpenEngine
+
+MANY = 100_000 if os.environ.get("LMC_TEST_FULL") == "1" else 3000
+
+
+def test_statistics_count_rows_and_split_the_time(open_engine: OpenEngine) -> None:
+    engine = open_engine(prefill_tokens=16)
+    words = engine.tokenizer.encode(SENTENCES[0])
+    start = time.perf_counter()
+    handles = [engine.submit(Request((*words, last), SamplingParams(max_tokens=8, min_tokens=8))) for last in range(4)]
+    handles += [engine.submit(Request(words, SamplingParams(max_tokens=20)), lambda _: time.sleep(0.03))]
+    for handle in handles:
+        handle.future.result(30)
+    engine.score(ScoreRequest(words, ((5, 6),))).future.result(30)
+    engine.close()
+    elapsed = time.perf_counter() - start
+    found = engine.statistics
+    assert found.requests == 6
+    # Every generated token but a request's last is computed as a row of its own.
+    assert found.rows == found.prefilled_tokens + found.generated_tokens - len(handles)
+    assert found.rows / found.steps == found.mean_rows
+    assert found.mean_rows < found.largest_step <= 16 + 4
+    parts = (found.model_seconds, found.sampling_seconds, found.scheduling_seconds, found.delivery_seconds)
+    assert min(parts) > 0
+    assert found.delivery_seconds > 0.03
+    assert sum(parts) < elapsed
+
+
+def test_an_engine_that_did_nothing_has_no_mean(open_engine: OpenEngine) -> None:
+    assert open_engine().statistics.mean_rows == 0.0
+
+
+def live_bytes() -> int:
+    """Resident memory of this process."""
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_many_requests_leave_nothing_behind(checkpoints: dict[str, Path]) -> None:
+    """Ten thousands of requests with prompts of their own: objects, memory, tree and heaps stay as they are."""
+    with load_local_engine(checkpoints["llama"], device="cpu", kv_tokens=3000, max_running=128) as engine:
+        memory, deadlines = engine._worker._scheduler.memory, engine._worker._deadlines
+        under_way: deque[Any] = deque()
+        seen: list[tuple[int, int]] = []
+        for number in range(MANY):
+            prompt = (number % 300, number // 300 % 300, number // 90_000, 7, 8)
+            sampling = SamplingParams(max_tokens=1 + number % 3)
+            under_way.append(engine.submit(Request(prompt, sampling, instance=number, timeout=3600.0)))
+            if number % 50 == 0:
+                under_way.append(engine.score(ScoreRequest(prompt, ((5, 6),))))
+                under_way.append(engine.prefill(prompt))
+                engine.unpin(under_way.pop().future.result(60))
+            while len(under_way) > 300 or (under_way and number % (MANY // 3) == MANY // 3 - 1):
+                under_way.popleft().future.result(60)
+            if number % (MANY // 3) == MANY // 3 - 1:
+                gc.collect()
+                seen.append((len(gc.get_objects()), live_bytes()))
+                assert memory.radix.total_tokens <= 3000
+                assert memory.radix._node_count <= 3000
+                assert len(memory.radix._heap) <= 2 * 3000 + 64
+                assert (len(deadlines), len(deadlines._heap)) <= (0, 64)
+        (_, _), (objects, size), (objects_later, size_later) = seen
+        assert objects_later - objects < 3000  # the tree itself breathes: a node is a few objects
+        assert size_later - size < 30 * 2**20
+        assert engine.statistics.evicted_tokens > 0
+        assert (engine._worker._tasks, engine._worker._pins) == ({}, set())
+
+
+def test_a_model_folder_may_change_or_go_while_the_engine_runs(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(checkpoints["llama"], tmp_path / "model"))
+    with load_local_engine(folder, device="cpu", kv_tokens=300, prefix_cache=False) as engine:
+        words = engine.tokenizer.encode(SENTENCES[0])
+
+        def answer() -> tuple[int, ...]:
+            return engine.submit(Request(words, SamplingParams(max_tokens=9))).future.result(30).token_ids
+
+        expected = answer()
+        weights = folder / "model.safetensors"
+        os.truncate(weights, 10)  # a mapping of the file would now end the process with SIGBUS
+        assert answer() == expected
+        weights.write_bytes(b"\xff" * weights.stat().st_size)
+        (folder / "tokenizer.json").write_text("{")
+        assert answer() == expected
+        shutil.rmtree(folder)
+        assert answer() == expected
+        assert str(folder) not in Path("/proc/self/maps").read_text(encoding="utf-8")
+
+
+def test_close_in_the_middle_of_a_step_waits_for_it(open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    in_step, go_on = threading.Event(), threading.Event()
+    forward = engine._worker._model.forward
+
+    def slow(slices: Any) -> Any:
+        in_step.set()
+        assert go_on.wait(30)
+        return forward(slices)
+
+    engine._worker._model.forward = slow
+    handle = engine.submit(Request((5, 6), SamplingParams(max_tokens=400)))
+    assert in_step.wait(30)
+    closers = [threading.Thread(target=engine.close) for _ in range(3)]
+    for closer in closers:
+        closer.start()
+    assert not handle.future.done()
+    go_on.set()
+    for closer in closers:
+        closer.join(30)
+    with pytest.raises(EngineError, match="engine was closed"):
+        handle.future.result(0)
+    assert not engine._worker.is_alive
+
+
+def test_close_from_a_callback_ends_the_engine_without_waiting_for_itself(open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    request = Request(engine.tokenizer.encode(SENTENCES[0]), SamplingParams(max_tokens=400, min_tokens=400))
+    handles = [engine.submit(request, lambda _: engine.close()), engine.submit(request)]
+    for handle in handles:
+        with pytest.raises(EngineError, match="engine was closed"):
+            handle.future.result(30)
+    engine.close()
+    assert not engine._worker.is_alive
+    assert not engine._finalizer.alive
+
+
+def kill(thread: threading.Thread) -> None:
+    """Raise SystemExit in another thread, wherever it is."""
+    assert thread.ident is not None
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.003, 0.01, 0.03])
+def test_a_killed_thread_leaves_nobody_waiting(seconds: float, open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    request = Request(engine.tokenizer.encode(SENTENCES[0]), SamplingParams(max_tokens=400, min_tokens=400))
+    handles = [engine.submit(request) for _ in range(5)]
+    time.sleep(seconds)
+    kill(engine._worker._thread)
+    for handle in [*handles, engine.submit(request), engine.score(ScoreRequest((5, 6), ((7,),)))]:
+        with pytest.raises(EngineError, match="engine stopped: SystemExit") as failure:
+            handle.future.result(30)
+        assert failure.value.remedy
+    engine.close()
+
+
+def test_a_callback_that_exits_ends_its_request_only(open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    request = Request(engine.tokenizer.encode(SENTENCES[0]), SamplingParams(max_tokens=9, min_tokens=9))
+    leaving, fine = engine.submit(request, lambda _: sys.exit(3)), engine.submit(request)
+    with pytest.raises(EngineError, match="on_delta callback raised SystemExit: 3"):
+        leaving.future.result(30)
+    assert fine.future.result(30).generated_tokens == 9
+
+
+def test_an_interpreter_that_ends_ends_a_busy_engine(checkpoints: dict[str, Path]) -> None:
+    script = textwrap.dedent("""
+        import sys
+        from lmc.ir.engine import Request, SamplingParams
+        from lmc.runtime.local import load_local_engine
+
+        engine = load_local_engine(sys.argv[1], device="cpu", kv_tokens=4000)
+        ask = Request((5, 6, 7), SamplingParams(max_tokens=450, min_tokens=450))
+        handles = [engine.submit(ask) for _ in range(30)]
+        engine.submit(Request((5, 6), SamplingParams(max_tokens=1))).future.result(30)
+        print("leaving")
+    """)
+    command = [sys.executable, "-c", script, str(checkpoints["llama"])]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "leaving\n", "")
+
+
+def test_an_engine_with_work_left_can_be_forgotten(checkpoints: dict[str, Path]) -> None:
+    def leave() -> tuple[Any, threading.Thread]:
+        engine: LocalEngine = load_local_engine(checkpoints["llama"], device="cpu", kv_tokens=1000)
+        handle = engine.submit(Request((5, 6, 7), SamplingParams(max_tokens=500, min_tokens=500)))
+        return handle.future, engine._worker._thread
+
+    future, thread = leave()
+    gc.collect()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert future.done()
