@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import jinja2
+import jinja2.ext
+import jinja2.nodes
+import jinja2.parser
 import jinja2.sandbox
 
 from lmc.ir.errors import InputError
@@ -20,6 +25,8 @@ _ESCAPE = "\ufdd0"
 _SLOT = "\ufdd1"
 _ESCAPES = re.compile(f"{_ESCAPE}([0-9]+){_ESCAPE}")
 _SLOTS = re.compile(f"{_SLOT}([0-9]+){_SLOT}")
+# A template that can do without the date of today gets none, so that its prompts are the same every day.
+_ASKS_FOR_A_CLOCK = re.compile(r"\bstrftime_now\s+is\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +119,13 @@ class ChatTemplate:
                 remedy="write the prompt as plain text, without system/user/assistant",
             )
         environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _GenerationTag]
         )
-        cast("dict[str, Any]", environment.globals)["raise_exception"] = _raise_exception
-        environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "sort_keys": False}
+        functions = cast("dict[str, Any]", environment.globals)
+        functions["raise_exception"] = _raise_exception
+        if not _ASKS_FOR_A_CLOCK.search(source):
+            functions["strftime_now"] = _strftime_now
+        environment.filters["tojson"] = _to_json
         try:
             return environment.from_string(source)
         except jinja2.TemplateError as error:
@@ -129,6 +139,8 @@ class ChatTemplate:
             return self._template.render(
                 messages=[{"role": message.role, "content": message.content} for message in messages],
                 add_generation_prompt=add_generation_prompt,
+                tools=None,
+                documents=None,
                 **variables,
             )
         except jinja2.TemplateError as error:
@@ -147,3 +159,22 @@ def _cut_error() -> InputError:
 
 def _raise_exception(message: str) -> None:
     raise jinja2.TemplateError(message)
+
+
+def _strftime_now(form: str) -> str:
+    return datetime.now().strftime(form)  # noqa: DTZ005  the user's own day
+
+
+def _to_json(value: Any, indent: int | None = None) -> str:
+    """What comes with jinja escapes what means something in HTML, which no model was trained on."""
+    return json.dumps(value, ensure_ascii=False, indent=indent)
+
+
+class _GenerationTag(jinja2.ext.Extension):
+    """`{% generation %}…{% endgeneration %}` marks what to train on; a prompt holds the text between them as it is."""
+
+    tags: ClassVar = {"generation"}  # pyright: ignore[reportIncompatibleVariableOverride]  as jinja has its own
+
+    def parse(self, parser: jinja2.parser.Parser) -> list[jinja2.nodes.Node]:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)

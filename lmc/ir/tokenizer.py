@@ -73,14 +73,18 @@ class Tokenizer:
 
     @classmethod
     def from_folder(cls, folder: str | Path) -> Tokenizer:
-        """The tokenizer of a local model folder (tokenizer.json, tokenizer_config.json, generation_config.json)."""
+        """The tokenizer of a local model folder.
+
+        Read are tokenizer.json; tokenizer_config.json; chat_template.jinja, else the template of tokenizer_config.json
+        (of several named ones "default"); the end tokens of generation_config.json, else those of config.json.
+        """
         folder = Path(folder)
         path = folder / "tokenizer.json"
         if not path.is_file():
             raise InputError(f"{folder} has no tokenizer.json", remedy="name a folder saved by transformers")
         definition = _read_text(path)
         config = _read_json(folder / "tokenizer_config.json")
-        template = config.get("chat_template")
+        template = _default_template(config.get("chat_template"))
         template_file = folder / "chat_template.jinja"
         if template_file.is_file():
             template = _read_text(template_file)
@@ -238,6 +242,14 @@ def _token_text(entry: Any) -> str | None:
     return entry if isinstance(entry, str) else None
 
 
+def _default_template(entry: Any) -> Any:
+    """Older folders hold a list of named templates: one for chats, others for tools or retrieval."""
+    if not isinstance(entry, list):
+        return entry
+    named = {each.get("name"): each.get("template") for each in entry if isinstance(each, dict)}
+    return named.get("default")
+
+
 def _adds_bos(definition: str, config: dict[str, Any], bos_token: str | None) -> bool:
     """Whether this tokenizer starts a raw completion with BOS: by its flag, else by its post-processor."""
     if bos_token is None:
@@ -254,6 +266,8 @@ def _adds_bos(definition: str, config: dict[str, Any], bos_token: str | None) ->
 
 def _generation_eos_ids(folder: Path) -> tuple[int, ...]:
     eos = _read_json(folder / "generation_config.json").get("eos_token_id")
+    if eos is None:
+        eos = _read_json(folder / "config.json").get("eos_token_id")
     if isinstance(eos, int):
         return (eos,)
     return tuple(entry for entry in eos if isinstance(entry, int)) if isinstance(eos, list) else ()

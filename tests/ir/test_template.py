@@ -100,3 +100,17 @@ def test_a_template_can_not_reach_out():
 
 def test_the_template_of_a_model_keeps_its_spelling():
     assert CHATML in (CHAT.tokenizer.chat_template or "")
+
+
+def test_what_templates_find_in_transformers_is_there():
+    today = "{{ strftime_now('%Y') | length }}"
+    assert template(today).closed([Message("user", "hi")]) == "4"
+    asks = "{% if strftime_now is defined %}" + today + "{% else %}26 Jul 2024{% endif %}"
+    assert template(asks).closed([Message("user", "hi")]) == "26 Jul 2024"  # the same prompt every day
+    marked = "{% for m in messages %}{% set c = m.content %}{% generation %}{{ c }}{% endgeneration %}{% endfor %}"
+    assert template(marked).closed([Message("user", "a"), Message("assistant", "b")]) == "ab"
+    without_tools = "{% if tools is not none or documents is not none %}tools{% endif %}{{ messages[0].content }}"
+    assert template(without_tools).closed([Message("user", "hi")]) == "hi"
+    assert template("{{ messages[0] | tojson }}").closed([Message("user", "<é&'")]) == (
+        '{"role": "user", "content": "<é&\'"}'
+    )

@@ -194,6 +194,12 @@ class TestFolders:
         (folder / "chat_template.jinja").write_text("{{ messages }}")
         assert self.configure(folder, chat_template=CHATML).chat_template == "{{ messages }}"
 
+    def test_of_several_named_templates_the_default_is_taken(self, folder: Path):
+        named = [{"name": "tool_use", "template": "{{ tools }}"}, {"name": "default", "template": CHATML}]
+        assert self.configure(folder, chat_template=named).chat_template == CHATML
+        assert self.configure(folder, chat_template=named[:1]).chat_template is None
+        assert self.configure(folder, chat_template=["nonsense"]).chat_template is None
+
     def test_bos_is_put_where_the_flag_or_the_post_processor_says_so(self, folder: Path):
         assert self.configure(folder, bos_token="<|im_start|>", add_bos_token=False).bos_id is None
         assert self.configure(folder, bos_token="<|im_start|>").bos_id is None
@@ -214,6 +220,12 @@ class TestFolders:
         assert Tokenizer.from_folder(folder).eos_ids == (5,)
         (folder / "generation_config.json").write_text('{"eos_token_id": null}')
         assert Tokenizer.from_folder(folder).eos_ids == ()
+
+    def test_end_tokens_of_the_model_count_where_generation_names_none(self, folder: Path):
+        (folder / "config.json").write_text('{"eos_token_id": [3, 4]}')
+        assert Tokenizer.from_folder(folder).eos_ids == (3, 4)
+        (folder / "generation_config.json").write_text('{"eos_token_id": 5}')
+        assert Tokenizer.from_folder(folder).eos_ids == (5,)
 
     @pytest.mark.parametrize(
         ("name", "content", "cause"),
