@@ -6,6 +6,8 @@ a sequence has alone is another. Segments are cut further into items of at most 
 repeats, so that threads share them out; results of the items of a row are merged by log-sum-exp.
 """
 
+from __future__ import annotations
+
 import ctypes
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -66,7 +68,10 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NativePlan:
-    """What every layer of a step is given. Arrays are those of `Call` in attention.c."""
+    """What every layer of a step is given. Arrays are those of `Call` in attention.c.
+
+    The layers of a step run one after the other, so they share the memory for partial results (`prepared`).
+    """
 
     pages: NDArray[np.int64]
     items: NDArray[np.void]
@@ -74,14 +79,47 @@ class NativePlan:
     positions: NDArray[np.int32]
     row_starts: NDArray[np.int32]
     row_partials: NDArray[np.int32]
-    addresses: tuple[int, ...] = field(init=False)
-    most_rows: int = field(init=False)
+    _prepared: dict[tuple[int, int, int, int], _Prepared] = field(default_factory=dict, compare=False, repr=False)
 
-    def __post_init__(self) -> None:
-        """Work out once what the call of each layer needs: where the arrays lie, and the rows of the largest item."""
-        arrays = (self.pages, self.items, self.item_rows, self.positions, self.row_starts, self.row_partials)
-        object.__setattr__(self, "addresses", tuple(array.ctypes.data for array in arrays))
-        object.__setattr__(self, "most_rows", int(self.items["rows"].max()) if self.items.size else 0)
+    def prepared(self, heads: int, key_heads: int, size: int, threads: int) -> _Call:
+        """The call of a layer of this shape, filled in but for its tensors and the form of its attention."""
+        shape = (heads, key_heads, size, threads)
+        found = self._prepared.get(shape)
+        if found is None:
+            found = self._prepared[shape] = self._prepare(*shape)
+        return found.call
+
+    def _prepare(self, heads: int, key_heads: int, size: int, threads: int) -> _Prepared:
+        most_rows = int(self.items["rows"].max()) if self.items.size else 0
+        scratch_bytes = library().lmc_attention_scratch(most_rows, heads, key_heads, size)
+        scratch = torch.empty(scratch_bytes * threads + 64, dtype=torch.uint8)
+        partials = torch.empty(self.item_rows.size * heads * (size + 2), dtype=torch.float32)
+        call = _Call(
+            pages=self.pages.ctypes.data,
+            items=self.items.ctypes.data,
+            item_rows=self.item_rows.ctypes.data,
+            positions=self.positions.ctypes.data,
+            row_starts=self.row_starts.ctypes.data,
+            row_partials=self.row_partials.ctypes.data,
+            partials=partials.data_ptr(),
+            item_count=self.items.size,
+            row_count=self.positions.size,
+            heads=heads,
+            key_heads=key_heads,
+            size=size,
+            scratch=scratch.data_ptr() + (-scratch.data_ptr()) % 64,
+            scratch_bytes=scratch_bytes,
+        )
+        return _Prepared(call, scratch, partials)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A call and the memory it points to."""
+
+    call: _Call
+    scratch: torch.Tensor
+    partials: torch.Tensor
 
 
 def supports(query: torch.Tensor) -> bool:
@@ -210,32 +248,13 @@ def attend(
     """Attention of a step's packed rows [T, H, D]; the plan must be one for the form's window."""
     query = query.contiguous()
     result = torch.empty_like(query)
-    _, heads, size = query.shape
-    key_heads = key_cache.shape[1]
-    native, threads = library(), torch.get_num_threads()
-    scratch_bytes = native.lmc_attention_scratch(plan.most_rows, heads, key_heads, size)
-    scratch = torch.empty(scratch_bytes * threads + 64, dtype=torch.uint8)
-    partials = torch.empty(plan.item_rows.size * heads * (size + 2), dtype=torch.float32)
-    call = _Call(
-        query.data_ptr(),
-        key_cache.data_ptr(),
-        value_cache.data_ptr(),
-        result.data_ptr(),
-        *plan.addresses,
-        partials.data_ptr(),
-        plan.items.size,
-        plan.positions.size,
-        heads,
-        key_heads,
-        size,
-        TYPES[query.dtype],
-        form.window,
-        form.scaling,
-        form.softcap,
-        scratch.data_ptr() + (-scratch.data_ptr()) % 64,
-        scratch_bytes,
-    )
-    native.lmc_attention(ctypes.byref(call), threads)
+    threads = torch.get_num_threads()
+    call = plan.prepared(query.shape[1], key_cache.shape[1], query.shape[2], threads)
+    call.query, call.result = query.data_ptr(), result.data_ptr()
+    call.keys, call.values = key_cache.data_ptr(), value_cache.data_ptr()
+    call.type = TYPES[query.dtype]
+    call.window, call.scale, call.softcap = form.window, form.scaling, form.softcap
+    library().lmc_attention(ctypes.byref(call), threads)
     return result
 
 
