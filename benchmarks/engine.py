@@ -146,13 +146,14 @@ def main() -> None:
     lines: list[list[str]] = []
     for dtype in options.dtype or DTYPES:
         for name in options.case or CASES:
-            for peer in options.peer or peers():
+            chosen = options.peer or list(peers())
+            for peer in chosen:
                 key = f"{dtype}/{name}/{peer}/{options.repeats}"
                 if key not in kept:
                     kept[key] = measure(peer, dtype, CASES[name], options.repeats)
                     store.write_text(json.dumps(kept))
-                lines.append(row(dtype, name, peer, kept, options.repeats))
-                print(" | ".join(lines[-1]), flush=True)
+            lines += [row(dtype, name, peer, kept, options.repeats) for peer in chosen]
+            print("\n".join(" | ".join(line) for line in lines[-len(chosen) :]), flush=True)
     head = ["dtype", "case", "engine", "tokens/s", "lmc / engine", "generations as transformers"]
     text = table(head, lines)
     print(text)
