@@ -126,7 +126,11 @@ def test_the_youngest_is_preempted_and_goes_on_from_the_cache() -> None:
     assert simulation.scheduler.preemptions == 1
     assert young.node is None
     # What it generated is cached, but for the one page that the other sequence needed at once.
-    assert simulation.memory.radix.match_prefix(young.tokens, young.cache_key).length == young.length - 2 > young.prompt_length
+    assert (
+        simulation.memory.radix.match_prefix(young.tokens, young.cache_key).length
+        == young.length - 2
+        > young.prompt_length
+    )
     simulation.run()
     assert simulation.finished == [old, young]
     assert young.length == 40
