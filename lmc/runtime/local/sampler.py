@@ -214,17 +214,26 @@ def _down_to(values: NDArray[np.float32], bound: np.float32, count: int) -> Ids:
 
 def _nucleus(weights: NDArray[np.float32], share: float) -> Ids:
     """The places of the fewest of the largest weights that make up `share` of all, of equal ones the first."""
-    total = _Cumulative(weights).total
-    candidates = np.flatnonzero(weights >= _bound(weights, PARTS // 2)) if weights.size > 4 * PARTS else NO_IDS
-    some = weights[candidates]
-    if some.sum(dtype=np.float64) < share * total * (1.0 + 1e-6):
-        # The likeliest few are not enough. All weights below this bound together are less than what may be left out.
-        bound = (1.0 - share) * total / weights.size * (1.0 - 1e-6)
-        candidates = np.flatnonzero(weights >= np.float32(bound))
-        some = weights[candidates]
-    descending = np.ascontiguousarray(np.sort(some)[::-1])
-    last = _Cumulative(descending).reaching(share * total)
-    return candidates[_down_to(some, descending[last], last + 1)]
+    wanted = share * _Cumulative(weights).total
+    if weights.size < 4 * PARTS:
+        return _reaching(weights, wanted)
+    places = np.flatnonzero(weights >= _bound(weights, PARTS // 2))
+    some = weights[places]
+    if float(some.sum()) < wanted * (1.0 + 1e-6):
+        # These few are not enough. What weighs less than this is together less than what may be left out.
+        likely = weights >= np.float32((1.0 - share) / share * wanted / weights.size * (1.0 - 1e-6))
+        if np.count_nonzero(likely) > weights.size // 4:
+            return _reaching(weights, wanted)  # sorting all costs no more than picking so many
+        places = np.flatnonzero(likely)
+        some = weights[places]
+    return places[_reaching(some, wanted)]
+
+
+def _reaching(weights: NDArray[np.float32], wanted: float) -> Ids:
+    """The places of the fewest of the largest weights that together are `wanted`, of equal ones the first."""
+    descending = np.sort(weights)[::-1].copy()
+    last = _Cumulative(descending).reaching(wanted)
+    return _down_to(weights, descending[last], last + 1)
 
 
 class _Cumulative:
@@ -232,8 +241,13 @@ class _Cumulative:
 
     def __init__(self, weights: NDArray[np.float32]) -> None:
         self._weights = weights
-        starts = np.arange(0, weights.size, BLOCK)
-        self._blocks = np.add.reduceat(weights, starts, dtype=np.float64).cumsum()
+        self._size = BLOCK if weights.size > 4 * BLOCK else weights.size
+        whole = weights.size // self._size * self._size
+        # einsum adds in one fixed order and, unlike sum over an axis, without a call per block.
+        sums = np.einsum("ij->i", weights[:whole].reshape(-1, self._size))
+        if whole < weights.size:
+            sums = np.append(sums, weights[whole:].sum())
+        self._blocks = sums.cumsum(dtype=np.float64)
         self.total = float(self._blocks[-1])
 
     def reaching(self, target: float) -> int:
@@ -247,10 +261,11 @@ class _Cumulative:
     def _find(self, target: float, side: Literal["left", "right"]) -> int:
         last = int(self._blocks.searchsorted(self.total))  # what comes after it weighs nothing
         block = min(int(self._blocks.searchsorted(target, side=side)), last)
-        own = self._weights[block * BLOCK : (block + 1) * BLOCK]
+        first = block * self._size
+        own = self._weights[first : first + self._size]
         reached = own.cumsum(dtype=np.float64) + (self._blocks[block - 1] if block else 0.0)
         place = min(int(reached.searchsorted(target, side=side)), int(own.nonzero()[0][-1]))
-        return block * BLOCK + place
+        return first + place
 
 
 def _with_logprobs(token: int, draw: Draw, logprobs: NDArray[np.float32] | None) -> Drawn:

@@ -12,7 +12,7 @@ from lmc.ir.engine import SamplingParams
 from lmc.ir.errors import EngineError
 from lmc.runtime.local.sampler import Draw, Drawn, adjusted, draw_tokens, token_probabilities, uniform
 
-DRAWS = 200_000 if os.environ.get("LMC_TEST_FULL") == "1" else 20_000
+DRAWS = 100_000 if os.environ.get("LMC_TEST_FULL") == "1" else 20_000
 GREEDY = SamplingParams()
 
 
@@ -46,8 +46,8 @@ def plain_probabilities(logits: np.ndarray, draw: Draw) -> np.ndarray:
     weights = np.exp((logits - logits.max()) / sampling.temperature)
     order = np.argsort(-weights, kind="stable")[: sampling.top_k or None]
     kept = weights[order]
-    reached = np.cumsum(kept) / kept.sum()
-    kept = kept[: int(np.searchsorted(reached, sampling.top_p)) + 1]
+    if sampling.top_p < 1:
+        kept = kept[: int(np.searchsorted(np.cumsum(kept) / kept.sum(), sampling.top_p)) + 1]
     kept = kept[kept >= sampling.min_p * kept[0]]
     probabilities = np.zeros(logits.size)
     probabilities[order[: kept.size]] = kept / kept.sum()
@@ -123,7 +123,7 @@ def check_distribution(sampling: SamplingParams, logits: np.ndarray) -> None:
 
 @given(
     st.integers(0, 2**32),
-    st.sampled_from([30, 600, 3000]),
+    st.sampled_from([30, 600, 3001]),
     st.sampled_from([0.0, 0.3, 2.0, 8.0]),
     st.builds(
         SamplingParams,
