@@ -25,10 +25,14 @@ from lmc.runtime.threads import DaemonPool
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much runs at the same time: engine requests (and instances) of a batch, and threads for host functions."""
+    """How much runs at the same time: engine requests (and instances) of a batch, and threads for host functions.
+
+    ``request_timeout`` is how many seconds each request may take in the engine (None: any number).
+    """
 
     requests: int = 256
     host_threads: int = 64
+    request_timeout: float | None = None
 
 
 class Resources:
@@ -39,6 +43,7 @@ class Resources:
         self.in_flight = InFlight(limits.requests)
         self.admission = Admission(limits.requests, engine.info.kv_tokens)
         self.window = limits.requests
+        self.request_timeout = limits.request_timeout
         self.budget = PinBudget.of(engine)
         self.host_pool = DaemonPool(limits.host_threads, "lmc-host")
 
@@ -128,6 +133,7 @@ class Executor:
             admission=shared.admission,
             run_seed=run_seed,
             on_event=on_event,
+            request_timeout=shared.request_timeout,
         )
         try:
             batch = _Batch(around, shared, instances, order, on_finished=on_finished, first_position=first_position)

@@ -45,6 +45,7 @@ class Surroundings:
     admission: Admission
     run_seed: int
     on_event: OnEvent | None
+    request_timeout: float | None = None
 
 
 @dataclass(eq=False)

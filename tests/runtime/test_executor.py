@@ -12,8 +12,8 @@ from lmc.backend.lower import lower
 from lmc.backend.schedule import schedule_batch
 from lmc.ir.builder import Builder
 from lmc.ir.core import Function, Module
-from lmc.ir.engine import Engine
-from lmc.ir.errors import EngineError, InputError, Location
+from lmc.ir.engine import DoneHandle, Engine, Generation, Handle, OnDelta, Request, Score, ScoreRequest
+from lmc.ir.errors import EngineError, InputError, Location, RequestTimeoutError
 from lmc.ir.interpreter import Outcome, interpret
 from lmc.ir.ops import ContextOp, GenOp, ReturnOp
 from lmc.ir.parser import parse
@@ -104,6 +104,38 @@ def test_requests_in_flight_are_bounded():
     found = run_batch(Executor(engine, plan_of(JUDGE), {}, Limits(requests=2)), [{"essay": "x"}] * 9)
     assert engine.most == 2
     assert [found[number].error for number in range(9)] == [None] * 9
+
+
+class HurriedEngine(ToyEngine):
+    """Knows the timeouts it was given; what has less than a second fails."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.timeouts: list[float | None] = []
+
+    def submit(self, request: Request, on_delta: OnDelta | None = None) -> Handle[Generation]:
+        self.timeouts.append(request.timeout)
+        if request.timeout is not None and request.timeout < 1:
+            return DoneHandle[Generation].failed(RequestTimeoutError("too late", remedy="wait"))
+        return super().submit(request, on_delta)
+
+    def score(self, request: ScoreRequest) -> Handle[Score]:
+        self.timeouts.append(request.timeout)
+        return super().score(request)
+
+
+@pytest.mark.parametrize("timeout", [None, 2.5])
+def test_every_request_gets_the_timeout_of_the_limits(timeout: float | None):
+    engine = HurriedEngine()
+    outcome = run(Executor(engine, plan_of(JUDGE), {}, Limits(request_timeout=timeout)), {"essay": "x"})
+    assert set(engine.timeouts) == {timeout}
+    assert len(engine.timeouts) == outcome.usage.calls
+
+
+def test_a_request_that_is_too_late_names_its_line():
+    executor = Executor(HurriedEngine(), plan_of(JUDGE), {}, Limits(request_timeout=0.5))
+    with pytest.raises(RequestTimeoutError, match=r"^judge.py:\d+: too late"):
+        run(executor, {"essay": "x"})
 
 
 def test_lower_waves_and_earlier_instances_come_first():
