@@ -1,0 +1,157 @@
+"""The parts of the runners that run without their engines."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import engine, engine_cuda, workloads
+from benchmarks.peers import protocol
+from benchmarks.peers.gguf_model import gguf_name, permuted
+from benchmarks.peers.run_llama_cpp import Source, sources
+from benchmarks.peers.run_vllm import _continuously
+from benchmarks.peers.shapes import Call
+
+SCRIPTS = ("engine.py", "engine_cuda.py", "workloads.py")
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_scripts_say_how_they_are_used(script: str):
+    path = Path(engine.__file__).parent / script
+    done = subprocess.run([sys.executable, str(path), "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert f"python benchmarks/{script}" in done.stdout
+
+
+def test_peers_are_found_by_their_variables(monkeypatch):
+    monkeypatch.delenv("LMC_BENCH_LLAMA_CPP", raising=False)
+    monkeypatch.setenv("LMC_BENCH_VLLM", "/somewhere/bin/python")
+    found = engine.peers()
+    assert found["vllm"][0] == "/somewhere/bin/python"
+    assert "llama_cpp" not in found
+    monkeypatch.setenv("LMC_BENCH_LLAMA_CPP", "/elsewhere/bin/python")
+    assert all(runner.is_file() for _, runner in engine.peers().values())
+    assert engine.peers()["llama_cpp"][1].name == "run_llama_cpp.py"
+
+
+def served(monkeypatch, capsys, job: dict, load) -> dict:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(job)))
+    protocol.serve(load)
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+def test_the_first_batch_warms_up(monkeypatch, capsys):
+    job = {"new_tokens": 2, "batches": [[[1]], [[3], [4]]]}
+    answer = served(monkeypatch, capsys, job, lambda _: lambda prompts, new: [prompt * new for prompt in prompts])
+    assert answer["tokens"] == [[[3, 3], [4, 4]]]
+    assert len(answer["seconds"]) == 1
+
+
+def test_a_workload_answers_what_was_done(monkeypatch, capsys):
+    texts: dict[str, list[int]] = {}
+    batches = workloads.batches_of("react", 3, 1)
+    works = [workloads.work_of("react", rows, texts) for rows in batches]
+    job = {"workload": "react", "texts": texts, "batches": batches}
+    answer = served(monkeypatch, capsys, job, lambda _: lambda prompts, new: [[0] * new for _ in prompts])
+    assert answer["prompt_tokens"] == [works[1].prompt_tokens]
+    assert answer["new_tokens"] == [works[1].new_tokens]
+
+
+def test_every_prefix_is_computed_once():
+    stem, branch = list(range(100)), list(range(200, 250))
+    prompts = [[*stem, *branch, 1], [7] * 60, [*stem, *branch, 2], [*stem, 9], [*stem, *branch, 3]]
+    found = sources(prompts)
+    assert found[3] == Source()  # sorted first
+    assert found[0] == Source(3, 100, 1)
+    assert found[2] == Source(0, 150, 2)
+    assert found[4] == Source(0, 150, 2)
+    assert found[1] == Source()
+    assert sources([stem, stem])[1] == Source(0, 99, 1)  # its last row is computed for the logits
+
+
+def test_rows_of_q_are_rotated_in_pairs():
+    weight = np.arange(8).reshape(8, 1)
+    assert permuted(weight, heads=2).ravel().tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
+
+
+def test_tensors_have_the_names_of_llama_cpp():
+    assert gguf_name("model.embed_tokens.weight") == "token_embd.weight"
+    assert gguf_name("model.norm.weight") == "output_norm.weight"
+    assert gguf_name("model.layers.12.self_attn.k_proj.weight") == "blk.12.attn_k.weight"
+
+
+class OneByOne:
+    """Finishes the youngest request at every step."""
+
+    class Output:
+        def __init__(self, name: str, prompt: list[int], count: int) -> None:
+            self.request_id = name
+            self.finished = True
+            self.outputs = [self]
+            self.token_ids = prompt[-1:] * count
+
+    def __init__(self) -> None:
+        self.waiting: list[OneByOne.Output] = []
+        self.order: list[int] = []
+
+    def add_request(self, name: str, prompt: dict, count: int) -> None:
+        self.waiting.append(self.Output(name, prompt["prompt_token_ids"], count))
+
+    def step(self) -> list["OneByOne.Output"]:
+        self.order.append(self.waiting[-1].token_ids[0])
+        return [self.waiting.pop()]
+
+
+def test_programs_go_on_without_waiting_for_each_other(monkeypatch):
+    monkeypatch.setattr("benchmarks.peers.run_vllm._sampling", lambda count: count)
+    ended: list[int] = []
+
+    def program(start: int):
+        first, second = yield [Call([start], 2), Call([start + 1], 1)]
+        assert (first, second) == ([start, start], [start + 1])
+        yield [Call([start + 2], 1)]
+        ended.append(start)
+
+    fake = OneByOne()
+    _continuously(fake)([program(10), program(20)])
+    assert fake.order == [21, 20, 22, 11, 10, 12]
+    assert ended == [20, 10]
+
+
+def test_no_cuda_is_said_and_is_no_success(monkeypatch, capsys):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr(sys, "argv", ["engine_cuda.py"])
+    assert engine_cuda.main() == 2
+    assert "no CUDA device" in capsys.readouterr().out
+
+
+def test_what_differs_is_told_and_the_rest_goes_on(monkeypatch):
+    def compare(architecture: str, device: str, folder: Path) -> list[str]:
+        if architecture == "llama":
+            raise AssertionError("token 3")
+        return [architecture, "24", "0", "1"]
+
+    monkeypatch.setattr(engine_cuda, "compare", compare)
+    lines, wrong = engine_cuda.equality(("llama", "phi3"), "cpu", engine_cuda.Clock(60))
+    assert wrong == ["llama: AssertionError: token 3"]
+    assert lines == [["llama", "FAILED", "", ""], ["phi3", "24", "0", "1"]]
+
+
+def test_nothing_begins_when_time_is_over(monkeypatch):
+    lines, wrong = engine_cuda.equality(("llama",), "cpu", engine_cuda.Clock(-1))
+    assert lines == [["llama", "left out: no time", "", ""]]
+    assert not wrong
+    assert len(engine_cuda.speeds(engine.CASES, "cpu", 1, engine_cuda.Clock(-1))) == 2 * len(engine.CASES)
+
+
+def test_a_pair_of_engines_is_one_line():
+    case = engine.Case(2, 0, 4, 10)
+    found = {
+        "lmc": {"seconds": [0.1], "tokens": [[[1], [2]]]},
+        "transformers": {"seconds": [0.4], "tokens": [[[1], [3]]]},
+    }
+    assert engine_cuda.rates(case, found) == ["200", "50", "4.00", "50%"]
