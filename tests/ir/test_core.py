@@ -91,6 +91,6 @@ def test_a_failure_names_the_op():
 
 
 def test_a_module_prints_as_its_text() -> None:
-    module = Module("m", (Function("m", Block((T,), (ContextOp(results=(C,)), EndOp()))),))
+    module = Module("m", (Function("m", Block((T,), (make(ContextOp, C), make(EndOp, context=C)))),))
     assert str(module) == print_module(module)
     assert repr(module) == "<Module m: 2 ops>"
