@@ -31,7 +31,7 @@ from benchmarks.peers.shapes import SHAPES, Call, Row, vocabulary
 from benchmarks.results import machine, table, write_section
 
 STORE = "workloads.json"
-WARM_UP = 3  # instances
+WARM_UP = 1  # instances
 MARKS = {"bos_token": "<s>", "eos_token": "</s>"}
 
 
@@ -95,10 +95,10 @@ def work_of(workload: str, rows: list[Row], texts: dict[str, list[int]]) -> Work
 
 
 def batches_of(workload: str, instances: int, repeats: int) -> list[list[Row]]:
-    """A small batch to warm up with, then one of other rows for each repeat."""
+    """One row to warm up with, then a batch of others for each repeat."""
     shape = SHAPES[workload]
     return [
-        shape.rows(random.Random(f"{workload}/{number}"), instances if number else min(WARM_UP, instances))
+        shape.rows(random.Random(f"{workload}/{number}"), instances if number else WARM_UP)
         for number in range(1 + repeats)
     ]
 
