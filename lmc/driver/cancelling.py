@@ -1,9 +1,16 @@
-"""An engine whose requests can all be cancelled at once: it stops what runs eagerly in threads."""
+"""An engine whose requests can all be cancelled at once: it stops what runs eagerly in threads.
+
+``except Exception`` in a user's retry loop must not take the cancelling for a failure of the model and go on, so what
+is raised inside of programs is ``ProgramCancelled``, no ``Exception``. ``error_of`` makes of it what callers get.
+"""
 
 from __future__ import annotations
 
 import threading
-from typing import Any
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from lmc.ir.engine import (
     Engine,
@@ -19,13 +26,45 @@ from lmc.ir.engine import (
 from lmc.ir.errors import RequestCancelledError
 from lmc.ir.tokenizer import Tokenizer
 
+T = TypeVar("T")
+
+
+class ProgramCancelled(BaseException):
+    """Ends an eagerly running program that was cancelled, as ``asyncio.CancelledError`` ends a task.
+
+    Every further request raises it again, so a program that catches it gets no further than the next one.
+    """
+
+
+def cancelled_error() -> RequestCancelledError:
+    """What the caller of a cancelled run gets."""
+    return RequestCancelledError("the run was cancelled")
+
+
+def error_of(error: BaseException) -> BaseException:
+    """``error`` as the caller gets it: ``ProgramCancelled`` stays inside of programs."""
+    if isinstance(error, ProgramCancelled):
+        return cancelled_error().with_traceback(error.__traceback__)
+    return error
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """A request that is under way: the program's end of it, which cancelling settles at once."""
+
+    future: Future[Any]
+    cancel: Callable[[], None]
+
 
 class CancellableEngine:
-    """``engine``, until ``cancel``: then running requests are cancelled and new ones refused."""
+    """``engine``, until ``cancel``: then running requests are cancelled and new ones refused.
+
+    Both raise ``ProgramCancelled``, whatever the engine answers to being cancelled, and when.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._running: dict[int, Handle[Any]] = {}
+        self._running: dict[Future[Any], _Answer] = {}
         self._cancelled = False
         self._lock = threading.Lock()
 
@@ -57,25 +96,36 @@ class CancellableEngine:
         """Cancel what runs, and whatever comes."""
         with self._lock:
             self._cancelled = True
-            running = list(self._running.values())
-        for handle in running:
-            handle.cancel()
+            running, self._running = list(self._running.values()), {}
+        for answer in running:
+            answer.cancel()
+            answer.future.set_exception(ProgramCancelled())
 
     def _check(self) -> None:
         if self._cancelled:
-            raise RequestCancelledError("the run was cancelled")
+            raise ProgramCancelled
 
-    def _watch(self, handle: Any) -> Any:
+    def _watch(self, handle: Handle[T]) -> Handle[T]:
         if handle.future.done():
             return handle
+        answer = _Answer(Future(), handle.cancel)
         with self._lock:
-            self._running[id(handle)] = handle
             cancelled = self._cancelled
-        handle.future.add_done_callback(lambda _: self._forget(handle))
+            if not cancelled:
+                self._running[handle.future] = answer
         if cancelled:
             handle.cancel()
-        return handle
+            raise ProgramCancelled
+        handle.future.add_done_callback(self._settle)
+        return answer
 
-    def _forget(self, handle: Any) -> None:
+    def _settle(self, future: Future[Any]) -> None:
         with self._lock:
-            self._running.pop(id(handle), None)
+            answer = self._running.pop(future, None)
+        if answer is None:
+            return
+        error = cancelled_error() if future.cancelled() else future.exception()
+        if error is None:
+            answer.future.set_result(future.result())
+        else:
+            answer.future.set_exception(error)

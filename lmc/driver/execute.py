@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from lmc.backend.schedule import schedule_batch
-from lmc.driver.cancelling import CancellableEngine
+from lmc.driver.cancelling import CancellableEngine, error_of
 from lmc.driver.compile import Compiled
 from lmc.driver.result import Result
 from lmc.frontend.arguments import Bound
@@ -154,7 +154,8 @@ class Execution:
         )
         try:
             outcome = resume(job.compiled.captured, job.bound, memo, session)
-        except BaseException as error:  # SystemExit of one instance must not end the batch
+        except BaseException as raised:  # SystemExit of one instance must not end the batch
+            error = error_of(raised)
             _name_line(error)
             return Result.failed(error, Profile.merge(before.program, [before, self._profile(session)]))
         profile = Profile.merge(before.program, [before, self._profile(session)])

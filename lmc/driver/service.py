@@ -13,14 +13,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from lmc.driver.cancelling import cancelled_error
 from lmc.driver.registry import load_tokenizer, make_engine
 from lmc.ir.engine import Engine
-from lmc.ir.errors import LmcError, RequestCancelledError
+from lmc.ir.errors import LmcError
 from lmc.ir.target import Target
 from lmc.ir.tokenizer import Tokenizer
 
 T = TypeVar("T")
 _STOP_SECONDS = 10.0
+_CLOSE_SECONDS = 3.0
 
 
 class EngineCache:
@@ -67,6 +69,7 @@ class Running(Generic[T]):
     def __init__(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> None:
         self._loop = loop
         self._end: Future[T] = Future()
+        self._end.set_running_or_notify_cancel()  # so that only the work ends it, not a loop that stops waiting
         loop.call_soon_threadsafe(self._begin, work)
 
     def result(self, timeout: float | None = None) -> T:
@@ -74,11 +77,12 @@ class Running(Generic[T]):
         return self._end.result(timeout)
 
     async def wait(self) -> T:
-        """Wait for the end in another event loop; being cancelled there cancels the work."""
+        """Wait for the end in another event loop; being cancelled there cancels the work, and waits until it is."""
         try:
-            return await asyncio.shield(asyncio.wrap_future(self._end))
+            return await asyncio.wrap_future(self._end)
         except asyncio.CancelledError:
             self.cancel()
+            await self._over()
             raise
 
     def cancel(self) -> None:
@@ -92,6 +96,15 @@ class Running(Generic[T]):
             self.cancel()
             wait([self._end], _STOP_SECONDS)
 
+    async def _over(self) -> None:
+        """Wait for the end as ``stop`` does, whatever it is."""
+        end = asyncio.wrap_future(self._end)
+        try:
+            await asyncio.wait([end], timeout=_STOP_SECONDS)
+        finally:
+            if not end.cancel():
+                end.exception()  # asyncio reports errors that nobody looked at
+
     def _begin(self, work: Coroutine[Any, Any, T]) -> None:
         self._task = self._loop.create_task(work)
         self._task.add_done_callback(self._ended)
@@ -100,7 +113,7 @@ class Running(Generic[T]):
         self._task.cancel()
 
     def _ended(self, task: asyncio.Task[T]) -> None:
-        error = RequestCancelledError("the run was cancelled") if task.cancelled() else task.exception()
+        error = cancelled_error() if task.cancelled() else task.exception()
         if error is None:
             self._end.set_result(task.result())
         else:
@@ -128,7 +141,7 @@ class BackgroundLoop:
             )
 
     def close(self) -> None:
-        """Stop the loop and wait for its thread."""
+        """Cancel what runs, stop the loop and wait for its thread."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=5)
 
@@ -136,8 +149,18 @@ class BackgroundLoop:
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_forever()
+            self._loop.run_until_complete(_end_all())
         finally:
             self._loop.close()
+
+
+async def _end_all() -> None:
+    """Cancel every other task of the loop, and wait until they are over (for a while, if they do not listen)."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=_CLOSE_SECONDS)
 
 
 class Service:

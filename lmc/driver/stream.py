@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import queue
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 from lmc.driver.result import Result
 from lmc.driver.start import Arguments, Start, raise_error
-from lmc.ir.errors import InputError
+from lmc.ir.errors import InputError, RequestCancelledError
+from lmc.ir.profile import Profile
 from lmc.runtime.events import TokenEvent
 
 
@@ -22,6 +24,7 @@ class Stream:
         events: queue.SimpleQueue[TokenEvent | None] = queue.SimpleQueue()
         results: dict[int, Result] = {}
         prepared = start.prepare([arguments])
+        self._program = start.function.name
 
         async def main() -> None:
             try:
@@ -43,8 +46,7 @@ class Stream:
             return event
         if not self._over:
             self._over = True
-            self._running.result()
-            raise_error(self._results[0])
+            raise_error(self.result)
         raise StopIteration
 
     def __enter__(self) -> Stream:
@@ -55,8 +57,14 @@ class Stream:
 
     @property
     def result(self) -> Result:
-        """The result; waits for the run to end, without taking its events. Raises nothing: see ``Result.error``."""
-        self._running.result()
+        """The result; waits for the run to end, without taking its events. Raises nothing: see ``Result.error``.
+
+        That is a ``RequestCancelledError`` where the stream was closed before the run was over.
+        """
+        try:
+            self._running.result()
+        except RequestCancelledError as error:
+            self._results.setdefault(0, Result.failed(error, Profile(self._program)))
         return self._results[0]
 
     def close(self) -> None:
@@ -85,7 +93,8 @@ class AsyncStream:
         loop = asyncio.get_running_loop()
 
         def tell(event: TokenEvent | None) -> None:
-            loop.call_soon_threadsafe(events.put_nowait, event)
+            with suppress(RuntimeError):  # the loop is closed: the engine tells what it still has, and nobody listens
+                loop.call_soon_threadsafe(events.put_nowait, event)
 
         work = asyncio.ensure_future(self._start.gather([self._arguments], tell))
         work.add_done_callback(lambda _: tell(None))
@@ -95,4 +104,5 @@ class AsyncStream:
             self._result = (await work)[0]
         finally:
             work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
         raise_error(self._result)

@@ -76,3 +76,19 @@ def sleeps(s: lmc.State, seconds: float) -> str:
 def constrained(s: lmc.State, topic: str) -> str:
     s += topic
     return s.gen("word", regex="[a-z]+")
+
+
+@lmc.jit
+def retries(s: lmc.State, card: str) -> str:
+    """Captured up to the `try`; a failure of the model is tried again, and the card charged in the end."""
+    s += card
+    for _ in range(3):
+        try:
+            s.gen("answer", max_tokens=2)
+            break
+        except Exception:
+            note("tried again")
+        finally:
+            note("tidied up")
+    note("charged " + card)
+    return card

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 import pytest
 
 from lmc.driver.compile import Variants
-from lmc.driver.execute import Job, execute
+from lmc.driver.execute import Execution, Job, execute
 from lmc.driver.registry import load_tokenizer
 from lmc.driver.result import Result, describe_error
 from lmc.frontend.arguments import bind
 from lmc.frontend.function import JittedFunction
+from lmc.ir.errors import RequestCancelledError
 from lmc.ir.target import Target
 from lmc.runtime.events import TokenEvent
 from lmc.runtime.executor import Limits, Resources
@@ -79,6 +80,42 @@ def test_cancelling_stops_the_eager_part():
             await asyncio.sleep(0.002)
 
     asyncio.run(asyncio.wait_for(main(), 20))
+
+
+def test_a_cancelled_program_does_not_try_again():
+    engine = LateEngine()
+    engine.stuck = {"retries/answer"}
+    found: dict[int, Result] = {}
+
+    async def main() -> None:
+        jobs = jobs_of(programs.retries, {"card": "a"})
+        task = asyncio.ensure_future(execute(programs.retries, jobs, engine, found.__setitem__, seed=0))
+        while "retries/answer" not in engine.order:
+            await asyncio.sleep(0.002)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        while "tidied up" not in programs.SIDE_EFFECTS:
+            await asyncio.sleep(0.002)
+        await asyncio.sleep(0.05)
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+    assert programs.SIDE_EFFECTS == ["tidied up"]
+    assert engine.order == ["retries/answer"]
+    assert not found
+
+
+def test_a_continuation_that_is_cancelled_has_a_request_cancelled_error():
+    engine = LateEngine()
+    found: dict[int, Result] = {}
+    execution = Execution(programs.retries, engine, found.__setitem__, seed=0)
+    execution._eager_engine.cancel()
+    asyncio.run(execution.run(jobs_of(programs.retries, {"card": "a"})))
+    execution.close()
+    error = found[0].error
+    assert isinstance(error, RequestCancelledError)
+    assert re.search(r"programs\.py:\d+: the run was cancelled", str(error))
+    assert programs.SIDE_EFFECTS == ["tidied up"]
 
 
 def test_what_a_user_raises_in_the_eager_part_ends_its_instance_only():

@@ -1,7 +1,9 @@
 import asyncio
+import gc
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -81,6 +83,80 @@ def test_what_work_raises_comes_out():
 
     asyncio.run(elsewhere())
     loop.close()
+
+
+def test_a_loop_that_stops_waiting_says_nothing_and_leaves_nothing(caplog: pytest.LogCaptureFixture):
+    loop = BackgroundLoop()
+    ends: list[str] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.05)
+            ends.append("work")
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: ends.append(str(context)))
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(loop.start(work()).wait(), 0.05)
+        ends.append("waiting")
+        gc.collect()
+        await asyncio.sleep(0.01)
+
+    asyncio.run(main())
+    gc.collect()
+    assert ends == ["work", "waiting"]
+    assert not caplog.records
+    loop.close()
+
+
+def test_who_cancels_twice_does_not_wait(caplog: pytest.LogCaptureFixture):
+    loop = BackgroundLoop()
+    hold = threading.Event()
+    said: list[str] = []
+
+    async def work() -> None:
+        hold.wait(10)
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(str(context)))
+        task = asyncio.ensure_future(loop.start(work()).wait())
+        for _ in range(2):
+            await asyncio.sleep(0.02)
+            assert not task.done()
+            task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    hold.set()
+    loop.close()
+    gc.collect()
+    assert not said
+    assert not caplog.records
+
+
+def test_closing_ends_what_runs(caplog: pytest.LogCaptureFixture):
+    loop = BackgroundLoop()
+    ends: list[str] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.gather(asyncio.sleep(60), asyncio.sleep(60))
+        finally:
+            await asyncio.sleep(0.01)
+            ends.append("work")
+
+    running = loop.start(work())
+    time.sleep(0.02)
+    loop.close()
+    with pytest.raises(RequestCancelledError, match="the run was cancelled"):
+        running.result(0)
+    gc.collect()
+    assert ends == ["work"]
+    assert not loop._thread.is_alive()
+    assert not caplog.records
 
 
 FIRST = """
