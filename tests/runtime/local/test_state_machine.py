@@ -279,5 +279,5 @@ class EngineMachine(RuleBasedStateMachine):
 
 TestEngine = EngineMachine.TestCase
 TestEngine.settings = settings(
-    max_examples=1000 if os.environ.get("LMC_TEST_FULL") == "1" else 60, stateful_step_count=30, deadline=None
+    max_examples=400 if os.environ.get("LMC_TEST_FULL") == "1" else 60, stateful_step_count=30, deadline=None
 )
