@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lmc.ir.core import Block, Constraint, Function, HostFunction, Module, Op, Value
+from lmc.ir.core import Attribute, Block, Constraint, Function, HostFunction, Module, Op, Value
 from lmc.ir.errors import InputError
 from lmc.ir.types import Type
 
@@ -20,6 +20,73 @@ class Parameter:
 
     name: str
     value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """An argument, or a part of one, that is a parameter of the plan.
+
+    ``fixed`` is the only value that the plan holds for, ``default`` the value where a record is given without it, both
+    as JSON text; ``length`` the only length of a list.
+    """
+
+    parameter: str
+    fixed: str | None = None
+    default: str | None = None
+    length: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A value that the program was specialised to: as JSON text, or as its repr where JSON has no form for it."""
+
+    text: str
+    is_json: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list of fixed length."""
+
+    items: tuple[Shape, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """A dict with fixed keys, or a record."""
+
+    fields: tuple[tuple[str, Shape], ...]
+
+
+Shape = Leaf | Frozen | Items | Fields
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of the program as its user gives it; ``default`` as JSON text."""
+
+    name: str
+    shape: Shape
+    default: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a plan holds for: the last of ``nodes`` gives ``expected``.
+
+    A node is a pure builtin with its operands, the last of them by ``keywords``; without a name, the parameter that its
+    operand names. An operand is a literal or, as a ``Node``, an earlier node.
+    """
+
+    nodes: tuple[tuple[str, tuple[Attribute | Node, ...], tuple[str, ...]], ...]
+    expected: Attribute
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node by its place."""
+
+    index: int
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -37,7 +104,11 @@ class Instruction:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What is executed. Written and read by ``lmc.backend.plan_json``."""
+    """What is executed. Written and read by ``lmc.backend.plan_json``.
+
+    ``arguments`` say how the parameters come from what the program's user gives; None in a plan that is not saved, or
+    that was made of IR, which does not know.
+    """
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -45,6 +116,8 @@ class Plan:
     instructions: tuple[Instruction, ...]
     constraints: tuple[Constraint, ...] = ()
     hosts: tuple[HostFunction, ...] = ()
+    arguments: tuple[Argument, ...] | None = None
+    conditions: tuple[Condition, ...] = ()
 
     @property
     def module(self) -> Module:

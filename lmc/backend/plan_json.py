@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from lmc.backend.arguments_json import check_arguments, dump_arguments, dump_condition, load_arguments, load_condition
 from lmc.backend.attributes_json import dump_literal, dump_type, load_entry, load_literal, load_slot, load_type
 from lmc.backend.plan import Instruction, Parameter, Plan, PlanError, slot_values
 from lmc.backend.untrusted_json import fields_of, list_of_width, parse_json, shorten, text_of
@@ -16,7 +17,7 @@ from lmc.ir.ordering import waits_of
 from lmc.ir.verifier import verify
 
 FORMAT = "lmc.plan"
-VERSION = 1
+VERSION = 2
 MAX_CHARACTERS = 256 * 2**20
 MAX_INSTRUCTIONS = 1_000_000
 
@@ -31,6 +32,8 @@ def dump_plan(plan: Plan) -> str:
         "slots": [dump_type(kind) for kind in plan.slots],
         "constraints": [[entry.name, entry.kind, entry.text] for entry in plan.constraints],
         "hosts": [[entry.name, entry.target, entry.digest, entry.effect.value] for entry in plan.hosts],
+        "arguments": dump_arguments(plan.arguments),
+        "conditions": [dump_condition(entry) for entry in plan.conditions],
     }
     lines = ",\n".join(json.dumps(_dump_instruction(entry)) for entry in plan.instructions)
     return f'{json.dumps(head)[:-1]}, "instructions": [\n{lines}\n]}}\n'
@@ -78,8 +81,21 @@ def _dump_field(kind: str, held: Any) -> Any:
 
 
 def _load(data: dict[str, Any]) -> Plan:
-    names = ("format", "version", "name", "parameters", "slots", "constraints", "hosts", "instructions")
-    _, _, name, parameters, slots, constraints, hosts, instructions = fields_of(data, names, "a plan")
+    names = (
+        "format",
+        "version",
+        "name",
+        "parameters",
+        "slots",
+        "constraints",
+        "hosts",
+        "arguments",
+        "conditions",
+        "instructions",
+    )
+    _, _, name, parameters, slots, constraints, hosts, arguments, conditions, instructions = fields_of(
+        data, names, "a plan"
+    )
     types = tuple(load_type(entry) for entry in list_of_width(slots, "slots"))
     values = slot_values(types)
     plan = Plan(
@@ -91,8 +107,11 @@ def _load(data: dict[str, Any]) -> Plan:
         instructions=_load_instructions(instructions, values),
         constraints=tuple(Constraint(*map(text_of, row)) for row in _rows(constraints, 3, "constraints")),
         hosts=tuple(_load_host(row) for row in _rows(hosts, 4, "hosts")),
+        arguments=load_arguments(arguments),
+        conditions=tuple(map(load_condition, list_of_width(conditions, "conditions"))),
     )
     _check_slots(plan, values)
+    check_arguments(plan)
     return plan
 
 

@@ -8,6 +8,9 @@ from typing import Any
 
 from lmc.backend.plan import PlanError
 
+_NAMES = 6
+_NAME = 40
+
 
 def parse_json(text: str, what: str) -> Any:
     """``json.loads`` that fails in one way, and takes no number that JSON does not have."""
@@ -19,8 +22,12 @@ def parse_json(text: str, what: str) -> Any:
 
 def fields_of(data: Any, names: Sequence[str], what: str) -> list[Any]:
     """The values of an object that has exactly the keys ``names``."""
-    if not isinstance(data, dict) or set(data) != set(names):
-        raise PlanError(f"{what} has the fields {', '.join(names)}, not {shorten(data)}")
+    if not isinstance(data, dict):
+        raise PlanError(f"{what} is an object, not {shorten(data)}")
+    lacks, unknown = [name for name in names if name not in data], sorted(set(data).difference(names))
+    if lacks or unknown:
+        said = [f"{verb} {_listed(found)}" for verb, found in (("lacks", lacks), ("can't have", unknown)) if found]
+        raise PlanError(f"{what} {' and '.join(said)}")
     return [data[name] for name in names]
 
 
@@ -46,6 +53,13 @@ def shorten(data: Any) -> str:
     if isinstance(data, dict):
         return f"an object with the fields {', '.join(sorted(data))[:80]}"
     return repr(data)[:80]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """A few names in full, and how many there are besides."""
+    shown = [repr(name) if len(name) <= _NAME else f"a name of {len(name)} characters" for name in names[:_NAMES]]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 def _refuse_constant(name: str) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lmc.cli.output import MODELS, print_note, target_spec, to_json, write_artifact
+from lmc.cli.output import MODELS, print_note, prints_to_stderr, target_spec, to_json, write_artifact
 from lmc.driver import ArgumentReader, Compiled, Options, Runner, Signature, UsageError, Wish, artifacts, load_program
 
 
@@ -49,19 +49,27 @@ def compile_command(
     as_json: Annotated[bool, typer.Option("--json", help="Summary, remarks and breaks as JSON.")] = False,
 ) -> None:
     """Compile a program and show its IR, its plan or a summary. Runs nothing of it, and loads no model."""
-    function = load_program(program)
-    reader = ArgumentReader(Signature.of(function))
-    fixed = reader.assignments(assignments or [])
-    runner = Runner(function, Options(Wish(target_spec(model)), level=f"O{level.value}"))
     if row is not None and data is None:
         raise UsageError("--row goes with --input", remedy="name the file that has the row: --input DATA.jsonl")
-    compiled = runner.compile(_arguments(reader, fixed) if data is None else _row(reader, fixed, data, row or 0))
+    with prints_to_stderr():
+        function = load_program(program)
+        reader = ArgumentReader(Signature.of(function))
+        fixed = reader.assignments(assignments or [])
+        runner = Runner(function, Options(Wish(target_spec(model)), level=f"O{level.value}"))
+        arguments = _arguments(reader, fixed) if data is None else _row(reader, fixed, data, row or 0)
+        compiled = runner.compile(arguments)
     if as_json:
         if emit is not Emit.SUMMARY:
             raise UsageError("--json is for the summary; IR and plan have one form each", remedy="leave out --json")
         write_artifact(to_json(artifacts.summary(compiled), indent=1) + "\n", output)
         return
-    write_artifact(_artifact(compiled, emit), output)
+    if emit is Emit.PLAN:
+        with prints_to_stderr():
+            plan = artifacts.saved_plan(compiled, arguments)
+        write_artifact(artifacts.plan_text(plan), output)
+        _print_frozen(artifacts.frozen_lines(plan))
+    else:
+        write_artifact(_artifact(compiled, emit), output)
     _print_more(compiled, emit, output, remarks=remarks, breaks=breaks)
 
 
@@ -90,9 +98,15 @@ def _row(
 def _artifact(compiled: Compiled, emit: Emit) -> str:
     if emit is Emit.IR:
         return artifacts.module_text(compiled.module)
-    if emit is Emit.PLAN:
-        return artifacts.plan_text(compiled.plan)
     return artifacts.summary_text(compiled)
+
+
+def _print_frozen(frozen: list[str]) -> None:
+    """Say on standard error what the plan was specialised to: it runs for nothing else."""
+    if frozen:
+        print_note(
+            f"frozen in the plan: {', '.join(frozen)}; for other values compile again, or run the program itself"
+        )
 
 
 def _print_more(compiled: Compiled, emit: Emit, output: str | None, *, remarks: bool, breaks: bool) -> None:

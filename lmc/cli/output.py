@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import AbstractContextManager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,14 @@ from rich.console import Console
 from lmc.driver import LmcError, ProgramImportError, UsageError, describe_error
 
 MODELS = "builtin, toy, or the path of a model folder"
+
+
+def prints_to_stderr() -> AbstractContextManager[object]:
+    """In the block, what Python code prints goes to standard error: a program's own words are none of lmc's data.
+
+    For the whole process, so for the threads in which a program's functions run too.
+    """
+    return redirect_stdout(sys.stderr)
 
 
 def print_error(error: BaseException) -> None:

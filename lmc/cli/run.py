@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lmc.cli.interrupts import Interrupts
-from lmc.cli.output import MODELS, cannot_write, print_error, print_note, target_spec, to_json
+from lmc.cli.output import MODELS, cannot_write, print_error, print_note, prints_to_stderr, target_spec, to_json
 from lmc.driver import (
     ArgumentReader,
     Entry,
@@ -87,13 +87,14 @@ def run_command(
     A row that fails does not stop the others; then the exit code is 1. Ctrl-C (exit code 130) and SIGTERM (143) keep
     every row that is finished; a second one ends lmc at once.
     """
-    sink = _Sink(as_json=as_json, many=data is not None)
-    with Interrupts() as interrupts:
+    out = sys.stdout
+    sink = _Sink(out, as_json=as_json, many=data is not None)
+    with prints_to_stderr(), Interrupts() as interrupts:
         try:
             options = Options(Wish(target_spec(model), dtype, kv_tokens), seed=seed)
             runner, signature = _load(program, options, functions)
             rows = _entries(ArgumentReader(signature), assignments or [], data)
-            with _opened(output, data) as sink.file, _progress(data) as step:
+            with _opened(output, data, out) as sink.file, _progress(data) as step:
                 sink.run(runner.run_rows(rows), interrupts, step)
         except KeyboardInterrupt:
             print_note(sink.interrupted())
@@ -107,8 +108,7 @@ def _entries(reader: ArgumentReader, assignments: list[str], data: str | None) -
     """The rows by number; the first is read now, so that a file that is no good costs nothing."""
     fixed = reader.assignments(assignments)
     if data is None:
-        reader.check_complete(fixed)
-        return iter([(0, ((), fixed))])
+        return iter([(0, ((), reader.complete(fixed)))])
     rows = reader.rows(data, fixed)
     return ((number, row.error or ((), row.arguments)) for number, row in enumerate(rows))
 
@@ -126,7 +126,8 @@ def _load(name: str, options: Options, functions: str | None) -> tuple[Runner | 
 class _Sink:
     """Where results go: each is written at once, and counted."""
 
-    def __init__(self, *, as_json: bool, many: bool) -> None:
+    def __init__(self, out: IO[str], *, as_json: bool, many: bool) -> None:
+        self._out = out
         self.file: IO[str] | None = None
         self.failed = 0
         self._count = 0
@@ -163,7 +164,7 @@ class _Sink:
         return f"interrupted: {done}; {self._costs()}"
 
     def _costs(self) -> str:
-        used = self._usage
+        used = self._usage + (Usage() if self._rows is None else self._rows.unfinished)
         return (
             f"prompt tokens {used.prompt_tokens:,} ({used.cached_tokens:,} cached), "
             f"generated {used.generated_tokens:,}, calls {used.calls:,}, {time.monotonic() - self._start:.1f} s"
@@ -174,7 +175,7 @@ class _Sink:
         if self.file is not None:
             _write_line(self.file, line)
         if self._as_json:
-            typer.echo(line)
+            typer.echo(line, self._out)
         elif self.file is None:
             self._show(number, result)
 
@@ -183,10 +184,10 @@ class _Sink:
             if result.error is not None:
                 print_error(result.error)
                 return
-            typer.echo(_shown(result, indent=1))
+            typer.echo(_shown(result, indent=1), self._out)
             return
         said = f"error: {describe_error(result.error)}" if result.error is not None else _shown(result, indent=None)
-        typer.echo(f"{number}\t{said}")
+        typer.echo(f"{number}\t{said}", self._out)
 
 
 def _shown(result: Result, *, indent: int | None) -> str:
@@ -212,13 +213,13 @@ def _write_line(file: IO[str], line: str) -> None:
 
 
 @contextmanager
-def _opened(path: str | None, data: str | None) -> Generator[IO[str] | None]:
+def _opened(path: str | None, data: str | None, out: IO[str]) -> Generator[IO[str] | None]:
     """The file for the rows. Opened before anything runs, so that a wrong path costs nothing."""
     if path is None:
         yield None
         return
     if path == "-":
-        yield sys.stdout
+        yield out
         return
     if data is not None and Path(path).is_file() and Path(data).is_file() and Path(path).samefile(data):
         raise UsageError(f"{path} is the input, which is read while rows run", remedy="name another file for -o")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from typing import Any
 
 from lmc.backend.plan import Plan
 from lmc.backend.plan_json import dump_plan
 from lmc.driver.compile import Compiled
+from lmc.driver.plan_arguments import arguments_of, conditions_of, frozen_arguments
+from lmc.driver.start import Arguments
 from lmc.ir.core import Module
 from lmc.ir.ops import PrefillOp
 from lmc.ir.printer import print_module
@@ -19,9 +22,22 @@ def module_text(module: Module) -> str:
     return print_module(module)
 
 
+def saved_plan(compiled: Compiled, arguments: Arguments | None) -> Plan:
+    """The plan with the arguments of its program, as it was compiled for ``arguments``. Raises ``InputError``."""
+    captured = compiled.captured
+    return dataclasses.replace(
+        compiled.plan, arguments=arguments_of(captured, arguments), conditions=conditions_of(captured)
+    )
+
+
 def plan_text(plan: Plan) -> str:
     """Versioned JSON."""
     return dump_plan(plan)
+
+
+def frozen_lines(plan: Plan) -> list[str]:
+    """What the plan was specialised to: ``strict = true``."""
+    return list(frozen_arguments(plan.arguments or ()))
 
 
 def summary(compiled: Compiled) -> dict[str, Any]:

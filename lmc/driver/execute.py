@@ -11,7 +11,7 @@ from typing import Any
 from lmc.backend.schedule import schedule_batch
 from lmc.driver.cancelling import CancellableEngine, error_of
 from lmc.driver.compile import Compiled
-from lmc.driver.result import Result
+from lmc.driver.result import Result, stopped
 from lmc.frontend.arguments import Bound
 from lmc.frontend.eager import EagerSession
 from lmc.frontend.function import JittedFunction
@@ -64,7 +64,8 @@ class Execution:
     """What the instances of a batch share, whether they are run all at once or window by window.
 
     Belongs to the background loop. ``run`` may be called again while an earlier call is under way: the later instances
-    take turns behind the earlier ones, all under one bound.
+    take turns behind the earlier ones, all under one bound. ``on_stopped`` gets the instances that had begun when they
+    were cancelled, with what they had cost.
     """
 
     def __init__(
@@ -75,12 +76,14 @@ class Execution:
         *,
         seed: int,
         on_event: OnEvent | None = None,
+        on_stopped: OnResult | None = None,
     ) -> None:
         self._function = function
         self._engine = engine
         self._on_result = on_result
         self._seed = seed
         self._on_event = on_event
+        self._on_stopped = on_stopped
         self._position = 0
         self._resources = Resources(engine)
         self._eager_engine = CancellableEngine(engine)
@@ -123,6 +126,7 @@ class Execution:
             on_event=self._on_event,
             resources=self._resources,
             first_position=position,
+            on_cancelled=lambda index, cost: self._stopped(jobs[index].number, cost),
         )
 
     def _finished(self, job: Job, end: Finished, continued: set[asyncio.Future[None]]) -> None:
@@ -137,12 +141,21 @@ class Execution:
         work = asyncio.get_running_loop().run_in_executor(
             self._eager_pool, partial(self._continue, job, outcome.memo, outcome.profile)
         )
-        report = asyncio.ensure_future(self._report(job.number, work))
+        report = asyncio.ensure_future(self._report(job.number, work, outcome.profile))
         continued.add(report)
         report.add_done_callback(continued.discard)
 
-    async def _report(self, number: int, work: asyncio.Future[Result]) -> None:
-        self._on_result(number, await work)
+    async def _report(self, number: int, work: asyncio.Future[Result], before: Profile) -> None:
+        try:
+            result = await work
+        except asyncio.CancelledError:
+            self._stopped(number, before)  # what the thread still does is told to nobody
+            raise
+        self._on_result(number, result)
+
+    def _stopped(self, number: int, cost: Profile) -> None:
+        if self._on_stopped is not None:
+            self._on_stopped(number, stopped(cost))
 
     def _continue(self, job: Job, memo: Memo, before: Profile) -> Result:
         """The rest of the program, as plain Python, in a thread of its own."""

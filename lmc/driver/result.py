@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from lmc.ir.errors import LmcError
+from lmc.ir.errors import LmcError, RequestCancelledError
 from lmc.ir.profile import Profile, Usage
 
 
@@ -37,6 +37,11 @@ class Result:
     def failed(cls, error: BaseException, profile: Profile) -> Result:
         """The result of an instance that has an error."""
         return cls(None, {}, "", profile, error)
+
+
+def stopped(profile: Profile) -> Result:
+    """The result of an instance that was cancelled, with what it had cost by then."""
+    return Result.failed(RequestCancelledError("the run was cancelled"), profile)
 
 
 def result_row(index: int, result: Result) -> dict[str, Any]:

@@ -7,10 +7,10 @@ import inspect
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import pydantic
 
@@ -33,13 +33,17 @@ class Row:
 
 @dataclass(frozen=True)
 class Signature:
-    """What a program takes: ``needed`` and ``optional`` names, ``open`` for names of any kind, types where known."""
+    """What a program takes: ``needed`` and ``optional`` names, ``open`` for names of any kind, types where known.
+
+    ``arrange`` makes what is run of the arguments given, where that is not the same; raises ``InputError``.
+    """
 
     program: str
     needed: tuple[str, ...]
     optional: tuple[str, ...]
     types: Mapping[str, Any]
     open: bool = False
+    arrange: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
 
     @classmethod
     def of(cls, program: JittedFunction) -> Signature:
@@ -87,6 +91,14 @@ class ArgumentReader:
             found[key] = self._from_text(key, text)
         return found
 
+    def complete(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """All arguments of one run, as it takes them. Raises ``UsageError`` where one without a default is missing."""
+        self.check_complete(arguments)
+        try:
+            return self._arranged(arguments)
+        except InputError as error:
+            raise UsageError(error.cause, remedy=error.remedy) from error
+
     def check_complete(self, arguments: Mapping[str, Any]) -> None:
         """Raise ``UsageError`` where an argument without a default is missing."""
         missing = self._missing(arguments)
@@ -130,7 +142,11 @@ class ArgumentReader:
         arguments.update(fixed)
         if missing := self._missing(arguments):
             raise InputError(f"the row lacks {', '.join(missing)}", remedy=f"add it: {self._signature}")
-        return arguments
+        return self._arranged(arguments)
+
+    def _arranged(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        arrange = self._signature.arrange
+        return dict(arguments) if arrange is None else dict(arrange(arguments))
 
     def _missing(self, given: Mapping[str, Any]) -> list[str]:
         return [name for name in self._signature.needed if name not in given]
@@ -148,13 +164,23 @@ class ArgumentReader:
             return text
         try:
             return adapter.validate_json(text)
-        except pydantic.ValidationError as not_json:
-            reason = _reason(not_json)
+        except pydantic.ValidationError as error:
+            as_json = error
         try:
             return adapter.validate_python(text)
         except pydantic.ValidationError:
             shown = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
-            raise UsageError(f"{key}={shown}: {reason}", remedy=f"give {self._type_name(key)}, as JSON") from None
+            cause, remedy = self._why_not(key, as_json)
+            raise UsageError(f"{key}={shown}: {cause}", remedy=remedy) from None
+
+    def _why_not(self, key: str, error: pydantic.ValidationError) -> tuple[str, str]:
+        """Cause and remedy of text that is no value; for a scalar, that it is no JSON either says little."""
+        annotation = self._signature.types[key]
+        if get_origin(annotation) is Literal:
+            return f"is none of {', '.join(map(repr, get_args(annotation)))}", "give one of these"
+        if isinstance(annotation, type) and annotation in _SCALARS:
+            return f"is {_SCALARS[annotation]}", f"give {self._type_name(key)}, as JSON"
+        return _reason(error), f"give {self._type_name(key)}, as JSON"
 
     def _convert(self, key: str, value: Any) -> Any:
         adapter = self._adapter(key)
@@ -177,6 +203,9 @@ class ArgumentReader:
 
     def _type_name(self, key: str) -> str:
         return inspect.formatannotation(self._signature.types[key])
+
+
+_SCALARS: Mapping[Any, str] = {int: "no int", float: "no float", bool: "no bool: write true or false"}
 
 
 def describe_value(value: Any) -> str:

@@ -15,6 +15,7 @@ from lmc.driver.windows import Entry, WindowedRun
 from lmc.frontend.arguments import bind
 from lmc.frontend.eager import EagerSession, run_eager
 from lmc.frontend.function import JittedFunction
+from lmc.frontend.locations import user_location
 from lmc.ir.errors import InputError, RequestCancelledError
 from lmc.ir.profile import Profile
 from lmc.ir.target import Target
@@ -46,6 +47,8 @@ class Runner:
             known.kv_tokens if wish.kv_tokens is None else wish.kv_tokens,
             known.deterministic if wish.deterministic is None else wish.deterministic,
         )
+        if seed is not None:
+            check_seed(seed)
         options = Options(
             merged, self.options.seed if seed is None else seed, self.options.level if level is None else level
         )
@@ -126,6 +129,12 @@ class Runner:
         return Start(self._function, self._variants, self.options, self.target(), home)
 
 
+def check_seed(seed: object) -> None:
+    """Raise ``InputError`` at the user's line for what is no seed."""
+    if type(seed) is not int:
+        raise InputError(f"seed is {seed!r}", remedy="give an integer", location=user_location())
+
+
 class _Windows:
     """Windows of one program's rows."""
 
@@ -147,7 +156,9 @@ class _Windows:
         if self._execution is None:
             start = self._start
             engine = start.home.engines.engine(start.target)
-            self._execution = Execution(start.function, engine, on_result, seed=start.options.seed)
+            self._execution = Execution(
+                start.function, engine, on_result, seed=start.options.seed, on_stopped=on_result
+            )
         await self._execution.run(jobs)
 
     def close(self) -> None:

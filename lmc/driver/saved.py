@@ -15,8 +15,9 @@ from lmc.driver.defaults import resolve_target
 from lmc.driver.execute import OnResult
 from lmc.driver.opt import read_module
 from lmc.driver.programs import UsageError
-from lmc.driver.result import Result
+from lmc.driver.result import Result, stopped
 from lmc.driver.rows import Signature
+from lmc.driver.saved_arguments import signature_of
 from lmc.driver.service import service
 from lmc.driver.start import Arguments, Options
 from lmc.driver.windows import Entry, WindowedRun
@@ -27,11 +28,9 @@ from lmc.ir.engine import Engine
 from lmc.ir.errors import InputError
 from lmc.ir.ops import BreakOp
 from lmc.ir.target import Target
-from lmc.ir.types import BOOL, FLOAT, INT, NONE, TEXT, ListType, Type
 from lmc.runtime.executor import Executor, Finished, Instance, Resources
 
 SUFFIXES = (".json", ".lmir")
-_PYTHON: dict[Type, Any] = {TEXT: str, INT: int, FLOAT: float, BOOL: bool, NONE: None}
 
 
 def is_saved(name: str) -> bool:
@@ -63,9 +62,8 @@ class SavedRunner:
 
     @property
     def signature(self) -> Signature:
-        """The plan's parameters. Those of structured arguments go by their paths."""
-        types = {parameter.name: _annotation(parameter.value.type) for parameter in self.plan.parameters}
-        return Signature(self.plan.name, tuple(types), (), types)
+        """What the plan takes: the arguments of its program; of IR, which doesn't know them, parameters by path."""
+        return signature_of(self.plan)
 
     def run_rows(self, rows: Iterable[Entry]) -> WindowedRun:
         """Numbers and results of rows that are read while others run, as they finish."""
@@ -102,6 +100,7 @@ class _Windows:
             run_seed=self._saved.seed,
             resources=self._resources,
             first_position=first,
+            on_cancelled=lambda index, cost: on_result(prepared[index].number, stopped(cost)),
         )
 
     def close(self) -> None:
@@ -158,9 +157,3 @@ def _not_there(host: HostFunction, known: Sequence[HostFunction], program: Jitte
     changed = any(entry.target == host.target for entry in known)
     cause = "has changed since the plan was compiled" if changed else f"is not called by {program.name}"
     return InputError(f"the function {host.target} {cause}", remedy="compile the plan again, or run the program itself")
-
-
-def _annotation(kind: Type) -> Any:
-    if isinstance(kind, ListType):
-        return list[_annotation(kind.element)]
-    return _PYTHON.get(kind, Any)

@@ -14,7 +14,7 @@ from lmc.driver.result import Result
 from lmc.driver.service import Running, Service
 from lmc.driver.start import Arguments
 from lmc.ir.errors import InputError, RequestCancelledError
-from lmc.ir.profile import Profile
+from lmc.ir.profile import Profile, Usage
 
 WINDOW = 512
 """Rows that are scheduled together, and rows that are read ahead of those."""
@@ -91,13 +91,15 @@ _Event = _Read | _AllRead | _Found | _Ended | _Interrupt
 class WindowedRun:
     """A run over rows: iterate over it for numbers and results, in the order in which the rows finish.
 
-    A thread reads ahead. ``read`` counts the rows so far, ``all_read`` says whether there are more. What goes wrong
+    A thread reads ahead. ``read`` counts the rows so far, ``all_read`` says whether there are more, and
+    ``unfinished`` what the rows cost that were stopped. What goes wrong
     outside of a row, and ``interrupt``, stop what runs; what is finished by then still comes, and then the error.
     """
 
     def __init__(self, home: Service, rows: Iterable[Entry], work: Work) -> None:
         self.read = 0
         self.all_read = False
+        self.unfinished = Usage()
         self._home = home
         self._rows = rows
         self._work = work
@@ -239,5 +241,9 @@ class WindowedRun:
                 event = self._events.get_nowait()
             except queue.Empty:
                 return
-            if isinstance(event, _Found) and not isinstance(event.result.error, RequestCancelledError):
-                yield event.number, event.result
+            if not isinstance(event, _Found):
+                continue
+            if isinstance(event.result.error, RequestCancelledError):
+                self.unfinished += event.result.usage
+                continue
+            yield event.number, event.result

@@ -70,6 +70,7 @@ class Instance:
 
 
 OnFinished = Callable[[int, Finished], None]
+OnCancelled = Callable[[int, Profile], None]
 
 
 class Executor:
@@ -113,11 +114,13 @@ class Executor:
         on_event: OnEvent | None = None,
         resources: Resources | None = None,
         first_position: int = 0,
+        on_cancelled: OnCancelled | None = None,
     ) -> None:
         """Run ``instances``, starting them in ``order`` (positions in ``instances``, each once).
 
         ``on_finished`` is called with a position and its end, in the event loop's thread, as soon as it is there; an
-        instance that fails does not touch the others. Cancelling cancels what runs; what was reported stays true.
+        instance that fails does not touch the others. Cancelling cancels what runs; what was reported stays true, and
+        ``on_cancelled`` is called with the position of each one that had begun, and with what it had cost.
         Several plans that make up one batch share its ``resources``, and take turns by ``first_position``.
         """
         if sorted(order) != list(range(len(instances))):
@@ -136,7 +139,15 @@ class Executor:
             request_timeout=shared.request_timeout,
         )
         try:
-            batch = _Batch(around, shared, instances, order, on_finished=on_finished, first_position=first_position)
+            batch = _Batch(
+                around,
+                shared,
+                instances,
+                order,
+                on_finished=on_finished,
+                first_position=first_position,
+                on_cancelled=on_cancelled,
+            )
             await batch.run()
         finally:
             if resources is None:
@@ -155,6 +166,7 @@ class _Batch:
         *,
         on_finished: OnFinished,
         first_position: int,
+        on_cancelled: OnCancelled | None,
     ) -> None:
         self._around = around
         self._resources = resources
@@ -162,6 +174,7 @@ class _Batch:
         self._order = order
         self._on_finished = on_finished
         self._first_position = first_position
+        self._on_cancelled = on_cancelled
         self._stage: Stage = around.prepared.whole
         self._values: dict[Value, Any] = {}
         self._profile: dict[str, OpProfile] = {}
@@ -194,13 +207,14 @@ class _Batch:
             index = self._order[position]
             await self._resources.admission.enter()
             try:
-                end = await self._run_one(position, self._instances[index])
+                end = await self._run_one(position, index)
             finally:
                 self._resources.admission.leave()
             self._on_finished(index, end)
             await asyncio.sleep(0)  # an engine that answers at once would keep the loop from being told to stop
 
-    async def _run_one(self, position: int, instance: Instance) -> Finished:
+    async def _run_one(self, position: int, index: int) -> Finished:
+        instance = self._instances[index]
         plan = self._around.prepared.plan
         try:
             values = {**self._values, **_bind(plan, instance.inputs)}
@@ -212,6 +226,10 @@ class _Batch:
             machine.profile.update(self._profile)
         try:
             await machine.run()
+        except asyncio.CancelledError:
+            if self._on_cancelled is not None:
+                self._on_cancelled(index, Profile(plan.name, machine.profile))
+            raise
         finally:
             machine.let_go_of_prefixes()
         profile = Profile(plan.name, machine.profile)

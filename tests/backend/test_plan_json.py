@@ -1,4 +1,6 @@
+import dataclasses
 import functools
+import hashlib
 import json
 import random
 
@@ -8,8 +10,9 @@ from hypothesis import strategies as st
 
 from lmc.backend import plan_json
 from lmc.backend.attributes_json import load_type
-from lmc.backend.plan import Plan, PlanError
-from lmc.backend.plan_json import dump_plan, load_plan
+from lmc.backend.plan import Argument, Condition, Fields, Frozen, Items, Leaf, Node, Plan, PlanError
+from lmc.backend.plan_json import VERSION, dump_plan, load_plan
+from lmc.ir.core import Op, op_class, op_names
 from lmc.ir.equality import structurally_equal
 from tests.backend.programs import JUDGE, TOOLS, plan_of
 
@@ -59,8 +62,8 @@ GEN = 7
         ("[1, 2]", "not a plan"),
         ('{"format": "other"}', "not a plan"),
         ('{"format": "lmc.plan", "version": NaN}', "NaN is no JSON number"),
-        (changed("version", to=99), "plan version 99, this lmc reads 1"),
-        (changed("extra", to=1), "a plan has the fields"),
+        (changed("version", to=99), "plan version 99, this lmc reads 2"),
+        (changed("extra", to=1), "a plan can't have 'extra'"),
         (changed("name", to=3), "text is needed, not 3"),
         (changed("parameters", to={}), "parameters: a list is needed"),
         (changed("parameters", to=[["essay"]]), "a list of 2 is needed"),
@@ -72,13 +75,13 @@ GEN = 7
         (changed("constraints", to=[["c", "regex", 1]]), "text is needed, not 1"),
         (changed("hosts", to=[["h", "m:f", "00", "explodes"]]), "unknown effect 'explodes'"),
         (changed("instructions", to=[]), "between 1 and"),
-        (changed("instructions", 0, to=None), "instruction 0 has the fields"),
+        (changed("instructions", 0, to=None), "instruction 0 is an object, not None"),
         (changed("instructions", 0, "op", to="lm.exec"), "unknown op 'lm.exec'"),
         (changed("instructions", 0, "op", to=["lm.gen"]), "text is needed"),
         (changed("instructions", 0, "results", to=[40]), "there is no slot 40"),
         (changed("instructions", 0, "results", to=[True]), "there is no slot True"),
         (changed("instructions", 0, "results", to=[]), "instruction 1: depends and wave don't follow"),
-        (changed("instructions", 0, "fields", to={"text": []}), "lm.context's fields has"),
+        (changed("instructions", 0, "fields", to={"text": []}), "lm.context's fields can't have 'text'"),
         (changed("instructions", 1, "fields", "context", to=-1), "there is no slot -1"),
         (changed("instructions", 1, "fields", "context", to=9), "instruction 1: depends and wave don't follow"),
         (changed("instructions", 1, "fields", "text", to=[3]), "text parts are texts and slots"),
@@ -102,6 +105,90 @@ def test_what_is_no_plan_is_refused(text: str, cause: str):
         load_plan(text)
     assert caught.value.remedy
     assert len(str(caught.value)) < 1000
+
+
+SHAPE = {"parameter": "essay", "fixed": None, "default": None, "length": None}
+
+
+@pytest.mark.parametrize(
+    ("data", "cause"),
+    [
+        (3, "arguments: a list is needed"),
+        ([["essay", SHAPE]], "arguments: a list of 3 is needed"),
+        ([["essay", {**SHAPE, "parameter": "other"}, None]], "arguments don't give every parameter once"),
+        ([["essay", SHAPE, None]] * 2, "arguments don't give every parameter once"),
+        ([], "arguments don't give every parameter once"),
+        ([["essay", SHAPE, "{"]], "not a value: "),
+        ([["essay", SHAPE, json.dumps(DEEP)]], "a value is nested deeper than 64"),
+        ([["essay", {**SHAPE, "length": -1}, None]], "not a length: -1"),
+        ([["essay", {**SHAPE, "x": 1}, None]], "an argument can't have 'x'"),
+        ([["essay", {"json": "NaN"}, None]], "not a value: "),
+        ([["essay", {"json": "1", "repr": "1"}, None]], "not an argument"),
+        ([["essay", {"fields": [["a", SHAPE], ["a", {"json": "1"}]]}, None]], "two fields of an argument"),
+        ([["essay", functools.reduce(lambda inner, _: {"items": [inner]}, range(80), SHAPE), None]], "nested deeper"),
+    ],
+)
+def test_arguments_that_are_none_are_refused(data: object, cause: str):
+    with pytest.raises(PlanError, match=cause) as caught:
+        load_plan(changed("arguments", to=data))
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("data", "cause"),
+    [
+        ([[[], 1]], "a condition is empty"),
+        ([[[["", ["other"], []]], 1]], "a condition is about what is no parameter"),
+        ([[[["", [1], []]], 1]], "a condition is about what is no parameter"),
+        ([[[["os.system", ["x"], []]], 1]], "a condition can't call 'os.system'"),
+        ([[[["len", ["x"], ["a", "b"]]], 1]], "a condition can't call 'len'"),
+        ([[[["len", [{"node": 0}], []]], 1]], "there is no earlier node 0"),
+        ([[[["", ["essay"], []]], {"x": 1}]], "not a literal"),
+    ],
+)
+def test_conditions_that_are_none_are_refused(data: object, cause: str):
+    with pytest.raises(PlanError, match=cause) as caught:
+        load_plan(changed("conditions", to=data))
+    assert caught.value.remedy
+
+
+def test_conditions_are_kept():
+    condition = Condition((("", ("essay",), ()), ("len", (Node(0),), ())), 3)
+    plan = dataclasses.replace(plan_of(JUDGE), conditions=(condition,))
+    assert load_plan(dump_plan(plan)).conditions == plan.conditions
+
+
+def test_arguments_are_kept():
+    shape = Fields(
+        (("a", Leaf("essay", "1", "2", 3)), ("b", Items((Frozen("1", is_json=True), Frozen("f", is_json=False)))))
+    )
+    plan = dataclasses.replace(plan_of(JUDGE), arguments=(Argument("essay", shape, "[]"),))
+    assert load_plan(dump_plan(plan)).arguments == plan.arguments
+
+
+def test_fields_that_differ_are_named_and_nothing_else():
+    data = json.loads(dump_plan(plan_of(JUDGE)))
+    fields = data["instructions"][GEN]["fields"]
+    del fields["max_tokens"]
+    fields.update({f"new_{number}": 0 for number in range(9)})
+    with pytest.raises(PlanError) as caught:
+        load_plan(json.dumps(data))
+    shown = ", ".join(f"'new_{number}'" for number in range(6))
+    assert caught.value.cause == f"lm.gen's fields lacks 'max_tokens' and can't have {shown} and 3 more"
+
+
+def test_ops_and_version_change_together():
+    fields = (
+        f"{name}: {', '.join(f'{field} {kind}' for field, kind in found.FIELDS)}" for name, found in _op_classes()
+    )
+    digest = hashlib.sha256("\n".join(fields).encode()).hexdigest()
+    pinned = (2, "ac904731b14be798939a5d8851a937fc39572e186191b5c3ee87ee6868d12ba8")
+    assert (VERSION, digest) == pinned, "ops have changed: bump VERSION in plan_json.py and update the digest here"
+
+
+def _op_classes() -> list[tuple[str, type[Op]]]:
+    found = [(name, op_class(name)) for name in op_names()]
+    return [(name, kind) for name, kind in found if kind is not None and not kind.__module__.startswith("tests")]
 
 
 def test_two_parameters_of_one_name_are_refused():
@@ -141,6 +228,10 @@ JSON = st.recursive(
 def test_a_damaged_plan_loads_as_a_plan_or_not_at_all(data: st.DataObject):
     """Replaces, drops or swaps entries anywhere in a plan: nothing but a PlanError may come of it."""
     plan = json.loads(dump_plan(plan_of(data.draw(st.sampled_from([JUDGE, TOOLS])))))
+    frozen = {"items": [{"json": "[1]"}, {"fields": [["f", {"repr": "f"}]]}]}
+    plan["conditions"] = [[[["", [plan["parameters"][0][0]], []], ["len", [{"node": 0}], []]], 3]]
+    plan["arguments"] = [["frozen", frozen, None]]
+    plan["arguments"] += [[name, {**SHAPE, "parameter": name}, '"x"'] for name, _ in plan["parameters"]]
     drawn = random.Random(data.draw(st.integers(0, 2**32)))
     for _ in range(data.draw(st.integers(1, 3))):
         inner = plan

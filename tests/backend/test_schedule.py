@@ -108,7 +108,7 @@ HEAD = '{"format": "lmc.schedule", "version": 1, "plan": "p", "instances": 2}\n'
         ("", "not a schedule"),
         ("x" * 5000, "not a schedule"),
         ("{\n", "not a schedule: "),
-        ("[]\n", "a schedule has the fields"),
+        ("[]\n", "a schedule is an object, not a list of 0"),
         (HEAD.replace("lmc.schedule", "lmc.plan") + "[0, 0]\n[1, 0]\n", "not a schedule"),
         (HEAD.replace('"p"', "3") + "[0, 0]\n[1, 0]\n", "not a schedule"),
         (HEAD.replace("1,", '"1",') + "[0, 0]\n[1, 0]\n", "schedule version '1', this lmc reads 1"),

@@ -57,6 +57,14 @@ def breaks(s, topic: str):
 def word(s, topic: str):
     s += topic
     return s.gen("a", regex="[a-z]+")
+
+
+@lmc.jit
+def costs(s, seconds: float):
+    s += "words"
+    first = s.gen("a", max_tokens=3)
+    wait(seconds)
+    return first
 """
 
 

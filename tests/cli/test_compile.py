@@ -110,3 +110,11 @@ def test_a_program_that_can_not_be_imported(lmc, program: str, tmp_path: Path):
     assert "wrong.py:3: error: wrong.py can't be imported: NameError" in said.err
     assert "x = undefined_name" in said.err
     assert "lmc/driver" not in said.err
+
+
+def test_what_a_program_prints_stays_out_of_the_artifact(lmc, program: str, tmp_path: Path):
+    assert program
+    (tmp_path / "printing.py").write_text('import lmc\nprint("at import")\n@lmc.jit\ndef main(s):\n    s += "x"\n')
+    said = lmc("compile", "printing.py", "--emit", "plan", "--model", "toy")
+    assert json.loads(said.out)["format"] == "lmc.plan"
+    assert "at import" in said.err

@@ -11,6 +11,24 @@ from pathlib import Path
 import pytest
 
 TOY = ("--model", "toy")
+PRINTING = """
+import lmc
+
+print("at import")
+
+
+@lmc.tool
+def say(text: str) -> str:
+    print("in a tool")
+    return text
+
+
+@lmc.jit
+def prints(s, topic: str):
+    print("in the program")
+    s += say(topic)
+    return s.gen("a", max_tokens=3)
+"""
 
 
 def write(tmp_path: Path, *rows: object) -> str:
@@ -211,7 +229,7 @@ def test_a_saved_plan_is_run(lmc, program: str, tmp_path: Path):
     lines = lmc("run", "judge.json", "--input", data, "--json", *TOY).out.splitlines()
     rows = sorted(map(json.loads, lines), key=itemgetter("index"))
     assert [row["error"] is None for row in rows] == [True, False, False]
-    assert "compiled for" in rows[2]["error"]
+    assert "the plan is for a length of 1" in rows[2]["error"]
 
 
 def test_a_saved_plan_with_functions_needs_its_program(lmc, program: str):
@@ -230,3 +248,26 @@ def test_a_file_that_is_no_plan(lmc, program: str, tmp_path: Path):
     said = lmc("run", "other.json", *TOY)
     assert said.code == 1
     assert "error: not a plan" in said.err
+
+
+def test_what_a_program_prints_stays_out_of_the_data(lmc, program: str, tmp_path: Path):
+    assert program
+    (tmp_path / "printing.py").write_text(PRINTING)
+    said = lmc("run", "printing.py", "topic=x", "--json", *TOY)
+    assert [json.loads(line)["error"] for line in said.out.splitlines()] == [None]
+    for words in ("at import", "in the program", "in a tool"):
+        assert words in said.err
+    data = write(tmp_path, {"topic": "a"}, {"topic": "b"})
+    said = lmc("run", "printing.py", "--input", data, "-o", "-", *TOY)
+    assert sorted(json.loads(line)["index"] for line in said.out.splitlines()) == [0, 1]
+
+
+def test_an_interrupted_run_counts_what_unfinished_rows_cost(start, program: str, tmp_path: Path):
+    data = write(tmp_path, {"seconds": 60.0}, {"seconds": 0.0}, {"seconds": 61.0})
+    process = start("run", f"{program}:costs", "--input", data, "-o", "out.jsonl", *TOY)
+    wait_for_rows(tmp_path, 1)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert "interrupted: 1 of 3 rows were finished and are kept; " in err
+    assert ", calls 3, " in err

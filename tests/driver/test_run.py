@@ -290,3 +290,12 @@ def test_ctrl_c_in_a_batch_keeps_what_is_finished():
 def test_an_interrupted_batch_is_a_keyboard_interrupt():
     assert issubclass(BatchInterruptedError, KeyboardInterrupt)
     assert not issubclass(RequestCancelledError, KeyboardInterrupt)
+
+
+@pytest.mark.parametrize("seed", ["a", 1.5, True])
+def test_a_seed_is_an_integer(seed: Any):
+    with pytest.raises(InputError, match=f"seed is {seed!r}") as caught:
+        programs.judge.on("toy", seed=seed)("x")
+    assert caught.value.remedy == "give an integer"
+    assert caught.value.location is not None
+    assert caught.value.location.file == __file__
