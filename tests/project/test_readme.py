@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from lmc.runtime.local.architectures import SUPPORTED
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = [line.strip() for line in README.splitlines() if line.startswith("    lmc ")]
@@ -68,3 +70,11 @@ def test_the_token_table_is_that_of_the_results() -> None:
     rows = [line for line in README.splitlines() if re.match(r"\| (essay judge|-O)", line)]
     assert len(rows) >= 4
     assert [row for row in rows if row not in results.splitlines()] == []
+
+
+def test_every_architecture_is_named() -> None:
+    named = re.search(r"to a folder with a\s+(.*?) model;", README, re.DOTALL)
+    assert named is not None
+    words = re.split(r", | or ", " ".join(named[1].split()))
+    spelled = [re.sub(r"[ -]", "", word).lower() + "forcausallm" for word in words]
+    assert sorted(spelled) == sorted(name.lower() for name in SUPPORTED)
