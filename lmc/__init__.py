@@ -12,6 +12,7 @@ from lmc.ir.errors import (
     LmcError,
     LoweringError,
     RequestCancelledError,
+    RequestTimeoutError,
 )
 from lmc.jit import Program, jit
 from lmc.runtime.events import TokenEvent
@@ -29,6 +30,7 @@ __all__ = [
     "Profile",
     "Program",
     "RequestCancelledError",
+    "RequestTimeoutError",
     "Result",
     "State",
     "Stream",

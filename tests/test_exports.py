@@ -14,6 +14,7 @@ NAMES = {
     "Profile",
     "Program",
     "RequestCancelledError",
+    "RequestTimeoutError",
     "Result",
     "State",
     "Stream",
