@@ -18,6 +18,7 @@ import random
 import statistics
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -132,18 +133,28 @@ def agreement(one: list[list[list[int]]], other: list[list[list[int]]]) -> float
     return sum(a == b for a, b in pairs) / len(pairs)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def command_line(description: str | None, part: str, choices: Sequence[str], repeats: int) -> argparse.ArgumentParser:
+    """The options that benchmarks against peers have in common; `part` names what a row is about."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="keep the rows in RESULTS.md")
     parser.add_argument("--fresh", action="store_true", help="forget rows measured before")
     parser.add_argument("--dtype", choices=DTYPES, action="append", help="default: both")
-    parser.add_argument("--case", choices=list(CASES), action="append", help="default: all")
+    parser.add_argument(f"--{part}", choices=choices, action="append", help="default: all")
     parser.add_argument("--peer", choices=list(peers()), action="append", help="default: all")
-    parser.add_argument("--repeats", type=int, default=3)
-    options = parser.parse_args()
-    FOLDER.mkdir(parents=True, exist_ok=True)
+    parser.add_argument("--repeats", type=int, default=repeats)
+    return parser
+
+
+def rows_kept(store: Path, fresh: bool) -> dict[str, Any]:
+    """Rows measured before, by what they measured."""
+    store.parent.mkdir(parents=True, exist_ok=True)
+    return json.loads(store.read_text()) if store.exists() and not fresh else {}
+
+
+def main() -> None:
+    options = command_line(__doc__, "case", list(CASES), repeats=3).parse_args()
     store = FOLDER / "engine.json"
-    kept: dict[str, Any] = json.loads(store.read_text()) if store.exists() and not options.fresh else {}
+    kept = rows_kept(store, options.fresh)
     lines: list[list[str]] = []
     for dtype in options.dtype or DTYPES:
         for name in options.case or CASES:

@@ -12,7 +12,6 @@ vocabulary is one word, which is again one token when it is read. Rows are kept 
 as they come and not measured again while they are there; `--fresh` starts anew. Peers: see `engine.py`.
 """
 
-import argparse
 import json
 import math
 import os
@@ -26,7 +25,7 @@ from typing import Any
 import tokenizers
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 
-from benchmarks.engine import DTYPES, FOLDER, make_model, peers, run_job
+from benchmarks.engine import DTYPES, FOLDER, command_line, make_model, peers, rows_kept, run_job
 from benchmarks.peers.shapes import SHAPES, Call, Row, vocabulary
 from benchmarks.results import machine, table, write_section
 
@@ -126,18 +125,11 @@ def measure(peer: str, dtype: str, workload: str, instances: int, repeats: int) 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="keep the rows in RESULTS.md")
-    parser.add_argument("--fresh", action="store_true", help="forget rows measured before")
-    parser.add_argument("--dtype", choices=DTYPES, action="append", help="default: both")
-    parser.add_argument("--workload", choices=list(SHAPES), action="append", help="default: all")
-    parser.add_argument("--peer", choices=list(peers()), action="append", help="default: all")
+    parser = command_line(__doc__, "workload", list(SHAPES), repeats=2)
     parser.add_argument("--instances", type=int, help="default: as many as the workload's shape says")
-    parser.add_argument("--repeats", type=int, default=2)
     options = parser.parse_args()
-    FOLDER.mkdir(parents=True, exist_ok=True)
     store = FOLDER / STORE
-    kept: dict[str, Any] = json.loads(store.read_text()) if store.exists() and not options.fresh else {}
+    kept = rows_kept(store, options.fresh)
     names = options.peer or list(peers())
     lines: list[list[str]] = []
     found: dict[str, dict[str, dict[str, Any]]] = {}

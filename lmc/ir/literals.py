@@ -101,7 +101,7 @@ class LiteralReader:
         start = (token.start_pos or 0) + offset + match.start()
         raise self.source.error(
             f"unknown escape {shown(escape)}",
-            remedy='use \\" \\\\ \\n \\r \\t \\b \\f \\/ \\uXXXX or \\UXXXXXXXX',
+            remedy='use \\" \\\\ \\n \\r \\t \\b \\f \\/ \\uHHHH or \\UHHHHHHHH (H: a hexadecimal digit)',
             start=start,
             end=start + len(escape),
         )

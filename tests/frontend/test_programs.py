@@ -36,20 +36,6 @@ FILES = (
     undecided,
 )
 
-assert {
-    arguments,
-    branches,
-    constructs,
-    host_calls,
-    nasty,
-    refusals,
-    sub_programs,
-    surroundings,
-    text,
-    traps,
-    undecided,
-}, "they fill CASES"
-
 
 @pytest.mark.parametrize("name", CASES)
 def test_eager_and_captured_agree(name, monkeypatch):

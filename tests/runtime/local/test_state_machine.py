@@ -278,8 +278,8 @@ class EngineMachine(RuleBasedStateMachine):
                 patch.stop()
 
     def finish(self) -> None:
-        # The sequence admitted first is never preempted and gains a token in every step. At worst each one comes to that
-        # place with nothing left of what it computed: its length once to get it back, once to go on.
+        # The sequence admitted first is never preempted and gains a token a step. At worst each one comes to that
+        # place without any computed token left: its length once to get them back, once to go on.
         most = 2 * KV_TOKENS * (len(self.open) + 1)
         taken = 0
         while self.worker._inbox or self.scheduler.has_work:
