@@ -16,17 +16,15 @@ import json
 import os
 import random
 import statistics
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.results import machine, table, write_section
+from benchmarks.runners import ROOFLINE, Runners, peers
 
 FOLDER = Path("build/benchmark")
-RUNNERS = Path(__file__).parent / "peers"
 VOCABULARY = 32_000
 
 
@@ -54,19 +52,6 @@ CASES = {
 }
 WARM_UP = Case(2, 16, 16, 4)
 DTYPES = ("bfloat16", "float32")
-
-
-def peers() -> dict[str, tuple[str, Path]]:
-    """Name → interpreter and runner."""
-    found = {
-        "lmc": (sys.executable, RUNNERS / "run_lmc.py"),
-        "transformers": (sys.executable, RUNNERS / "run_transformers.py"),
-    }
-    for name, variable in (("vllm", "LMC_BENCH_VLLM"), ("llama_cpp", "LMC_BENCH_LLAMA_CPP")):
-        interpreter = os.environ.get(variable)
-        if interpreter:
-            found[name] = (interpreter, RUNNERS / f"run_{name}.py")
-    return found
 
 
 def make_model(folder: Path) -> Path:
@@ -102,8 +87,8 @@ def make_model(folder: Path) -> Path:
     return folder
 
 
-def measure(peer: str, dtype: str, case: Case, repeats: int, device: str = "cpu") -> dict[str, Any]:
-    """Run one engine in a process of its own; seconds and tokens of each repeat."""
+def measure(runners: Runners, peer: str, dtype: str, case: Case, repeats: int, device: str = "cpu") -> dict[str, Any]:
+    """Run one engine; seconds and tokens of each repeat."""
     batches = [WARM_UP.batch("warm up"), *(case.batch(f"{case}/{number}") for number in range(repeats))]
     job = {
         "model": str(make_model(FOLDER / "model").resolve()),
@@ -113,18 +98,7 @@ def measure(peer: str, dtype: str, case: Case, repeats: int, device: str = "cpu"
         "new_tokens": case.new,
         "batches": batches,
     }
-    return run_job(peer, job)
-
-
-def run_job(peer: str, job: dict[str, Any]) -> dict[str, Any]:
-    """Give a job to an engine's runner; what it answers (`peers/protocol.py`). Ends the script where it fails."""
-    interpreter, runner = peers()[peer]
-    done = subprocess.run(
-        [interpreter, str(runner)], input=json.dumps(job), capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise SystemExit(f"{peer} failed:\n{done.stderr[-3000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+    return runners.run(peer, job)
 
 
 def agreement(one: list[list[list[int]]], other: list[list[list[int]]]) -> float:
@@ -155,17 +129,18 @@ def main() -> None:
     options = command_line(__doc__, "case", list(CASES), repeats=3).parse_args()
     store = FOLDER / "engine.json"
     kept = rows_kept(store, options.fresh)
+    chosen = options.peer or list(peers())
     lines: list[list[str]] = []
     for dtype in options.dtype or DTYPES:
-        for name in options.case or CASES:
-            chosen = options.peer or list(peers())
+        with Runners() as runners:
             for peer in chosen:
-                key = f"{dtype}/{name}/{peer}/{options.repeats}"
-                if key not in kept:
-                    kept[key] = measure(peer, dtype, CASES[name], options.repeats)
-                    store.write_text(json.dumps(kept))
-            lines += [row(dtype, name, peer, kept, options.repeats) for peer in chosen]
-            print("\n".join(" | ".join(line) for line in lines[-len(chosen) :]), flush=True)
+                for name in options.case or CASES:
+                    key = f"{dtype}/{name}/{peer}/{options.repeats}"
+                    if key not in kept:
+                        kept[key] = measure(runners, peer, dtype, CASES[name], options.repeats)
+                        store.write_text(json.dumps(kept))
+                    print(" | ".join(row(dtype, name, peer, kept, options.repeats)), flush=True)
+        lines += [row(dtype, name, peer, kept, options.repeats) for name in options.case or CASES for peer in chosen]
     head = ["dtype", "case", "engine", "tokens/s", "lmc / engine", "generations as transformers"]
     text = table(head, lines)
     print(text)
@@ -182,7 +157,7 @@ def row(dtype: str, name: str, peer: str, kept: dict[str, Any], repeats: int) ->
         return None if found is None else CASES[name].requests * CASES[name].new / statistics.median(found["seconds"])
 
     own, ours = rate(peer), rate("lmc")
-    base = kept.get(f"{dtype}/{name}/transformers/{repeats}")
+    base = None if peer == ROOFLINE else kept.get(f"{dtype}/{name}/transformers/{repeats}")
     same = agreement(kept[f"{dtype}/{name}/{peer}/{repeats}"]["tokens"], base["tokens"]) if base else None
     return [
         dtype,

@@ -30,6 +30,7 @@ import transformers
 
 from benchmarks.engine import CASES, Case, agreement, measure
 from benchmarks.results import table
+from benchmarks.runners import Runners
 from lmc.ir.engine import Request, SamplingParams
 from lmc.runtime.local import LocalEngine, load_local_engine
 from tests.runtime.local.checkpoints import ARCHITECTURES, SENTENCES, make_model, save_checkpoint
@@ -107,7 +108,8 @@ def speeds(cases: dict[str, Case], device: str, repeats: int, clock: Clock) -> l
             if clock.is_over:
                 lines.append([dtype, name, "left out: no time", "", "", ""])
                 continue
-            found = {peer: measure(peer, dtype, case, repeats, device) for peer in ("lmc", "transformers")}
+            with Runners() as runners:
+                found = {peer: measure(runners, peer, dtype, case, repeats, device) for peer in ("lmc", "transformers")}
             lines.append([dtype, name, *rates(case, found)])
             print(" | ".join(lines[-1]), flush=True)
     return lines

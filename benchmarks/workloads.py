@@ -25,9 +25,10 @@ from typing import Any
 import tokenizers
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 
-from benchmarks.engine import DTYPES, FOLDER, command_line, make_model, peers, rows_kept, run_job
+from benchmarks.engine import DTYPES, FOLDER, command_line, make_model, rows_kept
 from benchmarks.peers.shapes import SHAPES, Call, Row, vocabulary
 from benchmarks.results import machine, table, write_section
+from benchmarks.runners import ROOFLINE, Runners, peers
 
 STORE = "workloads.json"
 WARM_UP = 1  # instances
@@ -102,8 +103,8 @@ def batches_of(workload: str, instances: int, repeats: int) -> list[list[Row]]:
     ]
 
 
-def measure(peer: str, dtype: str, workload: str, instances: int, repeats: int) -> dict[str, Any]:
-    """Run a workload on one engine in a process of its own: seconds of each repeat, and the work that was done."""
+def measure(runners: Runners, peer: str, dtype: str, workload: str, instances: int, repeats: int) -> dict[str, Any]:
+    """Run a workload on one engine: seconds of each repeat, and the work that was done."""
     texts: dict[str, list[int]] = {}
     batches = batches_of(workload, instances, repeats)
     works = [work_of(workload, rows, texts) for rows in batches]
@@ -116,7 +117,7 @@ def measure(peer: str, dtype: str, workload: str, instances: int, repeats: int) 
         "texts": texts,
         "batches": batches,
     }
-    answer = run_job(peer, job)
+    answer = runners.run(peer, job)
     for kind in ("prompt_tokens", "new_tokens"):
         expected = [getattr(work, kind) for work in works[1:]]
         if answer[kind] != expected:
@@ -134,14 +135,17 @@ def main() -> None:
     lines: list[list[str]] = []
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for dtype in options.dtype or DTYPES:
-        for workload in options.workload or SHAPES:
-            instances = options.instances or SHAPES[workload].instances
+        with Runners() as runners:
             for peer in names:
-                key = f"{dtype}/{workload}/{instances}/{peer}/{options.repeats}"
-                if key not in kept:
-                    kept[key] = measure(peer, dtype, workload, instances, options.repeats)
-                    store.write_text(json.dumps(kept))
-                found.setdefault(f"{dtype}/{workload}", {})[peer] = kept[key]
+                for workload in options.workload or SHAPES:
+                    instances = options.instances or SHAPES[workload].instances
+                    key = f"{dtype}/{workload}/{instances}/{peer}/{options.repeats}"
+                    if key not in kept:
+                        kept[key] = measure(runners, peer, dtype, workload, instances, options.repeats)
+                        store.write_text(json.dumps(kept))
+                    found.setdefault(f"{dtype}/{workload}", {})[peer] = kept[key]
+                    print(f"{dtype} {workload} {peer}: {statistics.median(kept[key]['seconds']):.2f} s", flush=True)
+        for workload in options.workload or SHAPES:
             lines.append(row(dtype, workload, found[f"{dtype}/{workload}"], names))
             print(" | ".join(lines[-1]), flush=True)
     about = f"{machine()}, {os.cpu_count()} cores; median of {options.repeats}, seconds.\n\n"
@@ -171,7 +175,7 @@ def row(dtype: str, workload: str, answers: dict[str, dict[str, Any]], names: li
 
 def speed_up(answers: dict[str, dict[str, Any]]) -> float | None:
     """Seconds of the best peer over those of lmc; None where either was not measured."""
-    seconds = {name: statistics.median(answer["seconds"]) for name, answer in answers.items()}
+    seconds = {name: statistics.median(answer["seconds"]) for name, answer in answers.items() if name != ROOFLINE}
     ours = seconds.pop("lmc", None)
     return min(seconds.values()) / ours if ours and seconds else None
 

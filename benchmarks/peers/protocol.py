@@ -23,15 +23,16 @@ LARGEST = 64  # prompts that a padded batch holds
 
 
 def serve(load: Callable[[Job], Generate], load_rows: Callable[[Job], RunRows] | None = None) -> None:
-    """Load the engine, run every batch of the job once, and answer.
+    """For every job, one a line: load the engine, run every batch once, and answer in a line of its own.
 
     `load_rows` gives what runs the rows of a workload; without it they go call by call, in step, through `load`.
     """
-    job = json.load(sys.stdin)
-    if "workload" in job:
-        _answer(job, _measured_rows((load_rows or (lambda job: call_by_call(job, in_step(load(job)))))(job), job))
-    else:
-        _answer(job, _measured_prompts(load(job), job))
+    for line in sys.stdin:
+        job: Job = json.loads(line)
+        if "workload" in job:
+            _answer(job, _measured_rows((load_rows or (lambda job: call_by_call(job, in_step(load(job)))))(job), job))
+        else:
+            _answer(job, _measured_prompts(load(job), job))
 
 
 def _measured_prompts(generate: Generate, job: Job) -> Callable[[Any], dict[str, Any]]:

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -34,13 +35,18 @@ def load_rows(job: Job) -> RunRows:
 
 
 def _open(job: Job) -> Any:
-    """Start the engine on all threads of the job; by default it takes one only."""
-    os.environ["VLLM_CPU_OMP_THREADS_BIND"] = f"0-{job['threads'] - 1}"
+    return _engine(job["model"], job["dtype"], job["threads"])
+
+
+@lru_cache(maxsize=1)
+def _engine(model: str, dtype: str, threads: int) -> Any:
+    """Start the engine, once for all jobs, on all threads; by default it takes one only."""
+    os.environ["VLLM_CPU_OMP_THREADS_BIND"] = f"0-{threads - 1}"
     from vllm import LLM  # pyright: ignore[reportMissingImports]
 
     return LLM(
-        model=job["model"],
-        dtype=job["dtype"],
+        model=model,
+        dtype=dtype,
         enable_prefix_caching=True,
         max_model_len=4096,
         max_num_seqs=512,

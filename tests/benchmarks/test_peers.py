@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import engine, engine_cuda, workloads
+from benchmarks import engine, engine_cuda, runners, workloads
 from benchmarks.peers import protocol
 from benchmarks.peers.gguf_model import gguf_name, permuted
 from benchmarks.peers.run_llama_cpp import Source, sources
+from benchmarks.peers.run_roofline import Prefixes
 from benchmarks.peers.run_vllm import _continuously
 from benchmarks.peers.shapes import Call
 
@@ -30,12 +31,55 @@ def test_scripts_say_how_they_are_used(script: str):
 def test_peers_are_found_by_their_variables(monkeypatch):
     monkeypatch.delenv("LMC_BENCH_LLAMA_CPP", raising=False)
     monkeypatch.setenv("LMC_BENCH_VLLM", "/somewhere/bin/python")
-    found = engine.peers()
-    assert found["vllm"][0] == "/somewhere/bin/python"
+    found = runners.peers()
+    assert found["vllm"].interpreter == "/somewhere/bin/python"
     assert "llama_cpp" not in found
     monkeypatch.setenv("LMC_BENCH_LLAMA_CPP", "/elsewhere/bin/python")
-    assert all(runner.is_file() for _, runner in engine.peers().values())
-    assert engine.peers()["llama_cpp"][1].name == "run_llama_cpp.py"
+    assert all(peer.runner.is_file() for peer in runners.peers().values())
+    assert runners.peers()["llama_cpp"].runner.name == "run_llama_cpp.py"
+
+
+RUNNER = """
+import json, os, sys
+for line in sys.stdin:
+    job = json.loads(line)
+    if job.get("fail"):
+        sys.exit("no room for " + job["fail"])
+    print("loading", flush=True)
+    print(json.dumps({"process": os.getpid(), "seen": job["number"]}), flush=True)
+"""
+
+
+@pytest.fixture
+def two_peers(monkeypatch, tmp_path):
+    (tmp_path / "runner.py").write_text(RUNNER, encoding="utf-8")
+    made = {
+        name: runners.Peer(sys.executable, tmp_path / "runner.py", stays=name == "stays") for name in ("goes", "stays")
+    }
+    monkeypatch.setattr(runners, "peers", lambda: made)
+
+
+def test_who_stays_answers_job_after_job_in_one_process(two_peers):
+    with runners.Runners() as running:
+        goes = [running.run("goes", {"number": number}) for number in range(2)]
+        stays = [running.run("stays", {"number": number}) for number in range(3)]
+    assert [answer["seen"] for answer in goes + stays] == [0, 1, 0, 1, 2]
+    assert len({answer["process"] for answer in goes}) == 2
+    assert len({answer["process"] for answer in stays}) == 1
+
+
+def test_a_runner_that_fails_ends_the_script_with_what_it_said(two_peers):
+    with runners.Runners() as running, pytest.raises(SystemExit, match=r"stays failed:\nno room for it"):
+        running.run("stays", {"number": 1, "fail": "it"})
+
+
+def test_the_roofline_counts_each_prefix_once():
+    prefixes = Prefixes()
+    assert prefixes.add([1, 2, 3])[0] == 3
+    new, places = prefixes.add([1, 2, 4])
+    assert new == 1
+    assert places[:2] == prefixes.add([1, 2])[1]
+    assert prefixes.add([2])[0] == 1
 
 
 def served(monkeypatch, capsys, job: dict, load) -> dict:

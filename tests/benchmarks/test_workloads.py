@@ -2,6 +2,8 @@
 
 import random
 from collections import Counter
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -83,11 +85,11 @@ def test_a_peer_that_did_other_work_is_refused(monkeypatch, tmp_path):
     monkeypatch.setattr(workloads, "make_words_model", lambda folder: tmp_path)
     right = workloads.work_of("mmlu", workloads.batches_of("mmlu", 10, 1)[1], {})
     answer = {"seconds": [1.0], "prompt_tokens": [right.prompt_tokens], "new_tokens": [right.new_tokens]}
-    monkeypatch.setattr(workloads, "run_job", lambda peer, job: answer)
-    assert workloads.measure("lmc", "float32", "mmlu", 10, 1)["seconds"] == [1.0]
+    runners: Any = SimpleNamespace(run=lambda peer, job: answer)
+    assert workloads.measure(runners, "lmc", "float32", "mmlu", 10, 1)["seconds"] == [1.0]
     answer["new_tokens"] = [right.new_tokens - 1]
     with pytest.raises(SystemExit, match="did other work"):
-        workloads.measure("lmc", "float32", "mmlu", 10, 1)
+        workloads.measure(runners, "lmc", "float32", "mmlu", 10, 1)
 
 
 def test_ratios_are_to_the_best_peer_and_both_chats_count_once():

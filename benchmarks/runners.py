@@ -1,0 +1,103 @@
+"""The engines that benchmarks compare, each in a process of its own, one process at a time."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+FOLDER = Path(__file__).parent / "peers"
+ROOFLINE = "roofline"
+
+
+@dataclass(frozen=True)
+class Peer:
+    """How an engine is run. One that `stays` answers job after job: it takes longer to start than to measure."""
+
+    interpreter: str
+    runner: Path
+    stays: bool = False
+
+
+def peers() -> dict[str, Peer]:
+    """What can be measured here, by name; `roofline` is no engine but what the machine could do at best."""
+    found = {
+        "lmc": Peer(sys.executable, FOLDER / "run_lmc.py"),
+        "transformers": Peer(sys.executable, FOLDER / "run_transformers.py"),
+    }
+    for name, variable in (("vllm", "LMC_BENCH_VLLM"), ("llama_cpp", "LMC_BENCH_LLAMA_CPP")):
+        interpreter = os.environ.get(variable)
+        if interpreter:
+            found[name] = Peer(interpreter, FOLDER / f"run_{name}.py", stays=name == "vllm")
+    found[ROOFLINE] = Peer(sys.executable, FOLDER / "run_roofline.py")
+    return found
+
+
+class Runners:
+    """Runs jobs (`peers/protocol.py`); whoever stays is ended when another one's turn comes, and at the end."""
+
+    def __init__(self) -> None:
+        self._running: tuple[str, subprocess.Popen[str]] | None = None
+        self._errors: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def run(self, name: str, job: dict[str, Any]) -> dict[str, Any]:
+        """Give a job to an engine; what it answers.
+
+        Raises:
+            SystemExit: it failed, with the end of what it said.
+        """
+        peer = peers()[name]
+        if self._running is None or self._running[0] != name:
+            self._end()
+            self._errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
+            command = [peer.interpreter, str(peer.runner)]
+            self._running = (
+                name,
+                subprocess.Popen(
+                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True
+                ),
+            )
+        process = self._running[1]
+        answer = _asked(process, job)
+        if answer is None:
+            process.wait()
+            self._errors.seek(0)
+            raise SystemExit(f"{name} failed:\n{self._errors.read()[-3000:]}")
+        if not peer.stays:
+            self._end()
+        return answer
+
+    def _end(self) -> None:
+        if self._running is None:
+            return
+        process = self._running[1]
+        process.communicate()  # closes its input, which is how it knows
+        self._errors.close()
+        self._running = None
+
+
+def _asked(process: "subprocess.Popen[str]", job: dict[str, Any]) -> dict[str, Any] | None:
+    """Send a job and wait for its answer; None where the process ends without one. Engines may print other lines."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(json.dumps(job) + "\n")
+        process.stdin.flush()
+    except BrokenPipeError:
+        return None
+    for line in process.stdout:
+        if line.startswith("{"):
+            return json.loads(line)
+    return None
