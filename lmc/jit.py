@@ -19,7 +19,7 @@ from lmc.driver import (
 )
 
 Level = Literal["O0", "O1", "O2"]
-_OPTIONS = ("target", "dtype", "kv_tokens", "deterministic", "seed", "level")
+_OPTIONS = ("target", "dtype", "kv_tokens", "deterministic", "seed", "level", "timeout")
 
 
 class Program(JittedFunction):
@@ -44,6 +44,7 @@ class Program(JittedFunction):
         deterministic: bool | None = None,
         seed: int | None = None,
         level: Level | None = None,
+        timeout: float | None = None,
         **unknown: Never,
     ) -> Program:
         """The same program, bound to a target and to how it runs there; what is not given stays as it is.
@@ -55,13 +56,18 @@ class Program(JittedFunction):
             deterministic: whether a local model gives a request the same text whatever else runs (slower; CPU only).
             seed: seed of the random draws (0).
             level: optimization level (``"O2"``).
+            timeout: seconds that each request to the model may take (any number); one that is not done by then fails
+                with ``RequestTimeoutError``.
             unknown: there are no others.
 
         Raises ``InputError`` for an option of another name.
         """
         check_option_names(unknown, _OPTIONS)
         wish = Wish(target, dtype, kv_tokens, deterministic)
-        return Program(self.function, lambda bound: self._runner.with_options(bound, wish, seed=seed, level=level))
+        return Program(
+            self.function,
+            lambda bound: self._runner.with_options(bound, wish, seed=seed, level=level, timeout=timeout),
+        )
 
     def run(self, *args: Any, **kwargs: Any) -> Result:
         """Run it; raises what it raises."""
@@ -130,6 +136,7 @@ def jit(
     deterministic: bool | None = None,
     seed: int | None = None,
     level: Level | None = None,
+    timeout: float | None = None,
 ) -> Callable[[Callable[..., Any]], Program]: ...
 
 

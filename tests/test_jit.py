@@ -63,6 +63,16 @@ def test_options_stay_until_they_are_given_again():
     assert bound.on(level="O2").compile().level == "O2"
 
 
+def test_a_request_that_takes_too_long_names_its_line():
+    hurried = greet.on("builtin", timeout=1e-6)
+    for run in (hurried.run, hurried.eager):
+        with pytest.raises(
+            lmc.RequestTimeoutError, match=r"test_jit\.py:\d+: the request was not finished within 1e-06"
+        ):
+            run("Ann")
+    assert hurried.on(timeout=600.0)("Ann") == greet.on("builtin")("Ann")
+
+
 def test_a_bound_program_shares_its_variants():
     captured = TOY.compile("Ann").captured
     assert TOY.on(seed=4).compile("Bob").captured is captured
@@ -91,7 +101,7 @@ def test_options_that_are_not_there():
         lmc.jit(speed=3)  # type: ignore[call-overload]
     with pytest.raises(lmc.InputError, match=r"test_jit\.py:\d+: there is no option 'sed'") as caught:
         greet.on("toy", sed=3)  # type: ignore[call-overload]
-    known = "target, dtype, kv_tokens, deterministic, seed, level"
+    known = "target, dtype, kv_tokens, deterministic, seed, level, timeout"
     assert caught.value.remedy == f"did you mean 'seed'? The options are {known}"
 
 

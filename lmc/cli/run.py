@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -40,6 +41,12 @@ _MOST_COUNTED = 2**28
 """Bytes of an input file up to which its rows are counted for the progress bar."""
 
 
+def _seconds(value: float | None) -> float | None:
+    if value is not None and not 0 < value < math.inf:
+        raise typer.BadParameter(f"{value} is no number of seconds greater than 0")
+    return value
+
+
 def run_command(
     program: Annotated[
         str,
@@ -66,6 +73,16 @@ def run_command(
     seed: Annotated[int, typer.Option(help="Seed of the random draws.")] = 0,
     dtype: Annotated[str | None, typer.Option(help="Precision of a local model: float32 or bfloat16.")] = None,
     kv_tokens: Annotated[int | None, typer.Option(help="Size of a local model's KV pool, in tokens.")] = None,
+    deterministic: Annotated[
+        bool | None,
+        typer.Option(
+            "--deterministic", help="The same text whatever else runs (a local model, slower).", show_default=False
+        ),
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(help="Seconds that each request to the model may take.", metavar="SECONDS", callback=_seconds),
+    ] = None,
     functions: Annotated[
         str | None,
         typer.Option(
@@ -91,7 +108,7 @@ def run_command(
     sink = _Sink(out, as_json=as_json, many=data is not None)
     with prints_to_stderr(), Interrupts() as interrupts:
         try:
-            options = Options(Wish(target_spec(model), dtype, kv_tokens), seed=seed)
+            options = Options(Wish(target_spec(model), dtype, kv_tokens, deterministic), seed=seed, timeout=timeout)
             runner, signature = _load(program, options, functions)
             rows = _entries(ArgumentReader(signature), assignments or [], data)
             with _opened(output, data, out) as sink.file, _progress(data) as step:

@@ -22,7 +22,7 @@ from lmc.ir.errors import LmcError
 from lmc.ir.interpreter import Memo
 from lmc.ir.profile import Profile
 from lmc.runtime.events import OnEvent, TokenEvent, branch_of
-from lmc.runtime.executor import Executor, Finished, Instance, Resources
+from lmc.runtime.executor import Executor, Finished, Instance, Limits, Resources
 from lmc.runtime.threads import DaemonPool
 
 EAGER_THREADS = 32
@@ -46,6 +46,7 @@ async def execute(
     on_result: OnResult,
     *,
     seed: int,
+    limits: Limits | None = None,
     on_event: OnEvent | None = None,
 ) -> None:
     """Run ``jobs``; ``on_result`` gets each one's number and result as soon as it is there, in the loop's thread.
@@ -53,7 +54,7 @@ async def execute(
     Jobs of one variant run in the order of their schedule, variants in the order of their first job, all under one
     bound. Cancelling cancels every request.
     """
-    execution = Execution(function, engine, on_result, seed=seed, on_event=on_event)
+    execution = Execution(function, engine, on_result, seed=seed, limits=limits, on_event=on_event)
     try:
         await execution.run(jobs)
     finally:
@@ -75,6 +76,7 @@ class Execution:
         on_result: OnResult,
         *,
         seed: int,
+        limits: Limits | None = None,
         on_event: OnEvent | None = None,
         on_stopped: OnResult | None = None,
     ) -> None:
@@ -85,7 +87,8 @@ class Execution:
         self._on_event = on_event
         self._on_stopped = on_stopped
         self._position = 0
-        self._resources = Resources(engine)
+        self._limits = limits or Limits()
+        self._resources = Resources(engine, self._limits)
         self._eager_engine = CancellableEngine(engine)
         self._eager_pool = DaemonPool(EAGER_THREADS, "lmc-eager")
 
@@ -164,6 +167,7 @@ class Execution:
             run_seed=self._seed,
             instance=job.number,
             on_text=None if self._on_event is None else partial(self._report_text, job.number),
+            timeout=self._limits.request_timeout,
         )
         try:
             outcome = resume(job.compiled.captured, job.bound, memo, session)

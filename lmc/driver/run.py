@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
+from typing import cast
 
 from lmc.driver.compile import Compiled, Variants, compile_program
 from lmc.driver.defaults import Wish, resolve_target
@@ -38,7 +40,9 @@ class Runner:
         self._function = function
         self._variants = variants or Variants()
 
-    def with_options(self, function: JittedFunction, wish: Wish, *, seed: int | None, level: str | None) -> Runner:
+    def with_options(
+        self, function: JittedFunction, wish: Wish, *, seed: int | None, level: str | None, timeout: float | None
+    ) -> Runner:
         """A runner of ``function``, which is the same program, under other options; what is None stays as it is."""
         known = self.options.wish
         merged = Wish(
@@ -49,8 +53,13 @@ class Runner:
         )
         if seed is not None:
             check_seed(seed)
+        if timeout is not None:
+            check_timeout(timeout)
         options = Options(
-            merged, self.options.seed if seed is None else seed, self.options.level if level is None else level
+            merged,
+            self.options.seed if seed is None else seed,
+            self.options.level if level is None else level,
+            self.options.timeout if timeout is None else timeout,
         )
         return Runner(function, options, self._variants)
 
@@ -118,7 +127,7 @@ class Runner:
     def eager(self, arguments: Arguments) -> Result:
         """One instance as plain Python, operation by operation: the oracle. Raises its error."""
         engine = service().engines.engine(self.target())
-        session = EagerSession(engine, run_seed=self.options.seed)
+        session = EagerSession(engine, run_seed=self.options.seed, timeout=self.options.timeout)
         outcome = run_eager(self._function, bind(self._function, *arguments), session)
         return Result(outcome.value, outcome.variables, outcome.text, outcome.profile)
 
@@ -133,6 +142,14 @@ def check_seed(seed: object) -> None:
     """Raise ``InputError`` at the user's line for what is no seed."""
     if type(seed) is not int:
         raise InputError(f"seed is {seed!r}", remedy="give an integer", location=user_location())
+
+
+def check_timeout(timeout: object) -> None:
+    """Raise ``InputError`` at the user's line for what is no number of seconds."""
+    if type(timeout) not in (int, float) or not 0 < cast("float", timeout) < math.inf:
+        raise InputError(
+            f"timeout is {timeout!r}", remedy="give a number of seconds greater than 0", location=user_location()
+        )
 
 
 class _Windows:
@@ -157,7 +174,12 @@ class _Windows:
             start = self._start
             engine = start.home.engines.engine(start.target)
             self._execution = Execution(
-                start.function, engine, on_result, seed=start.options.seed, on_stopped=on_result
+                start.function,
+                engine,
+                on_result,
+                seed=start.options.seed,
+                limits=start.options.limits,
+                on_stopped=on_result,
             )
         await self._execution.run(jobs)
 

@@ -44,7 +44,7 @@ class SavedRunner:
 
     plan: Plan
     target: Target
-    seed: int
+    options: Options
     hosts: Mapping[str, Callable[..., Any]]
 
     @classmethod
@@ -58,7 +58,7 @@ class SavedRunner:
         target = resolve_target(options.wish)
         plan = lower(read_module(path), target) if path.endswith(".lmir") else load_plan(_read(path))
         _refuse_break(plan)
-        return cls(plan, target, options.seed, _resolve(plan, program))
+        return cls(plan, target, options, _resolve(plan, program))
 
     @property
     def signature(self) -> Signature:
@@ -91,13 +91,13 @@ class _Windows:
 
     async def run(self, prepared: list[Instance], on_result: OnResult) -> None:
         if self._resources is None:
-            self._resources = Resources(self._engine)
+            self._resources = Resources(self._engine, self._saved.options.limits)
         first, self._position = self._position, self._position + len(prepared)
         await self._executor.run_batch(
             prepared,
             schedule_batch(self._saved.plan, [instance.inputs for instance in prepared]).order,
             lambda index, end: on_result(prepared[index].number, _result(end)),
-            run_seed=self._saved.seed,
+            run_seed=self._saved.options.seed,
             resources=self._resources,
             first_position=first,
             on_cancelled=lambda index, cost: on_result(prepared[index].number, stopped(cost)),

@@ -21,6 +21,7 @@ from lmc.ir.errors import InputError
 from lmc.ir.profile import Profile
 from lmc.ir.target import Target
 from lmc.runtime.events import OnEvent
+from lmc.runtime.executor import Limits
 
 Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]
 """Positional and keyword arguments of one instance."""
@@ -36,6 +37,12 @@ class Options:
     wish: Wish = field(default_factory=Wish)
     seed: int = 0
     level: str = DEFAULT_LEVEL
+    timeout: float | None = None
+
+    @property
+    def limits(self) -> Limits:
+        """What the executor keeps to."""
+        return Limits(request_timeout=self.timeout)
 
 
 def check_option_names(unknown: Iterable[str], known: Sequence[str]) -> None:
@@ -88,7 +95,15 @@ class Start:
         jobs = report_failed(prepared, on_result)
         if jobs:
             engine = self.home.engines.engine(self.target)
-            await execute(self.function, jobs, engine, on_result, seed=self.options.seed, on_event=on_event)
+            await execute(
+                self.function,
+                jobs,
+                engine,
+                on_result,
+                seed=self.options.seed,
+                limits=self.options.limits,
+                on_event=on_event,
+            )
 
     def wait_for_one(self, prepared: Sequence[Prepared]) -> Result:
         """The result of the only instance."""

@@ -22,7 +22,7 @@ from lmc.ir import semantics
 from lmc.ir.choices import checked_choices
 from lmc.ir.context import Context
 from lmc.ir.core import Value
-from lmc.ir.engine import Engine, Handle, OnDelta, TokenDelta
+from lmc.ir.engine import Engine, Handle, OnDelta, TokenDelta, timed
 from lmc.ir.errors import LmcError
 from lmc.ir.interpreter import Outcome, generation_profile, score_profile
 from lmc.ir.ops import GenOp, SampleOp, SamplingOp, SelectOp
@@ -39,10 +39,22 @@ _CONTEXT = Value("context", CTX)
 
 
 class EagerSession(Session):
-    """One eager run on ``engine``: submits, waits, and counts what it cost. Not for more than one run."""
+    """One eager run on ``engine``: submits, waits, and counts what it cost. Not for more than one run.
 
-    def __init__(self, engine: Engine, *, run_seed: int = 0, instance: int = 0, on_text: OnText | None = None) -> None:
+    ``timeout`` is how many seconds each request may take (None: any number).
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        run_seed: int = 0,
+        instance: int = 0,
+        on_text: OnText | None = None,
+        timeout: float | None = None,
+    ) -> None:
         super().__init__()
+        self.timeout = timeout
         self.engine = engine
         self.run_seed = run_seed
         self.instance = instance
@@ -128,7 +140,8 @@ class EagerSession(Session):
         """Results of a generation or of draws."""
         start = time.perf_counter()
         requests = semantics.generation_requests(op, context, run_seed=self.run_seed, instance=self.instance)
-        handles = [self.engine.submit(request, self._watch(op, index)) for index, request in enumerate(requests)]
+        asked = enumerate(timed(requests, self.timeout))
+        handles = [self.engine.submit(request, self._watch(op, index)) for index, request in asked]
         generations = self._wait(handles)
         self._record(op.id, generation_profile(generations, time.perf_counter() - start))
         return semantics.generation_results(op, context, generations)
@@ -138,7 +151,7 @@ class EagerSession(Session):
         start = time.perf_counter()
         choices = semantics.select_choices(op, {})
         requests = semantics.select_requests(op, context, choices, instance=self.instance)
-        scores = self._wait([self.engine.score(request) for request in requests])
+        scores = self._wait([self.engine.score(request) for request in timed(requests, self.timeout)])
         self._record(op.id, score_profile(scores, time.perf_counter() - start))
         results = semantics.select_results(op, context, choices, scores)
         if self.on_text is not None:

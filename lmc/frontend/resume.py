@@ -54,7 +54,13 @@ class _ReplaySession(EagerSession):
     """An eager session that looks answers up before it asks for them."""
 
     def __init__(self, captured: Captured, memo: Memo, session: EagerSession) -> None:
-        super().__init__(session.engine, run_seed=session.run_seed, instance=session.instance, on_text=session.on_text)
+        super().__init__(
+            session.engine,
+            run_seed=session.run_seed,
+            instance=session.instance,
+            on_text=session.on_text,
+            timeout=session.timeout,
+        )
         self.profile = session.profile
         self.served = dict(captured.replay.served)
         self._captured = captured

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 from lmc.ir.tokenizer import Tokenizer
@@ -229,6 +229,14 @@ class Pin:
     key: int
     length: int
     cached_tokens: int = 0
+
+
+R = TypeVar("R", Request, ScoreRequest)
+
+
+def timed(requests: Sequence[R], timeout: float | None) -> list[R]:
+    """The requests, each to be finished ``timeout`` seconds after it is submitted (None: whenever)."""
+    return [replace(request, timeout=timeout) for request in requests]
 
 
 def derive_seed(run_seed: int, instance: int, op_id: str, iteration: int = 0, sample: int = 0) -> int:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from lmc.ir import semantics
 from lmc.ir.core import Op
-from lmc.ir.engine import OnDelta, Pin, Request, ScoreRequest, TokenDelta
+from lmc.ir.engine import OnDelta, Pin, TokenDelta, timed
 from lmc.ir.errors import InputError, LmcError
 from lmc.ir.interpreter import generation_profile, score_profile
 from lmc.ir.ops import HostCallOp, PrefillOp, SamplingOp, SelectOp
 from lmc.ir.profile import OpProfile
 from lmc.runtime.machine import Machine
-
-R = TypeVar("R", Request, ScoreRequest)
 
 
 def ask(machine: Machine, index: int, op: Op) -> None:
@@ -46,7 +43,7 @@ def generate(machine: Machine, index: int, op: SamplingOp) -> None:
         return semantics.generation_results(op, context, generations)
 
     call = machine.call(index, len(requests), finish)
-    for number, request in enumerate(_timed(machine, requests)):
+    for number, request in enumerate(timed(requests, around.request_timeout)):
         machine.count_tokens(request.prompt, op.max_tokens)
         machine.request(call, number, partial(around.engine.submit, request, _on_delta(machine, op, number)))
 
@@ -66,7 +63,7 @@ def select(machine: Machine, index: int, op: SelectOp) -> None:
         return results
 
     call = machine.call(index, len(requests), finish)
-    for number, request in enumerate(_timed(machine, requests)):
+    for number, request in enumerate(timed(requests, machine.around.request_timeout)):
         machine.count_tokens(request.prompt, sum(map(len, request.continuations)))
         machine.request(call, number, partial(engine.score, request))
 
@@ -119,11 +116,6 @@ def _stable_prefix(context: Any) -> tuple[int, ...]:
         return context.stable_prefix
     except LmcError:  # the generation that needs this prompt says so, with its own line
         return ()
-
-
-def _timed(machine: Machine, requests: list[R]) -> list[R]:
-    timeout = machine.around.request_timeout
-    return requests if timeout is None else [replace(request, timeout=timeout) for request in requests]
 
 
 def _on_delta(machine: Machine, op: SamplingOp, sample: int) -> OnDelta | None:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from lmc.driver import JittedFunction, Options, Runner
+
 TOY = ("--model", "toy")
 PRINTING = """
 import lmc
@@ -145,6 +147,26 @@ def test_what_goes_wrong(lmc, program: str, tmp_path: Path, arguments: list[str]
     assert (said.code, said.out) == (code, "")
     assert f"error: {cause}" in said.err
     assert remedy in said.err.replace("\n", " ")
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf"])
+def test_a_timeout_is_a_number_of_seconds(lmc, program: str, seconds: str):
+    said = lmc("run", f"{program}:judge", "essay=x", *TOY, "--timeout", seconds)
+    assert (said.code, said.out) == (2, "")
+    assert "no number of seconds greater than 0" in said.err
+
+
+def test_a_timeout_and_determinism_are_what_the_program_runs_under(lmc, program: str, monkeypatch):
+    asked: list[Options] = []
+
+    def runner(function: JittedFunction, options: Options) -> Runner:
+        asked.append(options)
+        return Runner(function, options)
+
+    monkeypatch.setattr("lmc.cli.run.Runner", runner)
+    for more in ((), ("--timeout", "2.5", "--deterministic")):
+        assert lmc("run", f"{program}:judge", "essay=x", *TOY, *more).code == 0
+    assert [(options.timeout, options.wish.deterministic) for options in asked] == [(None, None), (2.5, True)]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

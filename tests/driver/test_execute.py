@@ -10,12 +10,13 @@ from lmc.driver.registry import load_tokenizer
 from lmc.driver.result import Result, describe_error
 from lmc.frontend.arguments import bind
 from lmc.frontend.function import JittedFunction
+from lmc.ir.engine import OnDelta, Request
 from lmc.ir.errors import RequestCancelledError
 from lmc.ir.target import Target
 from lmc.runtime.events import TokenEvent
-from lmc.runtime.executor import Limits, Resources
+from lmc.runtime.executor import Limits
 from tests.driver import programs
-from tests.runtime.engines import LateEngine
+from tests.runtime.engines import LateEngine, LateHandle
 
 TOY = Target("toy")
 
@@ -29,10 +30,9 @@ def jobs_of(function: JittedFunction, *arguments: Mapping[str, object]) -> list[
     return jobs
 
 
-def test_instances_with_common_prefixes_start_one_after_the_other(monkeypatch: pytest.MonkeyPatch):
+def test_instances_with_common_prefixes_start_one_after_the_other():
     """Ants and birds alternate in the batch, not in the engine."""
     engine = LateEngine(most_seconds=0.0)
-    monkeypatch.setattr("lmc.driver.execute.Resources", _narrow)
     essays = ["ants a", "birds a", "ants b", "birds b"]
     order: list[int] = []
     asyncio.run(
@@ -42,13 +42,34 @@ def test_instances_with_common_prefixes_start_one_after_the_other(monkeypatch: p
             engine,
             lambda number, _: order.append(number),
             seed=0,
+            limits=Limits(requests=1),
         )
     )
     assert order == [0, 2, 1, 3]
 
 
-def _narrow(engine: LateEngine) -> Resources:
-    return Resources(engine, Limits(requests=1))
+class TimedEngine(LateEngine):
+    """Remembers how long each request may take, by op."""
+
+    def __init__(self) -> None:
+        super().__init__(most_seconds=0.0)
+        self.timeouts: dict[str, float | None] = {}
+
+    def submit(self, request: Request, on_delta: OnDelta | None = None) -> LateHandle:
+        self.timeouts[request.op_id] = request.timeout
+        return super().submit(request, on_delta)
+
+
+def test_the_captured_and_the_eager_part_have_the_same_timeout():
+    engine = TimedEngine()
+    found: dict[int, Result] = {}
+    jobs = jobs_of(programs.breaks, {"topic": "a"})
+    limits = Limits(request_timeout=7.0)
+    asyncio.run(execute(programs.breaks, jobs, engine, found.__setitem__, seed=0, limits=limits))
+    assert found[0].error is None
+    assert len(engine.timeouts) >= 2
+    assert "breaks/second" in engine.timeouts
+    assert set(engine.timeouts.values()) == {7.0}
 
 
 def test_events_of_the_eager_part_carry_instance_and_branch():

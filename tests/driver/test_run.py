@@ -292,6 +292,15 @@ def test_an_interrupted_batch_is_a_keyboard_interrupt():
     assert not issubclass(RequestCancelledError, KeyboardInterrupt)
 
 
+@pytest.mark.parametrize("timeout", ["a", 0, -1.0, float("nan"), float("inf"), True])
+def test_a_timeout_is_a_number_of_seconds(timeout: Any):
+    with pytest.raises(InputError, match=f"timeout is {timeout!r}") as caught:
+        programs.judge.on("toy", timeout=timeout)
+    assert caught.value.remedy == "give a number of seconds greater than 0"
+    assert caught.value.location is not None
+    assert caught.value.location.file == __file__
+
+
 @pytest.mark.parametrize("seed", ["a", 1.5, True])
 def test_a_seed_is_an_integer(seed: Any):
     with pytest.raises(InputError, match=f"seed is {seed!r}") as caught:
