@@ -149,8 +149,10 @@ def test_bias_and_penalties_act_in_their_order() -> None:
     logits = np.array([-1.0, 4.0, 0.5, 1.0, 7.0], np.float32)
     draw = Draw(sampling, 0, 0, forbidden=(4,), prompt=np.array([0, 2]), generated=(1, 2, 1))
     # 0: (-1 + 3) / 2; 1: 4 / 2 - 2·0.5 - 0.25; 2: (0.5 - 1)·2 - 0.5 - 0.25; 3 as it was; 4 forbidden.
-    assert adjusted(logits, draw).tolist() == [1.0, 0.75, -1.75, 1.0, -math.inf]
+    ids, changed = adjusted(logits, draw)
     assert logits.tolist() == [-1.0, 4.0, 0.5, 1.0, 7.0]
+    logits[ids] = changed
+    assert logits.tolist() == [1.0, 0.75, -1.75, 1.0, -math.inf]
 
 
 def test_truncations_keep_what_they_promise() -> None:
@@ -215,7 +217,10 @@ def test_logprobs_are_the_models_own() -> None:
     logits = [0.0, 2.0, 1.0, -1.0]
     logprobs = torch.log_softmax(torch.tensor(logits), -1).tolist()
     drawn = draw_one(logits, Draw(SamplingParams(temperature=3.0, top_k=1, logprobs=2), 0, 0, forbidden=(2,)))
-    assert drawn == Drawn(1, logprobs[1], ((1, logprobs[1]), (2, logprobs[2])))
+    assert drawn.token == 1
+    assert drawn.logprob == pytest.approx(logprobs[1], abs=1e-6)
+    assert [token for token, _ in drawn.top] == [1, 2]
+    assert [logprob for _, logprob in drawn.top] == pytest.approx([logprobs[1], logprobs[2]], abs=1e-6)
     assert draw_one(logits, Draw(SamplingParams(logprobs=0), 0, 0)).top == ()
 
 

@@ -15,8 +15,8 @@ import tempfile
 from pathlib import Path
 
 _FOLDER = Path(__file__).parent
-_SOURCES = ("pool.c", "attention.c", "layers.c")
-_HEADERS = ("pool.h", "elements.h")
+_SOURCES = ("pool.c", "attention.c", "layers.c", "sampling.c")
+_HEADERS = ("pool.h", "elements.h", "selection.h")
 _OPTIONS = ("-O3", "-std=gnu11", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
 _LIBRARIES = ("-lm", "-lpthread")
 _TUNING = (("-march=native",), ("-mcpu=native",), ())

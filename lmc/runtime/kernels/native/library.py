@@ -18,12 +18,14 @@ def library() -> ctypes.CDLL:
         NativeBuildError: see `load_library`.
     """
     loaded = load_library()
-    for name in ("lmc_attention", "lmc_rms_norm", "lmc_rotate_and_store", "lmc_gate"):
+    for name in ("lmc_attention", "lmc_rms_norm", "lmc_rotate_and_store", "lmc_gate", "lmc_sample"):
         function = getattr(loaded, name)
         function.argtypes = (ctypes.c_void_p, ctypes.c_int32)
         function.restype = None
     loaded.lmc_attention_scratch.argtypes = (ctypes.c_int32,) * 4
     loaded.lmc_attention_scratch.restype = ctypes.c_int64
+    loaded.lmc_sample_scratch.argtypes = (ctypes.c_int64,)
+    loaded.lmc_sample_scratch.restype = ctypes.c_int64
     return loaded
 
 
