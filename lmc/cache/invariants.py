@@ -1,6 +1,6 @@
 """What must hold for a radix tree over a page pool at every moment between two calls."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -8,15 +8,17 @@ from lmc.cache.node import RadixNode
 from lmc.cache.pool import InvariantError, PagePool, Pages
 
 
-def check_tree(roots: Iterable[RadixNode], nodes: Sequence[RadixNode]) -> None:
+def check_tree(roots: Mapping[Hashable, RadixNode], nodes: Sequence[RadixNode]) -> None:
     """Check edges, links, pin counts and timestamps.
 
     Raises:
         InvariantError: an edge is empty or has another number of pages than tokens; a child is filed under another
             token than its first or points to another parent; a parent is pinned less often than its children together;
-            a parent was used before its child.
+            a parent was used before its child; a tree is empty or filed under another key.
     """
-    for root in roots:
+    for extra_key, root in roots.items():
+        if root.extra_key != extra_key or not root.children:
+            raise InvariantError("a root is filed under another key than its own, or kept though its tree is empty")
         if not root.is_root or root.length or root.parent is not None:
             raise InvariantError("a root holds tokens or hangs below a node")
         _check_children(root)

@@ -8,46 +8,23 @@ leaf goes first, so a cut leaf keeps the part that a later request is more likel
 
 import heapq
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lmc.cache.invariants import check_ownership, check_tree
-from lmc.cache.node import RadixNode
+from lmc.cache.node import (
+    PrefixMatch,
+    RadixNode,
+    Tokens,
+    as_tokens,
+    common_prefix_length,
+    concatenated_pages,
+    nodes_from,
+    path_to_root,
+)
 from lmc.cache.pool import InvariantError, PagePool, Pages
 
-Tokens = NDArray[np.int32]
 HEAP_SLACK = 64  # stale entries tolerated in the eviction heap before it is rebuilt
-
-
-@dataclass(frozen=True, slots=True)
-class PrefixMatch:
-    """The longest cached prefix of a sequence.
-
-    `node` is where it ends and is what to pin; unpinned, it is valid only until the next call that changes the tree.
-    """
-
-    pages: Pages
-    node: RadixNode
-
-    @property
-    def length(self) -> int:
-        """Length of the match in tokens."""
-        return int(self.pages.size)
-
-
-def as_tokens(tokens: Sequence[int] | Tokens) -> Tokens:
-    """Token ids as the array the tree compares (no copy if they already are one)."""
-    return np.asarray(tokens, dtype=np.int32)
-
-
-def common_prefix_length(left: Tokens, right: Tokens) -> int:
-    """Number of leading tokens that two sequences share."""
-    length = min(left.size, right.size)
-    different = left[:length] != right[:length]
-    first = int(different.argmax()) if length else 0
-    return first if length and different[first] else length
 
 
 class RadixCache:
@@ -97,9 +74,9 @@ class RadixCache:
         `extra_key` names the tree: sequences with different keys share nothing (adapter, RoPE variant, image content).
         """
         key = as_tokens(tokens)
-        node, path = self._walk(self._roots.get(extra_key) or RadixNode.root(), key)
+        node, path = self._walk(self._root(extra_key), key)
         self._touch(path)
-        return PrefixMatch(_concatenated_pages(path), node)
+        return PrefixMatch(concatenated_pages(path), node)
 
     def insert(self, tokens: Sequence[int] | Tokens, pages: Pages, extra_key: Hashable = None) -> PrefixMatch:
         """Put a sequence with its pages into the tree; the tree then owns one page for each token.
@@ -112,14 +89,13 @@ class RadixCache:
             raise ValueError(f"{key.size} tokens need {key.size} pages, got {pages.size}")
         if not self.pool.is_allocated(pages):
             raise InvariantError("inserting pages that are not allocated")
-        root = self._roots.setdefault(extra_key, RadixNode.root())
-        node, path = self._walk(root, key)
+        node, path = self._walk(self._root(extra_key), key)
         matched = sum(step.length for step in path)
         if matched < key.size:
             node = self._add_leaf(node, key[matched:].copy(), pages[matched:].astype(np.int64))
             path.append(node)
         self._touch(path)
-        kept = _concatenated_pages(path)
+        kept = concatenated_pages(path)
         self.pool.free(pages[pages != kept])
         return PrefixMatch(kept, node)
 
@@ -131,7 +107,7 @@ class RadixCache:
         """
         if node.parent is None and not node.is_root:
             raise InvariantError("pin of a prefix that was evicted")
-        for step in _path_to_root(node):
+        for step in path_to_root(node):
             if step.pin_count == 0:
                 self._pinned_tokens += step.length
                 self._newly_pinned_tokens += step.length
@@ -143,7 +119,7 @@ class RadixCache:
         Raises:
             InvariantError: the prefix is not pinned.
         """
-        for step in _path_to_root(node):
+        for step in path_to_root(node):
             if step.pin_count == 0:
                 raise InvariantError("unpin of a prefix that is not pinned")
             step.pin_count -= 1
@@ -160,18 +136,43 @@ class RadixCache:
                 continue  # stale: the node was used, pinned, extended or removed since it was offered
             freed += self._cut_tail(node, count - freed)
         self._evicted_tokens += freed
-        if freed:
-            self._roots = {key: root for key, root in self._roots.items() if root.children or root.pin_count}
         return freed
+
+    def branch_after(self, length: int, tokens: Sequence[int] | Tokens, extra_key: Hashable = None) -> RadixNode | None:
+        """The node where the tree goes on with `tokens` after their first `length`; None where it does not.
+
+        The edge is split there if need be: node and what is below hold no token of the first `length`.
+        """
+        key = as_tokens(tokens)
+        node, path = self._walk(self._root(extra_key), key[:length])
+        if length >= key.size or sum(step.length for step in path) < length:
+            return None
+        return node.children.get(int(key[length]))
+
+    def remove(self, node: RadixNode) -> None:
+        """Free a node's tokens and everything below it.
+
+        Raises:
+            InvariantError: a part of it is pinned, or was evicted since the node was returned.
+        """
+        if node.pin_count or node.parent is None:
+            raise InvariantError("removal of a prefix that is pinned or was evicted")
+        parent = self._unlink(node)
+        for each in nodes_from([node]):
+            self.pool.free(each.pages)
+            self._total_tokens -= each.length
+            self._node_count -= 1
+            each.detach()
+        self._offer(parent)
+
+    def remove_tree(self, extra_key: Hashable) -> None:
+        """Free everything under an `extra_key`. Raises like `remove`."""
+        for child in tuple(self._root(extra_key).children.values()):
+            self.remove(child)
 
     def nodes(self) -> Iterator[RadixNode]:
         """Every node that holds tokens, parents before children."""
-        pending = list(self._roots.values())
-        while pending:
-            node = pending.pop()
-            pending.extend(node.children.values())
-            if node.parent is not None:
-                yield node
+        return nodes_from(child for root in self._roots.values() for child in root.children.values())
 
     def check_invariants(self, held_pages: Iterable[Pages] = ()) -> None:
         """Check the whole structure against the pool; `held_pages` are those that running requests own.
@@ -181,7 +182,7 @@ class RadixCache:
         """
         self.pool.check_invariants()
         nodes = list(self.nodes())
-        check_tree(self._roots.values(), nodes)
+        check_tree(self._roots, nodes)
         check_ownership(self.pool, nodes, held_pages)
         offered = {(entry[2], entry[0]) for entry in self._heap}
         if any(node.evictable and (node, node.last_access) not in offered for node in nodes):
@@ -194,6 +195,10 @@ class RadixCache:
             raise InvariantError("pinned_tokens is not the number of tokens under pins")
         if any(node.last_access > self._clock for node in nodes):
             raise InvariantError("a node was used in the future")
+
+    def _root(self, extra_key: Hashable) -> RadixNode:
+        """The start of a tree; one that is new is kept from its first token on, until its last is gone."""
+        return self._roots.get(extra_key) or RadixNode.root(extra_key)
 
     def _walk(self, node: RadixNode, key: Tokens) -> tuple[RadixNode, list[RadixNode]]:
         """Follow `key` down from a root: the node where the match ends (split if need be) and the nodes passed."""
@@ -231,6 +236,8 @@ class RadixCache:
     def _add_leaf(self, parent: RadixNode, tokens: Tokens, pages: Pages) -> RadixNode:
         leaf = RadixNode(tokens, pages, parent, last_access=-1)
         parent.children[leaf.first_token] = leaf
+        if parent.is_root:
+            self._roots[parent.extra_key] = parent
         self._node_count += 1
         self._total_tokens += leaf.length
         return leaf
@@ -245,13 +252,20 @@ class RadixCache:
             node.tokens, node.pages = node.tokens[:kept].copy(), node.pages[:kept].copy()
             self._offer(node)
             return freed
-        parent = node.parent
-        assert parent is not None
-        del parent.children[node.first_token]
+        parent = self._unlink(node)
         node.detach()
         self._node_count -= 1
         self._offer(parent)
         return freed
+
+    def _unlink(self, node: RadixNode) -> RadixNode:
+        """Take a node off its parent, which is returned; a root goes with its last child."""
+        parent = node.parent
+        assert parent is not None
+        del parent.children[node.first_token]
+        if parent.is_root and not parent.children:
+            del self._roots[parent.extra_key]
+        return parent
 
     def _touch(self, path: list[RadixNode]) -> None:
         self._clock += 1
@@ -273,14 +287,3 @@ class RadixCache:
     def _heap_entry(self, node: RadixNode) -> tuple[int, int, RadixNode]:
         self._push_count += 1  # breaks ties, so that nodes themselves are never compared
         return node.last_access, self._push_count, node
-
-
-def _path_to_root(node: RadixNode) -> Iterator[RadixNode]:
-    """The nodes from `node` up to, but without, the root."""
-    while node.parent is not None:
-        yield node
-        node = node.parent
-
-
-def _concatenated_pages(path: list[RadixNode]) -> Pages:
-    return np.concatenate([node.pages for node in path]) if path else np.empty(0, np.int64)

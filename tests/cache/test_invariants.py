@@ -76,6 +76,14 @@ def miscount_nodes(cache: RadixCache) -> None:
     cache._node_count += 1
 
 
+def misfile_root(cache: RadixCache) -> None:
+    cache._roots["adapter"] = cache._roots.pop(None)
+
+
+def keep_empty_tree(cache: RadixCache) -> None:
+    cache._roots["adapter"] = RadixNode.root("adapter")
+
+
 def give_root_tokens(cache: RadixCache) -> None:
     cache._roots[None].tokens = np.array([1], np.int32)
 
@@ -96,6 +104,8 @@ def give_root_tokens(cache: RadixCache) -> None:
         (miscount_total, "total_tokens"),
         (miscount_pinned, "pinned_tokens"),
         (miscount_nodes, "nodes counted"),
+        (misfile_root, "under another key"),
+        (keep_empty_tree, "its tree is empty"),
         (give_root_tokens, "a root holds tokens"),
     ],
 )

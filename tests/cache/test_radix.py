@@ -96,6 +96,59 @@ def test_a_cut_or_split_edge_does_not_keep_the_whole_edge_in_memory() -> None:
     assert all(node.tokens.base is None and node.pages.base is None for node in cache.nodes())
 
 
+def test_a_branch_is_removed_with_all_that_is_below_it() -> None:
+    cache = cache_with([1, 2, 3, 4], [1, 2, 3, 5], [1, 7])
+    branch = cache.branch_after(1, [1, 2, 3, 9])
+    assert branch is not None
+    assert branch.tokens.tolist() == [2, 3]
+    cache.remove(branch)
+    assert (cache.total_tokens, cache.pool.used_count, cache.evicted_tokens) == (2, 2, 0)
+    assert cache.match_prefix([1, 2]).length == 1
+    cache.check_invariants()
+    assert cache.branch_after(1, [1]) is None
+    assert cache.branch_after(2, [1, 8, 9]) is None
+    with pytest.raises(InvariantError, match="was evicted"):
+        cache.remove(branch)
+
+
+def test_what_is_pinned_is_not_removed() -> None:
+    cache = cache_with([1, 2, 3])
+    cache.pin(cache.match_prefix([1, 2, 3]).node)
+    branch = cache.branch_after(1, [1, 2])
+    assert branch is not None
+    with pytest.raises(InvariantError, match="is pinned"):
+        cache.remove(branch)
+    with pytest.raises(InvariantError, match="is pinned"):
+        cache.remove_tree(None)
+
+
+def test_a_tree_goes_with_its_last_token() -> None:
+    cache = cache_with()
+    for key in ("evicted", "removed"):
+        put(cache, [1, 2, 3], key)
+        put(cache, [1, 4], key)
+        put(cache, [5], key)
+    cache.remove_tree("removed")
+    cache.remove_tree("never there")
+    assert list(cache._roots) == ["evicted"]
+    cache.evict(100)
+    assert (cache._roots, cache.pool.used_count) == ({}, 0)
+    cache.match_prefix([1], "matched only")
+    assert cache._roots == {}
+    cache.check_invariants()
+
+
+def test_evicting_costs_the_same_with_many_trees() -> None:
+    cache = cache_with(num_pages=60_000)
+    for number in range(30_000):
+        put(cache, [1, 2], str(number))
+    start = time.process_time()
+    for _ in range(2000):
+        cache.evict(1)
+    assert time.process_time() - start < 1  # looking through all trees each time takes seconds
+    cache.check_invariants()
+
+
 def test_eviction_heap_stays_bounded() -> None:
     cache = cache_with([1, 2, 3])
     for _ in range(10_000):

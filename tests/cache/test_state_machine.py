@@ -4,11 +4,12 @@ import os
 from dataclasses import dataclass, field
 
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
-from lmc.cache import PagePool, PoolExhaustedError, RadixCache, RadixNode
+from lmc.cache import InvariantError, PagePool, PoolExhaustedError, RadixCache, RadixNode
 
 NUM_PAGES = 40
 Prefix = tuple[str | None, tuple[int, ...]]
@@ -45,6 +46,11 @@ class NaiveCache:
     def is_pinned(self, prefix: Prefix) -> bool:
         key, tokens = prefix
         return any(key == other and tokens == pinned[: len(tokens)] for other, pinned in self.pinned)
+
+    def remove(self, key: str | None, tokens: tuple[int, ...]) -> None:
+        for prefix in list(self.pages):
+            if prefix[0] == key and prefix[1][: len(tokens)] == tokens:
+                del self.pages[prefix]
 
     def evict(self, count: int) -> int:
         for freed in range(count):
@@ -159,6 +165,26 @@ class CacheMachine(RuleBasedStateMachine):
     @rule(count=st.integers(0, NUM_PAGES))
     def evict(self, count: int) -> None:
         assert self.cache.evict(count) == self.model.evict(count)
+
+    @rule(key=extra_keys, tokens=sequences, length=st.integers(0, 12))
+    def remove(self, key: str | None, tokens: tuple[int, ...], length: int) -> None:
+        branch = self.cache.branch_after(length, tokens, key)
+        beginning = key, tokens[: length + 1]
+        assert (branch is not None) == (length < len(tokens) and beginning in self.model.pages)
+        if branch is None:
+            return
+        if self.model.is_pinned(beginning):
+            with pytest.raises(InvariantError, match="pinned"):
+                self.cache.remove(branch)
+        else:
+            self.cache.remove(branch)
+            self.model.remove(*beginning)
+
+    @rule(key=extra_keys)
+    def remove_tree(self, key: str | None) -> None:
+        if not any(key == pinned for pinned, _ in self.model.pinned):
+            self.cache.remove_tree(key)
+            self.model.remove(key, ())
 
     @invariant()
     def counts_agree(self) -> None:
