@@ -110,7 +110,7 @@ def _choose(own: Floats, choice: Choice) -> Chosen:
         token = int(kept[min(reached.searchsorted(choice.uniform * reached[-1], side="right"), last)])
     if choice.logprobs is None:
         return Chosen(highest, token)
-    logprobs = torch.log_softmax(torch.from_numpy(own), -1).numpy()
+    logprobs = torch.log_softmax(torch.from_numpy(own).double(), -1).float().numpy()
     ids = _likeliest(own, min(choice.logprobs, own.size))
     ids = ids[np.argsort(-own[ids], kind="stable")]
     return Chosen(highest, token, float(logprobs[token]), tuple(zip(ids.tolist(), logprobs[ids].tolist(), strict=True)))

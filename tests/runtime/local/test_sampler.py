@@ -10,10 +10,18 @@ from hypothesis import strategies as st
 
 from lmc.ir.engine import SamplingParams
 from lmc.ir.errors import EngineError
+from lmc.runtime.kernels import sampling as sampling_kernel
 from lmc.runtime.local.sampler import Draw, Drawn, adjusted, draw_tokens, token_probabilities, uniform
 
 DRAWS = 100_000 if os.environ.get("LMC_TEST_FULL") == "1" else 20_000
 GREEDY = SamplingParams()
+
+
+@pytest.fixture(params=["reference", "native"])
+def implementation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draws with and without the compiled kernel."""
+    if request.param == "reference":
+        monkeypatch.setattr(sampling_kernel, "why_not", lambda: "no C compiler")
 
 
 def draw_one(logits: list[float], draw: Draw) -> Drawn:
@@ -82,7 +90,7 @@ def chi_square_bound(freedom: int) -> float:
         ),
     ],
 )
-def test_draws_follow_the_exact_distribution(sampling: SamplingParams) -> None:
+def test_draws_follow_the_exact_distribution(sampling: SamplingParams, implementation: None) -> None:
     """Chi-square over positions of one seed."""
     check_distribution(sampling, np.random.default_rng(7).standard_normal(12).astype(np.float32) * 1.5)
 
@@ -96,7 +104,7 @@ def test_draws_follow_the_exact_distribution(sampling: SamplingParams) -> None:
         SamplingParams(temperature=1.0, min_p=0.01),
     ],
 )
-def test_draws_from_a_large_vocabulary_do_too(sampling: SamplingParams) -> None:
+def test_draws_from_a_large_vocabulary_do_too(sampling: SamplingParams, implementation: None) -> None:
     check_distribution(sampling, np.random.default_rng(7).standard_normal(3000).astype(np.float32) * 3.5)
 
 
