@@ -1,7 +1,12 @@
-"""llama.cpp as a library, in an environment of its own; a prefix that prompts of a batch share is computed once."""
+"""llama.cpp as a library, in an environment of its own.
+
+A prefix that prompts of a batch share is computed once. Conversations, where each call goes on from the one before,
+keep what was computed from call to call; a room of its own for each is what llama.cpp reads fastest.
+"""
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -11,10 +16,13 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.peers.gguf_model import converted
 from benchmarks.peers.protocol import Generate, Job, serve
+from benchmarks.peers.shapes import SHAPES, Row
 
 WORTH_SHARING = 32  # tokens
 WORKLOAD_CELLS = 40_000  # as many tokens as lmc's pool holds in `engine.py`
 BATCH = 2048
+CONVERSATIONS = ("multi_turn_chat_short", "multi_turn_chat_long", "react")
+Answers = dict[int, list[int]]
 
 
 @dataclass(frozen=True)
@@ -82,17 +90,21 @@ class Context:
     def generate(self, prompts: list[list[int]], new_tokens: int) -> list[list[int]]:
         """Greedy tokens of every prompt, from an empty cache."""
         self._llama.llama_memory_clear(self._memory, True)
-        answers: list[list[int]] = [[] for _ in prompts]
+        placed = dict(enumerate(prompts))
+        answers: Answers = {sequence: [] for sequence in placed}
         self._read_prompts(prompts, answers)
-        for step in range(new_tokens - 1):
+        self._go_on(placed, answers, new_tokens - 1)
+        return list(answers.values())
+
+    def _go_on(self, prompts: dict[int, list[int]], answers: Answers, steps: int) -> None:
+        for step in range(steps):
             entries = [
-                Entry(answer[-1], len(prompt) + step, sequence, last=True)
-                for sequence, (prompt, answer) in enumerate(zip(prompts, answers, strict=True))
+                Entry(answers[sequence][-1], len(prompt) + step, sequence, last=True)
+                for sequence, prompt in prompts.items()
             ]
             self._decode(entries, answers)
-        return answers
 
-    def _read_prompts(self, prompts: list[list[int]], answers: list[list[int]]) -> None:
+    def _read_prompts(self, prompts: list[list[int]], answers: Answers) -> None:
         found = sources(prompts)
         for wave in range(1 + max(source.wave for source in found)):
             entries: list[Entry] = []
@@ -105,10 +117,13 @@ class Context:
                     Entry(prompt[position], position, sequence, last=position == len(prompt) - 1)
                     for position in range(source.length, len(prompt))
                 ]
-            for start in range(0, len(entries), BATCH):
-                self._decode(entries[start : start + BATCH], answers)
+            self._decode_all(entries, answers)
 
-    def _decode(self, entries: list[Entry], answers: list[list[int]]) -> None:
+    def _decode_all(self, entries: list[Entry], answers: Answers) -> None:
+        for start in range(0, len(entries), BATCH):
+            self._decode(entries[start : start + BATCH], answers)
+
+    def _decode(self, entries: list[Entry], answers: Answers) -> None:
         """Compute the rows, and append the likeliest token to the answer of each sequence whose last row is there."""
         import numpy as np
 
@@ -131,6 +146,68 @@ class Context:
             answers[sequence].append(token)
 
 
+class Conversations(Context):
+    """Rooms that keep what they hold: a prompt that begins with all of what one holds goes on from there.
+
+    A batch in which no prompt does begins anew; what its prompts have in common is then computed once and copied.
+    """
+
+    def __init__(self, model: Any, llama: Any, job: Job) -> None:
+        rooms = max(map(len, job["batches"]))
+        room = -(-max(longest(job, row) for batch in job["batches"] for row in batch) // 256) * 256
+        super().__init__(model, llama, job, sequences=rooms, cells=rooms * room, unified=False)
+        self._held: dict[int, list[int]] = {}
+
+    def generate(self, prompts: list[list[int]], new_tokens: int) -> list[list[int]]:
+        """Greedy tokens of every prompt."""
+        places = continued(prompts, self._held)
+        if not places:
+            places = self._begin(prompts)
+        placed = {room: prompt for (room, _), prompt in zip(places, prompts, strict=True)}
+        answers: Answers = {room: [] for room in placed}
+        entries = [
+            Entry(prompt[position], position, room, last=position == len(prompt) - 1)
+            for (room, start), prompt in zip(places, prompts, strict=True)
+            for position in range(start, len(prompt))
+        ]
+        self._decode_all(entries, answers)
+        self._go_on(placed, answers, new_tokens - 1)
+        self._held = {room: prompt + answers[room][:-1] for room, prompt in placed.items()}
+        return [answers[room] for room in placed]
+
+    def _begin(self, prompts: list[list[int]]) -> list[tuple[int, int]]:
+        self._llama.llama_memory_clear(self._memory, True)
+        common = min(_common(prompts[0], prompt) for prompt in prompts)
+        common = min(common, *(len(prompt) - 1 for prompt in prompts))
+        self._decode_all([Entry(prompts[0][position], position, 0, last=False) for position in range(common)], {})
+        for room in range(1, len(prompts)):
+            self._llama.llama_memory_seq_cp(self._memory, 0, room, -1, -1)
+        return [(room, common) for room in range(len(prompts))]
+
+
+def longest(job: Job, row: Row) -> int:
+    """Tokens of the longest call of a row, with its answer."""
+    found: list[int] = []
+    program = SHAPES[job["workload"]].calls(row, job["texts"].__getitem__)
+    calls = next(program)
+    with suppress(StopIteration):
+        while True:
+            found += [len(call.prompt) + call.new_tokens for call in calls]
+            calls = program.send([[0] * call.new_tokens for call in calls])
+    return max(found)
+
+
+def continued(prompts: list[list[int]], held: dict[int, list[int]]) -> list[tuple[int, int]]:
+    """Room and length of what each prompt goes on from; nothing unless all of them go on from different rooms."""
+    places: list[tuple[int, int]] = []
+    for prompt in prompts:
+        room = next((room for room, tokens in held.items() if prompt[: len(tokens)] == tokens), None)
+        if room is None or room in dict(places):
+            return []
+        places.append((room, len(held[room])))
+    return places
+
+
 def load(job: Job) -> Generate:
     """Convert the model where that was not done yet, and load it."""
     from llama_cpp import llama_cpp as llama  # pyright: ignore[reportMissingImports]
@@ -138,6 +215,8 @@ def load(job: Job) -> Generate:
     llama.llama_backend_init()
     path = converted(Path(job["model"]), job["dtype"])
     model = llama.llama_model_load_from_file(str(path).encode(), llama.llama_model_default_params())
+    if job.get("workload") in CONVERSATIONS:
+        return Conversations(model, llama, job).generate
     if "workload" in job:
         return Context(model, llama, job, sequences=64, cells=WORKLOAD_CELLS, unified=True).generate
     sequences = max(map(len, job["batches"]))

@@ -12,7 +12,7 @@ import pytest
 from benchmarks import engine, engine_cuda, runners, workloads
 from benchmarks.peers import protocol
 from benchmarks.peers.gguf_model import gguf_name, permuted
-from benchmarks.peers.run_llama_cpp import Source, sources
+from benchmarks.peers.run_llama_cpp import Source, continued, sources
 from benchmarks.peers.run_roofline import Prefixes
 from benchmarks.peers.run_vllm import _continuously
 from benchmarks.peers.shapes import Call
@@ -115,6 +115,13 @@ def test_every_prefix_is_computed_once():
     assert found[4] == Source(0, 150, 2)
     assert found[1] == Source()
     assert sources([stem, stem])[1] == Source(0, 99, 1)  # its last row is computed for the logits
+
+
+def test_conversations_go_on_in_their_rooms():
+    held = {0: [1, 2], 1: [1, 3], 2: [4]}
+    assert continued([[1, 3, 5], [4, 6]], held) == [(1, 2), (2, 1)]
+    assert continued([[1, 3, 5], [7]], held) == []
+    assert continued([[1, 2, 5], [1, 2, 6]], held) == []
 
 
 def test_rows_of_q_are_rotated_in_pairs():
