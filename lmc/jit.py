@@ -40,7 +40,7 @@ class Program(JittedFunction):
         target: str | None = None,
         *,
         dtype: Literal["float32", "bfloat16"] | None = None,
-        kv_tokens: int | None = None,
+        kv_tokens: int | Literal["auto"] | None = None,
         deterministic: bool | None = None,
         seed: int | None = None,
         level: Level | None = None,
@@ -52,7 +52,7 @@ class Program(JittedFunction):
         Args:
             target: ``"builtin"``, ``"local:PATH"`` (a model folder) or ``"toy"``.
             dtype: precision of a local model.
-            kv_tokens: size of a local model's KV pool, in tokens.
+            kv_tokens: size of a local model's KV pool, in tokens (``"auto"``: a share of the free memory).
             deterministic: whether a local model gives a request the same text whatever else runs (slower; CPU only).
             seed: seed of the random draws (0).
             level: optimization level (``"O2"``).
@@ -132,7 +132,7 @@ def jit(
     *,
     target: str | None = None,
     dtype: Literal["float32", "bfloat16"] | None = None,
-    kv_tokens: int | None = None,
+    kv_tokens: int | Literal["auto"] | None = None,
     deterministic: bool | None = None,
     seed: int | None = None,
     level: Level | None = None,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lmc.ir.errors import InputError
-from lmc.ir.target import KINDS, Target
+from lmc.ir.target import KINDS, KvTokens, Target
 
 ENVIRONMENT = "LMC_TARGET"
 FALLBACK = "builtin"
@@ -24,7 +24,7 @@ class Wish:
 
     target: str | None = None
     dtype: str | None = None
-    kv_tokens: int | None = None
+    kv_tokens: KvTokens | None = None
     deterministic: bool | None = None
 
 

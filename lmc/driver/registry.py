@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import importlib
 import os
+import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,7 @@ from lmc.ir.toy import ToyEngine, toy_tokenizer
 
 _LOCAL = "lmc.runtime.local"
 _LOCAL_PACKAGES = ("torch", "transformers", "safetensors")
+THREAD_SETTINGS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +83,7 @@ def _local_engine(target: Target) -> Engine:
 
 
 def _local_package() -> Any:
-    # OpenMP threads that spin while they wait stall every parallel region by milliseconds as soon as anything else runs
-    # on these cores. Read by the OpenMP runtime when torch loads; a user's own setting stands.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    _let_threads_sleep()
     try:
         return importlib.import_module(_LOCAL)
     except ModuleNotFoundError as error:
@@ -92,6 +93,24 @@ def _local_package() -> Any:
             f"running a model on this machine needs {error.name}, which is not installed",
             remedy="pip install 'lmc-compiler[local]', or try the program with the target toy",
         ) from error
+
+
+def _let_threads_sleep() -> None:
+    """Keep OpenMP's threads from spinning while they wait; a user's own setting stands.
+
+    Those that spin stall every parallel region by milliseconds as soon as anything else runs on these cores. OpenMP
+    reads the setting when torch loads, and never again.
+    """
+    if any(name in os.environ for name in THREAD_SETTINGS):
+        return
+    if "torch" in sys.modules:
+        warnings.warn(
+            "torch was loaded before lmc could tell its threads not to spin while they wait; beside any other busy "
+            "process a model then runs several times slower. Set OMP_WAIT_POLICY=PASSIVE in the environment",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
 
 def _toy_engine(target: Target) -> Engine:

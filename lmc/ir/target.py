@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from lmc.ir.errors import InputError
 
 KINDS = ("builtin", "local", "toy")
 DTYPES = ("float32", "bfloat16")
+KvTokens = int | Literal["auto"]
+"""Size of a KV pool in tokens; "auto": from free memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +29,22 @@ class Target:
 
     @classmethod
     def parse(
-        cls, spec: str, *, dtype: str = "float32", kv_tokens: int | None = None, deterministic: bool = False
+        cls,
+        spec: str,
+        *,
+        dtype: str = "float32",
+        kv_tokens: KvTokens | None = None,
+        deterministic: bool = False,
     ) -> Target:
         """``builtin``, ``toy`` or ``local:PATH``. Raises ``InputError`` for anything else."""
+        kv_tokens = None if kv_tokens == "auto" else kv_tokens
         kind, colon, path = spec.partition(":")
         if kind not in KINDS or (kind == "local") != bool(path) or bool(colon) != bool(path):
             raise InputError(f"unknown target {spec!r}", remedy="use builtin, toy or local:PATH (a model folder)")
         if dtype not in DTYPES:
             raise InputError(f"unknown dtype {dtype!r}", remedy=f"use one of {', '.join(DTYPES)}")
         if kv_tokens is not None and (type(kv_tokens) is not int or kv_tokens < 1):
-            raise InputError(f"kv_tokens is {kv_tokens!r}", remedy="give the size of the KV pool in tokens, at least 1")
+            raise InputError(f"kv_tokens is {kv_tokens!r}", remedy="give the size of the KV pool in tokens, or 'auto'")
         if type(deterministic) is not bool:
             raise InputError(f"deterministic is {deterministic!r}", remedy="give True or False")
         return cls(kind, path or None, dtype, kv_tokens, deterministic)

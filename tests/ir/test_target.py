@@ -27,3 +27,4 @@ def test_unknown_options_are_refused():
         Target.parse("builtin", deterministic=1)  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match="kv_tokens is 0"):
         Target.parse("toy", kv_tokens=0)
+    assert Target.parse("builtin", kv_tokens="auto") == Target.parse("builtin")
