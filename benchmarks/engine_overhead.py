@@ -3,9 +3,10 @@
 python benchmarks/engine_overhead.py [--write] [--branches 64] [--repeats 3]
 
 The model of `engine.py` in bf16. Branches share 512 tokens, each has 16 of its own and gets 64 new ones, all at once.
-First greedy with more and more branches, then one count with every kind of sampling. The parts are the engine's own
-statistics: scheduling is admission, pages and radix tree; delivery is detokenizing, stops and results. Temperature 0.8
-over the whole vocabulary of 32,000 draws from nearly flat distributions, which is the slow case for truncation.
+First greedy with more and more branches, then one count with every kind of sampling, at last what it costs to get the
+same text whatever else runs (`deterministic=True`). The parts are the engine's own statistics: scheduling is admission,
+pages and radix tree; delivery is detokenizing, stops and results. Temperature 0.8 over the whole vocabulary of 32,000
+draws from nearly flat distributions, which is the slow case for truncation.
 """
 
 import argparse
@@ -15,6 +16,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the driver does before
 
 import sys
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,6 +29,7 @@ from lmc.ir.engine import EngineStatistics, Request, SamplingParams
 from lmc.runtime.local import LocalEngine, load_local_engine
 
 COUNTS = (1, 8, 64, 512)
+EXACT_COUNTS = (1, 8)
 SHARED, OWN, NEW = 512, 16, 64
 SAMPLING = {
     "greedy": SamplingParams(temperature=0.0),
@@ -56,6 +60,23 @@ def measure(engine: LocalEngine, branches: int, sampling: SamplingParams, repeat
     """The median of some batches, each with prompts of its own."""
     found = [_one(engine, branches, sampling, f"{branches}/{number}") for number in range(repeats)]
     return sorted(found, key=lambda each: each.rate)[len(found) // 2]
+
+
+@contextmanager
+def opened(folder: Path, *, deterministic: bool) -> Generator[LocalEngine]:
+    """An engine that takes all branches at once, warmed up."""
+    engine = load_local_engine(
+        str(folder),
+        dtype="bfloat16",
+        kv_tokens=60_000,
+        max_running=COUNTS[-1],
+        deterministic=deterministic,
+    )
+    try:
+        measure(engine, 2, SAMPLING["greedy"], 1)
+        yield engine
+    finally:
+        engine.close()
 
 
 def _one(engine: LocalEngine, branches: int, sampling: SamplingParams, seed: str) -> Measured:
@@ -89,13 +110,11 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     folder = make_model(FOLDER / "model")
-    engine = load_local_engine(str(folder), dtype="bfloat16", kv_tokens=60_000)
-    try:
-        measure(engine, 2, SAMPLING["greedy"], 1)
+    with opened(folder, deterministic=False) as engine:
         many = {count: measure(engine, count, SAMPLING["greedy"], options.repeats) for count in COUNTS}
         kinds = {name: measure(engine, options.branches, kind, options.repeats) for name, kind in SAMPLING.items()}
-    finally:
-        engine.close()
+    with opened(folder, deterministic=True) as engine:
+        exact = {count: measure(engine, count, SAMPLING["greedy"], options.repeats) for count in EXACT_COUNTS}
     parts = ["scheduling", "sampling", "delivery", "all three"]
     first = table(["branches, greedy", "tokens/s", *parts], [shown(str(count), found) for count, found in many.items()])
     second = table(
@@ -104,9 +123,14 @@ def main() -> None:
     about = f"{machine()}, {os.cpu_count()} cores; median of {options.repeats}. "
     about += "Shares of the engine's time; the rest is the model.\n\n"
     ratio = f"\n512 branches / 64: {many[512].rate / many[64].rate:.2f}.\n\n"
-    print(first + ratio + second)
+    third = "\n" + table(
+        ["branches, deterministic", "tokens/s", *parts, "times slower"],
+        [[*shown(str(count), found), f"{many[count].rate / found.rate:.2f}"] for count, found in exact.items()],
+    )
+    text = first + ratio + second + third
+    print(text)
     if options.write:
-        write_section("engine_overhead", "python benchmarks/engine_overhead.py --write", about + first + ratio + second)
+        write_section("engine_overhead", "python benchmarks/engine_overhead.py --write", about + text)
 
 
 if __name__ == "__main__":
