@@ -33,6 +33,8 @@ class Group:
 
     `rows` [B*Q] are packed row numbers (a padded row repeats the sequence's last one and gives the same result again),
     `pages` [B*L] (padding: the null page), `mask` [B, 1, Q, L] is 0 where a row sees a key and -inf elsewhere.
+    Keys before number `hidden` are seen by all rows, `seen` [2, B, Q] holds the first one that a row sees and the one
+    after its last, both counted from `hidden`; `seen` is None where only the null page is hidden.
     """
 
     batch: int
@@ -41,6 +43,8 @@ class Group:
     rows: torch.Tensor
     pages: torch.Tensor
     mask: torch.Tensor
+    hidden: int
+    seen: torch.Tensor | None
 
 
 class AttentionBatch:
@@ -151,8 +155,12 @@ def grouped(
         rows = query.index_select(0, group.rows)
         keys = _gather(key_cache, group)
         values = _gather(value_cache, group)
+        broken = None if group.seen is None else _clear_broken(keys, values, group.hidden, group.seen)
         attend = _attend_alone if group.batch == 1 and group.queries > 1 and not form.softcap else _attend_padded
-        result.index_copy_(0, group.rows, attend(rows, keys, values, group, form))
+        mixed = attend(rows, keys, values, group, form)
+        if broken is not None:
+            mixed.masked_fill_(broken.view(-1, 1, 1), float("nan"))
+        result.index_copy_(0, group.rows, mixed)
     return result
 
 
@@ -196,21 +204,24 @@ def _fits(sequence: SequenceRows, members: list[SequenceRows]) -> bool:
 def _build_group(
     members: Sequence[SequenceRows], null_page: int, window: int, device: torch.device, dtype: torch.dtype
 ) -> Group:
-    batch, keys = len(members), max(member.length for member in members)
+    # Keys before the window of a sequence's first row are left out.
+    starts = [max(0, member.length - member.rows - window + 1) if window else 0 for member in members]
+    batch, keys = len(members), max(member.length - start for member, start in zip(members, starts, strict=True))
     queries = max(member.rows for member in members)
     pages = np.full((batch, keys), null_page, dtype=np.int64)
     rows = np.empty((batch, queries), dtype=np.int64)
     last_seen = np.empty((batch, queries), dtype=np.int64)
-    for index, member in enumerate(members):
-        pages[index, : member.length] = member.pages
+    for index, (member, start) in enumerate(zip(members, starts, strict=True)):
+        pages[index, : member.length - start] = member.pages[start:]
         offsets = np.minimum(np.arange(queries), member.rows - 1)
         rows[index] = member.first_row + offsets
-        last_seen[index] = member.length - member.rows + offsets
-    last = torch.from_numpy(last_seen).to(device).unsqueeze(-1)
-    hidden = torch.arange(keys, device=device) > last
-    if window:
-        hidden |= torch.arange(keys, device=device) <= last - window
-    mask = torch.zeros(hidden.shape, dtype=dtype, device=device).masked_fill_(hidden, float("-inf"))
+        last_seen[index] = member.length - member.rows - start + offsets
+    first_seen = np.maximum(last_seen - window + 1, 0) if window else np.zeros_like(last_seen)
+    hidden = 0 if first_seen.any() else int(last_seen.min()) + 1
+    seen = torch.from_numpy(np.stack((first_seen, last_seen + 1))).to(device)
+    positions = torch.arange(keys, device=device)
+    masked = (positions < seen[0].unsqueeze(-1)) | (positions >= seen[1].unsqueeze(-1))
+    mask = torch.zeros(masked.shape, dtype=dtype, device=device).masked_fill_(masked, float("-inf"))
     return Group(
         batch,
         queries,
@@ -218,6 +229,8 @@ def _build_group(
         torch.from_numpy(rows.reshape(-1)).to(device),
         torch.from_numpy(pages.reshape(-1)).to(device),
         mask.unsqueeze(1),
+        hidden,
+        (seen - hidden).clamp_min_(0) if queries > 1 else None,
     )
 
 
@@ -225,6 +238,19 @@ def _gather(cache: torch.Tensor, group: Group) -> torch.Tensor:
     """[B, KH, L, D]. `index_select` on rows is several times faster on CPU than indexing with a matrix."""
     heads, size = cache.shape[1:]
     return cache.index_select(0, group.pages).view(group.batch, group.keys, heads, size).transpose(1, 2)
+
+
+def _clear_broken(keys: torch.Tensor, values: torch.Tensor, hidden: int, seen: torch.Tensor) -> torch.Tensor:
+    """Zero those keys and values [B, KH, L, D] from number `hidden` on that are not finite; which rows [B, Q] see one?
+
+    torch's attention multiplies what is masked by 0, and 0 × NaN would reach rows that do not see it.
+    """
+    parts = [tensor.transpose(1, 2)[:, hidden:].flatten(2) for tensor in (keys, values)]
+    broken = sum(part.mul(0).sum(-1) for part in parts).isnan()
+    for part in parts:
+        part.masked_fill_(broken.unsqueeze(-1), 0)
+    before = torch.nn.functional.pad(broken.cumsum(-1), (1, 0))
+    return before.gather(-1, seen[1]) > before.gather(-1, seen[0])
 
 
 def _attend_padded(

@@ -163,6 +163,42 @@ def test_rows_of_a_broken_sequence_do_not_reach_others() -> None:
     assert broken[1].isnan().all()
 
 
+@pytest.mark.parametrize("implementation", FAST)
+@pytest.mark.parametrize("size", [20, 64])
+@pytest.mark.parametrize("rows", [2, 50, 90])
+@pytest.mark.parametrize("form", [PLAIN, AttentionForm(0.3, softcap=2.0), AttentionForm(0.3, window=7)])
+@pytest.mark.parametrize("what", [float("nan"), float("inf")])
+def test_what_a_key_holds_reaches_only_the_rows_that_see_it(
+    implementation, size: int, rows: int, form: AttentionForm, what: float
+) -> None:
+    rng = np.random.default_rng(rows)
+    pages = rng.permutation(NULL_PAGE)
+    first, other = pages[:90], pages[90:178]
+    branch = np.concatenate([first[:60], pages[180:210]])
+    sequences = (
+        SequenceRows(0, rows, first),
+        SequenceRows(rows, rows, branch),
+        SequenceRows(2 * rows, rows // 2, other),
+    )
+    slots = np.concatenate([each.pages[-each.rows :] for each in sequences])
+    batch = kernel.AttentionBatch(
+        sequences, slots, null_page=NULL_PAGE, device=torch.device("cpu"), dtype=torch.float32
+    )
+    query, keys, values = make_tensors(2 * rows + rows // 2, 6, 2, size, rng)
+    clean = kernel.paged_attention(query, keys, values, batch, form, implementation=implementation)
+    broken = first[89 - rows // 2]
+    keys[broken], values[broken] = what, what
+    result = kernel.paged_attention(query, keys, values, batch, form, implementation=implementation)
+    sees = torch.zeros(len(query), dtype=torch.bool)
+    for each in sequences:
+        for row in range(each.rows):
+            end = each.length - each.rows + row + 1
+            sees[each.first_row + row] = bool((each.pages[max(0, end - (form.window or end)) : end] == broken).any())
+    assert 0 < sees.sum() < len(query)
+    torch.testing.assert_close(result[~sees], clean[~sees])
+    assert not result[sees].isfinite().all(-1).any()
+
+
 def test_write_pages_stores_rows_in_their_slots() -> None:
     rng = np.random.default_rng(3)
     batch = make_batch([(5, 2), (4, 4)], rng)

@@ -56,23 +56,50 @@ typedef struct {
 
 static float exponential_one(float x) { return exponential(broadcast(x))[0]; }
 
-/* The part of a row's key range [0, keys) that it may see. */
-static inline void visible(const Call *call, const Item *item, int row, int *from, int *to) {
-    int position = call->positions[row];
-    int last = position - item->position + 1;
-    int first = call->window ? position - call->window + 1 - item->position : 0;
-    *from = first > 0 ? first : 0;
-    *to = last < item->keys ? last : item->keys;
+typedef struct {
+    int from, to; /* keys; none where `to` is not above `from` */
+} Range;
+
+/* The part of keys start … start+count-1 of an item that a row may see, counted from `start`. */
+static inline Range visible(const Call *call, const Item *item, int row, int start, int count) {
+    int position = call->positions[row] - item->position - start;
+    int first = call->window ? position - call->window + 1 : 0;
+    return (Range){first > 0 ? first : 0, position < count ? position + 1 : count};
+}
+
+/* The keys that all of some rows see. */
+static inline Range common(const Range *ranges, int rows) {
+    Range shared = ranges[0];
+    for (int row = 1; row < rows; row++) {
+        if (ranges[row].from > shared.from) shared.from = ranges[row].from;
+        if (ranges[row].to < shared.to) shared.to = ranges[row].to;
+    }
+    return shared;
+}
+
+/* How many of `rows` rows are in a block. */
+static inline int block_rows(int rows, int block) {
+    return rows - block * BLOCK_ROWS < BLOCK_ROWS ? rows - block * BLOCK_ROWS : BLOCK_ROWS;
+}
+
+/* What one row sees before and after the keys of its block. A key that a row does not see must not be multiplied by the
+ * row's weight, 0: it may hold NaN or infinity. */
+static inline Range before(Range own, Range shared) {
+    return shared.from < shared.to ? (Range){own.from, shared.from} : own;
+}
+
+static inline Range after(Range own, Range shared) {
+    return shared.from < shared.to ? (Range){shared.to, own.to} : (Range){0, 0};
 }
 
 /* Turns the scores [count] of one row into weights, updates its running maximum and sum; returns what to scale the old
- * result by. Keys outside [from, to) get weight 0; `count` is padded up to LANES with anything. */
-static float weigh(const Call *call, float *scores, int count, int from, int to, float *maximum, float *sum) {
+ * result by. Keys that it does not see get weight 0; `count` is padded up to LANES with anything. */
+static float weigh(const Call *call, float *scores, int count, Range seen, float *maximum, float *sum) {
     if (call->softcap > 0)
         for (int key = 0; key < count; key++) scores[key] = call->softcap * tanhf(scores[key] / call->softcap);
     int padded = (count + LANES - 1) / LANES * LANES;
-    for (int key = 0; key < from && key < padded; key++) scores[key] = -INFINITY;
-    for (int key = to > 0 ? to : 0; key < padded; key++) scores[key] = -INFINITY;
+    for (int key = 0; key < seen.from && key < padded; key++) scores[key] = -INFINITY;
+    for (int key = seen.to > 0 ? seen.to : 0; key < padded; key++) scores[key] = -INFINITY;
     vector most = broadcast(*maximum);
     for (int key = 0; key < padded; key += LANES) {
         vector own = *(vector *)(scores + key);
@@ -156,22 +183,23 @@ static inline __attribute__((always_inline)) void few_scores(const Call *call, c
     for (int row = 0; row < rows; row++) *(vector *)(scores + row * TILE) = totals(sums[row]);
 }
 
-/* results += weights x values for BLOCK_ROWS rows and one register block of columns. */
-static inline __attribute__((always_inline)) void few_mix(const Call *call, const int64_t *pages, int count, int64_t step,
+/* results += weights x values of some keys, for up to BLOCK_ROWS rows (a constant) and one register block of columns. */
+static inline __attribute__((always_inline)) void few_mix(const Call *call, const int64_t *pages, Range keys, int64_t step,
                                                           int64_t place, const float *weights, float *results, int width,
-                                                          int type) {
+                                                          int rows, int type) {
+    if (keys.from >= keys.to) return;
     vector sums[BLOCK_ROWS][COLUMNS];
-    for (int row = 0; row < BLOCK_ROWS; row++)
+    for (int row = 0; row < rows; row++)
         for (int column = 0; column < COLUMNS; column++)
             sums[row][column] = *(vector *)(results + row * width + column * LANES);
-    for (int key = 0; key < count; key++) {
+    for (int key = keys.from; key < keys.to; key++) {
         vector values[COLUMNS];
         int64_t from = pages[key] * step + place;
         for (int column = 0; column < COLUMNS; column++) values[column] = load(call->values, from + column * LANES, type);
-        for (int row = 0; row < BLOCK_ROWS; row++)
+        for (int row = 0; row < rows; row++)
             for (int column = 0; column < COLUMNS; column++) sums[row][column] += values[column] * weights[row * TILE + key];
     }
-    for (int row = 0; row < BLOCK_ROWS; row++)
+    for (int row = 0; row < rows; row++)
         for (int column = 0; column < COLUMNS; column++)
             *(vector *)(results + row * width + column * LANES) = sums[row][column];
 }
@@ -195,23 +223,33 @@ static inline __attribute__((always_inline)) void few_body(const Call *call, con
             int some = count - key < LANES ? count - key : LANES;
             few_scores(call, pages + key, some, step, head, query, width, rows, scores + key, size, type);
         }
+        Range seen[FEW_ROWS], shared[FEW_ROWS / BLOCK_ROWS];
         for (int row = 0; row < rows; row++) {
-            int from, to;
-            visible(call, item, call->item_rows[item->first_row + row / repeats], &from, &to);
-            float keep = weigh(call, scores + row * TILE, count, from - start, to - start, maxima + row, sums + row);
+            seen[row] = visible(call, item, call->item_rows[item->first_row + row / repeats], start, count);
+            float keep = weigh(call, scores + row * TILE, count, seen[row], maxima + row, sums + row);
             if (keep != 1.0f)
                 for (int at = 0; at < width; at++) results[row * width + at] *= keep;
         }
+        for (int block = 0; block < blocks; block++)
+            shared[block] = common(seen + block * BLOCK_ROWS, block_rows(rows, block));
         int at = 0;
         for (; at + LANES * COLUMNS <= size; at += LANES * COLUMNS)
-            for (int block = 0; block < blocks; block++)
-                few_mix(call, pages, count, step, head + at, scores + block * BLOCK_ROWS * TILE,
-                        results + block * BLOCK_ROWS * width + at, width, type);
-        for (; at < size; at++)
-            for (int key = 0; key < count; key++) {
-                float value = get(call->values, pages[key] * step + head + at, type);
-                for (int row = 0; row < rows; row++) results[row * width + at] += value * scores[row * TILE + key];
+            for (int block = 0; block < blocks; block++) {
+                int first = block * BLOCK_ROWS, last = first + block_rows(rows, block);
+                for (int row = first; row < last; row++)
+                    few_mix(call, pages, before(seen[row], shared[block]), step, head + at, scores + row * TILE,
+                            results + row * width + at, width, 1, type);
+                few_mix(call, pages, shared[block], step, head + at, scores + first * TILE, results + first * width + at,
+                        width, BLOCK_ROWS, type);
+                for (int row = first; row < last; row++)
+                    few_mix(call, pages, after(seen[row], shared[block]), step, head + at, scores + row * TILE,
+                            results + row * width + at, width, 1, type);
             }
+        for (; at < size; at++)
+            for (int row = 0; row < rows; row++)
+                for (int key = seen[row].from; key < seen[row].to; key++)
+                    results[row * width + at] += scores[row * TILE + key]
+                                                 * get(call->values, pages[key] * step + head + at, type);
     }
 }
 
@@ -226,27 +264,59 @@ static void attend_few(const Call *call, const Item *item, int key_head, float *
 #undef CASE
 }
 
-/* c[BLOCK_ROWS, LANES * COLUMNS] += a[BLOCK_ROWS, depth] b[depth, ...]; strides in floats. */
-static inline void multiply_block(const float *a, int64_t a_step, const float *b, int64_t b_step, float *c, int64_t c_step,
-                                  int depth) {
+/* c[rows, LANES * COLUMNS] += a[rows, depth] b[depth, ...]; `rows`: a constant up to BLOCK_ROWS; strides in floats. */
+static inline __attribute__((always_inline)) void multiply_rows(const float *a, int64_t a_step, const float *b, int64_t b_step,
+                                                                float *c, int64_t c_step, int depth, int rows) {
+    if (depth <= 0) return;
     vector sums[BLOCK_ROWS][COLUMNS];
-    for (int row = 0; row < BLOCK_ROWS; row++)
+    for (int row = 0; row < rows; row++)
         for (int column = 0; column < COLUMNS; column++) sums[row][column] = *(vector *)(c + row * c_step + column * LANES);
     for (int at = 0; at < depth; at++) {
         vector right[COLUMNS];
         for (int column = 0; column < COLUMNS; column++) right[column] = *(const vector *)(b + at * b_step + column * LANES);
-        for (int row = 0; row < BLOCK_ROWS; row++) {
+        for (int row = 0; row < rows; row++) {
             float left = a[row * a_step + at];
             for (int column = 0; column < COLUMNS; column++) sums[row][column] += right[column] * left;
         }
     }
-    for (int row = 0; row < BLOCK_ROWS; row++)
+    for (int row = 0; row < rows; row++)
         for (int column = 0; column < COLUMNS; column++) *(vector *)(c + row * c_step + column * LANES) = sums[row][column];
+}
+
+static void multiply_block(const float *a, int64_t a_step, const float *b, int64_t b_step, float *c, int64_t c_step,
+                           int depth) {
+    multiply_rows(a, a_step, b, b_step, c, c_step, depth, BLOCK_ROWS);
+}
+
+/* The same for the keys in a range: weights [rows, TILE], values [TILE, width], results [rows, width]. */
+static void mix_block(const float *weights, const float *values, float *results, int width, Range keys) {
+    multiply_rows(weights + keys.from, TILE, values + (int64_t)keys.from * width, width, results, width,
+                  keys.to - keys.from, BLOCK_ROWS);
+}
+
+static void mix_row(const float *weights, const float *values, float *results, int width, Range keys) {
+    multiply_rows(weights + keys.from, TILE, values + (int64_t)keys.from * width, width, results, width,
+                  keys.to - keys.from, 1);
+}
+
+/* results += weights x values for a block of rows, of which each sees a range of the keys. */
+static void mix_seen(const float *weights, const float *values, float *results, int width, const Range *seen, int rows) {
+    Range shared = common(seen, rows);
+    for (int column = 0; column < width; column += LANES * COLUMNS) {
+        const float *side = values + column;
+        float *to = results + column;
+        for (int row = 0; row < rows; row++)
+            mix_row(weights + row * TILE, side, to + (int64_t)row * width, width, before(seen[row], shared));
+        mix_block(weights, side, to, width, shared);
+        for (int row = 0; row < rows; row++)
+            mix_row(weights + row * TILE, side, to + (int64_t)row * width, width, after(seen[row], shared));
+    }
 }
 
 /* Many rows: keys are transposed into a tile that all rows use. `width` is a multiple of LANES * COLUMNS, rows of BLOCK_ROWS. */
 static void attend_many(const Call *call, const Item *item, int key_head, float *query, float *scores, float *results,
-                        float *maxima, float *sums, int rows, int width, float *key_tile, float *value_tile) {
+                        float *maxima, float *sums, Range *seen, int rows, int width, float *key_tile,
+                        float *value_tile) {
     int repeats = call->heads / call->key_heads, type = call->type, size = call->size;
     int64_t step = (int64_t)call->key_heads * size, head = (int64_t)key_head * size;
     int blocks = (rows + BLOCK_ROWS - 1) / BLOCK_ROWS;
@@ -279,16 +349,14 @@ static void attend_many(const Call *call, const Item *item, int key_head, float 
                 multiply_block(query + (int64_t)block * BLOCK_ROWS * width, width, key_tile + column, TILE,
                                scores + (int64_t)block * BLOCK_ROWS * TILE + column, TILE, size);
         for (int row = 0; row < rows; row++) {
-            int from, to;
-            visible(call, item, call->item_rows[item->first_row + row / repeats], &from, &to);
-            float keep = weigh(call, scores + (int64_t)row * TILE, count, from - start, to - start, maxima + row, sums + row);
+            seen[row] = visible(call, item, call->item_rows[item->first_row + row / repeats], start, count);
+            float keep = weigh(call, scores + (int64_t)row * TILE, count, seen[row], maxima + row, sums + row);
             if (keep != 1.0f)
                 for (int at = 0; at < width; at++) results[(int64_t)row * width + at] *= keep;
         }
-        for (int column = 0; column < width; column += LANES * COLUMNS)
-            for (int block = 0; block < blocks; block++)
-                multiply_block(scores + (int64_t)block * BLOCK_ROWS * TILE, TILE, value_tile + column, width,
-                               results + (int64_t)block * BLOCK_ROWS * width + column, width, count);
+        for (int block = 0; block < blocks; block++)
+            mix_seen(scores + (int64_t)block * BLOCK_ROWS * TILE, value_tile, results + (int64_t)block * BLOCK_ROWS * width,
+                     width, seen + block * BLOCK_ROWS, block_rows(rows, block));
     }
 }
 
@@ -303,7 +371,8 @@ static void attend_item(void *argument, int64_t index, int thread) {
     float *results = query + (int64_t)padded * width;
     float *scores = results + (int64_t)padded * width;
     float *maxima = scores + (int64_t)padded * TILE, *sums = maxima + padded;
-    float *key_tile = sums + padded, *value_tile = key_tile + (int64_t)width * TILE;
+    Range *seen = (Range *)(sums + padded);
+    float *key_tile = sums + 3 * padded, *value_tile = key_tile + (int64_t)width * TILE;
     memset(query, 0, (size_t)padded * width * 8); /* queries and results */
     for (int row = 0; row < rows; row++) {
         int64_t place = ((int64_t)call->item_rows[item->first_row + row / repeats] * call->heads + key_head * repeats
@@ -316,7 +385,7 @@ static void attend_item(void *argument, int64_t index, int thread) {
     if (rows <= FEW_ROWS)
         attend_few(call, item, key_head, query, scores, results, maxima, sums, rows, width);
     else
-        attend_many(call, item, key_head, query, scores, results, maxima, sums, rows, width, key_tile, value_tile);
+        attend_many(call, item, key_head, query, scores, results, maxima, sums, seen, rows, width, key_tile, value_tile);
     for (int row = 0; row < rows; row++) {
         int64_t entry = (int64_t)(item->first_row + row / repeats) * call->heads + key_head * repeats + row % repeats;
         float *partial = call->partials + entry * (size + 2);
@@ -356,7 +425,7 @@ static void merge_row(void *argument, int64_t row, int thread) {
 int64_t lmc_attention_scratch(int32_t rows, int32_t heads, int32_t key_heads, int32_t size) {
     int step = LANES * COLUMNS, width = (size + step - 1) / step * step;
     int64_t padded = ((int64_t)rows * (heads / key_heads) + BLOCK_ROWS - 1) / BLOCK_ROWS * BLOCK_ROWS;
-    int64_t floats = padded * (2 * width + TILE + 2) + 2 * (int64_t)width * TILE;
+    int64_t floats = padded * (2 * width + TILE + 4) + 2 * (int64_t)width * TILE;
     return (floats * 4 + 127) / 64 * 64;
 }
 
