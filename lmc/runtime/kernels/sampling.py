@@ -83,7 +83,7 @@ def token_weights(logits: Floats, choice: Choice, *, implementation: Implementat
         return weights
     kept, own = _kept(_changed(logits, choice), choice)
     weights = np.zeros_like(logits)
-    weights[kept] = own
+    weights[slice(None) if kept is None else kept] = own
     return weights
 
 
@@ -107,7 +107,8 @@ def _choose(own: Floats, choice: Choice) -> Chosen:
         reached = weights.cumsum(dtype=np.float64)
         # What comes after the last place with a weight is not reached, even where rounding lets the target be.
         last = reached.searchsorted(reached[-1])
-        token = int(kept[min(reached.searchsorted(choice.uniform * reached[-1], side="right"), last)])
+        place = min(int(reached.searchsorted(choice.uniform * reached[-1], side="right")), int(last))
+        token = place if kept is None else int(kept[place])
     if choice.logprobs is None:
         return Chosen(highest, token)
     logprobs = torch.log_softmax(torch.from_numpy(own).double(), -1).float().numpy()
@@ -124,22 +125,19 @@ def _changed(own: Floats, choice: Choice) -> Floats:
     return logits
 
 
-def _kept(logits: Floats, choice: Choice) -> tuple[Ids, Floats]:
-    """Ids that truncation leaves, ascending, and their weights (1 for the likeliest), of one finite row."""
-    highest = logits.max()
-    ids = np.arange(logits.size)
-    if 0 < choice.top_k < logits.size:
-        ids = _likeliest(logits, choice.top_k)
-    weights = logits[ids] - highest
+def _kept(logits: Floats, choice: Choice) -> tuple[Ids | None, Floats]:
+    """Ids that truncation leaves, ascending (None: all), and their weights (1 for the likeliest), of one finite row."""
+    ids = _likeliest(logits, choice.top_k) if 0 < choice.top_k < logits.size else None
+    weights = (logits if ids is None else logits[ids]) - logits.max()
     with np.errstate(over="ignore"):
         weights /= np.float32(_bounded(choice.temperature))
     np.exp(weights, out=weights)
     if choice.top_p < 1.0:
         kept = _likeliest(weights, _nucleus_size(weights, choice.top_p))
-        ids, weights = ids[kept], weights[kept]
+        ids, weights = kept if ids is None else ids[kept], weights[kept]
     if choice.min_p > 0.0:
         kept = np.flatnonzero(weights >= np.float32(choice.min_p))
-        ids, weights = ids[kept], weights[kept]
+        ids, weights = kept if ids is None else ids[kept], weights[kept]
     return ids, weights
 
 
