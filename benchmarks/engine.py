@@ -5,7 +5,8 @@ python benchmarks/engine.py [--write] [--dtype bfloat16] [--case shared] [--peer
 Random weights of a Llama of 124.6 million parameters, greedy, stops off. Every engine runs in a process of its own, one
 after the other, warmed up by a batch that is not counted; every repeat has new prompts, so that nothing but what they
 share among themselves is cached. The last column counts generations with exactly the tokens of transformers. Rows are
-kept in `build/benchmark/engine.json` as they come and not measured again while they are there; `--fresh` starts anew.
+kept in `build/benchmark/engine.json` as they come and not measured again while they are there, unless the case or the
+code has changed; `--fresh` starts anew.
 
 A peer runs where its environment is: `LMC_BENCH_VLLM=PATH/bin/python`, `LMC_BENCH_LLAMA_CPP=PATH/bin/python`. One that
 is not there is left out; README.md says how to make them.
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.results import machine, table, write_section
-from benchmarks.runners import ROOFLINE, Runners, peers
+from benchmarks.runners import ROOFLINE, Runners, peers, row_key
 
 FOLDER = Path("build/benchmark")
 VOCABULARY = 32_000
@@ -135,7 +136,7 @@ def main() -> None:
         with Runners() as runners:
             for peer in chosen:
                 for name in options.case or CASES:
-                    key = f"{dtype}/{name}/{peer}/{options.repeats}"
+                    key = row_key(peer, dtype, CASES[name], options.repeats)
                     if key not in kept:
                         kept[key] = measure(runners, peer, dtype, CASES[name], options.repeats)
                         store.write_text(json.dumps(kept))
@@ -153,12 +154,13 @@ def row(dtype: str, name: str, peer: str, kept: dict[str, Any], repeats: int) ->
     """One line of the table."""
 
     def rate(other: str) -> float | None:
-        found = kept.get(f"{dtype}/{name}/{other}/{repeats}")
+        found = kept.get(row_key(other, dtype, CASES[name], repeats))
         return None if found is None else CASES[name].requests * CASES[name].new / statistics.median(found["seconds"])
 
     own, ours = rate(peer), rate("lmc")
-    base = None if peer == ROOFLINE else kept.get(f"{dtype}/{name}/transformers/{repeats}")
-    same = agreement(kept[f"{dtype}/{name}/{peer}/{repeats}"]["tokens"], base["tokens"]) if base else None
+    answers = kept[row_key(peer, dtype, CASES[name], repeats)]["tokens"]
+    base = None if peer == ROOFLINE else kept.get(row_key("transformers", dtype, CASES[name], repeats))
+    same = agreement(answers, base["tokens"]) if base else None
     return [
         dtype,
         name,

@@ -1,11 +1,13 @@
 """The engines that benchmarks compare, each in a process of its own, one process at a time."""
 
+import hashlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -35,6 +37,20 @@ def peers() -> dict[str, Peer]:
             found[name] = Peer(interpreter, FOLDER / f"run_{name}.py", stays=name == "vllm")
     found[ROOFLINE] = Peer(sys.executable, FOLDER / "run_roofline.py")
     return found
+
+
+def row_key(name: str, *about: object) -> str:
+    """What a kept row is found by: what was measured, and a hash of its code (of lmc, or of the runner)."""
+    return "/".join([*map(str, about), name, _sources(name)])
+
+
+@lru_cache
+def _sources(name: str) -> str:
+    paths = [peers()[name].runner, FOLDER / "protocol.py", FOLDER / "shapes.py"]
+    if name == "lmc":
+        package = FOLDER.parents[1] / "lmc"
+        paths += sorted(path for path in package.rglob("*") if path.suffix in (".py", ".c", ".h"))
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:12]
 
 
 class Runners:

@@ -28,7 +28,7 @@ from tokenizers import AddedToken, decoders, models, pre_tokenizers
 from benchmarks.engine import DTYPES, FOLDER, command_line, make_model, rows_kept
 from benchmarks.peers.shapes import SHAPES, Call, Row, vocabulary
 from benchmarks.results import machine, table, write_section
-from benchmarks.runners import ROOFLINE, Runners, peers
+from benchmarks.runners import ROOFLINE, Runners, peers, row_key
 
 STORE = "workloads.json"
 WARM_UP = 1  # instances
@@ -139,7 +139,7 @@ def main() -> None:
             for peer in names:
                 for workload in options.workload or SHAPES:
                     instances = options.instances or SHAPES[workload].instances
-                    key = f"{dtype}/{workload}/{instances}/{peer}/{options.repeats}"
+                    key = row_key(peer, dtype, workload, instances, options.repeats)
                     if key not in kept:
                         kept[key] = measure(runners, peer, dtype, workload, instances, options.repeats)
                         store.write_text(json.dumps(kept))

@@ -80,7 +80,7 @@ class Context:
         settings.n_seq_max = sequences
         settings.n_threads = settings.n_threads_batch = job["threads"]
         settings.kv_unified = unified  # one room for all sequences lets them share cells; without it each has its own
-        if job["dtype"] == "float32":
+        if job["dtype"] == "float32":  # as exact as the others, so that outputs can be compared
             settings.type_k = settings.type_v = llama.GGML_TYPE_F32
         self._context = llama.llama_init_from_model(model, settings)
         self._memory = llama.llama_get_memory(self._context)
