@@ -1,18 +1,21 @@
 """Compiles the C sources of this folder with the system's compiler, once per machine, and loads the result.
 
 The library lies in a folder of the user's own, under a name that is a hash of the sources, the compiler, its options
-and the processor; its own hash is written beside it and compared before it is loaded.
+and the processor; its own hash is written beside it and compared before it is loaded. Where nothing can be kept, each
+process builds it for itself in a temporary folder.
 """
 
 import ctypes
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import stat
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 _FOLDER = Path(__file__).parent
 _SOURCES = ("pool.c", "attention.c", "layers.c", "sampling.c")
@@ -27,6 +30,13 @@ class NativeBuildError(Exception):
     """There is no library: no compiler, or one that fails. The message says which, for a user to read."""
 
 
+class Compiler(NamedTuple):
+    """The command that starts a compiler, and what that says of its version."""
+
+    command: tuple[str, ...]
+    version: str
+
+
 def load_library(cache: Path | None = None) -> ctypes.CDLL:
     """Return the compiled library, building it if this machine has none yet (seconds).
 
@@ -36,51 +46,103 @@ def load_library(cache: Path | None = None) -> ctypes.CDLL:
     Raises:
         NativeBuildError: it cannot be built here, or the cache folder is not the user's own.
     """
-    compiler = _compiler()
-    folder = _own_folder(cache or default_cache())
-    version = _run([compiler, "--version"]).stdout.splitlines()[0]
-    for tuning in _TUNING:
-        key = _key(version, tuning)
-        library = folder / f"{key}.so"
-        if not _is_intact(library) and not _build(compiler, tuning, library):
-            continue
-        try:
-            return ctypes.CDLL(str(library))
-        except OSError as error:
-            raise NativeBuildError(f"{library} cannot be loaded: {error}") from error
-    raise NativeBuildError(f"{compiler} does not compile the kernels")
+    compiler = find_compiler()
+    try:
+        return _load(compiler, _own_folder(cache or default_cache()))
+    except (OSError, RuntimeError) as error:  # no home, a folder that cannot be written to, a full disk
+        reason = error
+    try:
+        # The library stays loaded when its file is gone.
+        with tempfile.TemporaryDirectory(prefix="lmc-native-", ignore_cleanup_errors=True) as folder:
+            return _load(compiler, Path(folder))
+    except OSError as error:
+        message = f"no library can be built: not in the cache ({reason}), nor in a temporary folder ({error})"
+        raise NativeBuildError(message) from error
 
 
 def default_cache() -> Path:
-    """`$XDG_CACHE_HOME/lmc/native`, or `~/.cache/lmc/native`."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "lmc" / "native"
+    """`$XDG_CACHE_HOME/lmc/native`, or `~/.cache/lmc/native` where that is not set to an absolute path.
+
+    Raises:
+        RuntimeError: the user has no home folder.
+    """
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".cache") / "lmc" / "native"
 
 
-def _compiler() -> str:
-    for name in (os.environ.get("CC"), "cc", "gcc", "clang"):
-        found = shutil.which(name) if name else None
-        if found:
-            return found
-    raise NativeBuildError("there is no C compiler (cc, gcc or clang)")
+def find_compiler() -> Compiler:
+    """What `$CC` says, with its options, or the first of cc, gcc and clang that runs.
+
+    Raises:
+        NativeBuildError: there is none.
+    """
+    asked = os.environ.get("CC", "").strip()
+    if asked:
+        return _asked_compiler(asked)
+    reason = "there is no C compiler (cc, gcc or clang)"
+    for name in ("cc", "gcc", "clang"):
+        found = shutil.which(name)
+        if found is None:
+            continue
+        try:  # a command may be there only to say that the compiler is not installed
+            return _answering((found,))
+        except NativeBuildError as error:
+            reason = str(error)
+    raise NativeBuildError(reason)
+
+
+def _asked_compiler(asked: str) -> Compiler:
+    try:
+        name, *options = shlex.split(asked)
+    except ValueError as error:
+        raise NativeBuildError(f"$CC is {asked!r}, which cannot be read: {error}") from error
+    found = shutil.which(name)
+    if found is None:
+        raise NativeBuildError(f"$CC is {asked!r}, and there is no program {name}")
+    return _answering((found, *options))
+
+
+def _answering(command: tuple[str, ...]) -> Compiler:
+    done = _run((*command, "--version"))
+    lines = done.stdout.splitlines()
+    if done.returncode or not lines:
+        raise NativeBuildError(f"{shlex.join(command)} does not work: {_first_line(done.stderr)}")
+    return Compiler(command, lines[0])
+
+
+def _load(compiler: Compiler, folder: Path) -> ctypes.CDLL:
+    reason = ""
+    for tuning in _TUNING:
+        library = folder / f"{_key(compiler, tuning)}.so"
+        if not _is_intact(library):
+            done = _build(compiler, tuning, library)
+            if done.returncode:
+                reason = _first_line(done.stderr)
+                continue
+        return ctypes.CDLL(str(library))
+    raise NativeBuildError(f"{shlex.join(compiler.command)} does not compile the kernels: {reason}")
+
+
+def _first_line(output: str) -> str:
+    """The first line of a compiler's output that names an error."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line), lines[0] if lines else "it says nothing")
 
 
 def _own_folder(folder: Path) -> Path:
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        found = folder.stat()
-    except OSError as error:
-        raise NativeBuildError(f"the cache folder {folder} cannot be made: {error.strerror}") from error
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    found = folder.stat()
     if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise NativeBuildError(f"{folder} belongs to somebody else or others may write to it")
     return folder
 
 
-def _key(version: str, tuning: tuple[str, ...]) -> str:
+def _key(compiler: Compiler, tuning: tuple[str, ...]) -> str:
     digest = hashlib.sha256()
     for name in (*_HEADERS, *_SOURCES):
         digest.update((_FOLDER / name).read_bytes())
-    for part in (version, *_OPTIONS, *_LIBRARIES, *tuning, platform.system(), platform.machine(), _processor()):
+    options = (*compiler.command, compiler.version, *_OPTIONS, *_LIBRARIES, *tuning)
+    for part in (*options, platform.system(), platform.machine(), _processor()):
         digest.update(part.encode() + b"\0")
     return digest.hexdigest()[:32]
 
@@ -108,23 +170,24 @@ def _is_intact(library: Path) -> bool:
         return False
 
 
-def _build(compiler: str, tuning: tuple[str, ...], library: Path) -> bool:
+def _build(compiler: Compiler, tuning: tuple[str, ...], library: Path) -> subprocess.CompletedProcess[str]:
     """Compile beside the final place and move there, so that processes that build at once do not disturb each other."""
     sources = [str(_FOLDER / name) for name in _SOURCES]
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         made = Path(folder) / library.name
-        done = _run([compiler, *_OPTIONS, *tuning, "-o", str(made), *sources, *_LIBRARIES])
-        if done.returncode or not made.exists():
-            return False
-        made.with_suffix(".sha256").write_text(hashlib.sha256(made.read_bytes()).hexdigest(), encoding="ascii")
-        made.replace(library)
-        made.with_suffix(".sha256").replace(library.with_suffix(".sha256"))
-    return True
+        done = _run((*compiler.command, *_OPTIONS, *tuning, "-o", str(made), *sources, *_LIBRARIES))
+        if done.returncode == 0:
+            made.with_suffix(".sha256").write_text(hashlib.sha256(made.read_bytes()).hexdigest(), encoding="ascii")
+            made.replace(library)
+            made.with_suffix(".sha256").replace(library.with_suffix(".sha256"))
+    return done
 
 
-def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+def _run(command: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
     try:
         # The compiler is the user's own, the arguments are this file's.
-        return subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_SECONDS, check=False)  # noqa: S603
+        return subprocess.run(  # noqa: S603
+            command, capture_output=True, text=True, errors="replace", timeout=_COMPILE_SECONDS, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NativeBuildError(f"{command[0]} cannot be run: {error}") from error
