@@ -59,6 +59,10 @@ class RadixNode:
         """Whether this is a leaf that nothing pins (and that is still in a tree)."""
         return self.parent is not None and not self.children and self.pin_count == 0
 
+    def begins_with(self, other: "RadixNode") -> bool:
+        """Whether the way from the root to here goes through `other`."""
+        return any(node is other for node in path_to_root(self))
+
     def detach(self) -> None:
         """Forget the tree, so that a stale reference to an evicted node is recognised as such."""
         self.parent = None

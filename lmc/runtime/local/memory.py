@@ -60,6 +60,7 @@ class SequenceMemory:
         sequence.computed = min(match.length, sequence.first_logits_row)
         if sequence.cached_tokens is None:
             sequence.cached_tokens = sequence.computed
+        sequence.found = match.length if sequence.found is None else min(sequence.found, match.length)
         self.grow(sequence)
         return True
 
@@ -110,6 +111,22 @@ class SequenceMemory:
         sequence.node = None
         sequence.computed = sequence.shared = sequence.page_count = 0
 
+    def branch_of(self, sequence: Sequence) -> RadixNode | None:
+        """What was computed for a sequence and is still in the tree, with all that was built on it; None if nothing."""
+        if sequence.found is None:
+            return None
+        return self.radix.branch_after(sequence.found, sequence.tokens, sequence.cache_key)
+
+    def uses(self, sequence: Sequence, branch: RadixNode) -> bool:
+        """Whether a running sequence has pages of a branch, its own or found."""
+        return sequence.node is not None and sequence.node.begins_with(branch)
+
+    def forget(self, branch: RadixNode) -> None:
+        """Remove a branch that no running sequence uses; prefixes held in it are let go."""
+        for key in [key for key, node in self._held.items() if node.begins_with(branch)]:
+            self.release_held(key)
+        self.radix.remove(branch)
+
     def hold(self, sequence: Sequence) -> int:
         """Keep a finished sequence's prefix in the tree until `release_held`; the key to release it by is returned."""
         self._share(sequence, sequence.computed)
@@ -122,7 +139,7 @@ class SequenceMemory:
         return self._hold_count
 
     def release_held(self, key: int) -> None:
-        """Let go of a held prefix; nothing where `release_oldest_held` was faster."""
+        """Let go of a held prefix; nothing where `release_oldest_held` or `forget` was faster."""
         node = self._held.pop(key, None)
         if node is not None:
             self.radix.unpin(node)

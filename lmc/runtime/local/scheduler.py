@@ -51,6 +51,20 @@ class Scheduler:
         self._remove(sequence)
         self.memory.discard(sequence)
 
+    def purge(self, sequence: Sequence) -> None:
+        """Remove from the tree what was computed for a sequence that was dropped because its results are no numbers.
+
+        Running sequences that use any of it go back to the front of the queue, in their order, to be computed again.
+        """
+        branch = self.memory.branch_of(sequence)
+        if branch is None:
+            return
+        for user in reversed([each for each in self._running if self.memory.uses(each, branch)]):
+            del self._running[user]
+            self.memory.discard(user)
+            self._waiting.put_back(user)
+        self.memory.forget(branch)
+
     def hold(self, sequence: Sequence) -> int:
         """Take a sequence out and hold its prefix in the tree (see `SequenceMemory.hold`)."""
         self._remove(sequence)

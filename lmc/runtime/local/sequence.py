@@ -26,7 +26,8 @@ class Sequence:
     Rows `0 … computed-1` have keys and values in `pages`. The first `shared` pages belong to the radix tree, where
     `node` (pinned) marks the end of that part; pages `shared … page_count-1` are this sequence's own. Logits are wanted
     for rows `first_logits_row … length-1`; a row before that may come from the cache. `cached_tokens` says how many did
-    when the sequence was admitted for the first time. `instance` is on whose turn it is admitted. Sequences with
+    when the sequence was admitted for the first time; all but the first `found` tokens were computed for this sequence
+    at some time (None: it was never admitted). `instance` is on whose turn it is admitted. Sequences with
     different `cache_key`s share nothing.
     """
 
@@ -43,6 +44,7 @@ class Sequence:
         self.shared = 0
         self.node: RadixNode | None = None
         self.cached_tokens: int | None = None
+        self.found: int | None = None
 
     @property
     def tokens(self) -> np.ndarray:

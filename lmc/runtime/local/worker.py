@@ -12,8 +12,9 @@ from typing import Any
 import torch
 
 from lmc.ir.engine import EngineStatistics
-from lmc.ir.errors import EngineError, LmcError, RequestCancelledError, RequestTimeoutError
+from lmc.ir.errors import EngineError, LmcError, RequestCancelledError
 from lmc.runtime.local.deadlines import Deadlines
+from lmc.runtime.local.failures import callback_failed, closed, forked, stopped, too_late
 from lmc.runtime.local.generation import GenerationTask
 from lmc.runtime.local.memory import Slice
 from lmc.runtime.local.model import LogitsRows, PagedModel
@@ -58,7 +59,7 @@ class Worker:
         with self._condition:
             failure = self._failure
             if failure is None and not self._thread.is_alive():
-                failure = _forked
+                failure = forked
             if failure is None:
                 self._unresolved.add(task)
         if failure is None:
@@ -103,12 +104,12 @@ class Worker:
             self._condition.notify()
 
     def _run(self) -> None:
-        failure = _closed
+        failure = closed
         try:
             while self._take_commands():
                 self._turn()
         except BaseException as error:  # whatever stopped the thread, nobody may wait for ever
-            failure = partial(_stopped, error)
+            failure = partial(stopped, error)
         with self._condition:
             self._failure = failure
             outstanding = tuple(self._unresolved)
@@ -119,7 +120,7 @@ class Worker:
     def _turn(self) -> None:
         """End what is out of time, and compute a step of what is left."""
         for task, timeout in self._deadlines.expired():
-            self._end(task, error=_too_late(timeout))
+            self._end(task, error=too_late(timeout))
         if self._scheduler.has_work:
             self._step()
 
@@ -187,13 +188,13 @@ class Worker:
         for task, drawn in zip(tasks, results, strict=True):
             self._statistics.generated_tokens += 1
             if isinstance(drawn, EngineError):
-                self._end(task, error=drawn)
+                self._reject(task, drawn)
                 continue
             task.take_token(drawn)
             try:
                 task.deliver()
             except BaseException as error:  # whatever the user's callback raises fails this request only
-                self._end(task, error=_callback_failed(error))
+                self._end(task, error=callback_failed(error))
                 continue
             if task.ended:
                 self._end(task)
@@ -206,7 +207,7 @@ class Worker:
         try:
             task.take_logits(owner.rows.sequence, owner.position, logits[owner.first : owner.last])
         except EngineError as error:
-            self._end(task, error=error)
+            self._reject(task, error)
 
     def _complete(self, rows: Slice) -> None:
         """Take out a sequence that was computed to its end, and finish its task if it was the last one."""
@@ -227,15 +228,24 @@ class Worker:
         """Take a task's sequences out and resolve it: with its result, or with `error`."""
         if task.future.done():
             return
-        self._deadlines.forget(task)
-        take_out = self._scheduler.finish if error is None else self._scheduler.drop
-        for sequence in task.sequences:
-            if self._tasks.pop(sequence, None) is not None:
-                take_out(sequence)
+        self._take_out(task, self._scheduler.finish if error is None else self._scheduler.drop)
         if error is None:
             self._statistics.prompt_tokens += task.prompt_tokens
             self._statistics.cached_tokens += task.cached_tokens
         self._resolve(task, error)
+
+    def _reject(self, task: Task[Any], error: EngineError) -> None:
+        """End a task whose logits are no numbers; its keys and values, which may be none either, must serve nobody."""
+        self._take_out(task, self._scheduler.drop)
+        for sequence in task.sequences:
+            self._scheduler.purge(sequence)
+        self._resolve(task, error)
+
+    def _take_out(self, task: Task[Any], how: Callable[[Sequence], None]) -> None:
+        self._deadlines.forget(task)
+        for sequence in task.sequences:
+            if self._tasks.pop(sequence, None) is not None:
+                how(sequence)
 
     def _resolve(self, task: Task[Any], error: LmcError | None) -> None:
         if not task.future.done():
@@ -245,41 +255,3 @@ class Worker:
                 task.fail(error)
         with self._condition:
             self._unresolved.discard(task)
-
-
-def _closed() -> EngineError:
-    """A new error for each request: whoever reports it writes the program's line into it."""
-    return EngineError("the engine was closed", remedy="make a new one")
-
-
-def _forked() -> EngineError:
-    """A process made by `os.fork` has no thread but the one that forked."""
-    return EngineError(
-        "the engine's thread does not run in this process, which was forked from the one that made the engine",
-        remedy="make the engine after the fork, or start processes with the spawn method",
-    )
-
-
-def _stopped(cause: BaseException) -> EngineError:
-    failure = EngineError(
-        f"the engine stopped: {type(cause).__name__}: {cause}",
-        remedy="make a new engine; if memory ran out, give it a smaller kv_tokens",
-    )
-    failure.__cause__ = cause
-    return failure
-
-
-def _too_late(timeout: float) -> RequestTimeoutError:
-    return RequestTimeoutError(
-        f"the request was not finished within {timeout:g} seconds",
-        remedy="give it a longer timeout, or ask for less at a time",
-    )
-
-
-def _callback_failed(error: BaseException) -> EngineError:
-    failure = EngineError(
-        f"the on_delta callback raised {type(error).__name__}: {error}",
-        remedy="mend the function that takes the stream",
-    )
-    failure.__cause__ = error
-    return failure

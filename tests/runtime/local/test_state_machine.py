@@ -69,17 +69,24 @@ class PrefixModel:
 
     def __init__(self) -> None:
         self.pages: dict[int, tuple[int, ...]] = {}
+        self.spoiled: set[int] = set()  # written in one slice with the poison: whatever came before it may be NaN too
 
     def rope_length(self, rows: int) -> int:
         return rows // 20  # two namespaces, so that equal prompts are not always shared
 
     def forward(self, slices: list[Slice]) -> tuple[torch.Tensor, Any]:
         computed = [rows for rows in slices if rows.end > rows.start]
+        written: dict[int, bool] = {}
         for rows in computed:
             tokens = tuple(rows.sequence.tokens.tolist())
             for position, slot in zip(range(rows.start, rows.end), rows.slots.tolist(), strict=True):
                 if slot != self.scratch_page:
                     self.pages[slot] = tokens[: position + 1]
+                    written[slot] = POISON in tokens[rows.start : rows.end]
+        for rows in computed:
+            before = self.spoiled - written.keys()
+            assert before.isdisjoint(rows.sequence.pages[: rows.end].tolist()), "a request is served what failed"
+        self.spoiled = self.spoiled - written.keys() | {slot for slot, bad in written.items() if bad}
         for rows in computed:
             tokens = tuple(rows.sequence.tokens.tolist())
             for position, page in enumerate(rows.sequence.pages[: rows.end].tolist()):
@@ -265,6 +272,7 @@ class EngineMachine(RuleBasedStateMachine):
         assert len(self.worker._deadlines) <= len(self.worker._unresolved)
         assert all(not task.future.done() for task in self.worker._unresolved)
         assert self.memory.available >= 0
+        assert all(POISON not in node.tokens for node in self.memory.radix.nodes())
         used = np.concatenate([np.empty(0, np.int64), *(each.own_pages for each in self.scheduler.running)])
         assert self.memory.pool.used_count == self.memory.radix.total_tokens + used.size
 

@@ -1,0 +1,44 @@
+"""What the engine ends requests with. Each call makes a new error: whoever reports it writes a line into it."""
+
+from lmc.ir.errors import EngineError, RequestTimeoutError
+
+
+def closed() -> EngineError:
+    """The engine was closed, before the request or during it."""
+    return EngineError("the engine was closed", remedy="make a new one")
+
+
+def forked() -> EngineError:
+    """A process made by `os.fork` has no thread but the one that forked."""
+    return EngineError(
+        "the engine's thread does not run in this process, which was forked from the one that made the engine",
+        remedy="make the engine after the fork, or start processes with the spawn method",
+    )
+
+
+def stopped(cause: BaseException) -> EngineError:
+    """The engine's thread ended by an error."""
+    failure = EngineError(
+        f"the engine stopped: {type(cause).__name__}: {cause}",
+        remedy="make a new engine; if memory ran out, give it a smaller kv_tokens",
+    )
+    failure.__cause__ = cause
+    return failure
+
+
+def too_late(timeout: float) -> RequestTimeoutError:
+    """The request ran out of its seconds."""
+    return RequestTimeoutError(
+        f"the request was not finished within {timeout:g} seconds",
+        remedy="give it a longer timeout, or ask for less at a time",
+    )
+
+
+def callback_failed(error: BaseException) -> EngineError:
+    """The function that takes a stream raised."""
+    failure = EngineError(
+        f"the on_delta callback raised {type(error).__name__}: {error}",
+        remedy="mend the function that takes the stream",
+    )
+    failure.__cause__ = error
+    return failure

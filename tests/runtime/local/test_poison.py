@@ -1,0 +1,158 @@
+"""What a request computed that failed with NaN serves nobody else."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from lmc.cache import InvariantError
+from lmc.ir.engine import Request, SamplingParams, ScoreRequest
+from lmc.ir.errors import EngineError
+from lmc.runtime.local import LocalEngine, load_local_engine
+from lmc.runtime.local.sequence import Sequence
+from tests.runtime.local.checkpoints import SENTENCES, make_model, save_checkpoint
+from tests.runtime.local.conftest import OpenEngine
+from tests.runtime.local.test_scheduler import Simulation
+
+POISON = 7
+PREFIX = tuple(range(20, 40))
+HEALTHY = (*PREFIX, 50)
+
+
+@pytest.fixture(scope="module")
+def poisoned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint with one token that is NaN."""
+    model = make_model("llama", tie_word_embeddings=False)
+    with torch.no_grad():
+        model.model.embed_tokens.weight[POISON] = float("nan")
+    return save_checkpoint(tmp_path_factory.mktemp("poisoned"), model)
+
+
+def ask(engine: LocalEngine, prompt: tuple[int, ...]) -> Any:
+    return engine.submit(Request(prompt, SamplingParams(max_tokens=4))).future.result(30)
+
+
+@pytest.mark.parametrize("kernels", ["native", "torch"])
+@pytest.mark.parametrize("kind", ["generation", "score"])
+def test_a_failed_request_leaves_nothing_in_the_cache(
+    kernels: str, kind: str, poisoned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kernels == "torch":
+        monkeypatch.setattr("lmc.runtime.local.fusion.why_not", lambda: "no compiler")
+        monkeypatch.setattr("lmc.runtime.kernels.native_attention.why_not", lambda: "no compiler")
+        monkeypatch.setattr("lmc.runtime.local.fusion.warnings.warn", lambda *_, **__: None)
+    with load_local_engine(poisoned, device="cpu", kv_tokens=1000) as engine:
+        expected = ask(engine, HEALTHY).token_ids
+    with load_local_engine(poisoned, device="cpu", kv_tokens=1000) as engine:
+        bad = (*PREFIX, POISON, 8)
+        score = engine.score(ScoreRequest(bad, ((5, 6, 7), (9,)))) if kind == "score" else None
+        with pytest.raises(EngineError, match="NaN logits"):
+            score.future.result(30) if score else ask(engine, bad)
+        assert engine._worker._scheduler.memory.pool.used_count == 0
+        found = ask(engine, HEALTHY)
+        assert (found.cached_tokens, found.token_ids) == (0, expected)
+        # What others had computed before stays.
+        with pytest.raises(EngineError, match="NaN logits"):
+            ask(engine, bad)
+        found = ask(engine, HEALTHY)
+        assert (found.cached_tokens, found.token_ids) == (len(PREFIX), expected)
+
+
+def test_running_requests_that_share_what_failed_are_computed_again(open_engine: OpenEngine) -> None:
+    engine, other = open_engine(), open_engine()
+    prompt = engine.tokenizer.encode(SENTENCES[0])
+    sampling = SamplingParams(max_tokens=20, min_tokens=20, temperature=1.0)
+    requests = [Request(prompt, sampling, seed) for seed in range(4)]
+    expected = [other.submit(request).future.result(30).token_ids for request in requests]
+    forward, submitted = engine._worker._model.forward, threading.Event()
+    failing: list[Sequence] = []
+
+    def fails_once(slices: Any) -> Any:
+        assert submitted.wait(30)
+        logits, owners = forward(slices)
+        for owner in owners:
+            if owner.rows.sequence in failing and owner.position == len(prompt) + 6:
+                logits[owner.first : owner.last] = float("nan")
+        return logits, owners
+
+    engine._worker._model.forward = fails_once
+    handles: list[Any] = [engine.submit(request) for request in requests]
+    failing.append(handles[0]._task.sequence)
+    submitted.set()
+    with pytest.raises(EngineError, match="NaN logits for token 7"):
+        handles[0].future.result(30)
+    assert [handle.future.result(30).token_ids for handle in handles[1:]] == expected[1:]
+    assert engine.statistics.prefilled_tokens > 2 * len(prompt)
+
+
+def start(prompt: tuple[int, ...], simulation: Simulation) -> Sequence:
+    return simulation.add(prompt, 3)
+
+
+def test_whoever_runs_on_a_purged_branch_returns_to_the_queue_in_order() -> None:
+    simulation = Simulation(200, 8, 10, 0)
+    scheduler = simulation.scheduler
+    bystander = start((0, 1), simulation)
+    simulation.step()
+    failing = start((1,) * 8 + (2,) * 4, simulation)
+    simulation.step()
+    sharers = [start((1,) * 8 + (0,) * count, simulation) for count in (1, 2)]
+    simulation.step()
+    assert [each.found for each in sharers] == [8, 9]
+    assert scheduler.running == (bystander, failing, *sharers)
+    scheduler.drop(failing)
+    scheduler.purge(failing)
+    simulation.memory.check_invariants(scheduler.running)
+    assert scheduler.running == (bystander,)
+    assert [each.node for each in sharers] == [None, None]
+    assert simulation.memory.radix.match_prefix((1,) * 8, failing.cache_key).length == 0
+    simulation.step()
+    assert scheduler.running == (sharers[0],)
+    assert sharers[0].found == 0
+    simulation.run()
+    assert simulation.finished == [bystander, *sharers]
+
+
+def test_what_a_failed_request_found_stays_and_pins_on_the_rest_are_let_go() -> None:
+    simulation = Simulation(200, 64, 10, 0)
+    scheduler, memory = simulation.scheduler, simulation.memory
+    good = Sequence((1,) * 6, capacity=6, first_logits_row=6)
+    scheduler.add(good)
+    simulation.model.compute(scheduler.next_step())
+    kept = scheduler.hold(good)
+    failing = start((1,) * 6 + (2,) * 6, simulation)
+    prefix = Sequence((1,) * 6 + (2,) * 3, capacity=9, first_logits_row=9)
+    scheduler.add(prefix)
+    simulation.model.compute(scheduler.next_step())
+    let_go = scheduler.hold(prefix)
+    scheduler.drop(failing)
+    assert memory.radix.pinned_tokens == 9
+    scheduler.purge(failing)
+    scheduler.purge(failing)  # nothing is left to remove
+    assert (memory.radix.total_tokens, memory.radix.pinned_tokens) == (6, 6)
+    memory.release_held(let_go)
+    memory.release_held(kept)
+    assert memory.radix.pinned_tokens == 0
+    memory.check_invariants([])
+
+
+def test_a_request_that_never_ran_has_nothing_to_purge() -> None:
+    simulation = Simulation(200, 64, 10, 0)
+    simulation.add((1, 2), 3)
+    simulation.run()
+    waiting = start((1, 2, 0), simulation)
+    simulation.scheduler.drop(waiting)
+    simulation.scheduler.purge(waiting)
+    assert simulation.memory.radix.total_tokens > 0
+
+
+def test_a_branch_in_use_is_not_forgotten() -> None:
+    simulation = Simulation(200, 64, 10, 0)
+    running = start((1, 2, 0), simulation)
+    simulation.step()
+    branch = simulation.memory.branch_of(running)
+    assert branch is not None
+    with pytest.raises(InvariantError, match="is pinned"):
+        simulation.memory.forget(branch)
