@@ -12,7 +12,7 @@ def forked() -> EngineError:
     """A process made by `os.fork` has no thread but the one that forked."""
     return EngineError(
         "the engine's thread does not run in this process, which was forked from the one that made the engine",
-        remedy="make the engine after the fork, or start processes with the spawn method",
+        remedy="start processes with the spawn method, and make an engine in each",
     )
 
 

@@ -1,5 +1,7 @@
 """The thread that runs the model: takes requests in, steps, hands results out."""
 
+import logging
+import os
 import threading
 import time
 from collections import deque
@@ -24,6 +26,8 @@ from lmc.runtime.local.scheduler import Scheduler
 from lmc.runtime.local.sequence import Sequence
 from lmc.runtime.local.tasks import PrefillTask, ScoreTask, Task
 
+_LOGGER = logging.getLogger(__name__)
+
 
 class Worker:
     """Owns model, scheduler and memory; all of them are touched by its thread only.
@@ -44,6 +48,7 @@ class Worker:
         self._pins: set[int] = set()
         self._condition = threading.Condition()
         self._closing = False
+        self._process = os.getpid()
         self._failure: Callable[[], EngineError] | None = None
         self._thread = threading.Thread(target=self._run, name="lmc-local-engine", daemon=True)
         self._thread.start()
@@ -56,10 +61,11 @@ class Worker:
     def submit(self, task: Task[Any], timeout: float | None = None) -> None:
         """Queue a task that is to be done in `timeout` seconds; one that comes too late is failed at once."""
         start = time.monotonic()
+        if self._is_forked:
+            task.fail(forked())
+            return
         with self._condition:
             failure = self._failure
-            if failure is None and not self._thread.is_alive():
-                failure = forked
             if failure is None:
                 self._unresolved.add(task)
         if failure is None:
@@ -75,8 +81,10 @@ class Worker:
         """Let go of a held prefix at the next step.
 
         Raises:
-            EngineError: it was let go before.
+            EngineError: it was let go before, or the engine is another process's.
         """
+        if self._is_forked:
+            raise forked()
         with self._condition:
             if key not in self._pins:
                 raise EngineError(f"pin {key} is not held", remedy="unpin each pin once")
@@ -92,16 +100,27 @@ class Worker:
 
     def close(self) -> None:
         """Stop after the current step, fail what is outstanding, and wait for the thread to end."""
+        if self._is_forked:
+            return
         with self._condition:
             self._closing = True
             self._condition.notify()
         if threading.current_thread() is not self._thread:
             self._thread.join()
 
+    @property
+    def _is_forked(self) -> bool:
+        """Whether this is a child of the process that has the thread. There the lock may be held for ever."""
+        return os.getpid() != self._process
+
     def _command(self, command: Callable[[], None]) -> None:
+        """Have the thread carry something out; nothing where it ended, and every task with it."""
+        if self._is_forked:
+            return
         with self._condition:
-            self._inbox.append(command)
-            self._condition.notify()
+            if self._failure is None:
+                self._inbox.append(command)
+                self._condition.notify()
 
     def _run(self) -> None:
         failure = closed
@@ -248,10 +267,17 @@ class Worker:
                 how(sequence)
 
     def _resolve(self, task: Task[Any], error: LmcError | None) -> None:
-        if not task.future.done():
-            if error is None:
+        """Give a task its result or its error, whatever the functions do that users had called when it is done."""
+        try:
+            if task.future.done():
+                pass
+            elif error is None:
                 task.succeed()
             else:
                 task.fail(error)
+        except BaseException:
+            if not task.future.done():
+                raise  # something of the engine, or the thread is to end
+            _LOGGER.exception("a function that was to be called at the end of a request raised")
         with self._condition:
             self._unresolved.discard(task)

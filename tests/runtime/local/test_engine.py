@@ -355,15 +355,6 @@ def test_a_worker_that_dies_fails_everything_with_the_cause(
     engine.close()
 
 
-def test_a_forked_process_is_told_that_the_engine_stayed_behind(open_engine: OpenEngine) -> None:
-    engine = open_engine()
-    # What fork leaves of another thread: an object that says it is not alive, though nothing was told that it ended.
-    engine.close()
-    engine._worker._failure = None
-    with pytest.raises(EngineError, match="does not run in this process"):
-        generate(engine, "Seven", max_tokens=2)
-
-
 def test_nan_logits_fail_their_request_alone(tmp_path: Path) -> None:
     model = make_model("llama", tie_word_embeddings=False)
     poison = 77

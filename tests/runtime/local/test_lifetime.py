@@ -4,12 +4,15 @@ import ctypes
 import gc
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+import warnings
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +173,86 @@ def test_a_callback_that_exits_ends_its_request_only(open_engine: OpenEngine) ->
     with pytest.raises(EngineError, match="on_delta callback raised SystemExit: 3"):
         leaving.future.result(30)
     assert fine.future.result(30).generated_tokens == 9
+
+
+def test_a_done_callback_that_exits_ends_nothing(open_engine: OpenEngine, caplog: pytest.LogCaptureFixture) -> None:
+    engine = open_engine()
+    prompt = engine.tokenizer.encode(SENTENCES[0])
+    leaving = engine.submit(Request(prompt, SamplingParams(max_tokens=2, min_tokens=2)))
+    fine = engine.submit(Request(prompt, SamplingParams(max_tokens=30, min_tokens=30)))
+    leaving.future.add_done_callback(lambda _: sys.exit(3))
+    assert fine.future.result(30).generated_tokens == 30
+    assert leaving.future.result(0).generated_tokens == 2
+    assert "SystemExit: 3" in caplog.text
+    # The same at the end, where everything that is outstanding fails.
+    handles = [engine.submit(Request(prompt, SamplingParams(max_tokens=400, min_tokens=400))) for _ in range(3)]
+    for handle in handles:
+        handle.future.add_done_callback(lambda _: sys.exit(3))
+    engine.close()
+    for handle in handles:
+        with pytest.raises(EngineError, match="engine was closed"):
+            handle.future.result(0)
+    assert engine._worker._unresolved == set()
+
+
+def test_an_error_of_the_engine_itself_in_giving_a_result_fails_everybody(open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    broken: Any = engine.submit(Request((5, 6), SamplingParams(max_tokens=300, min_tokens=300)))
+    other = engine.submit(Request((5, 7), SamplingParams(max_tokens=400, min_tokens=400)))
+    broken._task.result = lambda: 1 // 0
+    for handle in (broken, other):
+        with pytest.raises(EngineError, match="engine stopped: ZeroDivisionError"):
+            handle.future.result(30)
+
+
+def test_commands_after_the_end_do_not_pile_up(open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    handle = engine.submit(Request((5, 6), SamplingParams(max_tokens=300)))
+    pins = [engine.prefill((5, 6, 7)).future.result(30) for _ in range(3)]
+    engine.close()
+    for pin in pins:
+        handle.cancel()
+        engine.unpin(pin)
+    assert len(engine._worker._inbox) == 0
+
+
+def in_child(check: Callable[[], None]) -> bool:
+    """Whether `check` ends well in a forked process, within 10 seconds; that process is not to run anything else."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of newer Pythons: forking a process that has threads
+        child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        try:
+            check()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def test_a_forked_process_is_told_that_the_engine_stayed_behind(open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    before = engine.submit(Request((5, 6), SamplingParams(max_tokens=300)))
+    pin = engine.prefill((5, 6, 7)).future.result(30)
+
+    def check() -> None:
+        before.cancel()
+        request = Request((5, 6), SamplingParams(max_tokens=2))
+        for handle in (engine.submit(request), engine.score(ScoreRequest((5, 6), ((7,),))), engine.prefill((5, 6))):
+            error = handle.future.exception(0)
+            assert isinstance(error, EngineError)
+            assert "does not run in this process" in str(error)
+            assert error.remedy == "start processes with the spawn method, and make an engine in each"
+        with pytest.raises(EngineError, match="does not run in this process"):
+            engine.unpin(pin)
+        engine.close()
+
+    assert in_child(check)
+    with engine._worker._condition:  # as it may be at the moment of a fork: nobody is left to release it
+        assert in_child(check)
+    assert before.future.result(30).generated_tokens > 0
+    engine.unpin(pin)
 
 
 def test_an_interpreter_that_ends_ends_a_busy_engine(checkpoints: dict[str, Path]) -> None:
