@@ -2,14 +2,12 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <unistd.h>
 
 static pthread_mutex_t one_run = PTHREAD_MUTEX_INITIALIZER; /* held for a whole run */
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;   /* of what follows */
 static pthread_cond_t begin = PTHREAD_COND_INITIALIZER, end = PTHREAD_COND_INITIALIZER;
 static int started, busy, wanted;
 static uint64_t turn;
-static pid_t owner;
 static pool_piece current;
 static void *current_argument;
 static int64_t current_count;
@@ -41,12 +39,21 @@ static void *serve(void *number) {
     return 0;
 }
 
+/* Only the thread that forks lives on in the child, and it is in no run: what it inherits of one under way, and of helpers
+ * that wait, is put back to the start. */
+static void start_anew(void) {
+    pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t without_waiters = PTHREAD_COND_INITIALIZER;
+    one_run = guard = unlocked;
+    begin = end = without_waiters;
+    started = busy = wanted = 0;
+    turn = 0;
+}
+
+__attribute__((constructor)) static void watch_forks(void) { pthread_atfork(0, 0, start_anew); }
+
 /* Start helpers up to `threads - 1`; fewer where the system refuses. Returns how many threads there are. */
 static int ensure(int threads) {
-    if (owner != getpid()) { /* threads do not survive a fork */
-        started = 0;
-        owner = getpid();
-    }
     while (started < threads - 1) {
         pthread_t made;
         if (pthread_create(&made, 0, serve, (void *)(intptr_t)(started + 1))) break;

@@ -8,6 +8,7 @@
 typedef void (*pool_piece)(void *argument, int64_t index, int thread);
 
 /* Calls piece(argument, i, t) for every i in [0, count), on up to `threads` threads, the caller's among them; `t` is below
- * `threads` and different in concurrent calls. Returns when all are done. One run at a time: a second caller waits. */
+ * `threads` and different in concurrent calls. Returns when all are done. One run at a time: a second caller waits.
+ * A process made by fork has a pool of its own. */
 void pool_run(pool_piece piece, void *argument, int64_t count, int threads);
 #endif
