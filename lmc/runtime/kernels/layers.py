@@ -51,11 +51,11 @@ class _Gate(ctypes.Structure):
 
 
 def rms_norm(states: torch.Tensor, weight: torch.Tensor, epsilon: float, *, plus_one: bool = False) -> torch.Tensor:
-    """Normalize the last dimension of contiguous `states` by its root mean square and scale it by `weight`.
+    """Normalize the last dimension of `states` by its root mean square and scale it by `weight`.
 
-    With `plus_one` the weight is stored less one (Gemma).
+    With `plus_one` the weight is stored less one (Gemma). The weight is taken in the type of the states.
     """
-    states = states.contiguous()
+    states, weight = states.contiguous(), _like(states, weight)
     result = torch.empty_like(states)
     size = states.shape[-1]
     call = _Norm(
@@ -70,6 +70,11 @@ def rms_norm(states: torch.Tensor, weight: torch.Tensor, epsilon: float, *, plus
     )
     library().lmc_rms_norm(ctypes.byref(call), torch.get_num_threads())
     return result
+
+
+def _like(states: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """What the C code is given beside `states`: elements of their type, side by side."""
+    return other.to(states.dtype).contiguous()
 
 
 def rms_norm_reference(
@@ -98,6 +103,8 @@ def rotate_and_store(
 ) -> torch.Tensor:
     """Return the rotated queries [T, H, D]; write rotated keys and plain values to their pages.
 
+    Angles and norms are taken in the type of `projected`, which the caches must have.
+
     Args:
         projected: [T, (H + 2 KH) D], queries, keys and values side by side.
         angles: cosines and sines, [T, R] each, of the first R elements of a head, which are rotated in halves.
@@ -109,11 +116,20 @@ def rotate_and_store(
         key_norm: [D], likewise for keys.
         epsilon: of the norms.
         plus_one: see `rms_norm`.
+
+    Raises:
+        ValueError: a cache has another type, or its elements don't lie side by side.
     """
+    for name, cache in (("key_cache", key_cache), ("value_cache", value_cache)):
+        if cache.dtype != projected.dtype or not cache.is_contiguous():
+            needed = f"{name} must be contiguous and {projected.dtype}, as the projected states are"
+            raise ValueError(f"{needed}; it is {cache.dtype} with strides {cache.stride()}")
     rows = projected.shape[0]
     _, key_heads, size = key_cache.shape
     query = torch.empty((rows, heads, size), dtype=projected.dtype)
-    cosines, sines = angles[0].contiguous(), angles[1].contiguous()
+    projected, slots = projected.contiguous(), slots.to(torch.int64).contiguous()
+    cosines, sines = (_like(projected, each) for each in angles)
+    query_norm, key_norm = (None if each is None else _like(projected, each) for each in (query_norm, key_norm))
     call = _Rotate(
         projected.data_ptr(),
         cosines.data_ptr(),
@@ -170,7 +186,8 @@ def _rotated(states: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -
 
 
 def gate(gate_up: torch.Tensor, activation: Activation) -> torch.Tensor:
-    """activation(gate) × up of contiguous [T, 2 I], gate and up side by side; [T, I]."""
+    """activation(gate) × up of [T, 2 I], gate and up side by side; [T, I]."""
+    gate_up = gate_up.contiguous()
     rows, width = gate_up.shape
     result = torch.empty((rows, width // 2), dtype=gate_up.dtype)
     call = _Gate(

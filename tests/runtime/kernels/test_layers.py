@@ -73,3 +73,35 @@ def test_gate_keeps_nan() -> None:
     gate_up = torch.ones(1, 64)
     gate_up[0, 3] = float("nan")
     assert layers.gate(gate_up, "silu")[0, 3].isnan()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_norm_weights_and_angles_of_another_type_are_converted(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    other = torch.bfloat16 if dtype == torch.float32 else torch.float32
+    states, weight = torch.randn(9, 64).to(dtype), torch.randn(64).to(other)
+    close(layers.rms_norm(states, weight, 1e-5), layers.rms_norm_reference(states, weight.to(dtype), 1e-5))
+    projected, angles = torch.randn(9, 4 * 64).to(dtype), torch.randn(2, 64, 9).to(other).transpose(1, 2)
+    given = (projected.T.contiguous().T, (angles[0], angles[1]), torch.arange(9, dtype=torch.int32))
+    plain = (projected, (angles[0].to(dtype), angles[1].to(dtype)), torch.arange(9))
+    caches = torch.zeros(4, 9, 1, 64, dtype=dtype)
+    query = layers.rotate_and_store(*given, caches[0], caches[1], heads=2, query_norm=weight, key_norm=weight)
+    norm = weight.to(dtype)
+    expected = layers.rotate_and_store_reference(*plain, caches[2], caches[3], heads=2, query_norm=norm, key_norm=norm)
+    tolerance = 5e-6 if dtype == torch.float32 else 6e-2
+    torch.testing.assert_close(query, expected, atol=tolerance, rtol=tolerance)
+    torch.testing.assert_close(caches[:2], caches[2:], atol=tolerance, rtol=tolerance)
+
+
+def test_gate_takes_any_strides() -> None:
+    gate_up = torch.randn(128, 5).T
+    close(layers.gate(gate_up, "silu"), layers.gate_reference(gate_up, "silu"))
+
+
+@pytest.mark.parametrize("cache", [torch.zeros(9, 1, 64, dtype=torch.bfloat16), torch.zeros(9, 1, 128)[..., ::2]])
+def test_caches_that_the_kernel_cannot_write_to_are_refused(cache: torch.Tensor) -> None:
+    angles = (torch.ones(3, 64), torch.ones(3, 64))
+    good = torch.zeros(9, 1, 64)
+    for keys, values, name in ((cache, good, "key_cache"), (good, cache, "value_cache")):
+        with pytest.raises(ValueError, match=rf"{name} must be contiguous and torch.float32.* with strides"):
+            layers.rotate_and_store(torch.randn(3, 192), angles, torch.arange(3), keys, values, heads=1)
