@@ -75,7 +75,7 @@ static inline float total(vector value) {
 
 /* exp for arguments <= 88; below -87 it gives 0. Relative error below 2e-7; NaN stays NaN. */
 static inline vector exponential(vector x) {
-    ivector tiny = x < broadcast(-87.0f);
+    ivector tiny = x < broadcast(-87.0f), odd = x != x;
     x = choose(tiny, broadcast(-87.0f), x);
     vector scaled = x * 1.44269504f + 12582912.0f; /* adding 1.5 * 2^23 rounds to an integer */
     ivector exponent = (ivector)scaled - (ivector)broadcast(12582912.0f);
@@ -88,6 +88,7 @@ static inline vector exponential(vector x) {
     sum = sum * rest + 1.6666665459e-1f;
     sum = sum * rest + 5.0000001201e-1f;
     sum = sum * rest * rest + rest + 1.0f;
-    return choose(tiny, broadcast(0), (vector)((ivector)sum + (exponent << 23)));
+    vector result = choose(tiny, broadcast(0), (vector)((ivector)sum + (exponent << 23)));
+    return choose(odd, x, result); /* the bits of a NaN would be added to the exponent */
 }
 #endif
