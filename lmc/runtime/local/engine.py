@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import weakref
 from concurrent.futures import Future
@@ -35,8 +36,7 @@ T = TypeVar("T")
 
 DEFAULT_PREFILL_TOKENS = 512
 DEFAULT_MAX_RUNNING = 256
-_NO_PIN = -1  # what `prefill` gives without a prefix cache
-_PREFILLS = -1  # they serve many instances, and take turns as if they were one
+_NO_PIN = 0  # what `prefill` gives without a prefix cache; pins count from 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,7 @@ class LocalEngine:
             kv_tokens=memory.pool.num_pages,
         )
         self._prefix_cache = prefix_cache
+        self._owners = itertools.count()
         self._rope_length = model.rope_length
         self._tokenizer = tokenizer
         self._info = info
@@ -169,11 +170,13 @@ class LocalEngine:
     def __exit__(self, *_: Any) -> None:
         self.close()
 
-    def _start(self, task: Task[T], rows: int, *, instance: int = _PREFILLS, timeout: float | None = None) -> Handle[T]:
+    def _start(
+        self, task: Task[T], rows: int, *, instance: int | None = None, timeout: float | None = None
+    ) -> Handle[T]:
         """Hand a task that computes up to `rows` rows of a sequence to the worker."""
         if timeout is not None and math.isnan(timeout):
             return DoneHandle[T].failed(EngineError("timeout is nan", remedy="give seconds, or None for no limit"))
-        namespace = Namespace(self._rope_length(rows), None if self._prefix_cache else task)
+        namespace = Namespace(self._rope_length(rows), None if self._prefix_cache else next(self._owners))
         for sequence in task.sequences:
             sequence.cache_key = namespace
             sequence.instance = instance

@@ -31,7 +31,7 @@ class FairQueue:
 
     def __init__(self) -> None:
         self._preempted: OrderedDict[Sequence, None] = OrderedDict()
-        self._lanes: OrderedDict[int, _Lane] = OrderedDict()
+        self._lanes: OrderedDict[int | None, _Lane] = OrderedDict()
         self._length = 0
 
     def __len__(self) -> int:

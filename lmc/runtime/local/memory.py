@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lmc.cache import InvariantError, PagePool, Pages, RadixCache, RadixNode
-from lmc.runtime.local.sequence import Sequence
+from lmc.runtime.local.sequence import Namespace, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +116,10 @@ class SequenceMemory:
         if sequence.found is None:
             return None
         return self.radix.branch_after(sequence.found, sequence.tokens, sequence.cache_key)
+
+    def forget_owner(self, namespace: Namespace) -> None:
+        """Free what is cached for one request alone, once none of its sequences runs."""
+        self.radix.remove_tree(namespace)
 
     def uses(self, sequence: Sequence, branch: RadixNode) -> bool:
         """Whether a running sequence has pages of a branch, its own or found."""

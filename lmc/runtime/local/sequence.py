@@ -1,6 +1,5 @@
 """One token sequence that the engine computes: its tokens, its pages, how far it is."""
 
-from collections.abc import Hashable
 from collections.abc import Sequence as Tokens
 from typing import NamedTuple
 
@@ -13,11 +12,12 @@ class Namespace(NamedTuple):
     """Where a sequence looks for cached pages: it shares them only with sequences of an equal namespace.
 
     `rope_length` names the rotary frequencies of its keys (see `rotary.py`; 0 where a model has but one set). The model
-    rotates by the namespace, so pages found in it always fit. `owner` keeps the sequences of one request to themselves.
+    rotates by the namespace, so pages found in it always fit. `owner` keeps the sequences of one request to themselves:
+    its pages are free when the request ends.
     """
 
     rope_length: int = 0
-    owner: Hashable = None
+    owner: int | None = None
 
 
 class Sequence:
@@ -27,8 +27,8 @@ class Sequence:
     `node` (pinned) marks the end of that part; pages `shared … page_count-1` are this sequence's own. Logits are wanted
     for rows `first_logits_row … length-1`; a row before that may come from the cache. `cached_tokens` says how many did
     when the sequence was admitted for the first time; all but the first `found` tokens were computed for this sequence
-    at some time (None: it was never admitted). `instance` is on whose turn it is admitted. Sequences with
-    different `cache_key`s share nothing.
+    at some time (None: it was never admitted). `instance` is on whose turn it is admitted (None: that of all prefills).
+    Sequences with different `cache_key`s share nothing.
     """
 
     def __init__(self, tokens: Tokens[int], *, capacity: int, first_logits_row: int) -> None:
@@ -38,7 +38,7 @@ class Sequence:
         self.length = self.prompt_length = len(tokens)
         self.first_logits_row = first_logits_row
         self.cache_key = Namespace()
-        self.instance = 0
+        self.instance: int | None = 0
         self.computed = 0
         self.page_count = 0
         self.shared = 0

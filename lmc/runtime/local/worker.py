@@ -265,6 +265,9 @@ class Worker:
         for sequence in task.sequences:
             if self._tasks.pop(sequence, None) is not None:
                 how(sequence)
+        namespace = task.sequences[0].cache_key
+        if namespace.owner is not None:
+            self._scheduler.memory.forget_owner(namespace)
 
     def _resolve(self, task: Task[Any], error: LmcError | None) -> None:
         """Give a task its result or its error, whatever the functions do that users had called when it is done."""

@@ -1,4 +1,5 @@
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -70,9 +71,9 @@ def test_nobody_waits_longer_than_the_bound(requests: list[tuple[int, int]], see
     """While an instance waits, no other is served more than a quantum and one sequence beyond its fair share."""
     rng = random.Random(seed)
     queue = FairQueue()
-    served = dict.fromkeys(range(5), 0)
-    waiting = dict.fromkeys(range(5), 0)
-    since: dict[int, dict[int, int]] = {}  # what each had been served when an instance began to wait
+    served: dict[int | None, int] = dict.fromkeys(range(5), 0)
+    waiting: dict[int | None, int] = dict.fromkeys(range(5), 0)
+    since: dict[int, dict[int | None, int]] = {}  # what each had been served when an instance began to wait
     largest = max(capacity for _, capacity in requests)
     pending = list(requests)
     while pending or len(queue):
@@ -126,6 +127,19 @@ def test_an_instance_that_asks_for_five_hundred_does_not_starve_one_that_asks_la
                 assert finished - before <= QUANTUM // 60 + 2 + 2 * 8
                 return
     raise AssertionError("it never finished")
+
+
+def test_prefills_share_their_turn_with_no_instance(open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    queue = FairQueue()
+    tasks: list[Any] = [
+        engine.prefill((5, 6)),
+        *(engine.submit(Request((5,), SamplingParams(), instance=n)) for n in (-1, 0, 1)),
+    ]
+    sequences = [handle._task.sequences[0] for handle in tasks]
+    for each in sequences:
+        queue.add(each)
+    assert len(queue._lanes) == 4
 
 
 def test_the_engine_serves_a_late_instance_before_the_crowd_is_done(open_engine: OpenEngine) -> None:

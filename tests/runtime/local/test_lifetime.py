@@ -11,6 +11,7 @@ import textwrap
 import threading
 import time
 import warnings
+import weakref
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -19,11 +20,12 @@ from typing import Any
 import pytest
 
 from lmc.ir.engine import Request, SamplingParams, ScoreRequest
-from lmc.ir.errors import EngineError
+from lmc.ir.errors import EngineError, RequestCancelledError
 from lmc.runtime.local import LocalEngine, load_local_engine
 from tests.runtime.local.checkpoints import SENTENCES
 from tests.runtime.local.conftest import OpenEngine
 
+LONG = SamplingParams(max_tokens=150, min_tokens=150)
 MANY = 100_000 if os.environ.get("LMC_TEST_FULL") == "1" else 3000
 
 
@@ -87,6 +89,26 @@ def test_many_requests_leave_nothing_behind(checkpoints: dict[str, Path]) -> Non
         assert size_later - size < 30 * 2**20
         assert engine.statistics.evicted_tokens > 0
         assert (engine._worker._tasks, engine._worker._pins) == ({}, set())
+
+
+def test_without_a_prefix_cache_ended_requests_leave_nothing(open_engine: OpenEngine) -> None:
+    engine = open_engine(kv_tokens=200, prefix_cache=False)
+    memory = engine._worker._scheduler.memory
+    tasks: list[weakref.ref[Any]] = []
+    for number in range(60):
+        prompt = (number, 7, 8)
+        handles: list[Any] = [engine.submit(Request(prompt, SamplingParams(max_tokens=1 + number % 3)))]
+        handles += [engine.score(ScoreRequest(prompt, ((5, 6), (6, 5)))), engine.submit(Request(prompt, LONG))]
+        tasks += [weakref.ref(handle._task) for handle in handles]
+        for handle in handles[:2]:
+            handle.future.result(30)
+        handles[2].cancel()
+        with pytest.raises(RequestCancelledError):
+            handles[2].future.result(30)
+        assert (memory.pool.used_count, memory.radix._roots) == (0, {})
+    gc.collect()
+    assert sum(task() is not None for task in tasks) <= 3  # those of the last round
+    assert engine.statistics.evicted_tokens == 0
 
 
 def test_a_model_folder_may_change_or_go_while_the_engine_runs(checkpoints: dict[str, Path], tmp_path: Path) -> None:

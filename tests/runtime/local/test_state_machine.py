@@ -273,6 +273,9 @@ class EngineMachine(RuleBasedStateMachine):
         assert all(not task.future.done() for task in self.worker._unresolved)
         assert self.memory.available >= 0
         assert all(POISON not in node.tokens for node in self.memory.radix.nodes())
+        owners = {task.sequences[0].cache_key for task in self.worker._tasks.values()}
+        roots: Any = self.memory.radix._roots
+        assert all(key.owner is None or key in owners for key in roots)
         used = np.concatenate([np.empty(0, np.int64), *(each.own_pages for each in self.scheduler.running)])
         assert self.memory.pool.used_count == self.memory.radix.total_tokens + used.size
 
