@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import weakref
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -174,8 +173,6 @@ class LocalEngine:
         self, task: Task[T], rows: int, *, instance: int | None = None, timeout: float | None = None
     ) -> Handle[T]:
         """Hand a task that computes up to `rows` rows of a sequence to the worker."""
-        if timeout is not None and math.isnan(timeout):
-            return DoneHandle[T].failed(EngineError("timeout is nan", remedy="give seconds, or None for no limit"))
         namespace = Namespace(self._rope_length(rows), None if self._prefix_cache else next(self._owners))
         for sequence in task.sequences:
             sequence.cache_key = namespace

@@ -1,7 +1,9 @@
 """Checks of requests before they enter the engine; each names what is wrong and what to do."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from numbers import Integral, Real
+from typing import Any
 
 from lmc.ir.engine import Request, SamplingParams, ScoreRequest
 from lmc.ir.errors import ContextLengthError, EngineError
@@ -24,6 +26,8 @@ class RequestChecker:
             ContextLengthError: prompt and `min_tokens` exceed the model's context or the KV pool.
             EngineError: anything else.
         """
+        _check_terms(request)
+        _check_kind("seed", request.seed, _is_integer, "an integer")
         self._check_prompt(request.prompt)
         check_sampling(request.sampling)
         self._check_ids(request.sampling.stop_token_ids, "stop_token_ids")
@@ -34,6 +38,8 @@ class RequestChecker:
 
     def check_score(self, request: ScoreRequest) -> None:
         """Check prompt, continuations and length. Raises like `check_generation`."""
+        _check_terms(request)
+        _check_kind("continuations", request.continuations, _is_list, "a tuple of tuples of token ids")
         self._check_prompt(request.prompt)
         for index, continuation in enumerate(request.continuations):
             self._check_ids(continuation, f"continuation {index}")
@@ -46,13 +52,17 @@ class RequestChecker:
         self._check_length(len(prompt), 0, "nothing is generated")
 
     def _check_prompt(self, prompt: Sequence[int]) -> None:
-        if not prompt:
+        if _is_list(prompt) and not prompt:
             raise EngineError(
                 "the prompt is empty", remedy="put some text into the context; this model has no token to begin with"
             )
         self._check_ids(prompt, "the prompt")
 
     def _check_ids(self, ids: Sequence[int], where: str) -> None:
+        _check_kind(where, ids, _is_list, "a tuple of token ids")
+        strange = set(map(type, ids)) - {int}  # quick where there is none: prompts are long
+        if strange and not all(issubclass(kind, Integral) and kind is not bool for kind in strange):
+            raise EngineError(f"{where} holds {_named(strange)} beside token ids", remedy="give integers only")
         if ids and not 0 <= min(ids) <= max(ids) < self._vocabulary_size:
             wrong = next(token for token in ids if not 0 <= token < self._vocabulary_size)
             raise EngineError(
@@ -79,6 +89,9 @@ def check_sampling(sampling: SamplingParams) -> None:
     Raises:
         EngineError: naming the first that does not.
     """
+    for names, is_kind, kind in _KINDS:
+        for name in names:
+            _check_kind(name, getattr(sampling, name), is_kind, kind)
     rules = (
         (sampling.max_tokens >= 1, f"max_tokens is {sampling.max_tokens}", "at least 1"),
         (
@@ -105,9 +118,9 @@ def check_sampling(sampling: SamplingParams) -> None:
             "a number between -2 and 2",
         ),
         (
-            0 < sampling.repetition_penalty < math.inf,
+            0.01 <= sampling.repetition_penalty <= 100,  # far beyond use; what lies further away overflows logits
             f"repetition_penalty is {sampling.repetition_penalty}",
-            "a number above 0",
+            "a number between 0.01 and 100",
         ),
         (
             all(-100 <= bias <= 100 for _, bias in sampling.logit_bias),
@@ -120,3 +133,55 @@ def check_sampling(sampling: SamplingParams) -> None:
     for valid, cause, allowed in rules:
         if not valid:
             raise EngineError(cause, remedy=f"give {allowed}")
+
+
+def _check_terms(request: Request | ScoreRequest) -> None:
+    """Check what a request says of its turn and its time."""
+    _check_kind("instance", request.instance, _is_integer, "an integer")
+    _check_kind("timeout", request.timeout, lambda value: value is None or _is_number(value), "seconds, or None")
+    if request.timeout is not None and math.isnan(request.timeout):
+        raise EngineError("timeout is nan", remedy="give seconds, or None for no limit")
+
+
+def _check_kind(name: str, value: Any, is_kind: Callable[[Any], bool], kind: str) -> None:
+    if not is_kind(value):
+        raise EngineError(f"{name} is {value!r:.80}, of type {type(value).__name__}", remedy=f"give {kind}")
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, tuple | list)
+
+
+def _is_bias(value: Any) -> bool:
+    pairs = value if _is_list(value) else [None]
+    return all(_is_list(pair) and len(pair) == 2 and _is_number(pair[1]) for pair in pairs)
+
+
+def _named(types: Iterable[type]) -> str:
+    return ", ".join(sorted(kind.__name__ for kind in types))
+
+
+# Attributes of `SamplingParams`, what they have to be, and how to say so.
+_KINDS: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
+    (("max_tokens", "min_tokens", "top_k"), _is_integer, "an integer"),
+    (("logprobs",), lambda value: value is None or _is_integer(value), "an integer, or None"),
+    (
+        ("temperature", "top_p", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty"),
+        _is_number,
+        "a number",
+    ),
+    (
+        ("stop",),
+        lambda value: _is_list(value) and all(isinstance(text, str) for text in value),
+        "a tuple of strings; for a single one write ('text',)",
+    ),
+    (("logit_bias",), _is_bias, "a tuple of pairs of token id and number"),
+)
