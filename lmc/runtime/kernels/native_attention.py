@@ -2,8 +2,8 @@
 
 Shapes and the meaning of a step are those of `paged_attention.py`. A plan cuts the keys of a step's sequences into
 segments: a prefix that several sequences have in the same pages is one segment, read by the rows of all of them; what
-a sequence has alone is another. Segments are cut further into items of at most `ITEM_KEYS` keys and `ITEM_ROWS` rows ×
-repeats, so that threads share them out; results of the items of a row are merged by log-sum-exp.
+a sequence has alone is another. Segments are cut further into items of at most `ITEM_ROWS` rows × repeats, and along
+their keys as far as threads need it to share them out; results of the items of a row are merged by log-sum-exp.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from lmc.runtime.kernels.forms import AttentionForm, SequenceRows
 from lmc.runtime.kernels.native.library import TYPES, library, why_not
 
-ITEM_KEYS = 256
+ITEM_KEYS = 256  # fewer keys are not worth an item
+ENOUGH_ITEMS = 64  # and one for each key head: more of them help no threads, but each item adds results to keep
 _COMPARED = 1024  # pages of each sequence that are compared at once
 ITEM_ROWS = 96
 LEAST_SHARED = 16  # a shorter common prefix is not worth an item of its own
@@ -142,9 +143,8 @@ def plan_native(sequences: Sequence[SequenceRows], repeats: int, *, window: int 
     positions[np.repeat(firsts, counts) + within] = np.repeat(lengths - counts, counts) + within
     bases = (np.cumsum(lengths) - lengths).tolist()
     row_numbers = np.arange(within.size, dtype=np.int32)
-    items: list[_Item] = []
-    row_lists: list[NDArray[np.int32]] = []
-    first_row = 0
+    parts: list[tuple[Segment, NDArray[np.int32], NDArray[np.int32], int]] = []
+    all_work = 0
     for segment in shared_segments(sequences) if share else alone(sequences):
         leader = sequences[segment.leader]
         if len(segment.members) == 1:
@@ -153,9 +153,16 @@ def plan_native(sequences: Sequence[SequenceRows], repeats: int, *, window: int 
         else:
             rows = _packed_rows(counts, firsts, segment.members)
             seen = positions[rows]
-        for at in range(0, rows.size, block):
-            some = slice(at, at + block)
-            for item, own in _cut(segment, bases[segment.leader], rows[some], seen[some], window):
+        work = -(-rows.size // block) * (segment.end - segment.start)
+        all_work += work
+        parts.append((segment, rows, seen, work))
+    items: list[_Item] = []
+    row_lists: list[NDArray[np.int32]] = []
+    first_row = 0
+    for segment, rows, seen, work in parts:
+        base, most_keys = bases[segment.leader], _item_keys(all_work if share else work)
+        for some, last in _blocks(rows, seen, block):
+            for item, own in _cut(segment, base, some, last, window=window, most_keys=most_keys):
                 items.append((*item, first_row, own.size))
                 row_lists.append(own)
                 first_row += own.size
@@ -171,6 +178,22 @@ def plan_native(sequences: Sequence[SequenceRows], repeats: int, *, window: int 
     )
 
 
+def _blocks(
+    rows: NDArray[np.int32], seen: NDArray[np.int32], size: int
+) -> list[tuple[NDArray[np.int32], NDArray[np.int32]]]:
+    if rows.size <= size:
+        return [(rows, seen)]
+    return [(rows[at : at + size], seen[at : at + size]) for at in range(0, rows.size, size)]
+
+
+def _item_keys(work: int) -> int:
+    """Keys of an item where row blocks × keys are `work`: a multiple of `ITEM_KEYS` that leaves threads enough items.
+
+    A step's items are so at most `ENOUGH_ITEMS` and one for each row block of each segment, however long the context.
+    """
+    return max(1, -(-work // (ENOUGH_ITEMS * ITEM_KEYS))) * ITEM_KEYS
+
+
 def _packed_rows(counts: NDArray[np.int64], firsts: NDArray[np.int64], members: tuple[int, ...]) -> NDArray[np.int32]:
     """Packed row numbers of some sequences, given how many rows each has and the number of its first."""
     chosen = list(members)
@@ -180,7 +203,7 @@ def _packed_rows(counts: NDArray[np.int64], firsts: NDArray[np.int64], members: 
 
 
 def _cut(
-    segment: Segment, base: int, rows: NDArray[np.int32], seen: NDArray[np.int32], window: int
+    segment: Segment, base: int, rows: NDArray[np.int32], seen: NDArray[np.int32], *, window: int, most_keys: int
 ) -> list[tuple[tuple[int, int, int], NDArray[np.int32]]]:
     """(First key, keys, position) of each item of some rows of a segment, with its rows.
 
@@ -189,11 +212,11 @@ def _cut(
     least, most = (seen.item(0),) * 2 if seen.size == 1 else (int(seen.min()), int(seen.max()))
     lowest = max(segment.start, least - window + 1) if window else segment.start
     end = min(segment.end, most + 1)
-    # Items start at multiples of ITEM_KEYS from the segment's start, whatever the window.
-    start = segment.start + (lowest - segment.start) // ITEM_KEYS * ITEM_KEYS
+    # Items start at multiples of their length from the segment's start, whatever the window.
+    start = segment.start + (lowest - segment.start) // most_keys * most_keys
     return [
-        ((base + key, min(ITEM_KEYS, end - key), key), rows if least >= key else rows[seen >= key])
-        for key in range(start, end, ITEM_KEYS)
+        ((base + key, min(most_keys, end - key), key), rows if least >= key else rows[seen >= key])
+        for key in range(start, end, most_keys)
     ]
 
 

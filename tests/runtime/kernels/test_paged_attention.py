@@ -103,6 +103,40 @@ def test_segments_cover_every_key_of_every_sequence_once() -> None:
                 assert np.array_equal(first.pages[part], sequence.pages[part])
 
 
+@pytest.mark.parametrize("share", [True, False])
+@pytest.mark.parametrize("length", [8_192, 32_768, 131_072])
+def test_results_kept_for_merging_do_not_grow_with_the_context(length: int, share: bool) -> None:
+    sequences = [SequenceRows(0, 512, np.arange(length))]
+    plan = native_attention.plan_native(sequences, 4, share=share)
+    assert plan.item_rows.size <= 4 * 512
+    assert plan.items.size >= 48
+    branches = [SequenceRows(row, 1, np.append(np.arange(length), length + row)) for row in range(256)]
+    plan = native_attention.plan_native(branches, 4, share=True)
+    assert plan.item_rows.size <= 8 * 256
+    assert plan.items.size >= 48
+
+
+@pytest.mark.skipif(why_not() is not None, reason="no C compiler")
+@pytest.mark.parametrize("share", [True, False])
+@pytest.mark.parametrize("form", [PLAIN, AttentionForm(0.3, window=300)])
+def test_items_of_many_keys_give_the_same(share: bool, form: AttentionForm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native_attention, "ENOUGH_ITEMS", 2)
+    rng = np.random.default_rng(7)
+    first, second = np.arange(900), np.concatenate([np.arange(700), np.arange(1000, 1400)])
+    sequences = [SequenceRows(0, 150, first), SequenceRows(150, 70, second), SequenceRows(220, 1, first[:650])]
+    query, keys, values = (
+        torch.from_numpy(rng.standard_normal((n, h, 16))).float() for n, h in ((221, 4), (1400, 2), (1400, 2))
+    )
+    slots = np.concatenate([each.pages[-each.rows :] for each in sequences])
+    batch = kernel.AttentionBatch(
+        sequences, slots, null_page=0, device=torch.device("cpu"), dtype=torch.float32, share=share
+    )
+    assert batch.plan(2, form.window).items["keys"].max() > 2 * native_attention.ITEM_KEYS
+    expected = kernel.paged_attention(query, keys, values, batch, form, implementation="reference")
+    result = kernel.paged_attention(query, keys, values, batch, form, implementation="native")
+    torch.testing.assert_close(result, expected, atol=1e-5, rtol=2e-5)
+
+
 @pytest.mark.skipif(why_not() is not None, reason="no C compiler")
 def test_without_sharing_a_result_is_the_same_in_any_batch() -> None:
     rng = np.random.default_rng(5)
