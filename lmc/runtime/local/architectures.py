@@ -51,17 +51,31 @@ def check_supported(config: Any) -> None:
     Raises:
         EngineError: naming the model class and the feature that is missing.
     """
-    names = getattr(config, "architectures", None)
-    name = names[0] if isinstance(names, list | tuple) and names and isinstance(names[0], str) else "(none named)"
+    name = _first_name(getattr(config, "architectures", None))
     for is_asked_for, feature, remedy in _FEATURES:
         if is_asked_for(config):
             raise EngineError(f"{name} {feature}", remedy=remedy)
+    check_name(getattr(config, "architectures", None))
+    _check_rope(name, config)
+
+
+def check_name(architectures: Any) -> None:
+    """Refuse a model by its class alone. `architectures` is what config.json says of it.
+
+    Raises:
+        EngineError: naming the model class and what this engine would need for it.
+    """
+    name = _first_name(architectures)
     if name not in SUPPORTED:
         raise EngineError(
             f"the architecture {name} is not supported{_what_it_lacks(name)}",
             remedy=f"use a model of {', '.join(SUPPORTED)}",
         )
-    _check_rope(name, config)
+
+
+def _first_name(architectures: Any) -> str:
+    is_list = isinstance(architectures, list | tuple) and architectures and isinstance(architectures[0], str)
+    return architectures[0] if is_list else "(none named)"
 
 
 def _check_rope(name: str, config: Any) -> None:

@@ -1,5 +1,6 @@
 """How much memory can still be allocated here: of the device, the machine, and the control group (container, job)."""
 
+import ctypes
 import os
 import resource
 import sys
@@ -17,6 +18,14 @@ def free_memory(device: torch.device) -> int:
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
     return max(0, min([machine_memory(), *control_group_memory()]))
+
+
+def return_free_memory() -> None:
+    """Give memory that was freed back to the system where the C library keeps it (glibc); nothing elsewhere."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
 
 
 def machine_memory(meminfo: Path = Path("/proc/meminfo")) -> int:

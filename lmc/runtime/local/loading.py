@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import warnings
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any, Literal
@@ -14,9 +15,9 @@ from transformers.utils import logging as transformers_logging
 from lmc.ir.engine import EngineInfo
 from lmc.ir.errors import EngineError, InputError
 from lmc.ir.tokenizer import Tokenizer
-from lmc.runtime.local.architectures import check_supported
+from lmc.runtime.local.architectures import check_name, check_supported
 from lmc.runtime.local.engine import DEFAULT_MAX_RUNNING, DEFAULT_PREFILL_TOKENS, LocalEngine
-from lmc.runtime.local.free_memory import free_memory
+from lmc.runtime.local.free_memory import free_memory, return_free_memory
 from lmc.runtime.local.fusion import fuse
 from lmc.runtime.local.model import PagedModel, bytes_per_token
 from lmc.runtime.local.rotary import context_length
@@ -24,6 +25,19 @@ from lmc.runtime.local.rotary import context_length
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 AUTO_MEMORY_SHARE = {"cpu": 0.25, "cuda": 0.8}  # of what is free once the weights are loaded
 AUTO_KV_TOKENS_LIMIT = 2**20
+# Entries of generation_config.json about which tokens may come; what only shapes sampling is the program's to say.
+_IGNORED = (
+    "bad_words_ids",
+    "begin_suppress_tokens",
+    "constraints",
+    "force_words_ids",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "no_repeat_ngram_size",
+    "sequence_bias",
+    "stop_strings",
+    "suppress_tokens",
+)
 
 
 def load_local_engine(
@@ -62,13 +76,15 @@ def load_local_engine(
     check_supported(config)
     length = _check_context_length(folder, config)
     tokenizer = Tokenizer.from_folder(folder)
+    _warn_of_ignored(folder)
     model = _load_weights(folder, config, torch_dtype, torch_device)
     _copy_into_memory(model)
     fuse(model)
+    return_free_memory()
     pool = _pool_size(kv_tokens, bytes_per_token(config, torch_dtype), torch_device)
     info = EngineInfo(f"local:{folder.resolve().name}", length, pool)
     return LocalEngine(
-        _allocate(model, pool, deterministic=deterministic),
+        PagedModel(model, pool, deterministic=deterministic),
         tokenizer,
         info,
         prefill_tokens=prefill_tokens,
@@ -112,10 +128,35 @@ def _read_config(folder: Path) -> Any:
     try:
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # transformers raises many kinds here
+        _check_name(folder)
         raise InputError(
             f"{folder / 'config.json'} can't be used: {error}", remedy="save the model folder again"
         ) from error
     return config
+
+
+def _check_name(folder: Path) -> None:
+    """Refuse a model by name where transformers does not know its type: it advises to update transformers."""
+    try:
+        entries = json.loads((folder / "config.json").read_bytes())
+    except (ValueError, OSError, RecursionError):
+        return
+    if isinstance(entries, dict) and "architectures" in entries:
+        check_name(entries["architectures"])
+
+
+def _warn_of_ignored(folder: Path) -> None:
+    """Say which entries of generation_config.json that forbid, force or favour tokens have no effect here."""
+    path = folder / "generation_config.json"
+    entries = json.loads(path.read_bytes()) if path.is_file() else {}
+    ignored = [name for name in _IGNORED if entries.get(name)]
+    if ignored:
+        warnings.warn(
+            f"{path} sets {', '.join(ignored)}, which this engine does not apply; where a program needs it, "
+            "give its generations logit_bias or stop",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _check_context_length(folder: Path, config: Any) -> int:
@@ -221,13 +262,6 @@ def _pool_size(kv_tokens: int | str, token_bytes: int, device: torch.device) -> 
     if kv_tokens == "auto":
         tokens = int(free_memory(device) * AUTO_MEMORY_SHARE[device.type]) // token_bytes
         return max(1, min(tokens, AUTO_KV_TOKENS_LIMIT))
-    if not isinstance(kv_tokens, int) or kv_tokens < 1:
+    if not isinstance(kv_tokens, int) or isinstance(kv_tokens, bool) or kv_tokens < 1:
         raise InputError(f"kv_tokens is {kv_tokens!r}", remedy='give a number of tokens from 1 on, or "auto"')
     return kv_tokens
-
-
-def _allocate(model: Any, pool: int, *, deterministic: bool) -> PagedModel:
-    try:
-        return PagedModel(model, pool, deterministic=deterministic)
-    except (torch.OutOfMemoryError, RuntimeError) as error:
-        raise EngineError(f"a KV pool of {pool} tokens does not fit in memory", remedy="give less kv_tokens") from error

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from transformers import AttentionInterface, PreTrainedModel
 
+from lmc.ir.errors import EngineError
 from lmc.runtime.kernels.forms import AttentionForm, SequenceRows
 from lmc.runtime.kernels.paged_attention import AttentionBatch, paged_attention, write_pages
 from lmc.runtime.local.deterministic import BLOCK_ROWS, padded, prepare, row_by_row
@@ -42,6 +43,9 @@ class PagedModel:
     Two rows lie behind the pool's pages: `null_page` stays zero and fills up padded batches, `scratch_page` takes the
     keys and values of rows that are computed again only for their logits. With `deterministic` a row's results don't
     depend on what else is computed with it (see `deterministic.py`).
+
+    Raises:
+        EngineError: the pages don't fit in memory, or `deterministic` can't be kept.
     """
 
     def __init__(self, model: PreTrainedModel, num_pages: int, *, deterministic: bool = False) -> None:
@@ -58,8 +62,13 @@ class PagedModel:
         layers = range(model.config.num_hidden_layers)
         # A page is written before it is read, so only the null page needs a value: a pool of gigabytes starts at once,
         # and its memory is taken as it fills.
-        self._keys = tuple(torch.empty(shape, dtype=self.dtype, device=self.device) for _ in layers)
-        self._values = tuple(torch.empty(shape, dtype=self.dtype, device=self.device) for _ in layers)
+        try:
+            self._keys = tuple(torch.empty(shape, dtype=self.dtype, device=self.device) for _ in layers)
+            self._values = tuple(torch.empty(shape, dtype=self.dtype, device=self.device) for _ in layers)
+        except RuntimeError as error:  # out of memory, on any device
+            raise EngineError(
+                f"a KV pool of {num_pages} tokens does not fit in memory", remedy="give less kv_tokens"
+            ) from error
         for pages in (*self._keys, *self._values):
             pages[self.null_page :] = 0
         AttentionInterface.register(ATTENTION_NAME, _attention)
@@ -74,6 +83,10 @@ class PagedModel:
     def rope_length(self, rows: int) -> int:
         """What `Namespace.rope_length` is for a request that computes up to `rows` rows."""
         return 0 if self._rotary is None else self._rotary.frequency_length(rows)
+
+    def release(self) -> None:
+        """Let go of weights and pages, whoever still refers to this object; it can't be called any more."""
+        del self._model, self._keys, self._values
 
     def forward(self, slices: Items[Slice]) -> tuple[torch.Tensor, list[LogitsRows]]:
         """Compute the rows of all slices and return the wanted logits [R, vocabulary] with whose rows they are."""

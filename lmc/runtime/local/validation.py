@@ -60,8 +60,8 @@ class RequestChecker:
 
     def _check_ids(self, ids: Sequence[int], where: str) -> None:
         _check_kind(where, ids, _is_list, "a tuple of token ids")
-        strange = set(map(type, ids)) - {int}  # quick where there is none: prompts are long
-        if strange and not all(issubclass(kind, Integral) and kind is not bool for kind in strange):
+        strange: set[type] = set(map(type, ids)) - {int}  # quick where there is none: prompts are long
+        if any(kind is bool or not issubclass(kind, Integral) for kind in strange):
             raise EngineError(f"{where} holds {_named(strange)} beside token ids", remedy="give integers only")
         if ids and not 0 <= min(ids) <= max(ids) < self._vocabulary_size:
             wrong = next(token for token in ids if not 0 <= token < self._vocabulary_size)
@@ -161,8 +161,7 @@ def _is_list(value: Any) -> bool:
 
 
 def _is_bias(value: Any) -> bool:
-    pairs = value if _is_list(value) else [None]
-    return all(_is_list(pair) and len(pair) == 2 and _is_number(pair[1]) for pair in pairs)
+    return _is_list(value) and all(_is_list(pair) and len(pair) == 2 and _is_number(pair[1]) for pair in value)
 
 
 def _named(types: Iterable[type]) -> str:

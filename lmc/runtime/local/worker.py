@@ -135,6 +135,7 @@ class Worker:
             self._inbox.clear()
         for task in outstanding:
             self._resolve(task, failure())
+        self._model.release()
 
     def _turn(self) -> None:
         """End what is out of time, and compute a step of what is left."""

@@ -1,3 +1,5 @@
+import os
+import platform
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -5,7 +7,12 @@ import pytest
 import torch
 
 from lmc.runtime.local import free_memory as module
-from lmc.runtime.local.free_memory import control_group_memory, free_memory, machine_memory
+from lmc.runtime.local.free_memory import (
+    control_group_memory,
+    free_memory,
+    machine_memory,
+    return_free_memory,
+)
 
 GIB = 2**30
 
@@ -22,6 +29,21 @@ def left(root: Path, line: str) -> list[int]:
     own = root / "own"
     own.write_text(line)
     return list(control_group_memory(root / "mount", own))
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries keep nothing that could be returned")
+def test_what_was_freed_goes_back_to_the_system() -> None:
+    blocks = [torch.ones(4000) for _ in range(5000)]  # 80 MB, each from the heap
+    kept = blocks[::50]
+    del blocks
+    before = resident_bytes()
+    return_free_memory()
+    assert before - resident_bytes() > 40 * 2**20
+    assert len(kept) == 100
 
 
 def test_linux_says_what_is_available(tmp_path: Path) -> None:

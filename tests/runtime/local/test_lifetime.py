@@ -131,6 +131,20 @@ def test_a_model_folder_may_change_or_go_while_the_engine_runs(checkpoints: dict
         assert str(folder) not in Path("/proc/self/maps").read_text(encoding="utf-8")
 
 
+def test_a_closed_engine_holds_neither_weights_nor_pages(checkpoints: dict[str, Path]) -> None:
+    engine = load_local_engine(checkpoints["llama"], device="cpu", kv_tokens=100)
+    handle = engine.submit(Request((5, 6), SamplingParams(max_tokens=3)))
+    handle.future.result(30)
+    paged: Any = engine._worker._model
+    held = [weakref.ref(paged._model), *(weakref.ref(pages) for pages in (*paged._keys, *paged._values))]
+    engine.close()
+    gc.collect()
+    assert [each() for each in held] == [None] * len(held)
+    with pytest.raises(EngineError, match="engine was closed"):
+        engine.submit(Request((5, 6), SamplingParams())).future.result(0)
+    assert handle.future.result().prompt_tokens == 2
+
+
 def test_close_in_the_middle_of_a_step_waits_for_it(open_engine: OpenEngine) -> None:
     engine = open_engine()
     in_step, go_on = threading.Event(), threading.Event()

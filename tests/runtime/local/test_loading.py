@@ -84,6 +84,18 @@ def add_code(folder: Path) -> None:
             EngineError,
             "GPT2LMHeadModel is not supported",
         ),
+        (
+            lambda f: change_config(f, architectures=["KimiK2ForCausalLM"], model_type="kimi_k2"),
+            EngineError,
+            "KimiK2ForCausalLM is not supported: this engine has no multi-head latent",
+        ),
+        (
+            lambda f: change_config(f, architectures=["FooForCausalLM"], model_type="foo"),
+            EngineError,
+            "^the architecture FooForCausalLM is not supported\n",
+        ),
+        (lambda f: change_config(f, model_type="foo"), InputError, "config.json can't be used"),
+        (lambda f: (f / "config.json").write_text("[]"), InputError, "config.json can't be used"),
         (lambda f: change_config(f, architectures=[]), EngineError, "none named"),
         # Some versions of transformers refuse it first.
         (lambda f: change_config(f, architectures="LlamaForCausalLM"), LmcError, "none named|can't be used"),
@@ -134,6 +146,7 @@ def shards(folder: Path) -> list[Path]:
         ({"device": "meta"}, "does not run on meta"),
         ({"device": "cuda:99"}, "no device 'cuda:99'"),
         ({"kv_tokens": 0}, "kv_tokens is 0"),
+        ({"kv_tokens": True}, "kv_tokens is True"),
         ({"kv_tokens": "many"}, "kv_tokens is 'many'"),
         ({"prefill_tokens": 0}, "prefill_tokens is 0"),
         ({"kv_tokens": 10**13}, "does not fit in memory"),
@@ -143,6 +156,30 @@ def test_arguments_that_are_no_good(arguments: dict[str, Any], message: str, che
     settings: dict[str, Any] = {"device": "cpu", "kv_tokens": 10, **arguments}
     with pytest.raises(LmcError, match=message):
         load_local_engine(checkpoints["llama"], **settings)
+
+
+def test_only_lack_of_memory_is_called_so(checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(model: Any) -> None:
+        raise RuntimeError("something else")
+
+    monkeypatch.setattr("lmc.runtime.local.model.replace_rotary", broken)
+    with pytest.raises(RuntimeError, match="something else"):
+        load_local_engine(checkpoints["llama"], device="cpu", kv_tokens=10)
+
+
+def test_entries_of_the_generation_config_that_have_no_effect_are_named(folder: Path) -> None:
+    path = folder / "generation_config.json"
+    entries = {"temperature": 0.5, "suppress_tokens": [5], "bad_words_ids": [[6]], "no_repeat_ngram_size": 0}
+    path.write_text(json.dumps(entries))
+    with (
+        pytest.warns(
+            UserWarning, match=r"generation_config\.json sets bad_words_ids, suppress_tokens, which .*logit_bias"
+        ),
+        load_local_engine(folder, device="cpu", kv_tokens=10),
+    ):
+        pass
+    path.unlink()
+    load_local_engine(folder, device="cpu", kv_tokens=10).close()
 
 
 def test_every_supported_architecture_is_tested() -> None:
