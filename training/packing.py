@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 CHARACTERS_PER_TOKEN = 2.9
 ANSWER_WEIGHT = 1.0
+SHORT_ANSWER = 3
 PROMPT_WEIGHT = 0.3
 PROMPT_SHARE = 0.15
 
@@ -49,22 +50,28 @@ def special_id(tokenizer: Tokenizer, token: str) -> int:
     return found
 
 
-def encode(tokenizer: Tokenizer, document: Document) -> tuple[list[int], list[bool]]:
-    """Return token ids and, for each, whether the model must learn to write it."""
+def encode(tokenizer: Tokenizer, document: Document) -> tuple[list[int], list[float]]:
+    """Return token ids and, for each, how much learning to write it counts: 0 for what the prompt gives.
+
+    An answer of fewer than SHORT_ANSWER tokens counts as much as one of that many: a letter decides as much as a name.
+    """
     ids: list[int] = []
-    learned: list[bool] = []
+    learned: list[float] = []
     for segment, own in zip(document.segments, encode_segments(tokenizer, document), strict=True):
         ids += own
-        learned += [segment.kind in (Kind.ANSWER, Kind.ANSWER_END)] * len(own)
+        weight = ANSWER_WEIGHT if segment.kind in (Kind.ANSWER, Kind.ANSWER_END) else 0.0
+        if segment.kind is Kind.ANSWER and segment.graded:
+            weight *= max(1.0, SHORT_ANSWER / max(1, len(own)))
+        learned += [weight] * len(own)
     return ids, learned
 
 
-def _row(rng: Random, tokenizer: Tokenizer, length: int, stage: Stage) -> tuple[list[int], list[bool]]:
+def _row(rng: Random, tokenizer: Tokenizer, length: int, stage: Stage) -> tuple[list[int], list[float]]:
     """Fill one row: it starts with a fresh document, only its last one may be cut."""
     names = list(stage.families)
     shares = list(stage.families.values())
     ids: list[int] = []
-    learned: list[bool] = []
+    learned: list[float] = []
     end = special_id(tokenizer, END_OF_TEXT)
     while len(ids) < length + 1:
         room = (length + 1 - len(ids)) * CHARACTERS_PER_TOKEN
@@ -72,7 +79,7 @@ def _row(rng: Random, tokenizer: Tokenizer, length: int, stage: Stage) -> tuple[
         family = rng.choices(names, shares)[0]
         own_ids, own_learned = encode(tokenizer, FAMILIES[family](rng, Split.TRAIN, max(200, wanted)))
         ids += [*own_ids, end]
-        learned += [*own_learned, False]
+        learned += [*own_learned, 0.0]
     return ids[: length + 1], learned[: length + 1]
 
 
@@ -92,11 +99,11 @@ def training_batch(tokenizer: Tokenizer, seed: int, step: int, rows: int, length
             continue
         ids, learned = _row(rng, tokenizer, length, stage)
         tokens.append(ids)
-        weights.append([_weight(rng, flag) for flag in learned[1:]])
+        weights.append([_weight(rng, own) for own in learned[1:]])
     return Batch(torch.tensor(tokens), torch.tensor(weights))
 
 
-def _weight(rng: Random, learned: bool) -> float:
+def _weight(rng: Random, learned: float) -> float:
     if learned:
-        return ANSWER_WEIGHT
+        return learned
     return PROMPT_WEIGHT if rng.random() < PROMPT_SHARE else 0.0

@@ -50,7 +50,7 @@ class Recipe:
     other_rate: float = 0.0015
     matrix_decay: float = 0.3
     warmup_steps: int = 40
-    decay_share: float = 0.3
+    decay_share: float = 0.8
     seed: int = 1
 
     @property
@@ -83,9 +83,9 @@ FULL = Recipe(
         Stage(200, {128: 1.0}, 1536, EARLY_FAMILIES, copying=1.0),
         Stage(300, {256: 1.0}, 4096, FINDING_FAMILIES, copying=0.02, document_share=(0.15, 0.8)),
         Stage(800, {256: 1.0}, 4096, FINDING_FAMILIES, copying=0.02, document_share=(0.15, 0.8), rate=0.35),
-        Stage(4400, {512: 1.0}, 8192, document_share=(0.1, 0.7), rate=0.35),
-        Stage(450, {512: 0.3, 1024: 0.5, 2048: 0.2}, 8192, document_share=(0.15, 1.0), rate=0.35),
-        Stage(400, {512: 0.3, 1024: 0.2, 2048: 0.25, 4096: 0.25}, 8192, document_share=(0.15, 1.0), rate=0.35),
+        Stage(5600, {512: 1.0}, 8192, copying=0.02, document_share=(0.1, 0.7), rate=0.35),
+        Stage(350, {512: 0.3, 1024: 0.5, 2048: 0.2}, 8192, document_share=(0.15, 1.0), rate=0.35),
+        Stage(350, {512: 0.3, 1024: 0.2, 2048: 0.25, 4096: 0.25}, 8192, document_share=(0.15, 1.0), rate=0.35),
     ),
     tokenizer_documents=2500,
 )

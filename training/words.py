@@ -167,7 +167,7 @@ def blend(rng: Random, words: list[str]) -> str:
 def pick(rng: Random, words: list[str], split: Split) -> str:
     """Draw a word of one side; in training often a look-alike, so that words are read by their letters."""
     wanted = split is Split.HELD_OUT
-    if not wanted and rng.random() < 0.45:
+    if not wanted and rng.random() < 0.55:
         return blend(rng, words)
     while True:
         word = words[int(rng.random() * len(words))]

@@ -25,6 +25,14 @@ _LINKED = Phrasings(
         "The {label} for {name} was {value}.",
         "When it comes to the {label}, {name} has {value}.",
         "About {name}: the {label} is {value}.",
+        "{name} has {value} as {label}.",
+        "The {label} is {value} for {name}.",
+        "It is {name} that has the {label} {value}.",
+        "The {label} {name} has is {value}.",
+        "With {name} the {label} is {value}.",
+        "To {name} belongs the {label} {value}.",
+        "The {label} that {name} got is {value}.",
+        "By {name} stands the {label} {value}.",
     ),
     ("The {label} that belongs to {name} is {value}.", "As for {name}, the {label} is {value}."),
 )
@@ -50,6 +58,11 @@ _PAIRED = Phrasings(
         "{name} {first}; {name} {second}.",
         "{name} {first} while {name} {second}.",
         "They say {name} {first} and also {second}.",
+        "{name} {first} and {second}, too.",
+        "We heard that {name} {first} and {second}.",
+        "{name} not only {first} but {second}.",
+        "{name} both {first} and {second}.",
+        "{name} {first}, and then {name} {second}.",
     ),
     ("{name} {first} but also {second}.", "It is said that {name} {first} and {second}."),
 )
@@ -60,6 +73,10 @@ _SINGLE = Phrasings(
         "We know that {name} {first}.",
         "I heard that {name} {first}.",
         "Our friend {name} {first}.",
+        "They wrote that {name} {first}.",
+        "Some say that {name} {first}.",
+        "One thing is sure: {name} {first}.",
+        "Everyone knows {name} {first}.",
         "It is true that {name} {first}.",
     ),
     ("People say that {name} {first}.",),
@@ -78,6 +95,20 @@ _LEADS = (
     "Then: ",
 )
 _MANNERS = ("still", "always", "usually", "proudly", "gladly", "already", "also", "quietly", "once", "indeed", "later")
+_KINDS = (
+    "the",
+    "a new",
+    "some",
+    "that fine",
+    "one big",
+    "the nice",
+    "small",
+    "plain",
+    "famous",
+    "dear",
+    "this",
+    "real",
+)
 _CLOSES = (" these days", " for sure", " again", " too", " as before", " with joy", " this time", " indeed")
 
 
@@ -102,8 +133,9 @@ class Fact:
 def _clause(rng: Random, split: Split, fact: Fact) -> str:
     """Word one fact without the name; in training at times with a filler before or after it."""
     assert fact.attribute is not None
-    clause = fact.attribute.clauses.pick(rng, split).format(value=fact.value)
     draw = rng.random() if split is Split.TRAIN else 1.0
+    value = f"{rng.choice(_KINDS)} {fact.value}" if 0.15 < draw < 0.45 else fact.value
+    clause = fact.attribute.clauses.pick(rng, split).format(value=value)
     if draw < 0.2:
         return f"{rng.choice(_MANNERS)} {clause}"
     return clause + rng.choice(_CLOSES) if draw < 0.3 else clause

@@ -8,7 +8,7 @@ import pytest
 from training import samples, words
 from training.attributes import PERSON_ATTRIBUTES
 from training.document import SPECIAL_TOKENS, Kind, Split
-from training.tasks import FAMILIES, essay, judgement
+from training.tasks import FAMILIES, essay, extraction, judgement, lookup
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
@@ -56,6 +56,17 @@ def test_no_phrasing_is_on_both_sides():
     for dimension in essay.DIMENSIONS:
         assert not set(dimension.good.train) & set(dimension.good.held_out)
         assert not set(dimension.poor.train) & set(dimension.poor.held_out)
+
+
+def test_composed_sentences_are_none_of_the_held_out_ones():
+    rng = Random(0)
+    told = {extraction._composed(rng).lower() for _ in range(20_000)}
+    assert len(told) > 15_000
+    assert not told & {sentence.lower() for sentence in extraction._SENTENCES.held_out}
+    facts = {"{relation}": "{value}", "{other}": "{noise}"}
+    noted = {lookup._composed(rng, "{subject}", facts) for _ in range(20_000)}
+    assert len(noted) > 1_000
+    assert not noted & set(lookup._OBSERVATION.held_out)
 
 
 def test_made_words_lie_on_the_wanted_side():

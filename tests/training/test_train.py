@@ -92,6 +92,15 @@ def test_only_answers_have_full_weight(vocabulary):
     assert written == expected
 
 
+def test_a_letter_counts_as_much_as_a_name(vocabulary):
+    document = FAMILIES["multiple_choice"](Random(1), Split.TRAIN, 1500)
+    letters = [segment for segment in document.segments if segment.choices and segment.text.strip() in "ABCDEF"]
+    weights = packing.encode(vocabulary, document)[1]
+    assert letters
+    assert weights.count(3.0) >= sum(len(vocabulary.encode(segment.text).ids) == 1 for segment in letters) > 0
+    assert set(weights) <= {0.0, 1.0, 1.5, 3.0}
+
+
 def test_rates_warm_up_hold_and_fall():
     plan = replace(PLAN, warmup_steps=10, decay_share=0.5)
     factors = [plan.rate_factor(step) for step in range(plan.total_steps)]

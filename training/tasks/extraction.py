@@ -20,6 +20,9 @@ _SYSTEM = Phrasings(
         "You are an extraction tool.",
         "You turn text into fields.",
         "Read the text, then fill in the form.",
+        "You find values in text.",
+        "You write records.",
+        "Texts come in, fields go out.",
     ),
     ("You extract labelled fields.", "You fill in forms from text."),
 )
@@ -36,6 +39,12 @@ _FIELDS = Phrasings(
         "Read off {keys}.",
         "I need {keys}.",
         "Please note {keys}, each on its line.",
+        "Fill out {keys}.",
+        "From the text take {keys}.",
+        "Get the values of {keys}.",
+        "The form has {keys}.",
+        "Name the fields {keys}, line by line.",
+        "Tell me {keys}, each alone on a line.",
     ),
     ("Fill in the fields {keys}.", "Extract {keys}, one per line."),
 )
@@ -50,6 +59,11 @@ _JSON = Phrasings(
         "Answer in JSON: {keys}.",
         "I need JSON for {keys}.",
         "Make an object with {keys}.",
+        "One JSON object, keys {keys}.",
+        "Give me {keys} in JSON.",
+        "Turn {keys} into a JSON object.",
+        "Write {keys} as an object in JSON.",
+        "JSON only: {keys}.",
     ),
     ("Extract a JSON object with {keys}.", "Give {keys} as JSON."),
 )
@@ -82,6 +96,28 @@ _SENTENCES = Phrasings(
         "{name} ordered a {item} for {price} from {city} on {date}.",
     ),
 )
+_VERBS = words.split_words(
+    "got sold took found chose wanted rented repaired lost sent carried hid drew painted "
+    "washed left saw praised kept opened"
+)
+_WHERE = (
+    "in {city}",
+    "near {city}",
+    "from {city}",
+    "on the way to {city}",
+    "at home in {city}",
+    "outside {city}",
+    "of {city}",
+)
+_WHEN = ("on {date}", "since {date}", "before {date}", "on the morning of {date}", "by {date}", "after {date}")
+_PRICE = (
+    "for {price}",
+    "worth {price}",
+    "at a price of {price}",
+    "that cost {price}",
+    "at {price}",
+    "valued at {price}",
+)
 _MONTHS = words.split_words("January February March April May June July August September October November December")
 
 
@@ -99,7 +135,25 @@ def _record(rng: Random, split: Split) -> tuple[str, dict[str, str]]:
         "item": words.open_pick(rng, words.OBJECTS, split),
         "price": rng.choice(("{} dollars", "${}", "{} euros", "{} coins")).format(rng.randrange(2, 200)),
     }
+    if split is Split.TRAIN and rng.random() < 0.5:
+        return _composed(rng).format(**values), values
     return _SENTENCES.pick(rng, split).format(**values), values
+
+
+def _composed(rng: Random) -> str:
+    """Make a sentence whose parts come in an order drawn at random; its verbs are not those of held-out sentences."""
+    parts = [rng.choice(_WHERE), rng.choice(_WHEN), rng.choice(_PRICE)]
+    rng.shuffle(parts)
+    article = rng.choice(("a", "a", "the", "one", "some", "an old", "a fine", "that"))
+    core = rng.choice(("{{name}} {verb} {article} {{item}}", "{article} {{item}} that {{name}} {verb}")).format(
+        verb=rng.choice(_VERBS), article=article
+    )
+    front = rng.randrange(3)
+    link = rng.choice((" ", ", ", " "))
+    text = (
+        link.join((", ".join(parts[:front]) + ("," if front and rng.random() < 0.5 else ""), core)) if front else core
+    )
+    return f"{text[0].upper()}{text[1:]} {rng.choice((' ', ', ')).join(parts[front:])}."
 
 
 def _date(rng: Random) -> str:

@@ -19,6 +19,9 @@ _SYSTEM = Phrasings(
         "Solve the question with Thought, Action and Observation steps.",
         "Find the answer with lookup[x].",
         "You have one tool, lookup[x].",
+        "Think, then call lookup[x].",
+        "Work step by step with the tool lookup[x].",
+        "Facts come from lookup[x] only.",
     ),
     ("Use the tool lookup[x], then answer.", "Think, use lookup[x] to find facts, then answer."),
 )
@@ -32,6 +35,13 @@ _CHAIN = Phrasings(
         "I want to know the {last} of the {inner}.",
         "Say which is the {last} of the {inner}.",
         "Give me the {last} of the {inner}.",
+        "Please say the {last} of the {inner}.",
+        "Search for the {last} of the {inner}.",
+        "Do you know the {last} of the {inner}?",
+        "We need the {last} of the {inner}.",
+        "The {last} of the {inner}, please.",
+        "Try to learn the {last} of the {inner}.",
+        "What would be the {last} of the {inner}?",
     ),
     ("Tell me the {last} of the {inner}.", "Find out the {last} of the {inner}."),
 )
@@ -61,6 +71,30 @@ _OBSERVATION = Phrasings(
         "The {other} of {subject} is {noise}, the {relation} is {value}.",
     ),
 )
+_FIRST = (
+    "The {relation} of {subject} is {value}",
+    "The {relation} of {subject} was {value}",
+    "{subject} has {value} as {relation}",
+    "{subject} has {value} for a {relation}",
+    "{subject} got the {relation} {value}",
+    "{value} is the {relation} of {subject}",
+    "For {subject} the {relation} is {value}",
+    "As to {subject}: the {relation} is {value}",
+    "{subject}: {relation} {value}",
+    "With {subject} goes the {relation} {value}",
+    "The {relation} {subject} has is {value}",
+)
+_SECOND = (
+    "the {relation} {value}",
+    "the {relation} was {value}",
+    "{value} as {relation}",
+    "{relation} {value}",
+    "{value} is the {relation}",
+    "for the {relation} it is {value}",
+    "its {relation} is {value}",
+    "a {relation}, {value}",
+)
+_BETWEEN = (", ", " and ", "; ", ", and ", " while ", ", but ", " with ", " beside ", " (", " - ", ", also ")
 _RELATIONS = words.split_words(
     "city country river owner color teacher friend brother sister mother father capital founder author leader "
     "boss king queen home school team club street mayor song book boat horse dog cook guide neighbor painter "
@@ -86,12 +120,25 @@ def _episode(rng: Random, split: Split, document: Document) -> None:
         other = words.pick(rng, _RELATIONS, split)
         while other == relation:
             other = words.pick(rng, _RELATIONS, split)
-        observation = _OBSERVATION.pick(rng, split).format(
-            relation=relation, subject=subject, value=value, other=other, noise=_value(rng, split, other)
-        )
+        noise = _value(rng, split, other)
+        if split is Split.TRAIN and rng.random() < 0.6:
+            observation = _composed(rng, subject, {relation: value, other: noise})
+        else:
+            observation = _OBSERVATION.pick(rng, split).format(
+                relation=relation, subject=subject, value=value, other=other, noise=noise
+            )
         document.text(f"Observation: {observation}\nThought:")
         subject = value
     document.answer(f" I know the answer.\nAnswer: {subject}")
+
+
+def _composed(rng: Random, subject: str, facts: dict[str, str]) -> str:
+    """Word two facts in an order, two forms and a link drawn at random; none of the held-out phrasings can come out."""
+    (first, value), (second, other) = rng.sample(list(facts.items()), 2)
+    link = rng.choice(_BETWEEN)
+    head = rng.choice(_FIRST).format(relation=first, subject=subject, value=value)
+    tail = rng.choice(_SECOND).format(relation=second, value=other)
+    return f"{head}{link}{tail}{')' if link == ' (' else ''}."
 
 
 def _value(rng: Random, split: Split, relation: str) -> str:
