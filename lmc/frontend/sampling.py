@@ -226,7 +226,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
         "presence_penalty", value, lambda number: -2 <= number <= 2, "between -2 and 2"
     ),
     "repetition_penalty": lambda value: _number(
-        "repetition_penalty", value, lambda number: 0 < number < float("inf"), "above 0"
+        "repetition_penalty", value, lambda number: 0.01 <= number <= 100, "between 0.01 and 100"
     ),
     "logit_bias": _logit_bias,
     "seed": _seed,

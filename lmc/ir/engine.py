@@ -167,8 +167,8 @@ class EngineStatistics:
     ``cached_tokens`` of ``prompt_tokens`` were in the cache, ``prefilled_tokens`` were computed. A step computes rows,
     one per token: ``rows`` in all ``steps`` together, ``largest_step`` in the largest one. The engine's time is split
     into ``model_seconds`` (attention included), ``sampling_seconds`` (drawing and scoring; on a GPU also waiting for
-    the model), ``scheduling_seconds`` (admission, pages, cache) and ``delivery_seconds`` (detokenizing, stops, stream
-    callbacks, results). An engine leaves at 0 what it does not have.
+    the model), ``scheduling_seconds`` (admission, pages, cache, which keys attention reads together) and
+    ``delivery_seconds`` (detokenizing, stops, stream callbacks, results). An engine leaves at 0 what it does not have.
     """
 
     requests: int = 0

@@ -85,7 +85,7 @@ def expect_sampling(op: Op, sampling: SamplingParams) -> None:
         (0.0 <= sampling.min_p <= 1.0, "min_p lies in [0, 1]"),
         (-2.0 <= sampling.frequency_penalty <= 2.0, "frequency_penalty lies in [-2, 2]"),
         (-2.0 <= sampling.presence_penalty <= 2.0, "presence_penalty lies in [-2, 2]"),
-        (0.0 < sampling.repetition_penalty < math.inf, "repetition_penalty is finite and above 0"),
+        (0.01 <= sampling.repetition_penalty <= 100.0, "repetition_penalty is between 0.01 and 100"),
         (is_logit_bias(sampling.logit_bias), f"logit_bias is {LOGIT_BIAS_RULE}"),
         (sampling.logprobs is None or 0 <= sampling.logprobs <= 100, "logprobs lies between 0 and 100"),
         (all(sampling.stop), "a stop string is not empty"),

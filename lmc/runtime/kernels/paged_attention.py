@@ -8,6 +8,7 @@ Query head h reads key/value head h // (H // KH).
 `paged_attention` the dispatch.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -78,20 +79,25 @@ class AttentionBatch:
         self._share = share
         self._groups: dict[int, tuple[Group, ...]] = {}
         self._plans: dict[tuple[int, int], NativePlan] = {}
+        self.planning_seconds = 0.0
 
     def groups(self, window: int) -> tuple[Group, ...]:
         """Padded groups for `grouped`."""
         if window not in self._groups:
+            start = time.perf_counter()
             self._groups[window] = tuple(
                 _build_group(members, self._null_page, window, self._device, self._dtype)
                 for members in group_sequences(self.sequences)
             )
+            self.planning_seconds += time.perf_counter() - start
         return self._groups[window]
 
     def plan(self, repeats: int, window: int) -> NativePlan:
         """Items for `native`."""
         if (repeats, window) not in self._plans:
+            start = time.perf_counter()
             self._plans[repeats, window] = plan_native(self.sequences, repeats, window=window, share=self._share)
+            self.planning_seconds += time.perf_counter() - start
         return self._plans[repeats, window]
 
 

@@ -1,5 +1,6 @@
 """The model on paged keys and values: transformers' modules, our attention."""
 
+import time
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from typing import Any
@@ -58,6 +59,7 @@ class PagedModel:
         self.dtype = model.dtype
         self._model = model
         self._rotary = replace_rotary(model)
+        self._planning_seconds = 0.0
         shape = (num_pages + 2, *kv_shape(model.config))
         layers = range(model.config.num_hidden_layers)
         # A page is written before it is read, so only the null page needs a value: a pool of gigabytes starts at once,
@@ -88,11 +90,17 @@ class PagedModel:
         """Let go of weights and pages, whoever still refers to this object; it can't be called any more."""
         del self._model, self._keys, self._values
 
+    def take_planning_seconds(self) -> float:
+        """How much of the calls since the last time went into deciding what to compute."""
+        taken, self._planning_seconds = self._planning_seconds, 0.0
+        return taken
+
     def forward(self, slices: Items[Slice]) -> tuple[torch.Tensor, list[LogitsRows]]:
         """Compute the rows of all slices and return the wanted logits [R, vocabulary] with whose rows they are."""
         computed = [rows for rows in slices if rows.end > rows.start]
         if not computed:
             return torch.empty(0, self.vocabulary_size, device=self.device), []
+        start = time.perf_counter()
         tokens = np.concatenate([rows.sequence.tokens[rows.start : rows.end] for rows in computed])
         positions = np.concatenate([np.arange(rows.start, rows.end) for rows in computed])
         wanted, owners = _wanted_logits(computed)
@@ -107,6 +115,7 @@ class PagedModel:
         if self._rotary is not None:
             self._rotary.choose([rows.sequence.cache_key.rope_length for rows in computed], counts)
         batch = self._batch(sequences, np.concatenate([rows.slots for rows in computed]), share=True)
+        self._planning_seconds += time.perf_counter() - start
         return self._call(tokens, positions, wanted, batch), owners
 
     def _call_in_blocks(
@@ -144,6 +153,7 @@ class PagedModel:
                 logits_to_keep=self._tensor(wanted),
                 lmc_step=_Step(batch, self._keys, self._values),
             )
+        self._planning_seconds += batch.planning_seconds
         return output.logits[0]
 
     def _batch(self, sequences: Items[SequenceRows], slots: np.ndarray, *, share: bool) -> AttentionBatch:

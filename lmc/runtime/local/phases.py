@@ -19,6 +19,11 @@ class PhaseClock:
         """What went by since the last lap was waiting, and counts nowhere."""
         self._last = time.perf_counter()
 
+    def move(self, seconds: float, source: Phase, to: Phase) -> None:
+        """Count as another phase what a lap of `source` had in it."""
+        setattr(self._statistics, source, getattr(self._statistics, source) - seconds)
+        setattr(self._statistics, to, getattr(self._statistics, to) + seconds)
+
     def lap(self, phase: Phase) -> None:
         """Count the time since the last lap as `phase`."""
         now = time.perf_counter()

@@ -173,6 +173,7 @@ class Worker:
         with torch.inference_mode():
             logits, owners = self._model.forward(slices)
             self._clock.lap("model_seconds")
+            self._clock.move(self._model.take_planning_seconds(), "model_seconds", "scheduling_seconds")
             for rows in slices:
                 rows.sequence.computed = rows.end
             self._draw(logits, [owner for owner in owners if isinstance(self._task_of(owner), GenerationTask)])

@@ -71,6 +71,9 @@ class PrefixModel:
         self.pages: dict[int, tuple[int, ...]] = {}
         self.spoiled: set[int] = set()  # written in one slice with the poison: whatever came before it may be NaN too
 
+    def take_planning_seconds(self) -> float:
+        return 0.0
+
     def rope_length(self, rows: int) -> int:
         return rows // 20  # two namespaces, so that equal prompts are not always shared
 
