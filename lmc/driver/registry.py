@@ -96,10 +96,11 @@ def _local_package() -> Any:
 
 
 def _let_threads_sleep() -> None:
-    """Keep OpenMP's threads from spinning while they wait; a user's own setting stands.
+    """Keep OpenMP's threads from spinning for long while they wait; a user's own setting stands.
 
-    Those that spin stall every parallel region by milliseconds as soon as anything else runs on these cores. OpenMP
-    reads the setting when torch loads, and never again.
+    Those that spin stall every parallel region by milliseconds as soon as anything else runs on these cores. GNU's
+    OpenMP, which torch has on Linux, may spin for some microseconds: most waits are shorter than waking up takes.
+    OpenMP reads the settings when torch loads, and never again.
     """
     if any(name in os.environ for name in THREAD_SETTINGS):
         return
@@ -111,6 +112,7 @@ def _let_threads_sleep() -> None:
             stacklevel=2,
         )
     os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+    os.environ["GOMP_SPINCOUNT"] = "1000"
 
 
 def _toy_engine(target: Target) -> Engine:

@@ -3,10 +3,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+enum { PATIENCE = 10000 }; /* looks at what is left, some nanoseconds each, before the caller sleeps */
+
 static pthread_mutex_t one_run = PTHREAD_MUTEX_INITIALIZER; /* held for a whole run */
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;   /* of what follows */
 static pthread_cond_t begin = PTHREAD_COND_INITIALIZER, end = PTHREAD_COND_INITIALIZER;
-static int started, busy, wanted;
+static int started, wanted;
+static atomic_int busy;
 static uint64_t turn;
 static pool_piece current;
 static void *current_argument;
@@ -34,7 +37,7 @@ static void *serve(void *number) {
         pthread_mutex_unlock(&guard);
         work(thread);
         pthread_mutex_lock(&guard);
-        if (--busy == 0) pthread_cond_signal(&end);
+        if (atomic_fetch_sub(&busy, 1) == 1) pthread_cond_signal(&end);
     }
     return 0;
 }
@@ -46,7 +49,8 @@ static void start_anew(void) {
     pthread_cond_t without_waiters = PTHREAD_COND_INITIALIZER;
     one_run = guard = unlocked;
     begin = end = without_waiters;
-    started = busy = wanted = 0;
+    started = wanted = 0;
+    atomic_store(&busy, 0);
     turn = 0;
 }
 
@@ -77,13 +81,15 @@ void pool_run(pool_piece piece, void *argument, int64_t count, int threads) {
     current_count = count;
     atomic_store(&next_index, 0);
     wanted = ensure(threads);
-    busy = wanted - 1;
+    atomic_store(&busy, wanted - 1);
     turn++;
     pthread_cond_broadcast(&begin);
     pthread_mutex_unlock(&guard);
     work(0);
+    /* The last pieces are nearly done: sleeping and being woken takes longer than they do. */
+    for (int turns = 0; turns < PATIENCE && atomic_load(&busy); turns++) continue;
     pthread_mutex_lock(&guard);
-    while (busy) pthread_cond_wait(&end, &guard);
+    while (atomic_load(&busy)) pthread_cond_wait(&end, &guard);
     wanted = 0;
     pthread_mutex_unlock(&guard);
     pthread_mutex_unlock(&one_run);
