@@ -16,7 +16,9 @@ import argparse
 import json
 import os
 import random
+import shlex
 import statistics
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,7 +149,7 @@ def main() -> None:
     print(text)
     if options.write:
         about = f"{machine()}, {os.cpu_count()} cores; median of {options.repeats}.\n\n"
-        write_section("engine", "python benchmarks/engine.py --write", about + text)
+        write_section("engine", shlex.join(["python", *sys.argv]), about + text)
 
 
 def row(dtype: str, name: str, peer: str, kept: dict[str, Any], repeats: int) -> list[str]:

@@ -12,7 +12,7 @@ draws from nearly flat distributions, which is the slow case for truncation.
 import argparse
 import os
 
-os.environ.setdefault("GOMP_SPINCOUNT", "1000")  # as the driver does before it loads torch
+os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "1000"}  # as lmc sets them before torch loads
 
 import sys
 import time

@@ -46,7 +46,8 @@ def row_key(name: str, *about: object) -> str:
 
 @lru_cache
 def _sources(name: str) -> str:
-    paths = [peers()[name].runner, FOLDER / "protocol.py", FOLDER / "shapes.py"]
+    paths = [peers()[name].runner, *(FOLDER / file for file in ("protocol.py", "shapes.py", "gguf_model.py"))]
+    paths += [FOLDER.parent / file for file in ("engine.py", "workloads.py", "programs.py")]
     if name == "lmc":
         package = FOLDER.parents[1] / "lmc"
         paths += sorted(path for path in package.rglob("*") if path.suffix in (".py", ".c", ".h"))

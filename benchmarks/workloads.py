@@ -16,7 +16,9 @@ import json
 import math
 import os
 import random
+import shlex
 import statistics
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -148,11 +150,12 @@ def main() -> None:
         for workload in options.workload or SHAPES:
             lines.append(row(dtype, workload, found[f"{dtype}/{workload}"], names))
             print(" | ".join(lines[-1]), flush=True)
-    about = f"{machine()}, {os.cpu_count()} cores; median of {options.repeats}, seconds.\n\n"
+    about = f"{machine()}, {os.cpu_count()} cores; median of {options.repeats}, seconds. "
+    about += f"The best peer is that of {', '.join(name for name in names if name not in ('lmc', ROOFLINE))}.\n\n"
     text = table(head(names), lines) + "\n" + means(found)
     print(text)
     if options.write:
-        write_section("workloads", "python benchmarks/workloads.py --write", about + text)
+        write_section("workloads", shlex.join(["python", *sys.argv]), about + text)
 
 
 def head(names: list[str]) -> list[str]:

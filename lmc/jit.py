@@ -57,7 +57,8 @@ class Program(JittedFunction):
             seed: seed of the random draws (0).
             level: optimization level (``"O2"``).
             timeout: seconds that each request to the model may take (any number); one that is not done by then fails
-                with ``RequestTimeoutError``.
+                with ``RequestTimeoutError``. Computing a prefix that requests share comes before and is not counted.
+                ``math.inf`` for none.
             unknown: there are no others.
 
         Raises ``InputError`` for an option of another name.

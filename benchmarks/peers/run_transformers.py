@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("GOMP_SPINCOUNT", "1000")  # as lmc sets it where nobody else did
+os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "1000"}  # as lmc sets them before torch loads
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.peers.protocol import Generate, Job, serve

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -42,7 +41,7 @@ _MOST_COUNTED = 2**28
 
 
 def _seconds(value: float | None) -> float | None:
-    if value is not None and not 0 < value < math.inf:
+    if value is not None and not value > 0:
         raise typer.BadParameter(f"{value} is no number of seconds greater than 0")
     return value
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
@@ -146,7 +145,7 @@ def check_seed(seed: object) -> None:
 
 def check_timeout(timeout: object) -> None:
     """Raise ``InputError`` at the user's line for what is no number of seconds."""
-    if type(timeout) not in (int, float) or not 0 < cast("float", timeout) < math.inf:
+    if type(timeout) not in (int, float) or not cast("float", timeout) > 0:
         raise InputError(
             f"timeout is {timeout!r}", remedy="give a number of seconds greater than 0", location=user_location()
         )

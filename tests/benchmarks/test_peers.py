@@ -206,3 +206,17 @@ def test_a_pair_of_engines_is_one_line():
         "transformers": {"seconds": [0.4], "tokens": [[[1], [3]]]},
     }
     assert engine_cuda.rates(case, found) == ["200", "50", "4.00", "50%"]
+
+
+def test_rows_are_kept_under_what_was_measured_and_its_code(monkeypatch, tmp_path):
+    runner = tmp_path / "runner.py"
+    made = {"one": runners.Peer("", runner), "other": runners.Peer("", runner)}
+    monkeypatch.setattr(runners, "peers", lambda: made)
+    keys: set[str] = set()
+    for text in ("a", "b"):
+        runner.write_text(text, encoding="utf-8")
+        runners._sources.cache_clear()
+        keys |= {runners.row_key(name, dtype, 3) for name in made for dtype in ("float32", "bfloat16")}
+        assert runners.row_key("one", "float32", 3) in keys
+    runners._sources.cache_clear()
+    assert len(keys) == 8

@@ -149,7 +149,7 @@ def test_what_goes_wrong(lmc, program: str, tmp_path: Path, arguments: list[str]
     assert remedy in said.err.replace("\n", " ")
 
 
-@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf"])
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan"])
 def test_a_timeout_is_a_number_of_seconds(lmc, program: str, seconds: str):
     said = lmc("run", f"{program}:judge", "essay=x", *TOY, "--timeout", seconds)
     assert (said.code, said.out) == (2, "")

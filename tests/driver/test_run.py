@@ -292,7 +292,7 @@ def test_an_interrupted_batch_is_a_keyboard_interrupt():
     assert not issubclass(RequestCancelledError, KeyboardInterrupt)
 
 
-@pytest.mark.parametrize("timeout", ["a", 0, -1.0, float("nan"), float("inf"), True])
+@pytest.mark.parametrize("timeout", ["a", 0, -1.0, float("nan"), True])
 def test_a_timeout_is_a_number_of_seconds(timeout: Any):
     with pytest.raises(InputError, match=f"timeout is {timeout!r}") as caught:
         programs.judge.on("toy", timeout=timeout)

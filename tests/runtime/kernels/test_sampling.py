@@ -1,4 +1,6 @@
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -176,3 +178,16 @@ def test_without_a_compiler_the_reference_draws(monkeypatch: pytest.MonkeyPatch)
     logits = np.array([[0.0, 5.0, 1.0]], np.float32)
     assert choose_tokens(logits, [Choice(temperature=1.0, top_k=1, uniform=0.5)]) == [Chosen(5.0, 1)]
     assert token_weights(logits[0], Choice(temperature=1.0, top_k=1)).tolist() == [0.0, 1.0, 0.0]
+
+
+@pytest.mark.skipif(not torch.set_flush_denormal(False), reason="this processor can't treat denormals as 0")
+def test_rows_of_zeros_where_denormals_count_as_zero():
+    code = """
+import torch
+torch.set_flush_denormal(True)
+from lmc.ir.engine import SamplingParams
+from lmc.runtime.local.sampler import Draw, draw_tokens
+print([drawn.token for drawn in draw_tokens(torch.zeros(2, 300), [Draw(SamplingParams(temperature=0.0), 0, 0)] * 2)])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[0, 0]\n"

@@ -75,10 +75,14 @@ static float take(Work *work, const float *logits) {
 
 static int32_t first_at(const Work *work, float logit) {
     uint16_t words[VECTORS];
-    for (int64_t start = 0;; start += GROUP) {
+    for (int64_t start = 0; start < work->row.size; start += GROUP) {
         uint32_t any = find(work->row.logits + start, logit, next_above(logit), words);
         if (any) return (int32_t)(start + __builtin_ctz(any) * LANES + __builtin_ctz(words[__builtin_ctz(any)]));
     }
+    /* Only where denormals count as 0, so that nothing lies between 0 and the next number. */
+    int32_t id = 0;
+    while (id + 1 < work->row.size && work->row.logits[id] != logit) id++;
+    return id;
 }
 
 static inline ivector first_ids(void) {
