@@ -72,7 +72,7 @@ def run_command(
     seed: Annotated[int, typer.Option(help="Seed of the random draws.")] = 0,
     dtype: Annotated[str | None, typer.Option(help="Precision of a local model: float32 or bfloat16.")] = None,
     kv_tokens: Annotated[
-        int | None, typer.Option(help="Size of a local model's KV pool, in tokens (from free memory).")
+        int | None, typer.Option(help="Size of a local model's KV pool, in tokens (default: by free memory).")
     ] = None,
     deterministic: Annotated[
         bool | None,

@@ -18,12 +18,11 @@ def forked() -> EngineError:
 
 def stopped(cause: BaseException) -> EngineError:
     """The engine's thread ended by an error."""
-    failure = EngineError(
+    return _caused(
+        cause,
         f"the engine stopped: {type(cause).__name__}: {cause}",
-        remedy="make a new engine; if memory ran out, give it a smaller kv_tokens",
+        "make a new engine; if memory ran out, give it a smaller kv_tokens",
     )
-    failure.__cause__ = cause
-    return failure
 
 
 def too_late(timeout: float) -> RequestTimeoutError:
@@ -36,9 +35,14 @@ def too_late(timeout: float) -> RequestTimeoutError:
 
 def callback_failed(error: BaseException) -> EngineError:
     """The function that takes a stream raised."""
-    failure = EngineError(
+    return _caused(
+        error,
         f"the on_delta callback raised {type(error).__name__}: {error}",
-        remedy="mend the function that takes the stream",
+        "mend the function that takes the stream",
     )
-    failure.__cause__ = error
+
+
+def _caused(cause: BaseException, message: str, remedy: str) -> EngineError:
+    failure = EngineError(message, remedy=remedy)
+    failure.__cause__ = cause
     return failure

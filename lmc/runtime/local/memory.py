@@ -103,7 +103,7 @@ class SequenceMemory:
         self.discard(sequence)
 
     def discard(self, sequence: Sequence) -> None:
-        """Take a sequence's pages back and forget those that only it had."""
+        """Free the pages that a sequence has outside the tree, and let go of those in it."""
         if sequence.node is None:
             return
         self.pool.free(sequence.own_pages)

@@ -47,7 +47,7 @@ class Scheduler:
         self.memory.retire(sequence)
 
     def drop(self, sequence: Sequence) -> None:
-        """Take a sequence out and forget what only it computed."""
+        """Take a sequence out; rows of it that are in the tree stay there, the others are forgotten."""
         self._remove(sequence)
         self.memory.discard(sequence)
 

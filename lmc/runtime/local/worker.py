@@ -273,13 +273,10 @@ class Worker:
 
     def _resolve(self, task: Task[Any], error: LmcError | None) -> None:
         """Give a task its result or its error, whatever the functions do that users had called when it is done."""
+        settle = task.succeed if error is None else partial(task.fail, error)
         try:
-            if task.future.done():
-                pass
-            elif error is None:
-                task.succeed()
-            else:
-                task.fail(error)
+            if not task.future.done():
+                settle()
         except BaseException:
             if not task.future.done():
                 raise  # something of the engine, or the thread is to end
