@@ -4,6 +4,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__AVX512BF16__)
+#include <immintrin.h>
+#endif
+
 #if defined(__AVX512F__)
 #define LANES 16
 #elif defined(__AVX__)
@@ -63,6 +67,21 @@ static inline void store(void *base, int64_t offset, int type, vector value) {
     ivector odd = value != value;
     rounded = (uvector)(((ivector)((bits >> 16) | 64u) & odd) | ((ivector)rounded & ~odd));
     *(hvector *)((uint16_t *)base + offset) = __builtin_convertvector(rounded, hvector);
+}
+
+/* Operands of products are laid out in words of 32 bits: a float, or a pair of bfloat16 that lie next to each other along the
+ * dimension that is summed over. How many words hold `count` elements. */
+static inline int words(int count, int type) { return type ? (count + 1) / 2 : count; }
+
+/* sum + a x b by lane, where a word of pairs gives two products. All sums are float. */
+static inline __attribute__((always_inline)) vector multiply_add(vector sum, uvector a, uvector b, int type) {
+    if (type == 0) return sum + (vector)a * (vector)b;
+#if defined(__AVX512BF16__)
+    return (vector)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
+#else
+    sum += (vector)(a & 0xffff0000u) * (vector)(b & 0xffff0000u);
+    return sum + (vector)(a << 16) * (vector)(b << 16);
+#endif
 }
 
 static inline float total(vector value) {
