@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.results import machine, table, write_section
-from benchmarks.runners import ROOFLINE, Runners, peers, row_key
+from benchmarks.results import machine, processor, table, write_section
+from benchmarks.runners import ROOFLINE, Runners, peers, row_key, versions
 
 FOLDER = Path("build/benchmark")
 VOCABULARY = 32_000
@@ -148,7 +148,7 @@ def main() -> None:
     text = table(head, lines)
     print(text)
     if options.write:
-        about = f"{machine()}, {os.cpu_count()} cores; median of {options.repeats}.\n\n"
+        about = f"{machine()}, {processor()}; {versions(chosen)}; median of {options.repeats}.\n\n"
         write_section("engine", shlex.join(["python", *sys.argv]), about + text)
 
 

@@ -24,7 +24,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.engine import FOLDER, Case, make_model
-from benchmarks.results import machine, table, write_section
+from benchmarks.results import machine, processor, table, write_section
+from benchmarks.runners import versions
 from lmc.ir.engine import EngineStatistics, Request, SamplingParams
 from lmc.runtime.local import LocalEngine, load_local_engine
 
@@ -120,7 +121,7 @@ def main() -> None:
     second = table(
         [f"{options.branches} branches", "tokens/s", *parts], [shown(name, found) for name, found in kinds.items()]
     )
-    about = f"{machine()}, {os.cpu_count()} cores; median of {options.repeats}. "
+    about = f"{machine()}, {processor()}; {versions(())}; median of {options.repeats}. "
     about += "Shares of the engine's time; the rest is the model.\n\n"
     ratio = f"\n512 branches / 64: {many[512].rate / many[64].rate:.2f}.\n\n"
     third = "\n" + table(

@@ -1,11 +1,14 @@
 """Sections of RESULTS.md: each between two marks, written by the script of its name."""
 
+import os
 import platform
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 RESULTS = Path(__file__).parent / "RESULTS.md"
+# By family of processors: what every member has, then what the speed of products and attention hangs on.
+_INSTRUCTIONS = (("sse2", "avx2", "avx512f", "avx512_bf16", "amx_bf16"), ("asimd", "bf16", "sve", "sme"))
 _HEAD = "# Results\n\nWritten by the scripts of this folder; do not edit.\n"
 
 
@@ -18,6 +21,21 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def machine() -> str:
     """What the numbers depend on."""
     return f"{platform.system()} {platform.machine()}, Python {sys.version.split()[0]}"
+
+
+def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """Cores, and which of the instructions that matter here they have, where the system is Linux."""
+    cores = f"{os.cpu_count()} cores"
+    try:
+        lines = cpuinfo.read_text(encoding="utf-8").splitlines()
+    except OSError:  # not Linux
+        return cores
+    said = next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    flags = set(said.partition(":")[2].split())
+    family = next((names for names in _INSTRUCTIONS if names[0] in flags), ())
+    if not family:
+        return cores
+    return f"{cores} with {', '.join(('' if name in flags else 'no ') + name.upper() for name in family[1:])}"
 
 
 def write_section(name: str, command: str, text: str, path: Path = RESULTS) -> None:

