@@ -22,8 +22,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from lmc.driver.openmp import SLEEPING_THREADS
+
+os.environ |= SLEEPING_THREADS  # before torch loads
 
 import torch
 import transformers

@@ -11,9 +11,6 @@ draws from nearly flat distributions, which is the slow case for truncation.
 
 import argparse
 import os
-
-os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "1000"}  # as lmc sets them before torch loads
-
 import sys
 import time
 from collections.abc import Generator
@@ -22,6 +19,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from lmc.driver.openmp import SLEEPING_THREADS
+
+os.environ |= SLEEPING_THREADS  # before torch loads
 
 from benchmarks.engine import FOLDER, Case, make_model
 from benchmarks.results import machine, processor, table, write_section

@@ -83,7 +83,7 @@ def _versions(name: str) -> tuple[tuple[str, str], ...]:
 
 
 def row_key(name: str, *about: object) -> str:
-    """What a kept row is found by: what was measured, and a hash of its code (of lmc, or of the runner) and versions."""
+    """What a kept row is found by: what was measured, and a hash of its versions and its code (lmc or the runner)."""
     return "/".join([*map(str, about), name, _sources(name)])
 
 
@@ -91,8 +91,9 @@ def row_key(name: str, *about: object) -> str:
 def _sources(name: str) -> str:
     paths = [peers()[name].runner, *(FOLDER / file for file in ("protocol.py", "shapes.py", "gguf_model.py"))]
     paths += [FOLDER.parent / file for file in ("engine.py", "workloads.py", "programs.py")]
+    package = FOLDER.parents[1] / "lmc"
+    paths.append(package / "driver" / "openmp.py")  # how threads wait, in every runner of this interpreter
     if name == "lmc":
-        package = FOLDER.parents[1] / "lmc"
         paths += sorted(path for path in package.rglob("*") if path.suffix in (".py", ".c", ".h"))
     parts = [*(path.read_bytes() for path in paths), json.dumps(_versions(name)).encode()]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]

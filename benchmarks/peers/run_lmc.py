@@ -5,8 +5,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "1000"}  # as lmc sets them before torch loads
 sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from lmc.driver.openmp import SLEEPING_THREADS
+
+os.environ |= SLEEPING_THREADS  # before torch loads
 
 from benchmarks.peers.protocol import Generate, Job, RunRows, serve
 

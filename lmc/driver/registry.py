@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import os
-import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from lmc import builtin_model
+from lmc.driver.openmp import let_threads_sleep
 from lmc.ir.engine import Engine
 from lmc.ir.errors import EngineError, InputError
 from lmc.ir.target import KINDS, Target
@@ -21,7 +19,6 @@ from lmc.ir.toy import ToyEngine, toy_tokenizer
 
 _LOCAL = "lmc.runtime.local"
 _LOCAL_PACKAGES = ("torch", "transformers", "safetensors")
-THREAD_SETTINGS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +80,7 @@ def _local_engine(target: Target) -> Engine:
 
 
 def _local_package() -> Any:
-    _let_threads_sleep()
+    let_threads_sleep()
     try:
         return importlib.import_module(_LOCAL)
     except ModuleNotFoundError as error:
@@ -93,26 +90,6 @@ def _local_package() -> Any:
             f"running a model on this machine needs {error.name}, which is not installed",
             remedy="pip install 'lmc-compiler[local]', or try the program with the target toy",
         ) from error
-
-
-def _let_threads_sleep() -> None:
-    """Keep OpenMP's threads from spinning for long while they wait; a user's own setting stands.
-
-    Those that spin stall every parallel region by milliseconds as soon as anything else runs on these cores. GNU's
-    OpenMP, which torch has on Linux, may spin for some microseconds: most waits are shorter than waking up takes.
-    OpenMP reads the settings when torch loads, and never again.
-    """
-    if any(name in os.environ for name in THREAD_SETTINGS):
-        return
-    if "torch" in sys.modules:
-        warnings.warn(
-            "torch was loaded before lmc could tell its threads not to spin while they wait; beside any other busy "
-            "process a model then runs several times slower. Set OMP_WAIT_POLICY=PASSIVE in the environment",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-    os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
-    os.environ["GOMP_SPINCOUNT"] = "1000"
 
 
 def _toy_engine(target: Target) -> Engine:

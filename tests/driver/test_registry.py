@@ -1,4 +1,3 @@
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -83,27 +82,3 @@ def test_a_name_like_that_of_a_target_or_a_folder(
     assert caught.value.remedy.startswith("did you mean ")
     assert caught.value.remedy.partition("?")[0].endswith(near)
     assert "builtin or toy" in caught.value.remedy
-
-
-@pytest.mark.parametrize("set_by_the_user", [True, False])
-@pytest.mark.parametrize("torch_first", [True, False])
-def test_threads_are_told_to_sleep_before_torch_loads(set_by_the_user: bool, torch_first: bool):
-    code = """
-import os, sys, types, warnings
-if {torch_first}:
-    sys.modules["torch"] = types.ModuleType("torch")
-from lmc.driver import registry
-with warnings.catch_warnings(record=True) as said:
-    warnings.simplefilter("always")
-    registry._let_threads_sleep()
-    registry._let_threads_sleep()
-print(os.environ["OMP_WAIT_POLICY"], [entry.category.__name__ for entry in said])
-"""
-    environment = {name: value for name, value in os.environ.items() if name not in registry.THREAD_SETTINGS}
-    if set_by_the_user:
-        environment["OMP_WAIT_POLICY"] = "ACTIVE"
-    command = [sys.executable, "-c", code.format(torch_first=torch_first)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    policy = "ACTIVE" if set_by_the_user else "PASSIVE"
-    warned = ["RuntimeWarning"] if torch_first and not set_by_the_user else []
-    assert done.stdout == f"{policy} {warned}\n"
