@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Annotated
+from typing import IO, Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -46,6 +46,14 @@ def _seconds(value: float | None) -> float | None:
     return value
 
 
+def _kv_tokens(text: str | None) -> int | Literal["auto"] | None:
+    if text is None or text == "auto":
+        return text
+    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise UsageError(f"--kv-tokens is {text!r}", remedy="give a number of tokens from 1 on, or auto")
+    return int(text)
+
+
 def run_command(
     program: Annotated[
         str,
@@ -72,7 +80,8 @@ def run_command(
     seed: Annotated[int, typer.Option(help="Seed of the random draws.")] = 0,
     dtype: Annotated[str | None, typer.Option(help="Precision of a local model: float32 or bfloat16.")] = None,
     kv_tokens: Annotated[
-        int | None, typer.Option(help="Size of a local model's KV pool, in tokens (default: by free memory).")
+        str | None,
+        typer.Option(metavar="TOKENS|auto", help="Size of a local model's KV pool; auto goes by free memory."),
     ] = None,
     deterministic: Annotated[
         bool | None,
@@ -109,7 +118,9 @@ def run_command(
     sink = _Sink(out, as_json=as_json, many=data is not None)
     with prints_to_stderr(), Interrupts() as interrupts:
         try:
-            options = Options(Wish(target_spec(model), dtype, kv_tokens, deterministic), seed=seed, timeout=timeout)
+            options = Options(
+                Wish(target_spec(model), dtype, _kv_tokens(kv_tokens), deterministic), seed=seed, timeout=timeout
+            )
             runner, signature = _load(program, options, functions)
             rows = _entries(ArgumentReader(signature), assignments or [], data)
             with _opened(output, data, out) as sink.file, _progress(data) as step:

@@ -6,7 +6,7 @@ import difflib
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from lmc.ir.target import KINDS, KvTokens, Target
 
 ENVIRONMENT = "LMC_TARGET"
 FALLBACK = "builtin"
-_KINDS: dict[str, type] = {"target": str, "dtype": str, "kv_tokens": int, "deterministic": bool}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,26 +27,34 @@ class Wish:
     deterministic: bool | None = None
 
 
+SETTINGS = tuple(field.name for field in fields(Wish))
+"""What ``[tool.lmc]`` may hold."""
+
+
 def resolve_target(wish: Wish, *, environment: Mapping[str, str] | None = None, folder: Path | None = None) -> Target:
     """The target of a call: what ``wish`` names, else ``LMC_TARGET``, else ``[tool.lmc]``, else the built-in model.
 
-    ``[tool.lmc]`` stands in the nearest ``pyproject.toml`` at or above ``folder`` (the current one) and may hold
-    ``target``, ``dtype``, ``kv_tokens`` and ``deterministic``; all but the first count for the target it names only.
+    ``[tool.lmc]`` stands in the nearest ``pyproject.toml`` at or above ``folder`` (the current one) and may hold what a
+    ``Wish`` does; all but ``target`` count for the target it names only.
     Raises ``InputError``.
     """
     environment = os.environ if environment is None else environment
-    spec = wish.target or environment.get(ENVIRONMENT) or None
-    settings: Mapping[str, Any] = {}
-    if spec is None:
-        settings = _project_settings(Path.cwd() if folder is None else folder)
-        spec = settings.get("target", FALLBACK)
+    asked: dict[str, Any] = {name: value for name in SETTINGS if (value := getattr(wish, name)) is not None}
+    spec = wish.target or environment.get(ENVIRONMENT)
+    if spec:
+        return _parse({**asked, "target": spec})
+    asked.pop("target", None)
+    return _parse({**_project_settings(Path.cwd() if folder is None else folder), **asked})
+
+
+def _parse(settings: Mapping[str, Any]) -> Target:
+    """The target of settings by name; those that are left out are what ``Target`` has."""
+    options = dict(settings)
+    spec = options.pop("target", FALLBACK)
+    if not isinstance(spec, str):
+        raise InputError(f"target is {spec!r}", remedy='give text: "builtin", "toy" or "local:PATH" (a model folder)')
     _check_kind(spec)
-    return Target.parse(
-        spec,
-        dtype=wish.dtype or settings.get("dtype", "float32"),
-        kv_tokens=wish.kv_tokens if wish.kv_tokens is not None else settings.get("kv_tokens"),
-        deterministic=settings.get("deterministic", False) if wish.deterministic is None else wish.deterministic,
-    )
+    return Target.parse(spec, **options)
 
 
 def _check_kind(spec: str) -> None:
@@ -79,11 +86,11 @@ def _read_settings(path: Path) -> Mapping[str, Any]:
         raise InputError(f"{path}: [tool] is no table", remedy=f"correct it, or set {ENVIRONMENT}") from error
     if not isinstance(settings, dict):
         raise InputError(f"{path}: tool.lmc is no table", remedy='write [tool.lmc], then target = "…"')
-    for name, value in settings.items():
-        if name not in _KINDS:
-            raise InputError(f"{path}: [tool.lmc] has no setting {name!r}", remedy=f"use {', '.join(_KINDS)}")
-        if type(value) is not _KINDS[name]:
-            raise InputError(
-                f"{path}: [tool.lmc] {name} is {value!r}", remedy=f"it takes a value of type {_KINDS[name].__name__}"
-            )
+    for name in settings:
+        if name not in SETTINGS:
+            raise InputError(f"{path}: [tool.lmc] has no setting {name!r}", remedy=f"use {', '.join(SETTINGS)}")
+    try:
+        _parse(settings)
+    except InputError as error:
+        raise InputError(f"{path}: [tool.lmc]: {error.cause}", remedy=error.remedy) from error
     return settings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
 from typing import cast
 
 from lmc.driver.compile import Compiled, Variants, compile_program
@@ -44,12 +45,7 @@ class Runner:
     ) -> Runner:
         """A runner of ``function``, which is the same program, under other options; what is None stays as it is."""
         known = self.options.wish
-        merged = Wish(
-            wish.target or known.target,
-            wish.dtype or known.dtype,
-            known.kv_tokens if wish.kv_tokens is None else wish.kv_tokens,
-            known.deterministic if wish.deterministic is None else wish.deterministic,
-        )
+        merged = replace(known, **{name: value for name, value in asdict(wish).items() if value is not None})
         if seed is not None:
             check_seed(seed)
         if timeout is not None:

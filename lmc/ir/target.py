@@ -44,7 +44,7 @@ class Target:
         if dtype not in DTYPES:
             raise InputError(f"unknown dtype {dtype!r}", remedy=f"use one of {', '.join(DTYPES)}")
         if kv_tokens is not None and (type(kv_tokens) is not int or kv_tokens < 1):
-            raise InputError(f"kv_tokens is {kv_tokens!r}", remedy="give the size of the KV pool in tokens, at least 1")
+            raise InputError(f"kv_tokens is {kv_tokens!r}", remedy='give a number of tokens from 1 on, or "auto"')
         if type(deterministic) is not bool:
             raise InputError(f"deterministic is {deterministic!r}", remedy="give True or False")
         return cls(kind, path or None, dtype, kv_tokens, deterministic)

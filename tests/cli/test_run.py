@@ -136,6 +136,10 @@ def test_text_that_utf_8_can_not_hold_is_escaped(lmc, program: str, tmp_path: Pa
         (["essay=x", "--model", "tpy"], 1, "there is no model folder", "did you mean toy? name a folder"),
         (["essay=x", "--model", "none"], 1, "there is no model folder", "config.json"),
         (["essay=x", "--dtype", "int4"], 1, "unknown dtype 'int4'", "float32"),
+        (["essay=x", "--kv-tokens", "0"], 2, "--kv-tokens is '0'", "a number of tokens from 1 on, or auto"),
+        (["essay=x", "--kv-tokens", "-3"], 2, "--kv-tokens is '-3'", "a number of tokens from 1 on, or auto"),
+        (["essay=x", "--kv-tokens", "Auto"], 2, "--kv-tokens is 'Auto'", "a number of tokens from 1 on, or auto"),
+        (["essay=x", "--kv-tokens", "²"], 2, "--kv-tokens is '²'", "a number of tokens from 1 on, or auto"),
         (["essay=x", "--kv-tokens", "8"], 1, "the toy has no weights and no KV pool", "leave out"),
     ],
 )
@@ -156,7 +160,9 @@ def test_a_timeout_is_a_number_of_seconds(lmc, program: str, seconds: str):
     assert "no number of seconds greater than 0" in said.err
 
 
-def test_a_timeout_and_determinism_are_what_the_program_runs_under(lmc, program: str, monkeypatch):
+@pytest.fixture
+def asked(monkeypatch) -> list[Options]:
+    """The options of every program that `lmc run` runs."""
     asked: list[Options] = []
 
     def runner(function: JittedFunction, options: Options) -> Runner:
@@ -164,9 +170,28 @@ def test_a_timeout_and_determinism_are_what_the_program_runs_under(lmc, program:
         return Runner(function, options)
 
     monkeypatch.setattr("lmc.cli.run.Runner", runner)
+    return asked
+
+
+def test_a_timeout_and_determinism_are_what_the_program_runs_under(lmc, program: str, asked: list[Options]):
     for more in ((), ("--timeout", "2.5", "--deterministic")):
         assert lmc("run", f"{program}:judge", "essay=x", *TOY, *more).code == 0
     assert [(options.timeout, options.wish.deterministic) for options in asked] == [(None, None), (2.5, True)]
+
+
+def test_the_pool_goes_by_free_memory_where_that_is_asked_for(lmc, program: str, asked: list[Options], tmp_path: Path):
+    (tmp_path / "pyproject.toml").write_text('[tool.lmc]\ntarget = "toy"\nkv_tokens = 9\n')
+    assert lmc("run", f"{program}:judge", "essay=x", "--kv-tokens", "auto").code == 0
+    assert lmc("run", f"{program}:judge", "essay=x").code == 1  # the toy has no pool
+    assert [options.wish.kv_tokens for options in asked] == ["auto", None]
+
+
+def test_a_setting_that_is_no_good_is_told_with_its_file(lmc, program: str, tmp_path: Path):
+    (tmp_path / "pyproject.toml").write_text('[tool.lmc]\nkv_tokens = "all"\n')
+    said = lmc("run", f"{program}:judge", "essay=x")
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith(f"error: {tmp_path / 'pyproject.toml'}: [tool.lmc]: kv_tokens is 'all'")
+    assert 'give a number of tokens from 1 on, or "auto"' in said.err
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -38,6 +38,14 @@ def test_parts_of_a_wish_go_over_the_projects_settings(tmp_path: Path):
     assert not resolve_target(Wish(deterministic=False), environment={}, folder=folder).deterministic
 
 
+def test_auto_is_the_size_of_a_pool_that_is_not_given(tmp_path: Path):
+    folder = project(tmp_path, '[tool.lmc]\ntarget = "local:m"\nkv_tokens = "auto"\n')
+    assert resolve_target(Wish(), environment={}, folder=folder) == Target("local", "m")
+    assert resolve_target(Wish(kv_tokens=9), environment={}, folder=folder) == Target("local", "m", kv_tokens=9)
+    folder = project(tmp_path, '[tool.lmc]\ntarget = "local:m"\nkv_tokens = 9\n')
+    assert resolve_target(Wish(kv_tokens="auto"), environment={}, folder=folder) == Target("local", "m")
+
+
 def test_only_the_nearest_project_counts(tmp_path: Path):
     project(tmp_path, '[tool.lmc]\ntarget = "toy"\n')
     inner = project(tmp_path / "inner", "[project]\nname = 'x'\n")
@@ -51,7 +59,13 @@ def test_only_the_nearest_project_counts(tmp_path: Path):
         ("tool = 3\n", r"\[tool\] is no table", "correct it"),
         ("[tool]\nlmc = 3\n", "tool.lmc is no table", r"\[tool.lmc\]"),
         ('[tool.lmc]\nmodel = "x"\n', "has no setting 'model'", "target, dtype, kv_tokens, deterministic"),
-        ("[tool.lmc]\nkv_tokens = true\n", "kv_tokens is True", "type int"),
+        ("[tool.lmc]\nkv_tokens = true\n", "kv_tokens is True", 'a number of tokens from 1 on, or "auto"'),
+        ("[tool.lmc]\nkv_tokens = 0\n", "kv_tokens is 0", 'a number of tokens from 1 on, or "auto"'),
+        ('[tool.lmc]\nkv_tokens = "64"\n', "kv_tokens is '64'", 'a number of tokens from 1 on, or "auto"'),
+        ("[tool.lmc]\nkv_tokens = [64]\n", r"kv_tokens is \[64\]", 'a number of tokens from 1 on, or "auto"'),
+        ("[tool.lmc]\ndeterministic = 1\n", "deterministic is 1", "True or False"),
+        ("[tool.lmc]\ntarget = 3\n", "target is 3", "builtin"),
+        ("[tool.lmc]\ndtype = 32\n", "unknown dtype 32", "float32"),
         ('[tool.lmc]\ntarget = "gpu"\n', "unknown target 'gpu'", "builtin"),
         ('[tool.lmc]\ndtype = "int4"\n', "unknown dtype 'int4'", "float32"),
     ],
@@ -59,6 +73,7 @@ def test_only_the_nearest_project_counts(tmp_path: Path):
 def test_settings_that_are_no_good(tmp_path: Path, text: str, cause: str, remedy: str):
     with pytest.raises(InputError, match=cause) as caught:
         resolve_target(Wish(), environment={}, folder=project(tmp_path, text))
+    assert caught.value.cause.startswith(f"{tmp_path / 'pyproject.toml'}")
     assert caught.value.remedy is not None
     assert re.search(remedy, caught.value.remedy)
 
