@@ -19,7 +19,7 @@ from lmc.driver import (
 )
 
 Level = Literal["O0", "O1", "O2"]
-_OPTIONS = ("target", "dtype", "kv_tokens", "deterministic", "seed", "level", "timeout")
+_OPTIONS = ("target", "dtype", "kv_tokens", "deterministic", "device", "prefill_tokens", "seed", "level", "timeout")
 
 
 class Program(JittedFunction):
@@ -42,6 +42,8 @@ class Program(JittedFunction):
         dtype: Literal["float32", "bfloat16"] | None = None,
         kv_tokens: int | Literal["auto"] | None = None,
         deterministic: bool | None = None,
+        device: str | None = None,
+        prefill_tokens: int | None = None,
         seed: int | None = None,
         level: Level | None = None,
         timeout: float | None = None,
@@ -49,11 +51,17 @@ class Program(JittedFunction):
     ) -> Program:
         """The same program, bound to a target and to how it runs there; what is not given stays as it is.
 
+        Programs of one target share an engine; where any option up to ``prefill_tokens`` differs, each has its own,
+        with weights and KV pool of its own.
+
         Args:
             target: ``"builtin"``, ``"local:PATH"`` (a model folder) or ``"toy"``.
             dtype: precision of a local model.
             kv_tokens: size of a local model's KV pool, in tokens (``"auto"``: a share of the free memory).
             deterministic: whether a local model gives a request the same text whatever else runs (slower; CPU only).
+            device: where a local model computes: ``"cpu"``, ``"cuda"``, ``"cuda:1"`` (``"auto"``: CUDA where there is one).
+            prefill_tokens: tokens of prompts that a local model computes in a step, beside one of each text that is
+                being generated (512): more is faster for prompts, less is steadier for streams.
             seed: seed of the random draws (0).
             level: optimization level (``"O2"``).
             timeout: seconds that each request to the model may take (any number); one that is not done by then fails
@@ -64,7 +72,7 @@ class Program(JittedFunction):
         Raises ``InputError`` for an option of another name.
         """
         check_option_names(unknown, _OPTIONS)
-        wish = Wish(target, dtype, kv_tokens, deterministic)
+        wish = Wish(target, dtype, kv_tokens, deterministic, device, prefill_tokens)
         return Program(
             self.function,
             lambda bound: self._runner.with_options(bound, wish, seed=seed, level=level, timeout=timeout),
@@ -135,6 +143,8 @@ def jit(
     dtype: Literal["float32", "bfloat16"] | None = None,
     kv_tokens: int | Literal["auto"] | None = None,
     deterministic: bool | None = None,
+    device: str | None = None,
+    prefill_tokens: int | None = None,
     seed: int | None = None,
     level: Level | None = None,
     timeout: float | None = None,

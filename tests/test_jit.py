@@ -88,6 +88,8 @@ def test_a_bound_program_shares_its_variants():
         ({"dtype": "int4"}, "unknown dtype 'int4'"),
         ({"kv_tokens": 0}, "kv_tokens is 0"),
         ({"deterministic": "yes"}, "deterministic is 'yes'"),
+        ({"device": "gpu"}, "unknown device 'gpu'"),
+        ({"prefill_tokens": 0}, "prefill_tokens is 0"),
         ({"level": "O7"}, "unknown optimization level 'O7'"),
     ],
 )
@@ -102,7 +104,7 @@ def test_options_that_are_not_there():
         lmc.jit(speed=3)  # type: ignore[call-overload]
     with pytest.raises(lmc.InputError, match=r"test_jit\.py:\d+: there is no option 'sed'") as caught:
         greet.on("toy", sed=3)  # type: ignore[call-overload]
-    known = "target, dtype, kv_tokens, deterministic, seed, level, timeout"
+    known = "target, dtype, kv_tokens, deterministic, device, prefill_tokens, seed, level, timeout"
     assert caught.value.remedy == f"did you mean 'seed'? The options are {known}"
 
 

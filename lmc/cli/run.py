@@ -89,6 +89,17 @@ def run_command(
             "--deterministic", help="The same text whatever else runs (a local model, slower).", show_default=False
         ),
     ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(help="Where a local model computes: auto (CUDA where there is one), cpu, cuda, cuda:1."),
+    ] = None,
+    prefill_tokens: Annotated[
+        int | None,
+        typer.Option(
+            metavar="TOKENS",
+            help="Tokens of prompts that a local model computes in a step: more suits long prompts, less steady streams.",
+        ),
+    ] = None,
     timeout: Annotated[
         float | None,
         typer.Option(help="Seconds that each request to the model may take.", metavar="SECONDS", callback=_seconds),
@@ -118,9 +129,8 @@ def run_command(
     sink = _Sink(out, as_json=as_json, many=data is not None)
     with prints_to_stderr(), Interrupts() as interrupts:
         try:
-            options = Options(
-                Wish(target_spec(model), dtype, _kv_tokens(kv_tokens), deterministic), seed=seed, timeout=timeout
-            )
+            wish = Wish(target_spec(model), dtype, _kv_tokens(kv_tokens), deterministic, device, prefill_tokens)
+            options = Options(wish, seed=seed, timeout=timeout)
             runner, signature = _load(program, options, functions)
             rows = _entries(ArgumentReader(signature), assignments or [], data)
             with _opened(output, data, out) as sink.file, _progress(data) as step:

@@ -25,6 +25,8 @@ class Wish:
     dtype: str | None = None
     kv_tokens: KvTokens | None = None
     deterministic: bool | None = None
+    device: str | None = None
+    prefill_tokens: int | None = None
 
 
 SETTINGS = tuple(field.name for field in fields(Wish))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -73,9 +73,10 @@ def _local_tokenizer(target: Target) -> Tokenizer:
 
 def _local_engine(target: Target) -> Engine:
     folder = _folder(target)
-    options: dict[str, Any] = {"dtype": target.dtype, "deterministic": target.deterministic}
-    if target.kv_tokens is not None:
-        options["kv_tokens"] = target.kv_tokens
+    options: dict[str, Any] = {name: getattr(target, name) for name in ("dtype", "deterministic", "device")}
+    for name in ("kv_tokens", "prefill_tokens"):
+        if getattr(target, name) is not None:
+            options[name] = getattr(target, name)
     return cast(Engine, _local_package().load_local_engine(folder, **options))
 
 
@@ -93,8 +94,10 @@ def _local_package() -> Any:
 
 
 def _toy_engine(target: Target) -> Engine:
-    if target.dtype != "float32" or target.kv_tokens is not None:
-        raise InputError("the toy has no weights and no KV pool", remedy="leave out dtype and kv_tokens")
+    if replace(target, deterministic=False) != Target("toy"):  # it is deterministic
+        raise InputError(
+            "the toy has no weights and no KV pool", remedy="leave out dtype, kv_tokens, device and prefill_tokens"
+        )
     return ToyEngine()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,6 +10,7 @@ from lmc.ir.errors import InputError
 
 KINDS = ("builtin", "local", "toy")
 DTYPES = ("float32", "bfloat16")
+_DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,3})?")
 KvTokens = int | Literal["auto"]
 """Size of a KV pool in tokens; "auto": from free memory."""
 
@@ -18,7 +20,9 @@ class Target:
     """A target as the user named it. Parse one with ``Target.parse``.
 
     ``kind`` is one of ``KINDS``; ``path`` the model folder of a local target. ``kv_tokens`` is the size of the KV pool
-    in tokens (None: from free memory), ``deterministic`` whether a request gets the same text whatever else is running.
+    in tokens (None: from free memory), ``deterministic`` whether a request gets the same text whatever else is running,
+    ``device`` where it computes ("auto": on CUDA where there is one), ``prefill_tokens`` how many tokens of prompts a
+    step computes beside what is being generated (None: as many as the engine finds good).
     """
 
     kind: str
@@ -26,6 +30,8 @@ class Target:
     dtype: str = "float32"
     kv_tokens: int | None = None
     deterministic: bool = False
+    device: str = "auto"
+    prefill_tokens: int | None = None
 
     @classmethod
     def parse(
@@ -35,6 +41,8 @@ class Target:
         dtype: str = "float32",
         kv_tokens: KvTokens | None = None,
         deterministic: bool = False,
+        device: str = "auto",
+        prefill_tokens: int | None = None,
     ) -> Target:
         """``builtin``, ``toy`` or ``local:PATH``. Raises ``InputError`` for anything else."""
         kv_tokens = None if kv_tokens == "auto" else kv_tokens
@@ -47,7 +55,11 @@ class Target:
             raise InputError(f"kv_tokens is {kv_tokens!r}", remedy='give a number of tokens from 1 on, or "auto"')
         if type(deterministic) is not bool:
             raise InputError(f"deterministic is {deterministic!r}", remedy="give True or False")
-        return cls(kind, path or None, dtype, kv_tokens, deterministic)
+        if not (isinstance(device, str) and _DEVICE.fullmatch(device)):
+            raise InputError(f"unknown device {device!r}", remedy='use "auto", "cpu", "cuda" or "cuda:1"')
+        if prefill_tokens is not None and (type(prefill_tokens) is not int or prefill_tokens < 1):
+            raise InputError(f"prefill_tokens is {prefill_tokens!r}", remedy="give a number of tokens from 1 on")
+        return cls(kind, path or None, dtype, kv_tokens, deterministic, device, prefill_tokens)
 
     @property
     def spec(self) -> str:

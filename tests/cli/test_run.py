@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lmc.driver import JittedFunction, Options, Runner
+from lmc.driver import JittedFunction, Options, Runner, Wish
 
 TOY = ("--model", "toy")
 PRINTING = """
@@ -141,6 +141,8 @@ def test_text_that_utf_8_can_not_hold_is_escaped(lmc, program: str, tmp_path: Pa
         (["essay=x", "--kv-tokens", "Auto"], 2, "--kv-tokens is 'Auto'", "a number of tokens from 1 on, or auto"),
         (["essay=x", "--kv-tokens", "²"], 2, "--kv-tokens is '²'", "a number of tokens from 1 on, or auto"),
         (["essay=x", "--kv-tokens", "8"], 1, "the toy has no weights and no KV pool", "leave out"),
+        (["essay=x", "--device", "gpu"], 1, "unknown device 'gpu'", '"cuda"'),
+        (["essay=x", "--prefill-tokens", "0"], 1, "prefill_tokens is 0", "from 1 on"),
     ],
 )
 def test_what_goes_wrong(lmc, program: str, tmp_path: Path, arguments: list[str], code: int, cause: str, remedy: str):
@@ -184,6 +186,12 @@ def test_the_pool_goes_by_free_memory_where_that_is_asked_for(lmc, program: str,
     assert lmc("run", f"{program}:judge", "essay=x", "--kv-tokens", "auto").code == 0
     assert lmc("run", f"{program}:judge", "essay=x").code == 1  # the toy has no pool
     assert [options.wish.kv_tokens for options in asked] == ["auto", None]
+
+
+def test_a_local_model_is_set_up_as_the_options_say(lmc, program: str, asked: list[Options]):
+    options = ("--dtype", "bfloat16", "--kv-tokens", "9", "--deterministic", "--device", "cpu", "--prefill-tokens", "7")
+    assert lmc("run", f"{program}:judge", "essay=x", "--model", "nowhere", *options).code == 1
+    assert [options.wish for options in asked] == [Wish("local:nowhere", "bfloat16", 9, True, "cpu", 7)]
 
 
 def test_a_setting_that_is_no_good_is_told_with_its_file(lmc, program: str, tmp_path: Path):

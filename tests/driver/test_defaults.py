@@ -46,6 +46,24 @@ def test_auto_is_the_size_of_a_pool_that_is_not_given(tmp_path: Path):
     assert resolve_target(Wish(kv_tokens="auto"), environment={}, folder=folder) == Target("local", "m")
 
 
+def test_every_setting_may_be_the_projects_or_the_wishes(tmp_path: Path):
+    text = """
+[tool.lmc]
+target = "local:m"
+dtype = "bfloat16"
+kv_tokens = 64
+deterministic = true
+device = "cuda:1"
+prefill_tokens = 2048
+"""
+    folder = project(tmp_path, text)
+    assert resolve_target(Wish(), environment={}, folder=folder) == Target(
+        "local", "m", "bfloat16", 64, True, "cuda:1", 2048
+    )
+    wish = Wish(None, "float32", 9, False, "cpu", 8)
+    assert resolve_target(wish, environment={}, folder=folder) == Target("local", "m", "float32", 9, False, "cpu", 8)
+
+
 def test_only_the_nearest_project_counts(tmp_path: Path):
     project(tmp_path, '[tool.lmc]\ntarget = "toy"\n')
     inner = project(tmp_path / "inner", "[project]\nname = 'x'\n")
@@ -64,6 +82,8 @@ def test_only_the_nearest_project_counts(tmp_path: Path):
         ('[tool.lmc]\nkv_tokens = "64"\n', "kv_tokens is '64'", 'a number of tokens from 1 on, or "auto"'),
         ("[tool.lmc]\nkv_tokens = [64]\n", r"kv_tokens is \[64\]", 'a number of tokens from 1 on, or "auto"'),
         ("[tool.lmc]\ndeterministic = 1\n", "deterministic is 1", "True or False"),
+        ('[tool.lmc]\ndevice = "gpu"\n', "unknown device 'gpu'", "cuda"),
+        ("[tool.lmc]\nprefill_tokens = 0\n", "prefill_tokens is 0", "from 1 on"),
         ("[tool.lmc]\ntarget = 3\n", "target is 3", "builtin"),
         ("[tool.lmc]\ndtype = 32\n", "unknown dtype 32", "float32"),
         ('[tool.lmc]\ntarget = "gpu"\n', "unknown target 'gpu'", "builtin"),

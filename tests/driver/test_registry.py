@@ -1,6 +1,8 @@
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -20,11 +22,30 @@ def test_the_toy():
     assert isinstance(make_engine(Target("toy")), ToyEngine)
 
 
-@pytest.mark.parametrize("target", [Target("toy", dtype="bfloat16"), Target("toy", kv_tokens=8)])
+@pytest.mark.parametrize(
+    "target",
+    [
+        Target("toy", dtype="bfloat16"),
+        Target("toy", kv_tokens=8),
+        Target("toy", device="cpu"),
+        Target("toy", prefill_tokens=8),
+    ],
+)
 def test_the_toy_takes_no_options(target: Target):
     with pytest.raises(InputError, match="the toy has no weights and no KV pool") as caught:
         make_engine(target)
-    assert caught.value.remedy == "leave out dtype and kv_tokens"
+    assert caught.value.remedy == "leave out dtype, kv_tokens, device and prefill_tokens"
+
+
+def test_the_engine_is_set_up_as_the_target_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    asked: list[dict[str, Any]] = []
+    package = SimpleNamespace(load_local_engine=lambda folder, **options: asked.append(options))
+    monkeypatch.setattr(registry.importlib, "import_module", lambda name: package)
+    make_engine(Target("local", str(tmp_path)))
+    make_engine(Target("local", str(tmp_path), "bfloat16", 9, True, "cpu", 7))
+    least = {"dtype": "float32", "deterministic": False, "device": "auto"}
+    most = {"dtype": "bfloat16", "deterministic": True, "device": "cpu", "kv_tokens": 9, "prefill_tokens": 7}
+    assert asked == [least, most]
 
 
 @pytest.mark.parametrize("serve", [load_tokenizer, make_engine])

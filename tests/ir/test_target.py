@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lmc.ir.errors import InputError
@@ -10,7 +12,11 @@ from lmc.ir.target import Target
 def test_targets_are_read_and_written(spec: str):
     target = Target.parse(spec, dtype="bfloat16", kv_tokens=9)
     assert target.spec == spec
-    assert (target.dtype, target.kv_tokens) == ("bfloat16", 9)
+    assert (target.dtype, target.kv_tokens, target.device) == ("bfloat16", 9, "auto")
+    for device in ("auto", "cpu", "cuda", "cuda:12"):
+        assert Target.parse(spec, device=device, prefill_tokens=7) == replace(
+            Target.parse(spec), device=device, prefill_tokens=7
+        )
 
 
 @pytest.mark.parametrize("spec", ["", "local", "local:", "toy:x", "gpu", "builtin:"])
@@ -27,4 +33,11 @@ def test_unknown_options_are_refused():
         Target.parse("builtin", deterministic=1)  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match="kv_tokens is 0"):
         Target.parse("toy", kv_tokens=0)
+    for device in ("gpu", "cuda:", "cuda:x", "CPU", "", "cuda:0\n", 0):
+        with pytest.raises(InputError, match=f"unknown device {device!r}".replace("\\", r"\\")) as caught:
+            Target.parse("builtin", device=device)  # pyright: ignore[reportArgumentType]
+        assert '"cuda:1"' in (caught.value.remedy or "")
+    for tokens in (0, -1, True, "8", 2.0):
+        with pytest.raises(InputError, match=f"prefill_tokens is {tokens!r}"):
+            Target.parse("builtin", prefill_tokens=tokens)  # pyright: ignore[reportArgumentType]
     assert Target.parse("builtin", kv_tokens="auto") == Target.parse("builtin")
