@@ -59,7 +59,7 @@ class Program(JittedFunction):
             dtype: precision of a local model.
             kv_tokens: size of a local model's KV pool, in tokens (``"auto"``: a share of the free memory).
             deterministic: whether a local model gives a request the same text whatever else runs (slower; CPU only).
-            device: where a local model computes: ``"cpu"``, ``"cuda"``, ``"cuda:1"`` (``"auto"``: CUDA where there is one).
+            device: where a local model computes: ``"cpu"``, ``"cuda:1"`` … (``"auto"``: on CUDA where there is one).
             prefill_tokens: tokens of prompts that a local model computes in a step, beside one of each text that is
                 being generated (512): more is faster for prompts, less is steadier for streams.
             seed: seed of the random draws (0).

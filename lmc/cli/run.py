@@ -97,7 +97,7 @@ def run_command(
         int | None,
         typer.Option(
             metavar="TOKENS",
-            help="Tokens of prompts that a local model computes in a step: more suits long prompts, less steady streams.",
+            help="Tokens of prompts that a local model computes in a step: more is faster, less is steadier.",
         ),
     ] = None,
     timeout: Annotated[
