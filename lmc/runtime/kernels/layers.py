@@ -13,22 +13,22 @@ import torch
 from lmc.runtime.kernels.native.library import TYPES, library
 
 Activation = Literal["silu", "gelu_tanh"]
-_ACTIVATIONS: dict[Activation, int] = {"silu": 0, "gelu_tanh": 1}
+ACTIVATIONS: dict[Activation, int] = {"silu": 0, "gelu_tanh": 1}
 
 
-class _Norm(ctypes.Structure):
-    """As `Norm` in layers.c."""
+class NormCall(ctypes.Structure):
+    """As `Norm` in layers.h."""
 
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("input", "weight", "output")),
+        *((name, ctypes.c_void_p) for name in ("input", "weight", "residual", "output")),
         ("rows", ctypes.c_int64),
         *((name, ctypes.c_int32) for name in ("size", "type", "plus_one")),
         ("epsilon", ctypes.c_float),
     )
 
 
-class _Rotate(ctypes.Structure):
-    """As `Rotate` in layers.c."""
+class RotateCall(ctypes.Structure):
+    """As `Rotate` in layers.h."""
 
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("projected", "cosines", "sines", "query_norm", "key_norm", "slots")),
@@ -40,7 +40,7 @@ class _Rotate(ctypes.Structure):
 
 
 class _Gate(ctypes.Structure):
-    """As `Gate` in layers.c."""
+    """As `Gate` in layers.h."""
 
     _fields_ = (
         ("input", ctypes.c_void_p),
@@ -58,9 +58,10 @@ def rms_norm(states: torch.Tensor, weight: torch.Tensor, epsilon: float, *, plus
     states, weight = states.contiguous(), _like(states, weight)
     result = torch.empty_like(states)
     size = states.shape[-1]
-    call = _Norm(
+    call = NormCall(
         states.data_ptr(),
         weight.data_ptr(),
+        None,
         result.data_ptr(),
         states.numel() // size,
         size,
@@ -130,7 +131,7 @@ def rotate_and_store(
     projected, slots = projected.contiguous(), slots.to(torch.int64).contiguous()
     cosines, sines = (_like(projected, each) for each in angles)
     query_norm, key_norm = (None if each is None else _like(projected, each) for each in (query_norm, key_norm))
-    call = _Rotate(
+    call = RotateCall(
         projected.data_ptr(),
         cosines.data_ptr(),
         sines.data_ptr(),
@@ -190,9 +191,7 @@ def gate(gate_up: torch.Tensor, activation: Activation) -> torch.Tensor:
     gate_up = gate_up.contiguous()
     rows, width = gate_up.shape
     result = torch.empty((rows, width // 2), dtype=gate_up.dtype)
-    call = _Gate(
-        gate_up.data_ptr(), result.data_ptr(), rows, width // 2, TYPES[gate_up.dtype], _ACTIVATIONS[activation]
-    )
+    call = _Gate(gate_up.data_ptr(), result.data_ptr(), rows, width // 2, TYPES[gate_up.dtype], ACTIVATIONS[activation])
     library().lmc_gate(ctypes.byref(call), torch.get_num_threads())
     return result
 

@@ -18,7 +18,7 @@ from torch.nn import functional
 from lmc.ir.errors import EngineError
 from lmc.runtime.kernels.forms import SequenceRows
 from lmc.runtime.kernels.native.library import TYPES, why_not
-from lmc.runtime.local.fusion import FusedExperts
+from lmc.runtime.local.fused_modules import FusedExperts
 
 BLOCK_ROWS = 32
 

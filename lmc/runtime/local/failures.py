@@ -33,6 +33,14 @@ def too_late(timeout: float) -> RequestTimeoutError:
     )
 
 
+def not_numbers(position: int) -> EngineError:
+    """The logits after a token that is followed by others are NaN."""
+    return EngineError(
+        f"the model gave NaN logits within the prompt, after its token {position}",
+        remedy="check the model's weights; a model made for bfloat16 may overflow in another dtype",
+    )
+
+
 def callback_failed(error: BaseException) -> EngineError:
     """The function that takes a stream raised."""
     return _caused(

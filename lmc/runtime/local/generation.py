@@ -22,7 +22,7 @@ class GenerationTask(Task[Generation]):
         prompt = len(request.prompt)
         max_tokens = min(request.sampling.max_tokens, room)
         capacity = prompt + max_tokens
-        self.sequence = Sequence(request.prompt, capacity=capacity, first_logits_row=prompt - 1)
+        self.sequence = Sequence(request.prompt, capacity=capacity, first_wanted_row=prompt - 1)
         super().__init__([self.sequence])
         self._request = request
         # Distinct, so that a step costs no more for a long prompt than it must.

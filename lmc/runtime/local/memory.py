@@ -57,7 +57,7 @@ class SequenceMemory:
         sequence.node = match.node
         sequence.pages[: match.length] = match.pages
         sequence.shared = sequence.page_count = match.length
-        sequence.computed = min(match.length, sequence.first_logits_row)
+        sequence.computed = min(match.length, sequence.first_wanted_row)
         if sequence.cached_tokens is None:
             sequence.cached_tokens = sequence.computed
         sequence.found = match.length if sequence.found is None else min(sequence.found, match.length)
@@ -79,6 +79,7 @@ class SequenceMemory:
     def take_rows(self, sequence: Sequence, count: int) -> Slice:
         """The next `count` rows of a sequence, which the caller computes in the coming step."""
         start, end = sequence.computed, sequence.computed + count
+        sequence.planned = end
         slots = np.full(count, self._scratch_page, dtype=np.int64)
         unwritten = max(start, sequence.shared)
         slots[unwritten - start :] = sequence.pages[unwritten:end]

@@ -10,6 +10,7 @@ import torch
 from transformers import AttentionInterface, PreTrainedModel
 
 from lmc.ir.errors import EngineError
+from lmc.runtime.kernels.decoder import StepMemory
 from lmc.runtime.kernels.forms import AttentionForm, SequenceRows
 from lmc.runtime.kernels.paged_attention import AttentionBatch, paged_attention, write_pages
 from lmc.runtime.local.deterministic import BLOCK_ROWS, padded, prepare, row_by_row
@@ -31,11 +32,12 @@ class LogitsRows:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What the attention of each layer is handed through the model's keyword arguments."""
+    """What each layer is handed through the model's keyword arguments."""
 
     batch: AttentionBatch
     keys: tuple[torch.Tensor, ...]
     values: tuple[torch.Tensor, ...]
+    memory: StepMemory
 
 
 class PagedModel:
@@ -151,7 +153,7 @@ class PagedModel:
                 position_ids=self._tensor(positions).unsqueeze(0),
                 use_cache=False,
                 logits_to_keep=self._tensor(wanted),
-                lmc_step=_Step(batch, self._keys, self._values),
+                lmc_step=_Step(batch, self._keys, self._values, StepMemory(batch.slots)),
             )
         self._planning_seconds += batch.planning_seconds
         return output.logits[0]

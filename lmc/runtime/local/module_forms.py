@@ -13,6 +13,18 @@ from torch.nn import functional
 
 from lmc.runtime.kernels import layers
 
+# Norms that transformers writes the usual way, and those whose weight is stored less one.
+NORMS = {
+    "LlamaRMSNorm": False,
+    "MistralRMSNorm": False,
+    "Qwen2RMSNorm": False,
+    "Qwen3RMSNorm": False,
+    "Qwen3MoeRMSNorm": False,
+    "MixtralRMSNorm": False,
+    "Phi3RMSNorm": False,
+    "Gemma2RMSNorm": True,
+    "Gemma3RMSNorm": True,
+}
 # Plain attributes that say nothing, or that fusion reads.
 _ATTENTION_ATTRIBUTES = {
     *("attention_dropout", "attn_logit_softcapping", "config", "head_dim", "is_causal", "is_sliding", "layer_idx"),
@@ -31,6 +43,14 @@ _EXPERTS_ATTRIBUTES = {
     *("config", "hidden_dim", "intermediate_dim", "num_experts"),
     *("has_bias", "has_gate", "has_post_expert_norm", "is_concatenated", "is_transposed"),
 }
+_LAYER_ATTRIBUTES = {"config", "hidden_size", "layer_idx", "attention_type"}
+_DROPOUTS = {"resid_attn_dropout", "resid_mlp_dropout"}  # they do nothing but in training
+_LAYER = {"self_attn", "mlp", "input_layernorm", "post_attention_layernorm"}
+_LAYER_CHILDREN = (
+    _LAYER,
+    {*_LAYER, *_DROPOUTS},
+    {*_LAYER, "pre_feedforward_layernorm", "post_feedforward_layernorm"},
+)
 # What transformers sets on experts of the usual form; older versions set nothing.
 _EXPERTS_SWITCHES = {
     "has_bias": False,
@@ -73,6 +93,13 @@ def feed_forward_problem(module: Any) -> str | None:
         None if width == 2 * getattr(module.down_proj, "in_features", 0) else "has projections of unequal widths",
         None if activation(module) else "has an unknown activation",
     )
+
+
+def layer_problem(module: Any) -> str | None:
+    """Why a decoder layer is not attention and feed-forward part with norms before or around each; None where it is."""
+    dropouts = [child for name, child in module.named_children() if name in _DROPOUTS]
+    unknown = _unknown(module, attributes=_LAYER_ATTRIBUTES, children=_LAYER_CHILDREN, parameters=set())
+    return unknown or (None if all(type(each) is nn.Dropout for each in dropouts) else "has something for dropouts")
 
 
 def experts_problem(module: Any) -> str | None:

@@ -24,22 +24,23 @@ class Sequence:
     """The tokens of a running or waiting computation.
 
     Rows `0 … computed-1` have keys and values in `pages`. The first `shared` pages belong to the radix tree, where
-    `node` (pinned) marks the end of that part; pages `shared … page_count-1` are this sequence's own. Logits are wanted
-    for rows `first_logits_row … length-1`; a row before that may come from the cache. `cached_tokens` says how many did
-    when the sequence was admitted for the first time; all but the first `found` tokens were computed for this sequence
-    at some time (None: it was never admitted). `instance` is on whose turn it is admitted (None: that of all prefills).
-    Sequences with different `cache_key`s share nothing.
+    `node` (pinned) marks the end of that part; pages `shared … page_count-1` are this sequence's own. The step under
+    way computes rows `computed … planned-1`. Logits are wanted for rows `first_wanted_row … length-1`; a row before
+    that may come from the cache. `cached_tokens` says how many did when the sequence was admitted for the first time;
+    all but the first `found` tokens were computed for this sequence at some time (None: it was never admitted).
+    `instance` is on whose turn it is admitted (None: that of all prefills). Sequences with different `cache_key`s share
+    nothing.
     """
 
-    def __init__(self, tokens: Tokens[int], *, capacity: int, first_logits_row: int) -> None:
+    def __init__(self, tokens: Tokens[int], *, capacity: int, first_wanted_row: int) -> None:
         self._tokens = np.empty(capacity, dtype=np.int32)
         self._tokens[: len(tokens)] = tokens
         self.pages: Pages = np.empty(capacity, dtype=np.int64)
         self.length = self.prompt_length = len(tokens)
-        self.first_logits_row = first_logits_row
+        self.first_wanted_row = first_wanted_row
         self.cache_key = Namespace()
         self.instance: int | None = 0
-        self.computed = 0
+        self.computed = self.planned = 0
         self.page_count = 0
         self.shared = 0
         self.node: RadixNode | None = None
@@ -55,6 +56,14 @@ class Sequence:
     def capacity(self) -> int:
         """Tokens it may grow to."""
         return int(self._tokens.size)
+
+    @property
+    def first_logits_row(self) -> int:
+        """Row from which on the step under way gives logits.
+
+        Where none are wanted of it, those of its last row, which show whether all rows up to it are numbers.
+        """
+        return min(self.first_wanted_row, self.planned - 1)
 
     @property
     def pending(self) -> int:
@@ -80,4 +89,4 @@ class Sequence:
         """Add a generated token; the next logits wanted are those after it."""
         self._tokens[self.length] = token
         self.length += 1
-        self.first_logits_row = self.length - 1
+        self.first_wanted_row = self.length - 1

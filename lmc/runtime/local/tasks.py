@@ -55,31 +55,32 @@ class ScoreTask(Task[Score]):
         length = len(request.prompt)
         self._continuations = request.continuations
         self._logprobs = [[0.0] * len(continuation) for continuation in request.continuations]
-        prompt = Sequence(request.prompt, capacity=length, first_logits_row=length - 1)
+        prompt = Sequence(request.prompt, capacity=length, first_wanted_row=length - 1)
         self._members = {prompt: [index for index, each in enumerate(request.continuations) if each]}
         bodies: dict[tuple[int, ...], list[int]] = {}
         for index, continuation in enumerate(request.continuations):
             bodies.setdefault(continuation[:-1], []).append(index)
         for body, members in bodies.items():
             if body:
-                branch = Sequence(request.prompt + body, capacity=length + len(body), first_logits_row=length)
+                branch = Sequence(request.prompt + body, capacity=length + len(body), first_wanted_row=length)
                 self._members[branch] = members
         super().__init__(list(self._members))
 
-    def take_logits(self, sequence: Sequence, position: int, logits: torch.Tensor) -> None:
+    def take_logits(self, sequence: Sequence, position: int, logits: torch.Tensor) -> EngineError | None:
         """Read scores off the logits [rows, vocabulary] at the sequence's tokens from `position` on.
 
-        Raises:
-            EngineError: a logit is NaN.
+        Returns:
+            An error where a logit is NaN.
         """
         logprobs = torch.log_softmax(logits.float(), dim=-1)
         if bool(logprobs.isnan().any()):
-            raise EngineError("the model gave NaN logits for a scored token", remedy="check the model's weights")
+            return EngineError("the model gave NaN logits for a scored token", remedy="check the model's weights")
         first = position - self.prompt_tokens + 1
         for index in self._members[sequence]:
             targets = self._continuations[index][first : first + len(logits)]
             columns = torch.tensor(targets, device=logits.device).unsqueeze(1)
             self._logprobs[index][first : first + len(targets)] = logprobs.gather(1, columns).squeeze(1).tolist()
+        return None
 
     def result(self) -> Score:
         return Score(tuple(tuple(values) for values in self._logprobs), self.prompt_tokens, self.cached_tokens)
@@ -89,7 +90,7 @@ class PrefillTask(Task[Pin]):
     """A prompt that is to be computed and held in the tree."""
 
     def __init__(self, prompt: tuple[int, ...]) -> None:
-        super().__init__([Sequence(prompt, capacity=len(prompt), first_logits_row=len(prompt))])
+        super().__init__([Sequence(prompt, capacity=len(prompt), first_wanted_row=len(prompt))])
         self.pin_key = 0
 
     def result(self) -> Pin:

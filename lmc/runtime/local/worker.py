@@ -16,12 +16,12 @@ import torch
 from lmc.ir.engine import EngineStatistics
 from lmc.ir.errors import EngineError, LmcError, RequestCancelledError
 from lmc.runtime.local.deadlines import Deadlines
-from lmc.runtime.local.failures import callback_failed, closed, forked, stopped, too_late
+from lmc.runtime.local.failures import callback_failed, closed, forked, not_numbers, stopped, too_late
 from lmc.runtime.local.generation import GenerationTask
 from lmc.runtime.local.memory import Slice
 from lmc.runtime.local.model import LogitsRows, PagedModel
 from lmc.runtime.local.phases import PhaseClock
-from lmc.runtime.local.sampler import draw_tokens
+from lmc.runtime.local.sampler import Drawn, draw_tokens
 from lmc.runtime.local.scheduler import Scheduler
 from lmc.runtime.local.sequence import Sequence
 from lmc.runtime.local.tasks import PrefillTask, ScoreTask, Task
@@ -176,10 +176,10 @@ class Worker:
             self._clock.move(self._model.take_planning_seconds(), "model_seconds", "scheduling_seconds")
             for rows in slices:
                 rows.sequence.computed = rows.end
-            self._draw(logits, [owner for owner in owners if isinstance(self._task_of(owner), GenerationTask)])
-            for owner in owners:
-                self._score(logits, owner)
+            read = self._read(logits, owners)
         self._clock.lap("sampling_seconds")
+        self._settle(owners, read)
+        self._clock.lap("delivery_seconds")
         for rows in slices:
             self._complete(rows)
         self._clock.lap("scheduling_seconds")
@@ -194,41 +194,58 @@ class Worker:
         totals.rows += rows
         totals.largest_step = max(totals.largest_step, rows)
 
-    def _task_of(self, owner: LogitsRows) -> Task[Any]:
-        return self._tasks[owner.rows.sequence]
+    def _read(self, logits: torch.Tensor, owners: Items[LogitsRows]) -> list[Drawn | EngineError | None]:
+        """What the step's logits say to each owner: a drawn token, or None; an error where they are no numbers."""
+        read: list[Drawn | EngineError | None] = [None] * len(owners)
+        draws: dict[int, GenerationTask] = {}
+        checks: list[int] = []
+        for index, owner in enumerate(owners):
+            task = self._tasks[owner.rows.sequence]
+            if owner.position < owner.rows.sequence.first_wanted_row:
+                checks.append(index)
+            elif isinstance(task, GenerationTask):
+                draws[index] = task
+            elif isinstance(task, ScoreTask):
+                read[index] = task.take_logits(owner.rows.sequence, owner.position, logits[owner.first : owner.last])
+        if checks:
+            bad = logits[[owners[index].first for index in checks]].isnan().any(dim=-1).tolist()
+            for index, is_bad in zip(checks, bad, strict=True):
+                read[index] = not_numbers(owners[index].position) if is_bad else None
+        if draws:
+            if len(draws) < len(logits):
+                logits = logits[[owners[index].first for index in draws]]
+            for index, drawn in zip(
+                draws, draw_tokens(logits, [each.next_draw() for each in draws.values()]), strict=True
+            ):
+                read[index] = drawn
+        return read
 
-    def _draw(self, logits: torch.Tensor, owners: Items[LogitsRows]) -> None:
-        """Draw the next token of every generation in the step."""
-        tasks = [task for owner in owners if isinstance(task := self._task_of(owner), GenerationTask)]
-        if not tasks:
-            return
-        if len(tasks) < len(logits):
-            logits = logits[[owner.first for owner in owners]]
-        results = draw_tokens(logits, [task.next_draw() for task in tasks])
-        self._clock.lap("sampling_seconds")
-        for task, drawn in zip(tasks, results, strict=True):
-            self._statistics.generated_tokens += 1
-            if isinstance(drawn, EngineError):
-                self._reject(task, drawn)
-                continue
-            task.take_token(drawn)
-            try:
-                task.deliver()
-            except BaseException as error:  # whatever the user's callback raises fails this request only
-                self._end(task, error=callback_failed(error))
-                continue
-            if task.ended:
-                self._end(task)
-        self._clock.lap("delivery_seconds")
+    def _settle(self, owners: Items[LogitsRows], read: Items[Drawn | EngineError | None]) -> None:
+        """Act on what was read, in the order in which rows were planned: later ones may be built on earlier ones.
 
-    def _score(self, logits: torch.Tensor, owner: LogitsRows) -> None:
-        task = self._tasks.get(owner.rows.sequence)
-        if not isinstance(task, ScoreTask):
-            return
+        So whoever is no number only because of another's rows is back in the queue, to be computed again, before its
+        own logits are looked at.
+        """
+        for owner, found in zip(owners, read, strict=True):
+            sequence = owner.rows.sequence
+            task = self._tasks.get(sequence)
+            if task is None or sequence.node is None or found is None:
+                continue
+            if isinstance(found, EngineError):
+                self._reject(task, found)
+            elif isinstance(task, GenerationTask):
+                self._advance(task, found)
+
+    def _advance(self, task: GenerationTask, drawn: Drawn) -> None:
+        self._statistics.generated_tokens += 1
+        task.take_token(drawn)
         try:
-            task.take_logits(owner.rows.sequence, owner.position, logits[owner.first : owner.last])
-        except EngineError as error:
-            self._reject(task, error)
+            task.deliver()
+        except BaseException as error:  # whatever the user's callback raises fails this request only
+            self._end(task, error=callback_failed(error))
+            return
+        if task.ended:
+            self._end(task)
 
     def _complete(self, rows: Slice) -> None:
         """Take out a sequence that was computed to its end, and finish its task if it was the last one."""

@@ -14,7 +14,7 @@ from tests.runtime.local.conftest import OpenEngine
 
 
 def sequence(instance: int, capacity: int = 100) -> Sequence:
-    made = Sequence((1, 2, 3), capacity=capacity, first_logits_row=2)
+    made = Sequence((1, 2, 3), capacity=capacity, first_wanted_row=2)
     made.instance = instance
     return made
 
@@ -100,7 +100,7 @@ def test_an_instance_that_asks_for_five_hundred_does_not_starve_one_that_asks_la
     rng = random.Random(0)
 
     def adversary() -> Sequence:
-        made = Sequence([rng.randint(0, 9) for _ in range(20)], capacity=60, first_logits_row=19)
+        made = Sequence([rng.randint(0, 9) for _ in range(20)], capacity=60, first_wanted_row=19)
         made.instance = 7
         return made
 

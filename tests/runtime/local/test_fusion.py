@@ -8,13 +8,16 @@ import pytest
 import torch
 from torch import nn
 
-from lmc.runtime.local import fusion
-from lmc.runtime.local.fusion import FusedAttention, FusedExperts, FusedFeedForward, FusedNorm
+from lmc.runtime.kernels import products
+from lmc.runtime.local import fusion, module_forms
+from lmc.runtime.local.fused_layer import FusedLayer
+from lmc.runtime.local.fused_modules import FusedAttention, FusedExperts, FusedFeedForward, FusedNorm
 from lmc.runtime.local.module_forms import activation
 from tests.runtime.local.checkpoints import ARCHITECTURES, make_model
 from tests.runtime.local.test_logits import TOKENS, paged_logits, plain_logits
 
 SHORT = TOKENS[:20]
+WITH_EXPERTS = ("mixtral", "qwen3_moe")
 
 
 @pytest.fixture(autouse=True)
@@ -22,17 +25,73 @@ def _say_it_again() -> None:
     fusion._say_left.cache_clear()
 
 
+@pytest.fixture(params=[True, False], ids=["own products", "products of torch"])
+def own_products(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Both ways, whatever is the faster one on this processor."""
+    use_own_products(monkeypatch, use=request.param)
+    return request.param
+
+
+def use_own_products(monkeypatch: pytest.MonkeyPatch, *, use: bool) -> None:
+    monkeypatch.setattr(products, "pays", lambda weight: use and weight.shape[1] % 2 == 0)
+
+
 def fused_kinds(model: Any) -> set[type]:
-    return {type(module) for module in model.modules()} & {FusedAttention, FusedExperts, FusedFeedForward, FusedNorm}
+    kinds = {FusedAttention, FusedExperts, FusedFeedForward, FusedLayer, FusedNorm}
+    return {type(module) for module in model.modules()} & kinds
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_everything_known_is_fused(architecture: str, models: dict[str, Any]) -> None:
+def test_everything_known_is_fused(architecture: str, models: dict[str, Any], own_products: bool) -> None:
     model = copy.deepcopy(models[architecture])
     fusion.fuse(model)
     left = {type(module).__name__ for module in model.modules()}
-    assert not left & {*fusion._NORMS, *fusion._ATTENTION, *fusion._FEED_FORWARD, *fusion._EXPERTS}
-    assert fused_kinds(model) >= {FusedAttention, FusedNorm}
+    assert not left & {*module_forms.NORMS, *fusion._ATTENTION, *fusion._FEED_FORWARD, *fusion._EXPERTS}
+    whole = own_products and architecture not in WITH_EXPERTS
+    assert fused_kinds(model) >= {FusedLayer if whole else FusedAttention, FusedNorm}
+    assert not whole or not left & fusion._LAYERS
+
+
+@pytest.mark.parametrize("architecture", [name for name in ARCHITECTURES if name not in WITH_EXPERTS])
+def test_a_layer_in_one_call_computes_what_its_parts_do(
+    architecture: str, models: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logits = []
+    for use in (True, False):
+        use_own_products(monkeypatch, use=use)
+        model = copy.deepcopy(models[architecture])
+        logits.append(paged_logits(model, SHORT))
+        assert (FusedLayer in fused_kinds(model)) is use
+    assert torch.allclose(*logits, atol=1e-4)
+
+
+LAYERS: list[tuple[Callable[[Any], None], str]] = [
+    (lambda layer: setattr(layer, "scale", 2.0), "has scale"),
+    (lambda layer: layer.register_forward_hook(lambda *_: None), "has hooks"),
+    (lambda layer: setattr(layer, "gate", nn.Linear(48, 48)), "has the parts .*'gate'"),
+    (lambda layer: layer.register_parameter("gate", nn.Parameter(torch.ones(1))), r"has the parameters \['gate'\]"),
+]
+
+
+@pytest.mark.parametrize(("change", "problem"), LAYERS)
+def test_a_layer_of_another_form(change: Callable[[Any], None], problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_own_products(monkeypatch, use=True)
+    model = make_model("llama")
+    change(model.model.layers[1])
+    with pytest.warns(RuntimeWarning, match=f"LlamaDecoderLayer as transformers made it, slower: it {problem}"):
+        fusion.fuse(model)
+    assert type(model.model.layers[1]).__name__ == "LlamaDecoderLayer"
+    assert type(model.model.layers[0]) is FusedLayer
+    assert FusedAttention in fused_kinds(model)  # parts of the layer that stayed
+
+
+def test_a_layer_that_drops_in_another_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_own_products(monkeypatch, use=True)
+    model = make_model("phi3")
+    model.model.layers[0].resid_mlp_dropout = nn.AlphaDropout()
+    model.eval()
+    with pytest.warns(RuntimeWarning, match="Phi3DecoderLayer .* has something for dropouts"):
+        fusion.fuse(model)
 
 
 class HalvingAttention(nn.Module):
@@ -117,7 +176,7 @@ def test_attention_of_another_form_computes_what_transformers_does(change: Calla
     expected = plain_logits(model, SHORT)
     with pytest.warns(RuntimeWarning, match="as transformers made it"):
         logits = paged_logits(model, SHORT)
-    assert FusedAttention in fused_kinds(model)  # of the first layer
+    assert fused_kinds(model) & {FusedAttention, FusedLayer}  # of the first layer
     assert torch.allclose(logits, expected, atol=1e-4)
 
 
@@ -144,7 +203,7 @@ def test_feed_forward_of_another_form() -> None:
     assert torch.allclose(logits, expected, atol=1e-4)
 
 
-def test_norm_of_another_form() -> None:
+def test_norm_of_another_form(own_products: bool) -> None:
     model = make_model("llama")
     model.model.norm.bias = nn.Parameter(torch.ones(48))
     model.model.layers[0].input_layernorm.variance_epsilon = None
@@ -153,7 +212,8 @@ def test_norm_of_another_form() -> None:
     assert "has the parameters ['bias', 'weight']" in str(said[0].message) + str(said[1].message)
     assert type(model.model.norm).__name__ == "LlamaRMSNorm"
     assert type(model.model.layers[0].input_layernorm).__name__ == "LlamaRMSNorm"
-    assert type(model.model.layers[1].input_layernorm) is FusedNorm
+    second = model.model.layers[1]
+    assert type(second) is FusedLayer if own_products else type(second.input_layernorm) is FusedNorm
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def paged_logits(model: Any, tokens: tuple[int, ...]) -> torch.Tensor:
     """Logits [tokens, vocabulary] by our forward pass; `model` is taken apart for it."""
     fuse(model)
     paged = PagedModel(model, len(tokens))
-    sequence = Sequence(tokens, capacity=len(tokens), first_logits_row=0)
+    sequence = Sequence(tokens, capacity=len(tokens), first_wanted_row=0)
     sequence.pages[:] = np.random.default_rng(6).permutation(len(tokens))
     found: list[torch.Tensor] = []
     for start in range(0, len(tokens), CHUNK):

@@ -1,6 +1,7 @@
 """What a request computed that failed with NaN serves nobody else."""
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,22 +35,30 @@ def ask(engine: LocalEngine, prompt: tuple[int, ...]) -> Any:
     return engine.submit(Request(prompt, SamplingParams(max_tokens=4))).future.result(30)
 
 
+def without_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmc.runtime.local.fusion.why_not", lambda: "no compiler")
+    monkeypatch.setattr("lmc.runtime.kernels.native_attention.why_not", lambda: "no compiler")
+    monkeypatch.setattr("lmc.runtime.local.fusion.warnings.warn", lambda *_, **__: None)
+
+
 @pytest.mark.parametrize("kernels", ["native", "torch"])
-@pytest.mark.parametrize("kind", ["generation", "score"])
+@pytest.mark.parametrize("kind", ["generation", "score", "prefill"])
 def test_a_failed_request_leaves_nothing_in_the_cache(
     kernels: str, kind: str, poisoned: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if kernels == "torch":
-        monkeypatch.setattr("lmc.runtime.local.fusion.why_not", lambda: "no compiler")
-        monkeypatch.setattr("lmc.runtime.kernels.native_attention.why_not", lambda: "no compiler")
-        monkeypatch.setattr("lmc.runtime.local.fusion.warnings.warn", lambda *_, **__: None)
+        without_compiler(monkeypatch)
     with load_local_engine(poisoned, device="cpu", kv_tokens=1000) as engine:
         expected = ask(engine, HEALTHY).token_ids
     with load_local_engine(poisoned, device="cpu", kv_tokens=1000) as engine:
         bad = (*PREFIX, POISON, 8)
-        score = engine.score(ScoreRequest(bad, ((5, 6, 7), (9,)))) if kind == "score" else None
+        ways: dict[str, Callable[[], Any]] = {
+            "generation": lambda: engine.submit(Request(bad, SamplingParams(max_tokens=4))),
+            "score": lambda: engine.score(ScoreRequest(bad, ((5, 6, 7), (9,)))),
+            "prefill": lambda: engine.prefill(bad),
+        }
         with pytest.raises(EngineError, match="NaN logits"):
-            score.future.result(30) if score else ask(engine, bad)
+            ways[kind]().future.result(30)
         assert engine._worker._scheduler.memory.pool.used_count == 0
         found = ask(engine, HEALTHY)
         assert (found.cached_tokens, found.token_ids) == (0, expected)
@@ -58,6 +67,45 @@ def test_a_failed_request_leaves_nothing_in_the_cache(
             ask(engine, bad)
         found = ask(engine, HEALTHY)
         assert (found.cached_tokens, found.token_ids) == (len(PREFIX), expected)
+
+
+def test_a_prompt_fails_with_the_step_that_is_no_number(poisoned: Path) -> None:
+    with load_local_engine(poisoned, device="cpu", kv_tokens=1000, prefill_tokens=8) as engine:
+        with pytest.raises(EngineError, match="NaN logits within the prompt, after its token 23") as caught:
+            ask(engine, (*PREFIX, POISON, *PREFIX, *PREFIX))
+        assert caught.value.remedy
+        assert engine.statistics.prefilled_tokens == 24
+        assert engine._worker._scheduler.memory.pool.used_count == 0
+
+
+@pytest.mark.parametrize("kernels", ["native", "torch"])
+def test_whoever_shares_the_step_with_what_fails_is_computed_again(
+    kernels: str, poisoned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kernels == "torch":
+        without_compiler(monkeypatch)
+    with load_local_engine(poisoned, device="cpu", kv_tokens=1000) as engine:
+        expected = ask(engine, HEALTHY).token_ids
+    with load_local_engine(poisoned, device="cpu", kv_tokens=1000) as engine:
+        forward, submitted = engine._worker._model.forward, threading.Event()
+
+        def waits(slices: Any) -> Any:
+            assert submitted.wait(30)
+            return forward(slices)
+
+        engine._worker._model.forward = waits
+        first = engine.submit(Request((1, 2, 3), SamplingParams(max_tokens=2)))  # while it waits, the others gather
+        bad: list[Any] = [engine.prefill((*PREFIX, POISON, 8)), engine.submit(Request((*PREFIX, POISON)))]
+        good: list[Any] = [engine.submit(Request(HEALTHY, SamplingParams(max_tokens=4))) for _ in range(2)]
+        held = engine.prefill(PREFIX)
+        submitted.set()
+        first.future.result(30)
+        for handle in bad:
+            with pytest.raises(EngineError, match="NaN logits"):
+                handle.future.result(30)
+        assert [handle.future.result(30).token_ids for handle in good] == [expected, expected]
+        engine.unpin(held.future.result(30))
+        assert engine.statistics.prefilled_tokens > 3 + len(PREFIX) + 2 + 4  # the prefix more than once
 
 
 def test_running_requests_that_share_what_failed_are_computed_again(open_engine: OpenEngine) -> None:
@@ -118,12 +166,12 @@ def test_whoever_runs_on_a_purged_branch_returns_to_the_queue_in_order() -> None
 def test_what_a_failed_request_found_stays_and_pins_on_the_rest_are_let_go() -> None:
     simulation = Simulation(200, 64, 10, 0)
     scheduler, memory = simulation.scheduler, simulation.memory
-    good = Sequence((1,) * 6, capacity=6, first_logits_row=6)
+    good = Sequence((1,) * 6, capacity=6, first_wanted_row=6)
     scheduler.add(good)
     simulation.model.compute(scheduler.next_step())
     kept = scheduler.hold(good)
     failing = start((1,) * 6 + (2,) * 6, simulation)
-    prefix = Sequence((1,) * 6 + (2,) * 3, capacity=9, first_logits_row=9)
+    prefix = Sequence((1,) * 6 + (2,) * 3, capacity=9, first_wanted_row=9)
     scheduler.add(prefix)
     simulation.model.compute(scheduler.next_step())
     let_go = scheduler.hold(prefix)

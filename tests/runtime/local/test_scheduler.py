@@ -46,7 +46,7 @@ class Simulation:
         self.finished: list[Sequence] = []
 
     def add(self, prompt: tuple[int, ...], generated: int) -> Sequence:
-        sequence = Sequence(prompt, capacity=len(prompt) + generated, first_logits_row=len(prompt) - 1)
+        sequence = Sequence(prompt, capacity=len(prompt) + generated, first_wanted_row=len(prompt) - 1)
         self.scheduler.add(sequence)
         return sequence
 
@@ -138,7 +138,7 @@ def test_the_youngest_is_preempted_and_goes_on_from_the_cache() -> None:
 
 def test_rows_that_another_sequence_put_into_the_tree_meanwhile_are_not_written() -> None:
     memory = SequenceMemory(40, scratch_page=SCRATCH)
-    first, second = (Sequence((1, 2, 3, last), capacity=4, first_logits_row=3) for last in (4, 5))
+    first, second = (Sequence((1, 2, 3, last), capacity=4, first_wanted_row=3) for last in (4, 5))
     assert memory.try_admit(first, headroom=0)
     assert memory.try_admit(second, headroom=0)
     written = memory.take_shared_rows(first, 4).slots
@@ -160,7 +160,7 @@ def test_prefill_goes_on_while_others_decode() -> None:
 
 def test_held_prefixes_are_let_go_only_where_nothing_else_helps() -> None:
     simulation = Simulation(40, 64, 10, 0)
-    held = Sequence((1,) * 15, capacity=15, first_logits_row=15)
+    held = Sequence((1,) * 15, capacity=15, first_wanted_row=15)
     simulation.scheduler.add(held)
     simulation.model.compute(simulation.scheduler.next_step())
     key = simulation.scheduler.hold(held)
@@ -184,7 +184,7 @@ def test_a_request_that_was_not_checked_to_fit_is_a_bug_that_is_named() -> None:
 def test_ten_thousand_waiting_requests_cost_little_each_to_cancel() -> None:
     memory = SequenceMemory(100, scratch_page=SCRATCH)
     scheduler = Scheduler(memory, prefill_tokens=64, max_running=4)
-    sequences = [Sequence((1, 2, number), capacity=4, first_logits_row=2) for number in range(10_000)]
+    sequences = [Sequence((1, 2, number), capacity=4, first_wanted_row=2) for number in range(10_000)]
     for sequence in sequences:
         scheduler.add(sequence)
     scheduler.next_step()
@@ -218,8 +218,8 @@ def test_a_request_that_waits_for_room_is_not_matched_again_at_every_step(monkey
 
 def test_a_request_that_waits_gets_in_as_soon_as_others_hold_enough_of_its_prefix() -> None:
     memory = SequenceMemory(40, scratch_page=SCRATCH)
-    holder = Sequence((1,) * 20 + (2,), capacity=21, first_logits_row=20)
-    sharer = Sequence((1,) * 20 + (3,), capacity=21, first_logits_row=20)
+    holder = Sequence((1,) * 20 + (2,), capacity=21, first_wanted_row=20)
+    sharer = Sequence((1,) * 20 + (3,), capacity=21, first_wanted_row=20)
     assert memory.try_admit(holder, headroom=0)
     for _ in range(3):
         assert not memory.try_admit(sharer, headroom=0)

@@ -40,13 +40,12 @@ POISON = toy_tokenizer().encode("z")[0]
 
 letters = st.sampled_from(LETTERS)
 prompts = st.lists(letters, min_size=1, max_size=14).map(tuple)
+poisoned_at = st.sampled_from([None] * 6 + [0, 2, 5, 14])  # where in a prompt; the last one is at its end
 timeouts = st.sampled_from([None, None, 0.0, 3.0, 30.0])
 
 
 def logits_after(prefix: tuple[int, ...]) -> torch.Tensor:
-    """What the stand-in model says after a prefix; NaN where the poison is in it."""
-    if POISON in prefix:
-        return torch.full((VOCABULARY,), float("nan"))
+    """What the stand-in model says after a prefix."""
     logits = torch.zeros(VOCABULARY)
     for index, letter in enumerate(LETTERS):
         logits[letter] = 5.0 + (hash((*prefix, index)) % 1000) / 1000
@@ -60,8 +59,16 @@ def expected_generation(prompt: tuple[int, ...], count: int) -> tuple[int, ...]:
     return tuple(tokens[len(prompt) :])
 
 
+def spoil(prompt: tuple[int, ...], position: int | None) -> tuple[int, ...]:
+    return prompt if position is None else (*prompt[:position], POISON, *prompt[position:])
+
+
 class PrefixModel:
-    """Stands for `PagedModel`."""
+    """Stands for `PagedModel`.
+
+    All rows of a slice are spoiled, those before the poison too, where the poison or a spoiled page is among what they
+    are computed of; their logits are NaN.
+    """
 
     null_page = KV_TOKENS
     scratch_page = KV_TOKENS + 1
@@ -69,7 +76,7 @@ class PrefixModel:
 
     def __init__(self) -> None:
         self.pages: dict[int, tuple[int, ...]] = {}
-        self.spoiled: set[int] = set()  # written in one slice with the poison: whatever came before it may be NaN too
+        self.spoiled: set[int] = set()
 
     def take_planning_seconds(self) -> float:
         return 0.0
@@ -79,28 +86,37 @@ class PrefixModel:
 
     def forward(self, slices: list[Slice]) -> tuple[torch.Tensor, Any]:
         computed = [rows for rows in slices if rows.end > rows.start]
-        written: dict[int, bool] = {}
         for rows in computed:
             tokens = tuple(rows.sequence.tokens.tolist())
             for position, slot in zip(range(rows.start, rows.end), rows.slots.tolist(), strict=True):
                 if slot != self.scratch_page:
                     self.pages[slot] = tokens[: position + 1]
-                    written[slot] = POISON in tokens[rows.start : rows.end]
-        for rows in computed:
-            before = self.spoiled - written.keys()
-            assert before.isdisjoint(rows.sequence.pages[: rows.end].tolist()), "a request is served what failed"
-        self.spoiled = self.spoiled - written.keys() | {slot for slot, bad in written.items() if bad}
+                    self.spoiled.discard(slot)
         for rows in computed:
             tokens = tuple(rows.sequence.tokens.tolist())
             for position, page in enumerate(rows.sequence.pages[: rows.end].tolist()):
                 assert self.pages[page] == tokens[: position + 1], "a page of another prefix is read"
+                assert page not in self.spoiled, "a request is served what failed"
+        bad = self.spoil(computed)
         _, owners = _wanted_logits(computed)
         wanted = [
-            logits_after(tuple(owner.rows.sequence.tokens[: owner.position + offset + 1].tolist()))
+            torch.full((VOCABULARY,), float("nan"))
+            if owner.rows in bad
+            else logits_after(tuple(owner.rows.sequence.tokens[: owner.position + offset + 1].tolist()))
             for owner in owners
             for offset in range(owner.last - owner.first)
         ]
         return torch.stack(wanted) if wanted else torch.empty(0, VOCABULARY), owners
+
+    def spoil(self, computed: list[Slice]) -> list[Slice]:
+        """Mark what is spoiled in this step; gives the slices that are."""
+        bad: list[Slice] = []
+        for rows in computed:
+            found = not self.spoiled.isdisjoint(rows.sequence.pages[: rows.end].tolist())
+            if found or POISON in rows.sequence.tokens[rows.start : rows.end]:
+                bad.append(rows)
+                self.spoiled |= set(rows.slots.tolist()) - {self.scratch_page}
+        return bad
 
 
 class Asked:
@@ -154,7 +170,7 @@ class EngineMachine(RuleBasedStateMachine):
         max_tokens=st.integers(1, 45),
         instance=st.integers(0, 2),
         timeout=timeouts,
-        poisoned=st.sampled_from([False] * 6 + [True]),
+        poison=poisoned_at,
     )
     def submit_one(
         self,
@@ -162,9 +178,9 @@ class EngineMachine(RuleBasedStateMachine):
         max_tokens: int,
         instance: int,
         timeout: float | None,
-        poisoned: bool,
+        poison: int | None,
     ) -> Asked:
-        return self.submit(prompt, max_tokens, instance, timeout, poisoned)
+        return self.submit(spoil(prompt, poison), max_tokens, instance, timeout)
 
     def submit(
         self,
@@ -172,27 +188,36 @@ class EngineMachine(RuleBasedStateMachine):
         max_tokens: int,
         instance: int,
         timeout: float | None,
-        poisoned: bool,
     ) -> Asked:
-        prompt = (*prompt, POISON) if poisoned else prompt
         request = Request(prompt, SamplingParams(max_tokens=max_tokens), instance=instance, timeout=timeout)
         return self.ask(self.engine.submit(request), request, timeout)
 
-    @rule(target=asked, prompt=prompts, continuations=st.lists(prompts, max_size=3), timeout=timeouts)
-    def score(self, prompt: tuple[int, ...], continuations: list[tuple[int, ...]], timeout: float | None) -> Asked:
-        request = ScoreRequest(prompt, tuple(continuations), timeout=timeout)
+    @rule(
+        target=asked,
+        prompt=prompts,
+        continuations=st.lists(st.tuples(prompts, poisoned_at), max_size=3),
+        timeout=timeouts,
+        poison=poisoned_at,
+    )
+    def score(
+        self,
+        prompt: tuple[int, ...],
+        continuations: list[tuple[tuple[int, ...], int | None]],
+        timeout: float | None,
+        poison: int | None,
+    ) -> Asked:
+        request = ScoreRequest(spoil(prompt, poison), tuple(spoil(*each) for each in continuations), timeout=timeout)
         return self.ask(self.engine.score(request), request, timeout)
 
     @precondition(lambda self: len(self.open) < MOST_OPEN)
     @rule(target=asked, prompt=prompts, count=st.integers(2, 6))
     def submit_many(self, prompt: tuple[int, ...], count: int) -> Any:
         """More than the pool holds at their full lengths, so that some are preempted."""
-        return multiple(
-            *(self.submit((*prompt, LETTERS[number % 3]), 40, number % 2, None, False) for number in range(count))
-        )
+        return multiple(*(self.submit((*prompt, LETTERS[number % 3]), 40, number % 2, None) for number in range(count)))
 
-    @rule(target=asked, prompt=prompts)
-    def prefill(self, prompt: tuple[int, ...]) -> Asked:
+    @rule(target=asked, prompt=prompts, poison=poisoned_at)
+    def prefill(self, prompt: tuple[int, ...], poison: int | None) -> Asked:
+        prompt = spoil(prompt, poison)
         return self.ask(self.engine.prefill(prompt), prompt, None)
 
     def ask(self, handle: Any, request: Any, timeout: float | None) -> Asked:
@@ -247,10 +272,12 @@ class EngineMachine(RuleBasedStateMachine):
         if isinstance(error, RequestCancelledError):
             assert entry.cancelled
             return None
+        poisoned = self.computes_poison(entry.request)
         if isinstance(error, EngineError):
-            assert POISON in entry.request.prompt
+            assert poisoned, "a request failed for another's NaN"
             assert "NaN" in str(error)
             return None
+        assert not poisoned, "what is NaN went unnoticed"
         result = entry.handle.future.result()
         if isinstance(entry.request, Request):
             prompt, most = entry.request.prompt, entry.request.sampling.max_tokens
@@ -263,6 +290,15 @@ class EngineMachine(RuleBasedStateMachine):
                     assert abs(found - float(logits_after(prefix).log_softmax(-1)[token])) < 1e-5
                     prefix = (*prefix, token)
         return result
+
+    def computes_poison(self, request: Any) -> bool:
+        """Whether the poison is among the tokens whose keys and values are computed for a request."""
+        if isinstance(request, Request):
+            return POISON in request.prompt
+        if isinstance(request, ScoreRequest):
+            # The last token of a continuation is scored, and never computed.
+            return POISON in request.prompt or any(POISON in each[:-1] for each in request.continuations)
+        return POISON in request and self.engine._prefix_cache
 
     @invariant()
     def check(self) -> None:

@@ -69,6 +69,14 @@ static inline void store(void *base, int64_t offset, int type, vector value) {
     *(hvector *)((uint16_t *)base + offset) = __builtin_convertvector(rounded, hvector);
 }
 
+/* A value as it is after it was stored and loaded again. */
+static inline vector rounded(vector value, int type) {
+    uint16_t bits[LANES];
+    if (!type) return value;
+    store(bits, 0, type, value);
+    return load(bits, 0, type);
+}
+
 /* Operands of products are laid out in words of 32 bits: a float, or a pair of bfloat16 that lie next to each other along the
  * dimension that is summed over. How many words hold `count` elements. */
 static inline int words(int count, int type) { return type ? (count + 1) / 2 : count; }

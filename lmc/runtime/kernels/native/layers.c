@@ -1,25 +1,17 @@
 /* What lies between the matrix products of a decoder layer, each in one pass over its data: RMS normalization, rotary
  * embedding with the store of keys and values into their pages, the gate of the feed-forward part. */
-#include "elements.h"
+#include "layers.h"
+
+#include "activations.h"
 #include "pool.h"
 
 #include <math.h>
 
 #define ROWS_PER_PIECE 16
 
-typedef struct {
-    const void *input;   /* [rows, size] */
-    const void *weight;  /* [size] */
-    void *output;
-    int64_t rows;
-    int32_t size, type;
-    int32_t plus_one;    /* the weight is stored less one, and applied before rounding (Gemma) */
-    float epsilon;
-} Norm;
-
-/* One row of `size` elements; input and output may be the same. */
-static void normalize(const void *input, int64_t from, const void *weight, void *output, int64_t to, int size, int type,
-                      int plus_one, float epsilon) {
+/* One row of `size` elements; input and output may be the same, and the residual, null or as the output, too. */
+static void normalize(const void *input, int64_t from, const void *weight, const void *residual, void *output, int64_t to, int size,
+                      int type, int plus_one, float epsilon) {
     int whole = size / LANES * LANES;
     vector squares = broadcast(0);
     for (int at = 0; at < whole; at += LANES) {
@@ -32,18 +24,18 @@ static void normalize(const void *input, int64_t from, const void *weight, void 
     for (int at = 0; at < whole; at += LANES) {
         vector value = load(input, from + at, type) * factor, scale = load(weight, at, type);
         if (plus_one) scale += 1.0f;
-        else if (type) { /* the usual form rounds before it applies the weight */
-            uint16_t rounded[LANES];
-            store(rounded, 0, type, value);
-            value = load(rounded, 0, type);
-        }
-        store(output, to + at, type, value * scale);
+        else value = rounded(value, type); /* the usual form rounds before it applies the weight */
+        value *= scale;
+        if (residual) value = rounded(value, type) + load(residual, to + at, type);
+        store(output, to + at, type, value);
     }
     for (int at = whole; at < size; at++) {
         float value = get(input, from + at, type) * factor, scale = get(weight, at, type);
         if (plus_one) scale += 1.0f;
         else if (type) value = from_half(to_half(value));
-        put(output, to + at, type, value * scale);
+        value *= scale;
+        if (residual) value = (type ? from_half(to_half(value)) : value) + get(residual, to + at, type);
+        put(output, to + at, type, value);
     }
 }
 
@@ -52,8 +44,8 @@ static void norm_piece(void *argument, int64_t piece, int thread) {
     const Norm *call = argument;
     int64_t last = (piece + 1) * ROWS_PER_PIECE;
     for (int64_t row = piece * ROWS_PER_PIECE; row < last && row < call->rows; row++)
-        normalize(call->input, row * call->size, call->weight, call->output, row * call->size, call->size, call->type,
-                  call->plus_one, call->epsilon);
+        normalize(call->input, row * call->size, call->weight, call->residual, call->output, row * call->size, call->size,
+                  call->type, call->plus_one, call->epsilon);
 }
 
 /* Small steps are not worth waking the helpers. */
@@ -64,21 +56,6 @@ static int64_t pieces(int64_t rows) { return (rows + ROWS_PER_PIECE - 1) / ROWS_
 void lmc_rms_norm(const Norm *call, int32_t threads) {
     pool_run(norm_piece, (void *)call, pieces(call->rows), threads_for(call->rows * call->size, threads));
 }
-
-typedef struct {
-    const void *projected;    /* [rows, (heads + 2 key_heads) size]: queries, keys, values */
-    const void *cosines;      /* [rows, rotated] */
-    const void *sines;
-    const void *query_norm;   /* [size] or null */
-    const void *key_norm;
-    const int64_t *slots;     /* [rows] pages to write to */
-    void *query;              /* [rows, heads, size] */
-    void *keys;               /* [pages, key_heads, size] */
-    void *values;
-    int64_t rows;
-    int32_t heads, key_heads, size, rotated, type, plus_one;
-    float epsilon;
-} Rotate;
 
 /* Rotates the halves of the first `rotated` elements, as transformers lays them out, and copies the rest. */
 static void rotate_head(const Rotate *call, int64_t row, const void *input, int64_t from, void *output, int64_t to) {
@@ -119,7 +96,7 @@ static void rotate_piece(void *argument, int64_t piece, int thread) {
             const void *input = call->projected;
             int64_t from = base + (int64_t)head * size;
             if (norm) {
-                normalize(input, from, norm, normed, 0, size, call->type, call->plus_one, call->epsilon);
+                normalize(input, from, norm, 0, normed, 0, size, call->type, call->plus_one, call->epsilon);
                 input = normed;
                 from = 0;
             }
@@ -135,26 +112,6 @@ static void rotate_piece(void *argument, int64_t piece, int thread) {
 void lmc_rotate_and_store(const Rotate *call, int32_t threads) {
     int64_t elements = call->rows * (call->heads + 2 * call->key_heads) * call->size;
     pool_run(rotate_piece, (void *)call, pieces(call->rows), threads_for(elements, threads));
-}
-
-typedef struct {
-    const void *input;  /* [rows, 2 size]: gate, up */
-    void *output;       /* [rows, size] */
-    int64_t rows;
-    int32_t size, type;
-    int32_t activation; /* 0: SiLU; 1: GELU with the tanh approximation */
-} Gate;
-
-static inline vector sigmoid(vector x) {
-    ivector positive = x > broadcast(0);
-    vector decay = exponential(choose(positive, -x, x)); /* of -|x| */
-    return choose(positive, broadcast(1.0f), decay) / (decay + 1.0f);
-}
-
-static inline vector activate(vector x, int activation) {
-    if (activation == 0) return x * sigmoid(x);
-    vector inner = (x + x * x * x * 0.044715f) * 1.5957691216f; /* 2 sqrt(2 / pi) */
-    return x * sigmoid(inner);                                  /* (1 + tanh(y)) / 2 = sigmoid(2 y) */
 }
 
 static void gate_piece(void *argument, int64_t piece, int thread) {

@@ -3,14 +3,29 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { PATIENCE = 10000 }; /* looks at what is left, some nanoseconds each, before the caller sleeps */
+#if defined(__x86_64__) || defined(__i386__)
+#define RELAX() __builtin_ia32_pause()
+#elif defined(__aarch64__)
+#define RELAX() __asm__ volatile("yield")
+#else
+#define RELAX() (void)0
+#endif
 
+enum {
+    PATIENCE = 3000, /* looks, some ten nanoseconds each, before a thread sleeps: less than being woken would cost */
+    THREAD_BITS = 16
+};
+
+/* A ticket is the number of a run, and below it how many threads may work on it: none once it is closed. A helper that comes late
+ * finds it closed and is not waited for, so another process on its core delays nobody. */
 static pthread_mutex_t one_run = PTHREAD_MUTEX_INITIALIZER; /* held for a whole run */
-static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;   /* of what follows */
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;   /* of going to sleep and being woken */
 static pthread_cond_t begin = PTHREAD_COND_INITIALIZER, end = PTHREAD_COND_INITIALIZER;
-static int started, wanted;
-static atomic_int busy;
-static uint64_t turn;
+static int started;
+static atomic_llong ticket;
+static atomic_int inside;   /* helpers that may look at what follows */
+static atomic_int sleepers; /* helpers that wait for `begin` */
+static atomic_int caller_sleeps;
 static pool_piece current;
 static void *current_argument;
 static int64_t current_count;
@@ -24,20 +39,39 @@ static void work(int thread) {
     }
 }
 
+static int threads_of(long long run) { return (int)(run & ((1 << THREAD_BITS) - 1)); }
+
+/* The next ticket after `seen`. */
+static long long next_ticket(long long seen) {
+    for (int looks = 0; looks < PATIENCE; looks++) {
+        long long found = atomic_load(&ticket);
+        if (found != seen) return found;
+        RELAX();
+    }
+    pthread_mutex_lock(&guard);
+    atomic_fetch_add(&sleepers, 1);
+    while (atomic_load(&ticket) == seen) pthread_cond_wait(&begin, &guard);
+    atomic_fetch_sub(&sleepers, 1);
+    pthread_mutex_unlock(&guard);
+    return atomic_load(&ticket);
+}
+
+static void leave(void) {
+    if (atomic_fetch_sub(&inside, 1) != 1 || !atomic_load(&caller_sleeps)) return;
+    pthread_mutex_lock(&guard);
+    pthread_cond_signal(&end);
+    pthread_mutex_unlock(&guard);
+}
+
 static void *serve(void *number) {
     int thread = (int)(intptr_t)number;
-    uint64_t seen = 0;
-    pthread_mutex_lock(&guard);
+    long long seen = 0;
     for (;;) {
-        while (turn == seen || thread >= wanted) {
-            seen = turn;
-            pthread_cond_wait(&begin, &guard);
-        }
-        seen = turn;
-        pthread_mutex_unlock(&guard);
-        work(thread);
-        pthread_mutex_lock(&guard);
-        if (atomic_fetch_sub(&busy, 1) == 1) pthread_cond_signal(&end);
+        seen = next_ticket(seen);
+        if (thread >= threads_of(seen)) continue;
+        atomic_fetch_add(&inside, 1);
+        if (atomic_load(&ticket) == seen) work(thread); /* still open: the caller waits until nobody is inside */
+        leave();
     }
     return 0;
 }
@@ -49,9 +83,11 @@ static void start_anew(void) {
     pthread_cond_t without_waiters = PTHREAD_COND_INITIALIZER;
     one_run = guard = unlocked;
     begin = end = without_waiters;
-    started = wanted = 0;
-    atomic_store(&busy, 0);
-    turn = 0;
+    started = 0;
+    atomic_store(&ticket, 0);
+    atomic_store(&inside, 0);
+    atomic_store(&sleepers, 0);
+    atomic_store(&caller_sleeps, 0);
 }
 
 __attribute__((constructor)) static void watch_forks(void) { pthread_atfork(0, 0, start_anew); }
@@ -67,6 +103,18 @@ static int ensure(int threads) {
     return started + 1 < threads ? started + 1 : threads;
 }
 
+static void wait_for_helpers(void) {
+    for (int looks = 0; looks < PATIENCE; looks++) {
+        if (!atomic_load(&inside)) return;
+        RELAX();
+    }
+    pthread_mutex_lock(&guard);
+    atomic_store(&caller_sleeps, 1);
+    while (atomic_load(&inside)) pthread_cond_wait(&end, &guard);
+    atomic_store(&caller_sleeps, 0);
+    pthread_mutex_unlock(&guard);
+}
+
 void pool_run(pool_piece piece, void *argument, int64_t count, int threads) {
     if (threads > POOL_MOST_THREADS) threads = POOL_MOST_THREADS;
     if (threads > count) threads = (int)count;
@@ -75,22 +123,19 @@ void pool_run(pool_piece piece, void *argument, int64_t count, int threads) {
         return;
     }
     pthread_mutex_lock(&one_run);
-    pthread_mutex_lock(&guard);
     current = piece;
     current_argument = argument;
     current_count = count;
     atomic_store(&next_index, 0);
-    wanted = ensure(threads);
-    atomic_store(&busy, wanted - 1);
-    turn++;
-    pthread_cond_broadcast(&begin);
-    pthread_mutex_unlock(&guard);
+    long long run = (atomic_load(&ticket) >> THREAD_BITS) + 1;
+    atomic_store(&ticket, run << THREAD_BITS | ensure(threads));
+    if (atomic_load(&sleepers)) {
+        pthread_mutex_lock(&guard);
+        pthread_cond_broadcast(&begin);
+        pthread_mutex_unlock(&guard);
+    }
     work(0);
-    /* The last pieces are nearly done: sleeping and being woken takes longer than they do. */
-    for (int turns = 0; turns < PATIENCE && atomic_load(&busy); turns++) continue;
-    pthread_mutex_lock(&guard);
-    while (atomic_load(&busy)) pthread_cond_wait(&end, &guard);
-    wanted = 0;
-    pthread_mutex_unlock(&guard);
+    atomic_store(&ticket, run << THREAD_BITS);
+    wait_for_helpers();
     pthread_mutex_unlock(&one_run);
 }

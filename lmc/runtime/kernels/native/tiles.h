@@ -1,0 +1,37 @@
+/* Products of bfloat16 tiles in hardware (x86 AMX); HAVE_TILES where the compiler targets it. */
+#ifndef LMC_TILES_H
+#define LMC_TILES_H
+#if defined(__AMX_BF16__) && defined(__linux__)
+#define HAVE_TILES
+#include <immintrin.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Linux gives a process the tiles' registers when it asks. */
+static inline int ask_for_tiles(void) {
+    enum { ASK = 0x1023, TILE_DATA = 18 };
+    return syscall(SYS_arch_prctl, ASK, TILE_DATA) == 0;
+}
+
+/* Rows and bytes of a row of each of the eight tiles; forgets what they hold. */
+static inline void shape_tiles(const int *rows, const int *bytes) {
+    struct {
+        uint8_t palette, start, reserved[14];
+        uint16_t bytes[16];
+        uint8_t rows[16];
+    } __attribute__((aligned(64))) shape = {.palette = 1};
+    for (int tile = 0; tile < 8; tile++) {
+        shape.rows[tile] = (uint8_t)rows[tile];
+        shape.bytes[tile] = (uint16_t)bytes[tile];
+    }
+    _tile_loadconfig(&shape);
+}
+
+#define clear_tile(tile) _tile_zero(tile)
+#define load_tile(tile, from, stride) _tile_loadd(tile, from, stride)
+#define store_tile(tile, to, stride) _tile_stored(tile, to, stride)
+#define multiply_tiles(sum, left, right) _tile_dpbf16ps(sum, left, right) /* sum += left x right, by pairs */
+#define release_tiles() _tile_release()
+#endif
+#endif
