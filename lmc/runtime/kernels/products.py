@@ -21,7 +21,7 @@ class ProductCall(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("input", "weight", "bias", "residual", "output")),
         ("rows", ctypes.c_int64),
-        *((name, ctypes.c_int32) for name in ("inputs", "outputs", "type", "activation")),
+        *((name, ctypes.c_int32) for name in ("inputs", "outputs", "type", "output_type", "activation")),
     )
 
 
@@ -47,6 +47,7 @@ class PackedWeight:
     inputs: int
     outputs: int
     activation: Activation | None
+    result_dtype: torch.dtype
 
     @property
     def width(self) -> int:
@@ -61,6 +62,7 @@ class PackedWeight:
             inputs=self.inputs,
             outputs=self.outputs,
             type=TYPES[self.dtype],
+            output_type=TYPES[self.result_dtype],
             activation=-1 if self.activation is None else ACTIVATIONS[self.activation],
         )
 
@@ -76,23 +78,32 @@ def pays(weight: torch.Tensor) -> bool:
     )
 
 
-def pack(weight: torch.Tensor, bias: torch.Tensor | None = None, activation: Activation | None = None) -> PackedWeight:
-    """Lay out the weights [N, K] of a product, bias [N].
+def pack(
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    activation: Activation | None = None,
+    *,
+    wide: bool = False,
+) -> PackedWeight:
+    """Lay out the weights [N, K] of a product, bias [N]; with `wide` its results are float32, whatever the weights are.
 
     Raises:
-        ValueError: an odd K in bfloat16, or an odd N with an activation.
+        ValueError: an odd K in bfloat16, an odd N with an activation, or a wide result with one.
     """
     outputs, inputs = weight.shape
     if weight.dtype == torch.bfloat16 and inputs % 2:
         raise ValueError(f"weights in bfloat16 are packed in pairs of inputs; there are {inputs}")
     if activation is not None and outputs % 2:
         raise ValueError(f"gates and what they open are as many; there are {outputs} outputs")
+    if activation is not None and wide:
+        raise ValueError("results of gated products have the type of the weights")
     weight = weight.detach().contiguous()
     shape = (inputs, outputs, TYPES[weight.dtype], activation is not None)
     words = torch.empty(library().lmc_packed_words(*shape) + _ALIGNMENT // 4, dtype=torch.int32)
     library().lmc_pack(ctypes.byref(_Pack(weight.data_ptr(), _aligned(words), *shape)), torch.get_num_threads())
+    result_dtype = torch.float32 if wide else weight.dtype
     own_bias = None if bias is None else bias.detach().to(weight.dtype).contiguous()
-    return PackedWeight(words, own_bias, weight.dtype, inputs, outputs, activation)
+    return PackedWeight(words, own_bias, weight.dtype, inputs, outputs, activation, result_dtype)
 
 
 def product(states: torch.Tensor, weight: PackedWeight, residual: torch.Tensor | None = None) -> torch.Tensor:
@@ -101,10 +112,10 @@ def product(states: torch.Tensor, weight: PackedWeight, residual: torch.Tensor |
     Args:
         states: [M, K].
         weight: what to multiply by.
-        residual: [M, N], added to the rounded product; not with an activation.
+        residual: [M, N], added to the rounded product; not with an activation or a wide result.
     """
     states = states.contiguous()
-    result = torch.empty((states.shape[0], weight.width), dtype=weight.dtype)
+    result = torch.empty((states.shape[0], weight.width), dtype=weight.result_dtype)
     call = weight.call()
     call.input, call.output, call.rows = states.data_ptr(), result.data_ptr(), states.shape[0]
     if residual is not None:

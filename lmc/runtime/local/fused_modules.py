@@ -23,9 +23,12 @@ class PackedLinear(nn.Module):
 
     All of them have a bias, or none has. With an activation the first half of the outputs are gates of the others:
     [..., in] → [..., half of the outs]. The weights are kept in one layout only; `packed` is the kernels' own.
+    With `wide` the results may be float32, which saves rounding them.
     """
 
-    def __init__(self, parts: list[nn.Linear], activation: layers.Activation | None = None) -> None:
+    def __init__(
+        self, parts: list[nn.Linear], activation: layers.Activation | None = None, *, wide: bool = False
+    ) -> None:
         super().__init__()
         self._activation: layers.Activation | None = activation
         weight = torch.cat([part.weight for part in parts]) if len(parts) > 1 else parts[0].weight.detach()
@@ -36,7 +39,7 @@ class PackedLinear(nn.Module):
         self.packed: products.PackedWeight | None = None
         self._reordered: torch.Tensor | None = None
         if products.pays(weight):
-            self.packed = products.pack(weight, self.bias, activation)
+            self.packed = products.pack(weight, self.bias, activation, wide=wide)
             self.weight = weight.new_empty(0)
         elif weight.dtype == torch.bfloat16 and torch.backends.mkldnn.is_available():
             self._reordered = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous())

@@ -67,7 +67,7 @@ def _say_once(reason: str) -> None:
 
 def _replace_children(parent: nn.Module) -> None:
     for name, module in list(parent.named_children()):
-        kind = _known_kind(module)
+        kind = _known_kind(module, name)
         if kind is None:
             _replace_children(module)
         else:
@@ -93,7 +93,7 @@ def _say_left(name: str, problem: str) -> None:
     )
 
 
-def _known_kind(module: Any) -> "_Kind | None":
+def _known_kind(module: Any, name_in_parent: str) -> "_Kind | None":
     name = type(module).__name__
     if name in module_forms.NORMS:
         return _Kind(module_forms.norm_problem, FusedNorm)
@@ -104,7 +104,7 @@ def _known_kind(module: Any) -> "_Kind | None":
     if name in _EXPERTS:
         return _Kind(module_forms.experts_problem, FusedExperts)
     if module_forms.is_plain_linear(module) and (module.weight.dtype == torch.bfloat16 or products.pays(module.weight)):
-        return _Kind(lambda _: None, lambda linear: PackedLinear([linear]))
+        return _Kind(lambda _: None, lambda linear: PackedLinear([linear], wide=name_in_parent == "lm_head"))
     return None
 
 

@@ -58,6 +58,9 @@ def test_products(dtype: torch.dtype, rows: int, inputs: int, outputs: int) -> N
     expected = products.product_reference(states, weight, bias, residual=residual)
     close(products.product(states, packed, residual), expected)
     close(products.product(states, products.pack(weight)), products.product_reference(states, weight))
+    wide = products.product(states, products.pack(weight, bias, wide=True))
+    assert wide.dtype == torch.float32
+    torch.testing.assert_close(wide, products.product_reference(states.float(), weight.float(), bias.float()))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -125,6 +128,8 @@ def test_what_can_not_be_packed_is_refused() -> None:
         products.pack(torch.ones(4, 5, dtype=torch.bfloat16))
     with pytest.raises(ValueError, match="there are 3 outputs"):
         products.pack(torch.ones(3, 4), activation="silu")
+    with pytest.raises(ValueError, match="type of the weights"):
+        products.pack(torch.ones(4, 4), activation="silu", wide=True)
 
 
 @pytest.mark.parametrize(

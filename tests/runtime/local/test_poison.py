@@ -95,7 +95,10 @@ def test_whoever_shares_the_step_with_what_fails_is_computed_again(
 
         engine._worker._model.forward = waits
         first = engine.submit(Request((1, 2, 3), SamplingParams(max_tokens=2)))  # while it waits, the others gather
-        bad: list[Any] = [engine.prefill((*PREFIX, POISON, 8)), engine.submit(Request((*PREFIX, POISON)))]
+        bad: list[Any] = [
+            engine.prefill((*PREFIX, POISON, 8)),
+            engine.submit(Request((*PREFIX, POISON), SamplingParams())),
+        ]
         good: list[Any] = [engine.submit(Request(HEALTHY, SamplingParams(max_tokens=4))) for _ in range(2)]
         held = engine.prefill(PREFIX)
         submitted.set()

@@ -184,14 +184,14 @@ static void put_columns(const Product *call, int64_t row, int64_t column, const 
             vector value = *(const vector *)(sums + at);
             if (call->bias) value += load(call->bias, column + at, type);
             if (call->residual) value = rounded(value, type) + load(call->residual, place + at, type);
-            store(call->output, place + at, type, value);
+            store(call->output, place + at, call->output_type, value);
             continue;
         }
         for (int one = at; one < count; one++) {
             float value = sums[one];
             if (call->bias) value += get(call->bias, column + one, type);
             if (call->residual) value = rounded(broadcast(value), type)[0] + get(call->residual, place + one, type);
-            put(call->output, place + one, type, value);
+            put(call->output, place + one, call->output_type, value);
         }
     }
 }

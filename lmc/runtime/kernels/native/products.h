@@ -11,6 +11,7 @@ typedef struct {
     void *output;           /* [rows, out]; gated: [rows, out / 2] */
     int64_t rows;
     int32_t in, out, type;  /* bfloat16: `in` is even */
+    int32_t output_type;    /* 0 or as `type`, which it is with a gate or a residual */
     int32_t activation;     /* negative: none; else the first half of the columns are gates of the second */
 } Product;
 
