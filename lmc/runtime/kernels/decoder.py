@@ -1,4 +1,4 @@
-"""A whole decoder layer in one call to C (`native/decoder.c`): norms, products, rotation, attention, gate, residuals.
+"""Decoder layers in one call to C (`native/decoder.c`): norms, products, rotation, attention, gate, residuals.
 
 The parts and their definitions are those of `layers.py`, `products.py` and `native_attention.py`; what this saves is
 the time between them, which is as long as the products themselves where a step has few rows.
@@ -14,10 +14,10 @@ import torch
 from lmc.runtime.kernels.forms import AttentionForm
 from lmc.runtime.kernels.layers import NormCall, RotateCall
 from lmc.runtime.kernels.native.library import TYPES, library
-from lmc.runtime.kernels.native_attention import NativePlan
+from lmc.runtime.kernels.paged_attention import AttentionBatch
 from lmc.runtime.kernels.products import PackedWeight, ProductCall
 
-_SCRATCH = ("normed", "middle", "projected", "query", "mixed", "gated")
+_SCRATCH = ("spare", "normed", "middle", "projected", "query", "mixed", "gated")
 
 
 class _Layer(ctypes.Structure):
@@ -36,20 +36,22 @@ class _Layer(ctypes.Structure):
     )
 
 
-class _Step(ctypes.Structure):
-    """As `Step` in decoder.c."""
+class _Cache(ctypes.Structure):
+    """As `Cache` in decoder.c."""
+
+    _fields_ = (("keys", ctypes.c_void_p), ("values", ctypes.c_void_p))
+
+
+class _Decoder(ctypes.Structure):
+    """As `Decoder` in decoder.c."""
 
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("input", "result", "cosines", "sines", "slots", "keys", "values")),
-        *((name, ctypes.c_void_p) for name in ("attention", *_SCRATCH)),
+        *((name, ctypes.c_void_p) for name in ("layers", "caches", "attentions", "input", "result")),
+        *((name, ctypes.c_void_p) for name in ("cosines", "sines", "slots", *_SCRATCH)),
         ("rows", ctypes.c_int64),
+        ("count", ctypes.c_int32),
+        ("rotated", ctypes.c_int32),
     )
-
-
-class _Call(ctypes.Structure):
-    """As `LayerCall` in decoder.c."""
-
-    _fields_ = (("layer", ctypes.c_void_p), ("step", ctypes.c_void_p))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,35 +93,94 @@ class StepMemory:
     """
 
     def __init__(self, slots: torch.Tensor) -> None:
-        self._slots = slots.contiguous()
-        self._rooms: dict[tuple[int, ...], tuple[_Step, list[torch.Tensor]]] = {}
+        self.slots = slots.contiguous()
+        self._rooms: dict[tuple[int, ...], list[torch.Tensor]] = {}
 
-    def step(self, widths: tuple[int, ...], dtype: torch.dtype) -> Any:
-        """The structure of a layer that computes rows of these widths on its way."""
-        found = self._rooms.get(widths)
-        if found is None:
-            rows = self._slots.numel()
-            tensors = [torch.empty((rows, width), dtype=dtype) for width in widths]
-            pointers = {name: tensor.data_ptr() for name, tensor in zip(_SCRATCH, tensors, strict=True)}
-            found = self._rooms[widths] = (_Step(rows=rows, slots=self._slots.data_ptr(), **pointers), tensors)
-        return found[0]
+    def room(self, widths: tuple[int, ...], dtype: torch.dtype) -> list[torch.Tensor]:
+        """[T, width] for each of the widths, filled with anything."""
+        if widths not in self._rooms:
+            self._rooms[widths] = [torch.empty((self.slots.numel(), width), dtype=dtype) for width in widths]
+        return self._rooms[widths]
 
 
-class NativeLayer:
-    """A decoder layer whose weights stay where they are: `parts` keeps them."""
+class NativeLayers:
+    """Decoder layers of one shape, one after the other.
 
-    def __init__(self, parts: LayerParts, key_heads: int, size: int) -> None:
-        self.parts = parts
+    Args:
+        layers: all with the same widths and numbers of heads.
+        key_heads: KH.
+        size: D.
+    """
+
+    def __init__(self, layers: Sequence[LayerParts], key_heads: int, size: int) -> None:
+        first = layers[0]
+        self._parts = tuple(layers)  # the structures point into their tensors
         self._key_heads, self._size = key_heads, size
-        dtype, hidden = parts.projection.dtype, parts.projection.inputs
-        self._dtype = dtype
-        mixed = parts.heads * size
-        self._widths = (hidden, hidden, parts.projection.width, mixed, mixed, parts.gate_up.width)
-        rotate = RotateCall(heads=parts.heads, key_heads=key_heads, size=size, type=TYPES[dtype])
+        self._dtype = first.projection.dtype
+        hidden, mixed = first.projection.inputs, first.heads * size
+        self._widths = (hidden, hidden, hidden, first.projection.width, mixed, mixed, first.gate_up.width)
+        self._layers = (_Layer * len(layers))(*(self._structure(parts) for parts in layers))
+
+    def run(
+        self,
+        states: torch.Tensor,
+        angles: tuple[torch.Tensor, torch.Tensor],
+        caches: Sequence[tuple[torch.Tensor, torch.Tensor]],
+        batch: AttentionBatch,
+        memory: StepMemory,
+    ) -> torch.Tensor:
+        """Compute [T, hidden] → [T, hidden] and write the rows' keys and values to their pages.
+
+        Args:
+            states: [T, hidden], contiguous, in the type of the weights.
+            angles: cosines and sines, [T, R] each, contiguous, in that type: see `layers.rotate_and_store`.
+            caches: keys and values of each layer, [P, KH, D] each.
+            batch: the step's attention.
+            memory: shared by all layers of the step.
+        """
+        result = torch.empty_like(states)
+        threads = torch.get_num_threads()
+        count = len(self._parts)
+        attentions, _calls = self._attentions(batch, threads)
+        pages = (_Cache * count)(*((keys.data_ptr(), values.data_ptr()) for keys, values in caches))
+        room = memory.room(self._widths, self._dtype)
+        call = _Decoder(
+            ctypes.addressof(self._layers),
+            ctypes.addressof(pages),
+            ctypes.addressof(attentions),
+            states.data_ptr(),
+            result.data_ptr(),
+            angles[0].data_ptr(),
+            angles[1].data_ptr(),
+            memory.slots.data_ptr(),
+            *(tensor.data_ptr() for tensor in room),
+            states.shape[0],
+            count,
+            angles[0].shape[-1],
+        )
+        library().lmc_decoder_layers(ctypes.byref(call), threads)
+        return result
+
+    def _attentions(self, batch: AttentionBatch, threads: int) -> tuple[Any, dict[AttentionForm, Any]]:
+        """Addresses of each layer's call, and the calls."""
+        calls: dict[AttentionForm, Any] = {}
+        for parts in self._parts:
+            if parts.form not in calls:
+                plan = batch.plan(parts.heads // self._key_heads, parts.form.window)
+                prepared = plan.prepared(parts.heads, self._key_heads, self._size, threads)
+                own = calls[parts.form] = type(prepared).from_buffer_copy(prepared)
+                own.type, own.window = TYPES[self._dtype], parts.form.window
+                own.scale, own.softcap = parts.form.scaling, parts.form.softcap
+        addresses = (ctypes.addressof(calls[parts.form]) for parts in self._parts)
+        return (ctypes.c_void_p * len(self._parts))(*addresses), calls
+
+    def _structure(self, parts: LayerParts) -> _Layer:
+        dtype = self._dtype
+        rotate = RotateCall(heads=parts.heads, key_heads=self._key_heads, size=self._size, type=TYPES[dtype])
         if parts.query_norm is not None and parts.key_norm is not None:
             rotate.query_norm, rotate.key_norm = parts.query_norm.weight.data_ptr(), parts.key_norm.weight.data_ptr()
             rotate.epsilon, rotate.plus_one = parts.query_norm.epsilon, parts.query_norm.plus_one
-        self._layer = _Layer(
+        return _Layer(
             _norm(parts.input_norm, dtype),
             parts.projection.call(),
             rotate,
@@ -130,41 +191,6 @@ class NativeLayer:
             parts.down.call(),
             _norm(parts.last_norm, dtype),
         )
-
-    def run(
-        self,
-        states: torch.Tensor,
-        angles: tuple[torch.Tensor, torch.Tensor],
-        caches: Sequence[torch.Tensor],
-        plan: NativePlan,
-        memory: StepMemory,
-    ) -> torch.Tensor:
-        """Compute [T, hidden] → [T, hidden] and write the rows' keys and values to their pages.
-
-        Args:
-            states: [T, hidden], contiguous, in the type of the weights.
-            angles: cosines and sines, [T, R] each, contiguous, in that type: see `layers.rotate_and_store`.
-            caches: keys and values, [P, KH, D] each.
-            plan: of the step's attention, for this layer's window.
-            memory: shared by the layers of the step.
-        """
-        result = torch.empty_like(states)
-        threads = torch.get_num_threads()
-        step = memory.step(self._widths, self._dtype)
-        step.input, step.result = states.data_ptr(), result.data_ptr()
-        step.cosines, step.sines = angles[0].data_ptr(), angles[1].data_ptr()
-        step.keys, step.values = caches[0].data_ptr(), caches[1].data_ptr()
-        self._layer.rotate.rotated = angles[0].shape[-1]
-        attention = plan.prepared(self.parts.heads, self._key_heads, self._size, threads)
-        attention.query, attention.result = step.query, step.mixed
-        attention.keys, attention.values = step.keys, step.values
-        attention.type = TYPES[self._dtype]
-        form = self.parts.form
-        attention.window, attention.scale, attention.softcap = form.window, form.scaling, form.softcap
-        step.attention = ctypes.addressof(attention)
-        call = _Call(ctypes.addressof(self._layer), ctypes.addressof(step))
-        library().lmc_decoder_layer(ctypes.byref(call), threads)
-        return result
 
 
 def _norm(part: NormPart | None, dtype: torch.dtype) -> NormCall:

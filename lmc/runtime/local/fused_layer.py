@@ -1,52 +1,29 @@
-"""A decoder layer as one call, where all of its parts are of the kinds in `fused_modules.py`."""
+"""Decoder layers as one call, where all of their parts are of the kinds in `fused_modules.py`."""
 
 from typing import Any
 
 import torch
 from torch import nn
 
-from lmc.runtime.kernels.decoder import LayerParts, NativeLayer
+from lmc.runtime.kernels.decoder import LayerParts, NativeLayers
 from lmc.runtime.local.fused_modules import FusedAttention, FusedFeedForward, FusedNorm, PackedLinear
 
 _NORMS_BEFORE = ("input_layernorm", "post_attention_layernorm")
 _NORMS_AROUND = (*_NORMS_BEFORE, "pre_feedforward_layernorm", "post_feedforward_layernorm")
 
 
-class FusedLayer(nn.Module):
-    """Attention and feed-forward part with their norms and residuals: [1, T, hidden] → [1, T, hidden]."""
+class FusedLayers(nn.Module):
+    """Consecutive layers that are given the same angles: [1, T, hidden] → [1, T, hidden].
 
-    def __init__(self, layer: Any) -> None:
+    Each is attention and feed-forward part with their norms and residuals, and `can_be_fused`.
+    """
+
+    def __init__(self, layers: list[Any]) -> None:
         super().__init__()
-        attention: FusedAttention = layer.self_attn
-        feed_forward: FusedFeedForward = layer.mlp
-        parts = [each.packed for each in _products(attention, feed_forward)]
-        projection, output, gate_up, down = (part for part in parts if part is not None)
-
-        def norm(module: FusedNorm | None) -> Any:
-            return None if module is None else module.part(projection.dtype)
-
-        around = hasattr(layer, _NORMS_AROUND[-1])
-        norms = [norm(getattr(layer, name)) for name in (_NORMS_AROUND if around else _NORMS_BEFORE)]
-        self.layer_idx = attention.layer_idx
-        self._repeats = attention.heads // attention.key_heads
-        self._native = NativeLayer(
-            LayerParts(
-                input_norm=norms[0],
-                projection=projection,
-                query_norm=norm(attention.query_norm),
-                key_norm=norm(attention.key_norm),
-                heads=attention.heads,
-                form=attention.form,
-                output=output,
-                attention_norm=norms[1] if around else None,
-                feed_norm=norms[2] if around else norms[1],
-                gate_up=gate_up,
-                down=down,
-                last_norm=norms[3] if around else None,
-            ),
-            attention.key_heads,
-            output.inputs // attention.heads,
-        )
+        attention: FusedAttention = layers[0].self_attn
+        size = attention.output.in_features // attention.heads
+        self.indices = [layer.self_attn.layer_idx for layer in layers]
+        self._native = NativeLayers([_parts(layer) for layer in layers], attention.key_heads, size)
 
     def forward(
         self,
@@ -56,12 +33,12 @@ class FusedLayer(nn.Module):
         lmc_step: Any,
         **_: Any,
     ) -> torch.Tensor:
-        """Compute the layer and write the rows' keys and values to their pages."""
+        """Compute the layers and write the rows' keys and values to their pages."""
         cosines, sines = (each[0].to(hidden_states.dtype).contiguous() for each in position_embeddings)
-        plan = lmc_step.batch.plan(self._repeats, self._native.parts.form.window)
-        caches = (lmc_step.keys[self.layer_idx], lmc_step.values[self.layer_idx])
+        caches = [(lmc_step.keys[index], lmc_step.values[index]) for index in self.indices]
         states = hidden_states[0].contiguous()
-        return self._native.run(states, (cosines, sines), caches, plan, lmc_step.memory).unsqueeze(0)
+        result = self._native.run(states, (cosines, sines), caches, lmc_step.batch, lmc_step.memory)
+        return result.unsqueeze(0)
 
 
 def can_be_fused(layer: Any) -> bool:
@@ -72,6 +49,45 @@ def can_be_fused(layer: Any) -> bool:
         and isinstance(layer.mlp, FusedFeedForward)
         and all(isinstance(norm, FusedNorm) for norm in norms)
         and all(each.packed is not None for each in _products(layer.self_attn, layer.mlp))
+    )
+
+
+def of_one_shape(layers: list[Any]) -> bool:
+    """Whether layers that can be fused have the same widths and heads."""
+    shapes = {
+        (
+            attention.heads,
+            attention.key_heads,
+            *((each.in_features, each.out_features) for each in _products(attention, mlp)),
+        )
+        for attention, mlp in ((layer.self_attn, layer.mlp) for layer in layers)
+    }
+    return len(shapes) == 1
+
+
+def _parts(layer: Any) -> LayerParts:
+    attention: FusedAttention = layer.self_attn
+    packed = [each.packed for each in _products(attention, layer.mlp)]
+    projection, output, gate_up, down = (part for part in packed if part is not None)
+
+    def norm(module: FusedNorm | None) -> Any:
+        return None if module is None else module.part(projection.dtype)
+
+    around = hasattr(layer, _NORMS_AROUND[-1])
+    norms = [norm(getattr(layer, name)) for name in (_NORMS_AROUND if around else _NORMS_BEFORE)]
+    return LayerParts(
+        input_norm=norms[0],
+        projection=projection,
+        query_norm=norm(attention.query_norm),
+        key_norm=norm(attention.key_norm),
+        heads=attention.heads,
+        form=attention.form,
+        output=output,
+        attention_norm=norms[1] if around else None,
+        feed_norm=norms[2] if around else norms[1],
+        gate_up=gate_up,
+        down=down,
+        last_norm=norms[3] if around else None,
     )
 
 

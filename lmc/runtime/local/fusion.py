@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 from lmc.runtime.kernels import products
 from lmc.runtime.kernels.native.library import why_not
 from lmc.runtime.local import module_forms
-from lmc.runtime.local.fused_layer import FusedLayer, can_be_fused
+from lmc.runtime.local.fused_layer import FusedLayers, can_be_fused, of_one_shape
 from lmc.runtime.local.fused_modules import FusedAttention, FusedExperts, FusedFeedForward, FusedNorm, PackedLinear
 
 _ATTENTION = {
@@ -43,6 +43,9 @@ _LAYERS = {
     "Gemma2DecoderLayer",
     "Gemma3DecoderLayer",
 }
+# Decoders that hand the same angles to all layers, one after the other.
+_DECODERS = {"LlamaModel", "MistralModel", "Qwen2Model", "Qwen3Model", "Phi3Model", "Gemma2Model"}
+_DECODER_PARTS = {"embed_tokens", "layers", "norm", "rotary_emb"}
 
 
 def fuse(model: PreTrainedModel) -> None:
@@ -52,6 +55,7 @@ def fuse(model: PreTrainedModel) -> None:
     reason = why_not()
     if reason is None:
         _replace_children(model)
+        _replace_layers(model.get_decoder())
     else:
         _say_once(reason)
 
@@ -72,8 +76,6 @@ def _replace_children(parent: nn.Module) -> None:
             _replace_children(module)
         else:
             _replace(parent, name, module, kind)
-        if type(module).__name__ in _LAYERS and can_be_fused(module):
-            _replace(parent, name, module, _LAYER)
 
 
 def _replace(parent: nn.Module, name: str, module: nn.Module, kind: "_Kind") -> None:
@@ -82,6 +84,19 @@ def _replace(parent: nn.Module, name: str, module: nn.Module, kind: "_Kind") -> 
         setattr(parent, name, kind.fused(module))
     else:
         _say_left(type(module).__name__, problem)
+
+
+def _replace_layers(decoder: Any) -> None:
+    """Make one call of all layers, or of each that may be."""
+    whole = [layer for layer in decoder.layers if type(layer).__name__ in _LAYERS and can_be_fused(layer)]
+    problems = [module_forms.layer_problem(layer) for layer in whole]
+    known = type(decoder).__name__ in _DECODERS and {name for name, _ in decoder.named_children()} == _DECODER_PARTS
+    if known and len(whole) == len(decoder.layers) and not any(problems) and of_one_shape(whole):
+        decoder.layers = nn.ModuleList([FusedLayers(whole)])
+        return
+    for index, layer in enumerate(decoder.layers):
+        if layer in whole:
+            _replace(decoder.layers, str(index), layer, _LAYER)
 
 
 @cache
@@ -116,4 +131,4 @@ class _Kind:
     fused: Callable[[Any], nn.Module]
 
 
-_LAYER = _Kind(module_forms.layer_problem, FusedLayer)
+_LAYER = _Kind(module_forms.layer_problem, lambda layer: FusedLayers([layer]))

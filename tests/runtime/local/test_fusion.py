@@ -10,7 +10,7 @@ from torch import nn
 
 from lmc.runtime.kernels import products
 from lmc.runtime.local import fusion, module_forms
-from lmc.runtime.local.fused_layer import FusedLayer
+from lmc.runtime.local.fused_layer import FusedLayers
 from lmc.runtime.local.fused_modules import FusedAttention, FusedExperts, FusedFeedForward, FusedNorm
 from lmc.runtime.local.module_forms import activation
 from tests.runtime.local.checkpoints import ARCHITECTURES, make_model
@@ -37,7 +37,7 @@ def use_own_products(monkeypatch: pytest.MonkeyPatch, *, use: bool) -> None:
 
 
 def fused_kinds(model: Any) -> set[type]:
-    kinds = {FusedAttention, FusedExperts, FusedFeedForward, FusedLayer, FusedNorm}
+    kinds = {FusedAttention, FusedExperts, FusedFeedForward, FusedLayers, FusedNorm}
     return {type(module) for module in model.modules()} & kinds
 
 
@@ -48,7 +48,7 @@ def test_everything_known_is_fused(architecture: str, models: dict[str, Any], ow
     left = {type(module).__name__ for module in model.modules()}
     assert not left & {*module_forms.NORMS, *fusion._ATTENTION, *fusion._FEED_FORWARD, *fusion._EXPERTS}
     whole = own_products and architecture not in WITH_EXPERTS
-    assert fused_kinds(model) >= {FusedLayer if whole else FusedAttention, FusedNorm}
+    assert fused_kinds(model) >= {FusedLayers if whole else FusedAttention, FusedNorm}
     assert not whole or not left & fusion._LAYERS
 
 
@@ -61,7 +61,7 @@ def test_a_layer_in_one_call_computes_what_its_parts_do(
         use_own_products(monkeypatch, use=use)
         model = copy.deepcopy(models[architecture])
         logits.append(paged_logits(model, SHORT))
-        assert (FusedLayer in fused_kinds(model)) is use
+        assert (FusedLayers in fused_kinds(model)) is use
     assert torch.allclose(*logits, atol=1e-4)
 
 
@@ -81,7 +81,7 @@ def test_a_layer_of_another_form(change: Callable[[Any], None], problem: str, mo
     with pytest.warns(RuntimeWarning, match=f"LlamaDecoderLayer as transformers made it, slower: it {problem}"):
         fusion.fuse(model)
     assert type(model.model.layers[1]).__name__ == "LlamaDecoderLayer"
-    assert type(model.model.layers[0]) is FusedLayer
+    assert type(model.model.layers[0]) is FusedLayers
     assert FusedAttention in fused_kinds(model)  # parts of the layer that stayed
 
 
@@ -176,7 +176,7 @@ def test_attention_of_another_form_computes_what_transformers_does(change: Calla
     expected = plain_logits(model, SHORT)
     with pytest.warns(RuntimeWarning, match="as transformers made it"):
         logits = paged_logits(model, SHORT)
-    assert fused_kinds(model) & {FusedAttention, FusedLayer}  # of the first layer
+    assert fused_kinds(model) & {FusedAttention, FusedLayers}  # of the first layer
     assert torch.allclose(logits, expected, atol=1e-4)
 
 
@@ -213,7 +213,7 @@ def test_norm_of_another_form(own_products: bool) -> None:
     assert type(model.model.norm).__name__ == "LlamaRMSNorm"
     assert type(model.model.layers[0].input_layernorm).__name__ == "LlamaRMSNorm"
     second = model.model.layers[1]
-    assert type(second) is FusedLayer if own_products else type(second.input_layernorm) is FusedNorm
+    assert type(second) is FusedLayers if own_products else type(second.input_layernorm) is FusedNorm
 
 
 @pytest.mark.parametrize(

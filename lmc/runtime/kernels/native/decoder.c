@@ -1,6 +1,11 @@
-/* A decoder layer in one call: nothing but these kernels runs between its first norm and its last residual. */
+/* Decoder layers in one call: nothing but these kernels runs between the first norm and the last residual. */
 #include "layers.h"
 #include "products.h"
+
+typedef struct {
+    const void *query, *keys, *values;
+    void *result;
+} Attention; /* how the structure begins that lmc_attention takes */
 
 void lmc_attention(const void *call, int32_t threads);
 
@@ -17,20 +22,24 @@ typedef struct {
 } Layer; /* rows and tensors of a step are not filled in */
 
 typedef struct {
-    const void *input; /* [rows, hidden] */
-    void *result;      /* [rows, hidden], another place */
-    const void *cosines, *sines;
-    const int64_t *slots;
-    void *keys, *values;   /* of this layer */
-    const void *attention; /* as lmc_attention takes it: `query` to `mixed`, over this layer's keys and values */
-    void *normed;          /* [rows, hidden] scratch, and so on */
-    void *middle;          /* [rows, hidden] */
-    void *projected;       /* [rows, (heads + 2 key_heads) size] */
-    void *query;           /* [rows, heads size] */
-    void *mixed;           /* [rows, heads size] */
-    void *gated;           /* [rows, width of the feed-forward part] */
+    void *keys, *values; /* [pages, key_heads, size] */
+} Cache;
+
+typedef struct {
+    const Layer *layers;           /* [count] */
+    const Cache *caches;           /* [count] */
+    Attention *const *attentions;  /* [count], planned; layers of one window and form may have the same */
+    const void *input;             /* [rows, hidden] */
+    void *result;                  /* [rows, hidden], another place */
+    const void *cosines, *sines;   /* [rows, rotated] */
+    const int64_t *slots;          /* [rows] */
+    void *spare, *normed, *middle; /* [rows, hidden] scratch */
+    void *projected;               /* [rows, (heads + 2 key_heads) size], likewise what follows */
+    void *query, *mixed;           /* [rows, heads size] */
+    void *gated;                   /* [rows, width of the feed-forward part] */
     int64_t rows;
-} Step;
+    int32_t count, rotated;
+} Decoder;
 
 static void normalize_rows(Norm norm, const void *input, const void *residual, void *output, int64_t rows, int32_t threads) {
     norm.input = input;
@@ -59,34 +68,41 @@ static void add_product(const Product *product, const Norm *norm, const void *in
     normalize_rows(*norm, output, residual, output, rows, threads);
 }
 
-static void attend(const Layer *layer, const Step *step, int32_t threads) {
-    Rotate rotate = layer->rotate;
-    rotate.projected = step->projected;
-    rotate.cosines = step->cosines;
-    rotate.sines = step->sines;
-    rotate.slots = step->slots;
-    rotate.query = step->query;
-    rotate.keys = step->keys;
-    rotate.values = step->values;
-    rotate.rows = step->rows;
+static void attend(const Decoder *call, int32_t index, int32_t threads) {
+    const Cache *cache = call->caches + index;
+    Attention *attention = call->attentions[index];
+    Rotate rotate = call->layers[index].rotate;
+    rotate.projected = call->projected;
+    rotate.cosines = call->cosines;
+    rotate.sines = call->sines;
+    rotate.rotated = call->rotated;
+    rotate.slots = call->slots;
+    rotate.query = call->query;
+    rotate.keys = cache->keys;
+    rotate.values = cache->values;
+    rotate.rows = call->rows;
     lmc_rotate_and_store(&rotate, threads);
-    lmc_attention(step->attention, threads);
+    *attention = (Attention){call->query, cache->keys, cache->values, call->mixed};
+    lmc_attention(attention, threads);
 }
 
-typedef struct {
-    const Layer *layer;
-    const Step *step;
-} LayerCall;
+static void run_layer(const Decoder *call, int32_t index, const void *input, void *result, int32_t threads) {
+    const Layer *layer = call->layers + index;
+    int64_t rows = call->rows;
+    normalize_rows(layer->input_norm, input, 0, call->normed, rows, threads);
+    multiply_rows(layer->projection, call->normed, 0, call->projected, rows, threads);
+    attend(call, index, threads);
+    add_product(&layer->output, &layer->attention_norm, call->mixed, input, call->middle, rows, threads);
+    normalize_rows(layer->feed_norm, call->middle, 0, call->normed, rows, threads);
+    multiply_rows(layer->gate_up, call->normed, 0, call->gated, rows, threads);
+    add_product(&layer->down, &layer->last_norm, call->gated, call->middle, result, rows, threads);
+}
 
-void lmc_decoder_layer(const LayerCall *call, int32_t threads) {
-    const Layer *layer = call->layer;
-    const Step *step = call->step;
-    int64_t rows = step->rows;
-    normalize_rows(layer->input_norm, step->input, 0, step->normed, rows, threads);
-    multiply_rows(layer->projection, step->normed, 0, step->projected, rows, threads);
-    attend(layer, step, threads);
-    add_product(&layer->output, &layer->attention_norm, step->mixed, step->input, step->middle, rows, threads);
-    normalize_rows(layer->feed_norm, step->middle, 0, step->normed, rows, threads);
-    multiply_rows(layer->gate_up, step->normed, 0, step->gated, rows, threads);
-    add_product(&layer->down, &layer->last_norm, step->gated, step->middle, step->result, rows, threads);
+void lmc_decoder_layers(const Decoder *call, int32_t threads) {
+    const void *input = call->input;
+    for (int32_t index = 0; index < call->count; index++) {
+        void *result = (call->count - index) % 2 ? call->result : call->spare; /* the last one's is the call's */
+        run_layer(call, index, input, result, threads);
+        input = result;
+    }
 }

@@ -11,7 +11,7 @@ TYPES = {torch.float32: 0, torch.bfloat16: 1}
 # Functions of a structure and a number of threads that give nothing back.
 _CALLS = (
     *("lmc_attention", "lmc_rms_norm", "lmc_rotate_and_store", "lmc_gate", "lmc_pack", "lmc_product"),
-    *("lmc_decoder_layer", "lmc_sample"),
+    *("lmc_decoder_layers", "lmc_sample"),
 )
 
 
