@@ -21,7 +21,7 @@ from lmc.runtime.kernels.forms import AttentionForm, SequenceRows
 from lmc.runtime.kernels.native.library import TYPES, library, why_not
 
 ITEM_KEYS = 256  # fewer keys are not worth an item
-ENOUGH_ITEMS = 64  # and one for each key head: more of them help no threads, but each item adds results to keep
+THREAD_ITEMS = 8  # and one for each key head: more of them help no thread, but each item adds results to keep
 _COMPARED = 1024  # pages of each sequence that are compared at once
 ITEM_ROWS = 96
 LEAST_SHARED = 16  # a shorter common prefix is not worth an item of its own
@@ -161,7 +161,7 @@ def plan_native(sequences: Sequence[SequenceRows], repeats: int, *, window: int 
     first_row = 0
     for segment, rows, seen, work in parts:
         base, most_keys = bases[segment.leader], _item_keys(all_work if share else work)
-        for some, last in _blocks(rows, seen, block):
+        for some, last in reversed(_blocks(rows, seen, block)):  # the longest first
             for item, own in _cut(segment, base, some, last, window=window, most_keys=most_keys):
                 items.append((*item, first_row, own.size))
                 row_lists.append(own)
@@ -189,9 +189,10 @@ def _blocks(
 def _item_keys(work: int) -> int:
     """Keys of an item where row blocks × keys are `work`: a multiple of `ITEM_KEYS` that leaves threads enough items.
 
-    A step's items are so at most `ENOUGH_ITEMS` and one for each row block of each segment, however long the context.
+    A step's items are so at most `THREAD_ITEMS` a thread and one for each row block of each segment, however long the
+    context.
     """
-    return max(1, -(-work // (ENOUGH_ITEMS * ITEM_KEYS))) * ITEM_KEYS
+    return max(1, -(-work // (THREAD_ITEMS * torch.get_num_threads() * ITEM_KEYS))) * ITEM_KEYS
 
 
 def _packed_rows(counts: NDArray[np.int64], firsts: NDArray[np.int64], members: tuple[int, ...]) -> NDArray[np.int32]:
