@@ -214,17 +214,15 @@ class Worker:
         if draws:
             if len(draws) < len(logits):
                 logits = logits[[owners[index].first for index in draws]]
-            for index, drawn in zip(
-                draws, draw_tokens(logits, [each.next_draw() for each in draws.values()]), strict=True
-            ):
-                read[index] = drawn
+            drawn = draw_tokens(logits, [task.next_draw() for task in draws.values()])
+            for index, token in zip(draws, drawn, strict=True):
+                read[index] = token
         return read
 
     def _settle(self, owners: Items[LogitsRows], read: Items[Drawn | EngineError | None]) -> None:
         """Act on what was read, in the order in which rows were planned: later ones may be built on earlier ones.
 
-        So whoever is no number only because of another's rows is back in the queue, to be computed again, before its
-        own logits are looked at.
+        Whoever has NaN only because of another's rows is back in the queue before its own logits are looked at.
         """
         for owner, found in zip(owners, read, strict=True):
             sequence = owner.rows.sequence
