@@ -176,6 +176,51 @@ def test_devices_and_dtypes(device: str, dtype: torch.dtype) -> None:
     torch.testing.assert_close(result, expected, atol=tolerance, rtol=tolerance)
 
 
+def mixed_magnitude(query, keys, values, batch: kernel.AttentionBatch, form: AttentionForm) -> tuple[torch.Tensor, ...]:
+    """The exact result, and the sum of weights × |values| that errors are relative to, both in float64."""
+    exact = kernel.reference(query.double(), keys.double(), values.double(), batch, form)
+    return exact, kernel.reference(query.double(), keys.double(), values.double().abs(), batch, form)
+
+
+@pytest.mark.skipif(why_not() is not None, reason="no C compiler")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("heads", [(6, 2), (2, 2), (7, 1)])
+@pytest.mark.parametrize("size", [1, 5, 33, 64, 80, 96, 128, 256])
+@pytest.mark.parametrize("form", [AttentionForm(0.1), AttentionForm(0.1, window=37), AttentionForm(0.1, softcap=2.0)])
+def test_native_errs_by_no_more_than_rounded_weights_and_results(
+    dtype: torch.dtype, heads: tuple[int, int], size: int, form: AttentionForm
+) -> None:
+    rng = np.random.default_rng(size)
+    batch = shared_batch(rng, share=True, dtype=dtype)
+    query, keys, values = (tensor.to(dtype) for tensor in make_tensors(60, *heads, size, rng))
+    exact, magnitude = mixed_magnitude(query, keys, values, batch, form)
+    result = kernel.paged_attention(query, keys, values, batch, form, implementation="native")
+    assert result.dtype == dtype
+    # bfloat16: half a unit of the 8 bits of each weight, above and below the fraction bar, and again of each result
+    allowed = 3 * 2.0**-9 if dtype == torch.bfloat16 else 5e-6
+    assert bool(((result.double() - exact).abs() <= allowed * magnitude + 1e-30).all())
+
+
+@pytest.mark.skipif(why_not() is not None, reason="no C compiler")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("rows", [1, 40])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_maxima_follow_scores_that_grow_and_shrink_by_hundreds(dtype: torch.dtype, rows: int, sign: int) -> None:
+    rng = np.random.default_rng(rows)
+    sequences = [SequenceRows(0, rows, np.arange(390))]
+    batch = kernel.AttentionBatch(
+        sequences, np.arange(350, 350 + rows), null_page=NULL_PAGE, device=torch.device("cpu"), dtype=dtype
+    )
+    query, keys, values = make_tensors(rows, 3, 1, 64, rng)
+    keys = keys * 0.02 + sign * torch.linspace(-0.3, 0.5, len(keys))[:, None, None]
+    query, keys, values = (query.abs() * 8).to(dtype), keys.to(dtype), values.to(dtype)
+    form = AttentionForm(1.0)
+    exact, magnitude = mixed_magnitude(query, keys, values, batch, form)
+    result = kernel.paged_attention(query, keys, values, batch, form, implementation="native")
+    allowed = 3 * 2.0**-9 if dtype == torch.bfloat16 else 2e-4
+    assert bool(((result.double() - exact).abs() <= allowed * magnitude).all())
+
+
 def test_groups_are_padded_little_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "MAX_GROUP_TOKENS", 300)
     rng = np.random.default_rng(1)
@@ -208,8 +253,9 @@ def test_rows_of_a_broken_sequence_do_not_reach_others() -> None:
 @pytest.mark.parametrize("rows", [2, 50, 90])
 @pytest.mark.parametrize("form", [PLAIN, AttentionForm(0.3, softcap=2.0), AttentionForm(0.3, window=7)])
 @pytest.mark.parametrize("what", [float("nan"), float("inf")])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_what_a_key_holds_reaches_only_the_rows_that_see_it(
-    implementation, size: int, rows: int, form: AttentionForm, what: float
+    implementation, size: int, rows: int, form: AttentionForm, what: float, dtype: torch.dtype
 ) -> None:
     rng = np.random.default_rng(rows)
     pages = rng.permutation(NULL_PAGE)
@@ -221,10 +267,8 @@ def test_what_a_key_holds_reaches_only_the_rows_that_see_it(
         SequenceRows(2 * rows, rows // 2, other),
     )
     slots = np.concatenate([each.pages[-each.rows :] for each in sequences])
-    batch = kernel.AttentionBatch(
-        sequences, slots, null_page=NULL_PAGE, device=torch.device("cpu"), dtype=torch.float32
-    )
-    query, keys, values = make_tensors(2 * rows + rows // 2, 6, 2, size, rng)
+    batch = kernel.AttentionBatch(sequences, slots, null_page=NULL_PAGE, device=torch.device("cpu"), dtype=dtype)
+    query, keys, values = (tensor.to(dtype) for tensor in make_tensors(2 * rows + rows // 2, 6, 2, size, rng))
     clean = kernel.paged_attention(query, keys, values, batch, form, implementation=implementation)
     broken = first[89 - rows // 2]
     keys[broken], values[broken] = what, what
@@ -235,7 +279,8 @@ def test_what_a_key_holds_reaches_only_the_rows_that_see_it(
             end = each.length - each.rows + row + 1
             sees[each.first_row + row] = bool((each.pages[max(0, end - (form.window or end)) : end] == broken).any())
     assert 0 < sees.sum() < len(query)
-    torch.testing.assert_close(result[~sees], clean[~sees])
+    tolerance = 1e-5 if dtype == torch.float32 else 1e-2
+    torch.testing.assert_close(result[~sees], clean[~sees], atol=tolerance, rtol=tolerance)
     assert not result[sees].isfinite().all(-1).any()
 
 

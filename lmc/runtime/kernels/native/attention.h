@@ -137,7 +137,11 @@ static inline vector load_some(const void *base, int64_t offset, int left, int t
 /* The next LANES words of a row along its elements, of which `left` (above 0) are left; what is missing is 0. */
 static inline uvector load_words(const void *base, int64_t offset, int left, int type) {
     if (!PAIRS(type)) return (uvector)load_some(base, offset, left, type);
-    if (left >= 2 * LANES) return *(const uvector *)((const uint16_t *)base + offset);
+    if (left >= 2 * LANES) { /* an odd offset is no place for a word */
+        uvector whole;
+        memcpy(&whole, (const uint16_t *)base + offset, sizeof whole);
+        return whole;
+    }
 #if LANES == 16 && defined(__AVX512BW__)
     return (uvector)_mm512_maskz_loadu_epi16((1u << left) - 1, (const uint16_t *)base + offset);
 #else

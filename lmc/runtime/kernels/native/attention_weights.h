@@ -111,15 +111,20 @@ static inline __attribute__((always_inline)) void weigh(const Call *call, const 
         if (maximum == -INFINITY) own[at] = choose(own[at] != own[at], own[at], broadcast(0));
         else own[at] = power(own[at] - maximum);
         if (!whole) own[at] = choose(inside[at], own[at], broadcast(0));
+    }
+    /* What is added up is what values are multiplied with: a row that sees one key gets its value. */
+#if defined(__AVX512BF16__)
+    for (int at = 0; pairs && at < TILE / LANES; at += 2) {
+        uvector both = (uvector)_mm512_cvtne2ps_pbh((__m512)own[at + 1], (__m512)own[at]);
+        *(uvector *)(weights + at * LANES / 2) = both;
+        sum += (vector)(both << 16) + (vector)(both & 0xffff0000u);
+    }
+#endif
+    for (int at = 0; !pairs && at < TILE / LANES; at++) {
+        *(vector *)(weights + at * LANES) = own[at];
         sum += own[at];
     }
     *(vector *)(rows->sums + row * LANES) = sum;
-#if defined(__AVX512BF16__)
-    for (int at = 0; pairs && at < TILE / LANES; at += 2)
-        *(uvector *)(weights + at * LANES / 2) = (uvector)_mm512_cvtne2ps_pbh((__m512)own[at + 1], (__m512)own[at]);
-    if (pairs) return;
-#endif
-    for (int at = 0; at < TILE / LANES; at++) store(weights, at * LANES, pairs, own[at]);
 }
 
 /* The same for `count` rows from `first`, whose scores and weights lie one below the other. */
