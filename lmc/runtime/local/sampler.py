@@ -74,27 +74,31 @@ def uniform(seed: int, position: int) -> float:
 def adjusted(own: NDArray[np.float32], draw: Draw) -> tuple[Ids, NDArray[np.float32]]:
     """Ids whose logits bias, penalties and `forbidden` change, and what these become.
 
-    They act in the order that `SamplingParams` gives. Nothing but these logits is read.
+    They act in the order that `SamplingParams` gives. An id may come twice, with the same logit.
     """
     forbidden, sampling = np.array(draw.forbidden, np.int64), draw.sampling
     if not (sampling.logit_bias or sampling.penalizes):
         return forbidden, np.full(forbidden.size, -np.inf, np.float32)
-    biased = np.array([token for token, _ in sampling.logit_bias], np.int64)
-    generated = np.asarray(draw.generated, np.int64) if sampling.penalizes else NO_IDS
-    prompt = draw.prompt if sampling.repetition_penalty != 1.0 else NO_IDS
-    changed = np.unique(np.concatenate((forbidden, biased, generated, prompt)))
-    logits = own[changed]
-    logits[changed.searchsorted(biased)] += np.array([bias for _, bias in sampling.logit_bias], np.float32)
+    logits, touched = own.copy(), [forbidden]
+    if sampling.logit_bias:
+        ids, biases = zip(*sampling.logit_bias, strict=True)
+        touched.append(np.array(ids, np.int64))
+        logits[touched[-1]] += np.array(biases, np.float32)
+    generated = np.asarray(draw.generated, np.int64)
+    if sampling.penalizes:
+        touched.append(generated)
     if sampling.repetition_penalty != 1.0:
-        seen = changed.searchsorted(np.concatenate((prompt, generated)))  # what is there twice gets the same twice
+        touched.append(draw.prompt)
+        seen = np.concatenate((draw.prompt, generated))  # an id that is there twice gets the same logit twice
         scores, penalty = logits[seen], np.float32(sampling.repetition_penalty)
         logits[seen] = np.where(scores < 0, scores * penalty, scores / penalty)
     if sampling.frequency_penalty or sampling.presence_penalty:
         said, counts = np.unique(generated, return_counts=True)
         penalties = sampling.frequency_penalty * counts + sampling.presence_penalty
-        logits[changed.searchsorted(said)] -= penalties.astype(np.float32)
-    logits[changed.searchsorted(forbidden)] = -np.inf
-    return changed, logits
+        logits[said] -= penalties.astype(np.float32)
+    logits[forbidden] = -np.inf
+    changed = np.concatenate(touched)
+    return changed, logits[changed]
 
 
 def token_probabilities(logits: NDArray[np.float32], sampling: SamplingParams) -> NDArray[np.float64]:
