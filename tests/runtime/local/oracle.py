@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ class Agreement:
 
     def check(self, model: Any, prompt: Sequence[int], ours: Sequence[int], max_tokens: int) -> None:
         """Compare one greedy generation (EOS not kept) with transformers' own."""
-        expected, margins = generate(model, prompt, max_tokens)
+        expected, margins = generate(model, tuple(prompt), max_tokens)
         self.compared += 1
         for position, token in enumerate(expected):
             if position < len(ours) and ours[position] == token:
@@ -32,8 +33,9 @@ class Agreement:
         assert len(ours) == len(expected)
 
 
-def generate(model: Any, prompt: Sequence[int], max_tokens: int) -> tuple[list[int], list[float]]:
-    """Greedy tokens without EOS, and the margin between the two best logits at each of them."""
+@lru_cache(4096)
+def generate(model: Any, prompt: tuple[int, ...], max_tokens: int) -> tuple[list[int], list[float]]:
+    """Greedy tokens without EOS, and the margin between the two best logits at each of them. Don't change them."""
     ids = torch.tensor([list(prompt)])
     output = model.generate(
         ids,

@@ -2,9 +2,13 @@
 
 import os
 import random
+import threading
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import torch
 
 from lmc.ir.engine import Generation, Request, SamplingParams
 from lmc.runtime.kernels import native_attention
@@ -13,7 +17,10 @@ from tests.runtime.local.checkpoints import ARCHITECTURES, SENTENCES
 from tests.runtime.local.conftest import OpenEngine
 from tests.runtime.local.oracle import Agreement
 
-CASES = 40 if os.environ.get("LMC_TEST_FULL") == "1" else 8
+FULL = os.environ.get("LMC_TEST_FULL") == "1"
+CASES = 40 if FULL else 8
+CHUNKS = [*range(1, 65), 100, 200] if FULL else [1, 7, 16]
+ARRIVAL_SECONDS = 0.2  # over which requests come at random, while others run
 MAX_TOKENS = 24
 
 
@@ -51,11 +58,49 @@ def test_shared_prefixes_in_one_batch(architecture: str, open_engine: OpenEngine
     assert engine.statistics.cached_tokens > 0
 
 
-@pytest.mark.parametrize("prefill_tokens", [1, 2, 7, 16, 100])
-def test_every_chunk_size(prefill_tokens: int, open_engine: OpenEngine, models) -> None:
-    engine = open_engine(prefill_tokens=prefill_tokens)
-    prompts = prompts_with_shared_prefixes(engine, CASES // 2, seed=prefill_tokens)
-    check_all(models["llama"], prompts, run_all(engine, prompts))
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_shared_prefixes_on_two_threads(architecture: str, open_engine: OpenEngine, models) -> None:
+    engine = open_engine(architecture)
+    prompts = prompts_with_shared_prefixes(engine, CASES, seed=1)
+    check_all(models[architecture], prompts, run_all(engine, prompts))
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("prefill_tokens", CHUNKS)
+def test_every_chunk_size(architecture: str, prefill_tokens: int, open_engine: OpenEngine, models) -> None:
+    engine = open_engine(architecture, prefill_tokens=prefill_tokens)
+    prompts = prompts_with_shared_prefixes(engine, 4, seed=7)
+    check_all(models[architecture], prompts, run_all(engine, prompts))
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_requests_that_arrive_at_any_time(architecture: str, open_engine: OpenEngine, models) -> None:
+    engine = open_engine(architecture, prefill_tokens=12)
+    prompts = prompts_with_shared_prefixes(engine, CASES, seed=5)
+    generations: dict[int, Generation] = {}
+
+    def arrive(index: int, delay: float) -> None:
+        time.sleep(delay)
+        (generations[index],) = run_all(engine, [prompts[index]])
+
+    rng = random.Random(6)
+    threads = [
+        threading.Thread(target=arrive, args=(index, rng.uniform(0, ARRIVAL_SECONDS))) for index in range(len(prompts))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    check_all(models[architecture], prompts, [generations[index] for index in range(len(prompts))])
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -78,14 +123,15 @@ def test_without_compiled_kernels(architecture: str, open_engine: OpenEngine, mo
     check_all(models[architecture], prompts, run_all(engine, prompts))
 
 
-def test_cache_hits_of_earlier_runs(open_engine: OpenEngine, models) -> None:
-    engine = open_engine()
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_cache_hits_of_earlier_runs(architecture: str, open_engine: OpenEngine, models) -> None:
+    engine = open_engine(architecture)
     prompts = prompts_with_shared_prefixes(engine, CASES, seed=3)
     first = run_all(engine, prompts)
     again = run_all(engine, prompts)
     assert [generation.token_ids for generation in again] == [generation.token_ids for generation in first]
     assert all(generation.cached_tokens == len(prompt) - 1 for generation, prompt in zip(again, prompts, strict=True))
-    check_all(models["llama"], prompts, again)
+    check_all(models[architecture], prompts, again)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
