@@ -87,6 +87,16 @@ def test_many_inputs_are_summed_up_part_by_part(dtype: torch.dtype) -> None:
         close(products.product(states, products.pack(weight)), expected)
 
 
+@pytest.mark.parametrize("inputs", [768, 8192])
+def test_float32_sums_are_as_near_as_those_of_torch(inputs: int) -> None:
+    torch.manual_seed(1)
+    states, weight = torch.randn(32, inputs), torch.randn(64, inputs)
+    exact = states.double() @ weight.double().T
+    ours = (products.product(states, products.pack(weight)) - exact).pow(2).mean().sqrt()
+    theirs = (states @ weight.T - exact).pow(2).mean().sqrt()
+    assert ours < 2 * theirs
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_any_number_of_threads_gives_the_same(dtype: torch.dtype) -> None:
     torch.manual_seed(0)

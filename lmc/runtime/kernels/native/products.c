@@ -20,6 +20,7 @@
 #endif
 #define MOST_ROWS 96    /* of a piece of work */
 #define DEPTH 1024      /* words summed up before the next block of rows comes: a panel's part stays in the second cache */
+#define FLOATS_SUMMED 512 /* floats summed up one after the other: the error grows with their number, so parts are summed up apart */
 #define NEAR 64        /* words of a column between what is used and what is asked for */
 #define FEW_WEIGHTS 8192 /* words of a panel below which waking helpers does not pay */
 
@@ -72,8 +73,7 @@ static inline __attribute__((always_inline)) void multiply(const uint32_t *input
     for (int column = 0; column < PANEL; column += COLUMNS * LANES) {
         vector own[BLOCK_ROWS][COLUMNS];
         for (int row = 0; row < rows; row++)
-            for (int part = 0; part < COLUMNS; part++)
-                own[row][part] = add ? *(vector *)(sums + row * PANEL + column + part * LANES) : broadcast(0);
+            for (int part = 0; part < COLUMNS; part++) own[row][part] = broadcast(0);
         for (int at = 0; at < depth; at++) {
             const uint32_t *place = panel + (int64_t)at * PANEL + column;
             uvector right[COLUMNS];
@@ -86,7 +86,11 @@ static inline __attribute__((always_inline)) void multiply(const uint32_t *input
             }
         }
         for (int row = 0; row < rows; row++)
-            for (int part = 0; part < COLUMNS; part++) *(vector *)(sums + row * PANEL + column + part * LANES) = own[row][part];
+            for (int part = 0; part < COLUMNS; part++) {
+                vector *sum = (vector *)(sums + row * PANEL + column + part * LANES);
+                if (add) own[row][part] += *sum;
+                *sum = own[row][part];
+            }
     }
 }
 
@@ -167,11 +171,12 @@ static void multiply_part(const Product *call, const uint32_t *input, int64_t st
         if (done == depth) return;
     }
 #endif
-    int blocks = (rows + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    int blocks = (rows + BLOCK_ROWS - 1) / BLOCK_ROWS, summed = call->type ? DEPTH : FLOATS_SUMMED;
     for (int block = 0; block < blocks; block++) {
         int first = (int)((int64_t)rows * block / blocks), end = (int)((int64_t)rows * (block + 1) / blocks);
-        multiply_block(input + first * step + done, step, panel + (int64_t)done * PANEL, ahead, depth - done, sums + first * PANEL,
-                       add || done, end - first, call->type);
+        for (int from = done; from < depth; from += summed)
+            multiply_block(input + first * step + from, step, panel + (int64_t)from * PANEL, ahead,
+                           depth - from < summed ? depth - from : summed, sums + first * PANEL, add || from, end - first, call->type);
     }
 }
 
