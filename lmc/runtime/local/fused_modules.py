@@ -65,7 +65,7 @@ class FusedNorm(nn.Module):
     def __init__(self, norm: Any) -> None:
         super().__init__()
         self.weight = norm.weight
-        self.epsilon = float(getattr(norm, "variance_epsilon", None) or norm.eps)
+        self.epsilon = module_forms.epsilon(norm)
         self.plus_one = module_forms.NORMS[type(norm).__name__]
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:

@@ -69,10 +69,14 @@ def norm_problem(module: Any) -> str | None:
     unknown = _unknown(module, attributes=_NORM_ATTRIBUTES, children=(set(),), parameters={"weight"})
     if unknown is not None:
         return unknown
-    epsilons = [name for name in ("eps", "variance_epsilon") if isinstance(getattr(module, name, None), float)]
-    if len(epsilons) != 1:
+    if len(_epsilons(module)) != 1:
         return "has no epsilon, or several"
     return None if module.weight.dim() == 1 else "has a weight of several dimensions"
+
+
+def epsilon(norm: Any) -> float:
+    """The epsilon of a norm that has no problem; it may be 0."""
+    return _epsilons(norm)[0]
 
 
 def feed_forward_problem(module: Any) -> str | None:
@@ -209,8 +213,12 @@ def _head_norm_problem(module: Any) -> str | None:
         return f"has a norm that {problem}"
     if any(norm.weight.shape != (module.head_dim,) for norm in norms):
         return "has norms over more than a head"
-    epsilons = {getattr(norm, "variance_epsilon", None) or getattr(norm, "eps", None) for norm in norms}
-    return None if len(epsilons) == 1 else "has norms with several epsilons"
+    return None if len(set(map(epsilon, norms))) == 1 else "has norms with several epsilons"
+
+
+def _epsilons(norm: Any) -> list[float]:
+    found = (getattr(norm, name, None) for name in ("eps", "variance_epsilon"))
+    return [each for each in found if isinstance(each, float)]
 
 
 def _has_hooks(module: Any) -> bool:

@@ -216,6 +216,14 @@ def test_norm_of_another_form(own_products: bool) -> None:
     assert type(second) is FusedLayers if own_products else type(second.input_layernorm) is FusedNorm
 
 
+@pytest.mark.parametrize("architecture", ["llama", "qwen3", "gemma2"])
+def test_norms_whose_epsilon_is_0(architecture: str) -> None:
+    expected = plain_logits(make_model(architecture, rms_norm_eps=0.0), SHORT)
+    model = make_model(architecture, rms_norm_eps=0.0)
+    assert torch.allclose(paged_logits(model, SHORT), expected, atol=1e-4)
+    assert FusedNorm in fused_kinds(model)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "problem"),
     [
