@@ -94,13 +94,15 @@ class StepMemory:
 
     def __init__(self, slots: torch.Tensor) -> None:
         self.slots = slots.contiguous()
-        self._rooms: dict[tuple[int, ...], list[torch.Tensor]] = {}
+        self._rooms: dict[tuple[tuple[int, ...], torch.dtype], list[torch.Tensor]] = {}
 
     def room(self, widths: tuple[int, ...], dtype: torch.dtype) -> list[torch.Tensor]:
         """[T, width] for each of the widths, filled with anything."""
-        if widths not in self._rooms:
-            self._rooms[widths] = [torch.empty((self.slots.numel(), width), dtype=dtype) for width in widths]
-        return self._rooms[widths]
+        found = self._rooms.get((widths, dtype))
+        if found is None:
+            found = [torch.empty((self.slots.numel(), width), dtype=dtype) for width in widths]
+            self._rooms[widths, dtype] = found
+        return found
 
 
 class NativeLayers:

@@ -61,7 +61,7 @@ class Sequence:
     def first_logits_row(self) -> int:
         """Row from which on the step under way gives logits.
 
-        Where none are wanted of it, those of its last row, which show whether all rows up to it are numbers.
+        Where none are wanted of it, those of its last row, which show whether the rows that it sees are numbers.
         """
         return min(self.first_wanted_row, self.planned - 1)
 

@@ -8,6 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* The intrinsics of some compilers do not say that they read memory: what was stored before must be there. */
+#define TILES_READ_MEMORY() __asm__ volatile("" ::: "memory")
+
 /* Linux gives a process the tiles' registers when it asks. */
 static inline int ask_for_tiles(void) {
     enum { ASK = 0x1023, TILE_DATA = 18 };
@@ -25,12 +28,21 @@ static inline void shape_tiles(const int *rows, const int *bytes) {
         shape.rows[tile] = (uint8_t)rows[tile];
         shape.bytes[tile] = (uint16_t)bytes[tile];
     }
+    TILES_READ_MEMORY();
     _tile_loadconfig(&shape);
 }
 
 #define clear_tile(tile) _tile_zero(tile)
-#define load_tile(tile, from, stride) _tile_loadd(tile, from, stride)
-#define store_tile(tile, to, stride) _tile_stored(tile, to, stride)
+#define load_tile(tile, from, stride) \
+    do { \
+        TILES_READ_MEMORY(); \
+        _tile_loadd(tile, from, stride); \
+    } while (0)
+#define store_tile(tile, to, stride) \
+    do { \
+        _tile_stored(tile, to, stride); \
+        TILES_READ_MEMORY(); \
+    } while (0)
 #define multiply_tiles(sum, left, right) _tile_dpbf16ps(sum, left, right) /* sum += left x right, by pairs */
 #define release_tiles() _tile_release()
 #endif
