@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 _NUMBER = itertools.count()
+MOST_ITEMS = 9  # of a list that a generated program changes
 
 HEADER = """
 from lmc.frontend.function import JittedFunction as jit
@@ -294,7 +295,8 @@ class Writer:
         action = self.pick(
             f"append({self.text(1)})", "reverse()", f"insert(0, {self.text(0)})", "extend(WORDS)", "pop()"
         )
-        return [f"if {name}: {name}.{action}"]
+        # A list that grows while a loop goes through it must stop growing.
+        return [f"if 0 < len({name}) < {MOST_ITEMS}: {name}.{action}"]
 
     def _effect(self) -> list[str]:
         return [f"effect({self.text(1)}, {self.number(1)})"]
