@@ -78,3 +78,13 @@ def test_every_architecture_is_named() -> None:
     words = re.split(r", | or ", " ".join(named[1].split()))
     spelled = [re.sub(r"[ -]", "", word).lower() + "forcausallm" for word in words]
     assert sorted(spelled) == sorted(name.lower() for name in SUPPORTED)
+
+
+def test_the_table_of_whole_programs_is_that_of_the_results() -> None:
+    results = [line.strip("| ").split(" | ") for line in (ROOT / "benchmarks" / "RESULTS.md").read_text().splitlines()]
+    # dtype, workload, instances, calls, tokens in prompts, generated, lmc, vLLM, roofline, vLLM / lmc
+    measured = {row[1]: [row[6], row[7], row[9]] for row in results if row[0] == "bfloat16" and len(row) == 10}
+    shown = [line.strip("| ").split(" | ") for line in README.splitlines() if line.startswith("| ")]
+    rows = {row[0]: row[1:] for row in shown if row[0] in measured}
+    assert rows == measured
+    assert len(rows) == 6
