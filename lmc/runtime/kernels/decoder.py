@@ -169,10 +169,8 @@ class NativeLayers:
         for parts in self._parts:
             if parts.form not in calls:
                 plan = batch.plan(parts.heads // self._key_heads, parts.form.window)
-                prepared = plan.prepared(parts.heads, self._key_heads, self._size, threads)
-                own = calls[parts.form] = type(prepared).from_buffer_copy(prepared)
-                own.type, own.window = TYPES[self._dtype], parts.form.window
-                own.scale, own.softcap = parts.form.scaling, parts.form.softcap
+                shape = (parts.heads, self._key_heads, self._size)
+                calls[parts.form] = plan.call(*shape, threads=threads, dtype=self._dtype, form=parts.form)
         addresses = (ctypes.addressof(calls[parts.form]) for parts in self._parts)
         return (ctypes.c_void_p * len(self._parts))(*addresses), calls
 

@@ -39,7 +39,7 @@ _Item = tuple[int, int, int, int, int]
 
 
 class _Call(ctypes.Structure):
-    """As `Call` in attention.c."""
+    """As `Attention` in attention_call.h."""
 
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("query", "keys", "values", "result", "pages", "items", "item_rows")),
@@ -69,9 +69,9 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NativePlan:
-    """What every layer of a step is given. Arrays are those of `Call` in attention.c.
+    """What every layer of a step is given. Arrays are those of `Attention` in attention_call.h.
 
-    The layers of a step run one after the other, so they share the memory for partial results (`prepared`).
+    The layers of a step run one after the other, so they share the memory for partial results.
     """
 
     pages: NDArray[np.int64]
@@ -82,13 +82,18 @@ class NativePlan:
     row_partials: NDArray[np.int32]
     _prepared: dict[tuple[int, int, int, int], _Prepared] = field(default_factory=dict, compare=False, repr=False)
 
-    def prepared(self, heads: int, key_heads: int, size: int, threads: int) -> _Call:
-        """The call of a layer of this shape, filled in but for its tensors and the form of its attention."""
+    def call(
+        self, heads: int, key_heads: int, size: int, *, threads: int, dtype: torch.dtype, form: AttentionForm
+    ) -> _Call:
+        """The call of layers of this shape and form, filled in but for their tensors; it points into this plan."""
         shape = (heads, key_heads, size, threads)
         found = self._prepared.get(shape)
         if found is None:
             found = self._prepared[shape] = self._prepare(*shape)
-        return found.call
+        call = _Call.from_buffer_copy(found.call)
+        call.type = TYPES[dtype]
+        call.window, call.scale, call.softcap = form.window, form.scaling, form.softcap
+        return call
 
     def _prepare(self, heads: int, key_heads: int, size: int, threads: int) -> _Prepared:
         most_rows = int(self.items["rows"].max()) if self.items.size else 0
@@ -273,11 +278,9 @@ def attend(
     query = query.contiguous()
     result = torch.empty_like(query)
     threads = torch.get_num_threads()
-    call = plan.prepared(query.shape[1], key_cache.shape[1], query.shape[2], threads)
+    call = plan.call(query.shape[1], key_cache.shape[1], query.shape[2], threads=threads, dtype=query.dtype, form=form)
     call.query, call.result = query.data_ptr(), result.data_ptr()
     call.keys, call.values = key_cache.data_ptr(), value_cache.data_ptr()
-    call.type = TYPES[query.dtype]
-    call.window, call.scale, call.softcap = form.window, form.scaling, form.softcap
     library().lmc_attention(ctypes.byref(call), threads)
     return result
 

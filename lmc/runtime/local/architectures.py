@@ -2,7 +2,7 @@
 
 To add one: an entry here, a tiny checkpoint in `tests/runtime/local/checkpoints.py`, what its attention needs beyond
 scaling, windows and soft caps (sinks, say) in `lmc/runtime/kernels/paged_attention.py`, and its modules in `fusion.py`
-if they are of the usual form.
+(norms in `module_forms.py`) if they are of the usual form: parts, whole layers, and the decoder that calls them.
 """
 
 from collections.abc import Callable

@@ -20,8 +20,6 @@ static inline void shape_tiles(const int *rows, const int *bytes) {
     }
 }
 
-static inline void clear_tile(int tile) { memset(tiles[tile].words, 0, sizeof tiles[tile].words); }
-
 static inline void load_tile(int tile, const void *from, int64_t stride) {
     for (int row = 0; row < tiles[tile].rows; row++)
         memcpy(tiles[tile].words[row], (const char *)from + row * stride, (size_t)tiles[tile].bytes);

@@ -35,21 +35,26 @@ def ask(engine: LocalEngine, prompt: tuple[int, ...]) -> Any:
     return engine.submit(Request(prompt, SamplingParams(max_tokens=4))).future.result(30)
 
 
-def without_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lmc.runtime.local.fusion.why_not", lambda: "no compiler")
-    monkeypatch.setattr("lmc.runtime.kernels.native_attention.why_not", lambda: "no compiler")
-    monkeypatch.setattr("lmc.runtime.local.fusion.warnings.warn", lambda *_, **__: None)
+def expected_of(folder: Path) -> tuple[int, ...]:
+    """What the healthy prompt gives in an engine that saw nothing else."""
+    with load_local_engine(folder, device="cpu", kv_tokens=1000) as engine:
+        return ask(engine, HEALTHY).token_ids
 
 
-@pytest.mark.parametrize("kernels", ["native", "torch"])
+@pytest.fixture(params=["native", "torch"])
+def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Compiled kernels, and those where there is no compiler."""
+    if request.param == "torch":
+        monkeypatch.setattr("lmc.runtime.local.fusion.why_not", lambda: "no compiler")
+        monkeypatch.setattr("lmc.runtime.kernels.native_attention.why_not", lambda: "no compiler")
+        monkeypatch.setattr("lmc.runtime.local.fusion.warnings.warn", lambda *_, **__: None)
+    return request.param
+
+
+@pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("kind", ["generation", "score", "prefill"])
-def test_a_failed_request_leaves_nothing_in_the_cache(
-    kernels: str, kind: str, poisoned: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if kernels == "torch":
-        without_compiler(monkeypatch)
-    with load_local_engine(poisoned, device="cpu", kv_tokens=1000) as engine:
-        expected = ask(engine, HEALTHY).token_ids
+def test_a_failed_request_leaves_nothing_in_the_cache(kind: str, poisoned: Path) -> None:
+    expected = expected_of(poisoned)
     with load_local_engine(poisoned, device="cpu", kv_tokens=1000) as engine:
         bad = (*PREFIX, POISON, 8)
         ways: dict[str, Callable[[], Any]] = {
@@ -78,14 +83,9 @@ def test_a_prompt_fails_with_the_step_that_is_no_number(poisoned: Path) -> None:
         assert engine._worker._scheduler.memory.pool.used_count == 0
 
 
-@pytest.mark.parametrize("kernels", ["native", "torch"])
-def test_whoever_shares_the_step_with_what_fails_is_computed_again(
-    kernels: str, poisoned: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if kernels == "torch":
-        without_compiler(monkeypatch)
-    with load_local_engine(poisoned, device="cpu", kv_tokens=1000) as engine:
-        expected = ask(engine, HEALTHY).token_ids
+@pytest.mark.usefixtures("kernels")
+def test_whoever_shares_the_step_with_what_fails_is_computed_again(poisoned: Path) -> None:
+    expected = expected_of(poisoned)
     with load_local_engine(poisoned, device="cpu", kv_tokens=1000) as engine:
         forward, submitted = engine._worker._model.forward, threading.Event()
 

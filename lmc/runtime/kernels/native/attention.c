@@ -39,7 +39,7 @@ static int64_t lay_out(Rows *rows, char *scratch, int count, int size) {
     return at;
 }
 
-static void load_rows(const Call *call, const Item *item, int key_head, const Rows *rows) {
+static void load_rows(const Attention *call, const Item *item, int key_head, const Rows *rows) {
     int repeats = call->heads / call->key_heads, size = call->size, type = call->type, each = PAIRS(type) ? 2 : 1;
     for (int row = 0; row < rows->count; row++) {
         int32_t packed = call->item_rows[item->first_row + row / repeats];
@@ -55,7 +55,7 @@ static void load_rows(const Call *call, const Item *item, int key_head, const Ro
 }
 
 /* The result of a head of a packed row: values divided by `sum`. */
-static inline void finish(const Call *call, int64_t row, int head, const float *values, float sum) {
+static inline void finish(const Attention *call, int64_t row, int head, const float *values, float sum) {
     int64_t place = (row * call->heads + head) * call->size;
     int at = 0;
     for (; at + LANES <= call->size; at += LANES)
@@ -65,7 +65,7 @@ static inline void finish(const Call *call, int64_t row, int head, const float *
 
 /* One item and key head: `index` is item * key_heads + key head. */
 static void attend_item(void *argument, int64_t index, int thread) {
-    const Call *call = argument;
+    const Attention *call = argument;
     const Item *item = call->items + index / call->key_heads;
     int key_head = (int)(index % call->key_heads), repeats = call->heads / call->key_heads, size = call->size;
     int64_t place = (int64_t)key_head * size;
@@ -93,7 +93,7 @@ static void attend_item(void *argument, int64_t index, int thread) {
 
 /* Merge the partial results of one packed row. */
 static void merge_row(void *argument, int64_t row, int thread) {
-    const Call *call = argument;
+    const Attention *call = argument;
     int size = call->size;
     const int32_t *partials = call->row_partials + call->row_starts[row];
     int count = call->row_starts[row + 1] - call->row_starts[row];
@@ -124,7 +124,7 @@ int64_t lmc_attention_scratch(int32_t rows, int32_t heads, int32_t key_heads, in
     return lay_out(&layout, 0, rows * (heads / key_heads), size) + 64;
 }
 
-void lmc_attention(const Call *call, int32_t threads) {
+void lmc_attention(const Attention *call, int32_t threads) {
     pool_run(attend_item, (void *)call, call->item_count * call->key_heads, threads);
     if (call->row_starts[call->row_count] > call->row_count) pool_run(merge_row, (void *)call, call->row_count, threads);
 }

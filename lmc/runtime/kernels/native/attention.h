@@ -1,6 +1,7 @@
 /* What the parts of the attention kernel share: the plan, the rows of an item, and how what lies in pages is loaded. */
 #ifndef LMC_ATTENTION_H
 #define LMC_ATTENTION_H
+#include "attention_call.h"
 #include "elements.h"
 
 #include <math.h>
@@ -44,35 +45,6 @@
 #define FEW_ROWS 8 /* up to as many, or 2 of pairs, laying out keys costs more than it saves */
 #define FEW(type) (PAIRS(type) ? 2 : FEW_ROWS)
 
-typedef struct {
-    int64_t first_key;   /* offset into `pages` */
-    int32_t keys;        /* how many keys */
-    int32_t position;    /* position of the first key in its sequence */
-    int32_t first_row;   /* offset into `item_rows` */
-    int32_t rows;        /* how many query rows */
-} Item;
-
-typedef struct {
-    const void *query;          /* [T, heads, size] */
-    const void *keys;           /* [pages, key_heads, size] */
-    const void *values;
-    void *result;               /* [T, heads, size] */
-    const int64_t *pages;
-    const Item *items;
-    const int32_t *item_rows;   /* packed row numbers; the index of an entry is the number of its partial result */
-    const int32_t *positions;   /* [T] position of each packed row */
-    const int32_t *row_starts;  /* [T + 1] into row_partials */
-    const int32_t *row_partials;
-    float *partials;            /* [entries of item_rows, heads, size + 2] scratch */
-    int64_t item_count;
-    int64_t row_count;
-    int32_t heads, key_heads, size, type;
-    int32_t window;             /* a row sees the last `window` positions, its own included; 0: all */
-    float scale, softcap;       /* softcap 0: none */
-    char *scratch;              /* per thread */
-    int64_t scratch_bytes;
-} Call;
-
 /* The rows of an item for one key head: each query head of each packed row is one. Rows after the last one hold anything. */
 typedef struct {
     int count;
@@ -94,7 +66,7 @@ typedef struct {
 } Range;
 
 /* The part of keys start ... start+count-1 of an item that a row at `position` may see, counted from `start`. */
-static inline Range visible(const Call *call, const Item *item, int position, int start, int count) {
+static inline Range visible(const Attention *call, const Item *item, int position, int start, int count) {
     int own = position - item->position - start;
     int first = call->window ? own - call->window + 1 : 0;
     return (Range){first > 0 ? first : 0, own < count ? own + 1 : count};
@@ -103,7 +75,7 @@ static inline Range visible(const Call *call, const Item *item, int position, in
 static inline uvector repeat(uint32_t word) { return (uvector){0} + word; }
 
 /* What some row of `count` sees of a tile; `whole` says whether all of them see all. */
-static inline Range seen_by_some(const Call *call, const Item *item, const int32_t *positions, int rows, int start, int count,
+static inline Range seen_by_some(const Attention *call, const Item *item, const int32_t *positions, int rows, int start, int count,
                                  int *whole) {
     int least = positions[0], most = positions[0];
     for (int row = 1; row < rows; row++) {
@@ -164,7 +136,7 @@ static inline __attribute__((always_inline)) uvector load_neighbours(const void 
 
 /* results += weights x values of one row for the keys that it sees, read where they lie. A key that it does not see must not be
  * multiplied by its weight, 0: it may hold NaN or infinity. */
-static void mix_exactly(const Call *call, const int64_t *pages, int64_t head, Range seen, const void *weights, float *results) {
+static void mix_exactly(const Attention *call, const int64_t *pages, int64_t head, Range seen, const void *weights, float *results) {
     int64_t step = (int64_t)call->key_heads * call->size;
     for (int key = seen.from; key < seen.to; key++) {
         float weight = get(weights, key, PAIRS(call->type));

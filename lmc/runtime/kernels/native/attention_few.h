@@ -30,7 +30,7 @@ static inline __attribute__((always_inline)) vector totals(const vector *values)
 
 /* sums[row][0] of all rows: products with `vectors` (a constant up to 4) vectors of words from element `at` of the key at `place`,
  * of which `left` elements are left; added to what is there unless `at` is 0. */
-static inline __attribute__((always_inline)) void few_products(const Call *call, const Rows *rows, int64_t place, int at, int left,
+static inline __attribute__((always_inline)) void few_products(const Attention *call, const Rows *rows, int64_t place, int at, int left,
                                                                vector (*sums)[LANES], int vectors, int type) {
     int each = PAIRS(type) ? 2 * LANES : LANES;
     uvector key[4];
@@ -45,7 +45,7 @@ static inline __attribute__((always_inline)) void few_products(const Call *call,
 }
 
 /* Scores of up to LANES keys for all rows: dot products, key by key, of which LANES are summed up at once. */
-static inline __attribute__((always_inline)) void few_scores(const Call *call, const Rows *rows, const int64_t *pages, int count,
+static inline __attribute__((always_inline)) void few_scores(const Attention *call, const Rows *rows, const int64_t *pages, int count,
                                                              int64_t head, float *scores, int size, int type) {
     int64_t step = (int64_t)call->key_heads * size;
     int each = PAIRS(type) ? 2 * LANES : LANES;
@@ -71,7 +71,7 @@ static inline __attribute__((always_inline)) void few_scores(const Call *call, c
 }
 
 /* results += weights x values of the keys that all of `count` rows see; `count` and `columns` are constants. */
-static inline __attribute__((always_inline)) void few_mix(const Call *call, const int64_t *pages, Range seen, int64_t place,
+static inline __attribute__((always_inline)) void few_mix(const Attention *call, const int64_t *pages, Range seen, int64_t place,
                                                           int left, const uint32_t *weights, float *results, int width, int count,
                                                           int columns, int type) {
     int64_t step = (int64_t)call->key_heads * call->size;
@@ -96,7 +96,7 @@ static inline __attribute__((always_inline)) void few_mix(const Call *call, cons
 }
 
 /* The same for any number of rows and all columns. */
-static inline __attribute__((always_inline)) void few_mix_all(const Call *call, const Rows *rows, const int64_t *pages, Range seen,
+static inline __attribute__((always_inline)) void few_mix_all(const Attention *call, const Rows *rows, const int64_t *pages, Range seen,
                                                               int64_t head, int first, int count, int size, int type) {
 #define CASE(COUNT, SIDE, LEFT) few_mix(call, pages, seen, head + at, LEFT, weights, results + at, rows->width, COUNT, SIDE, type)
 #define ROW_CASES(SIDE, LEFT) \
@@ -118,7 +118,7 @@ static inline __attribute__((always_inline)) void few_mix_all(const Call *call, 
 #undef CASE
 }
 
-static inline __attribute__((always_inline)) void few_body(const Call *call, const Item *item, const Rows *rows, int64_t head,
+static inline __attribute__((always_inline)) void few_body(const Attention *call, const Item *item, const Rows *rows, int64_t head,
                                                            int size, int type) {
     int repeats = call->heads / call->key_heads;
     int64_t step = (int64_t)call->key_heads * size;
@@ -143,7 +143,7 @@ static inline __attribute__((always_inline)) void few_body(const Call *call, con
     }
 }
 
-static void attend_few(const Call *call, const Item *item, const Rows *rows, int64_t head) {
+static void attend_few(const Attention *call, const Item *item, const Rows *rows, int64_t head) {
     if (call->type && call->size == 64) few_body(call, item, rows, head, 64, 1);
     else if (call->type && call->size == 128) few_body(call, item, rows, head, 128, 1);
     else if (call->type) few_body(call, item, rows, head, call->size, 1);

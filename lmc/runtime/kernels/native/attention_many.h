@@ -25,7 +25,7 @@ static inline __attribute__((always_inline)) void transpose(uvector *square) {
 
 /* A square of words of keys from their element `at`, of which `left` are left in each. Beyond `count` the last one is repeated:
  * nobody looks at its scores. */
-static inline __attribute__((always_inline)) void pack_square(const Call *call, const int64_t *pages, int first, int count,
+static inline __attribute__((always_inline)) void pack_square(const Attention *call, const int64_t *pages, int first, int count,
                                                               int64_t place, int left, uint32_t *to, int type) {
     int64_t step = (int64_t)call->key_heads * call->size;
     uvector square[LANES];
@@ -36,7 +36,7 @@ static inline __attribute__((always_inline)) void pack_square(const Call *call, 
 }
 
 /* Lays out `count` keys: a word of each, side by side, under the next. */
-static inline __attribute__((always_inline)) void pack_keys(const Call *call, const Rows *rows, const int64_t *pages, int count,
+static inline __attribute__((always_inline)) void pack_keys(const Attention *call, const Rows *rows, const int64_t *pages, int count,
                                                             int64_t head, int size, int type) {
     int each = PAIRS(type) ? 2 : 1;
     for (int first = 0; first < count; first += LANES) {
@@ -48,7 +48,7 @@ static inline __attribute__((always_inline)) void pack_keys(const Call *call, co
 }
 
 /* Lays out `count` values: words of neighbouring keys, side by side along the columns. Returns whether all are finite. */
-static inline __attribute__((always_inline)) int pack_values(const Call *call, const Rows *rows, const int64_t *pages, int count,
+static inline __attribute__((always_inline)) int pack_values(const Attention *call, const Rows *rows, const int64_t *pages, int count,
                                                              int64_t head, int size, int type) {
     const uint32_t exponents = PAIRS(type) ? 0x7f807f80u : 0x7f800000u, least = PAIRS(type) ? 0x00800080u : 0x00800000u;
     int64_t step = (int64_t)call->key_heads * size;
@@ -130,13 +130,13 @@ static inline int rows_together(int rows) {
     return each < 4 ? 4 : each;
 }
 
-static inline __attribute__((always_inline)) void many_body(const Call *call, const Item *item, const Rows *rows,
+static inline __attribute__((always_inline)) void many_body(const Attention *call, const Item *item, const Rows *rows,
                                                             int64_t head, int size, int type) {
     int64_t step = (int64_t)call->key_heads * size;
     int together = rows_together(rows->count), pairs = PAIRS(type), weight_step = words(TILE, pairs);
     void (*multiply_block)(const uint32_t *, int64_t, const uint32_t *, int64_t, float *, int64_t, int, int, int, int)
         = pairs ? multiply_pairs : multiply_floats;
-    void (*weigh_block)(const Call *, const Item *, const Rows *, int, int, int, int, int) = pairs ? weigh_pairs : weigh_floats;
+    void (*weigh_block)(const Attention *, const Item *, const Rows *, int, int, int, int, int) = pairs ? weigh_pairs : weigh_floats;
     for (int start = 0; start < item->keys; start += TILE) {
         int count = item->keys - start < TILE ? item->keys - start : TILE, whole;
         Range any_seen = seen_by_some(call, item, rows->positions, rows->count, start, count, &whole);
@@ -169,7 +169,7 @@ static inline __attribute__((always_inline)) void many_body(const Call *call, co
     }
 }
 
-static void attend_many(const Call *call, const Item *item, const Rows *rows, int64_t head) {
+static void attend_many(const Attention *call, const Item *item, const Rows *rows, int64_t head) {
     if (call->type && call->size == 64) many_body(call, item, rows, head, 64, 1);
     else if (call->type) many_body(call, item, rows, head, call->size, 1);
     else if (call->size == 64) many_body(call, item, rows, head, 64, 0);

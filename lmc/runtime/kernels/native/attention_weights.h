@@ -87,7 +87,7 @@ static __attribute__((noinline)) void raise(const Rows *rows, int row, float hig
 
 /* Turns the scores [TILE] of one row into weights and adds them to its sums; `seen` is the part that it sees, `whole` a constant
  * that says that it is all of the tile. Weights of other keys are 0 whatever their scores. */
-static inline __attribute__((always_inline)) void weigh(const Call *call, const Rows *rows, int row, const float *scores,
+static inline __attribute__((always_inline)) void weigh(const Attention *call, const Rows *rows, int row, const float *scores,
                                                         Range seen, int whole, uint32_t *weights, int pairs) {
     const float base_2 = 1.44269504f;
     vector own[TILE / LANES], most = broadcast(-INFINITY);
@@ -128,7 +128,7 @@ static inline __attribute__((always_inline)) void weigh(const Call *call, const 
 }
 
 /* The same for `count` rows from `first`, whose scores and weights lie one below the other. */
-static inline __attribute__((always_inline)) void weigh_rows(const Call *call, const Item *item, const Rows *rows, int first,
+static inline __attribute__((always_inline)) void weigh_rows(const Attention *call, const Item *item, const Rows *rows, int first,
                                                              int count, int start, int keys, int whole, int pairs) {
     for (int at = 0; at < count; at++) {
         Range seen = visible(call, item, rows->positions[first + at], start, keys);
@@ -139,12 +139,12 @@ static inline __attribute__((always_inline)) void weigh_rows(const Call *call, c
 }
 
 /* Not inlined: they are long, and used often. */
-static __attribute__((noinline)) void weigh_floats(const Call *call, const Item *item, const Rows *rows, int first, int count,
+static __attribute__((noinline)) void weigh_floats(const Attention *call, const Item *item, const Rows *rows, int first, int count,
                                                    int start, int keys, int whole) {
     weigh_rows(call, item, rows, first, count, start, keys, whole, 0);
 }
 
-static __attribute__((noinline)) void weigh_pairs(const Call *call, const Item *item, const Rows *rows, int first, int count,
+static __attribute__((noinline)) void weigh_pairs(const Attention *call, const Item *item, const Rows *rows, int first, int count,
                                                   int start, int keys, int whole) {
     weigh_rows(call, item, rows, first, count, start, keys, whole, 1);
 }

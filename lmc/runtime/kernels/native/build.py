@@ -20,7 +20,15 @@ from typing import NamedTuple
 _FOLDER = Path(__file__).parent
 _SOURCES = ("pool.c", "attention.c", "layers.c", "products.c", "decoder.c", "sampling.c")
 _HEADERS = (
-    *("pool.h", "elements.h", "attention.h", "attention_weights.h", "attention_few.h", "attention_many.h"),
+    *(
+        "pool.h",
+        "elements.h",
+        "attention_call.h",
+        "attention.h",
+        "attention_weights.h",
+        "attention_few.h",
+        "attention_many.h",
+    ),
     *("activations.h", "layers.h", "products.h", "tiles.h", "selection.h"),
 )
 _OPTIONS = ("-O3", "-std=gnu11", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")

@@ -1,13 +1,7 @@
 /* Decoder layers in one call: nothing but these kernels runs between the first norm and the last residual. */
+#include "attention_call.h"
 #include "layers.h"
 #include "products.h"
-
-typedef struct {
-    const void *query, *keys, *values;
-    void *result;
-} Attention; /* how the structure begins that lmc_attention takes */
-
-void lmc_attention(const void *call, int32_t threads);
 
 typedef struct {
     Norm input_norm;
@@ -82,7 +76,10 @@ static void attend(const Decoder *call, int32_t index, int32_t threads) {
     rotate.values = cache->values;
     rotate.rows = call->rows;
     lmc_rotate_and_store(&rotate, threads);
-    *attention = (Attention){call->query, cache->keys, cache->values, call->mixed};
+    attention->query = call->query;
+    attention->keys = cache->keys;
+    attention->values = cache->values;
+    attention->result = call->mixed;
     lmc_attention(attention, threads);
 }
 

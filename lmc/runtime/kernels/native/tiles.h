@@ -32,7 +32,6 @@ static inline void shape_tiles(const int *rows, const int *bytes) {
     _tile_loadconfig(&shape);
 }
 
-#define clear_tile(tile) _tile_zero(tile)
 #define load_tile(tile, from, stride) \
     do { \
         TILES_READ_MEMORY(); \
