@@ -6,6 +6,7 @@ from lmc.frontend.state import State
 from lmc.frontend.tools import tool
 from lmc.ir.errors import (
     CaptureError,
+    ConstraintError,
     ContextLengthError,
     EngineError,
     InputError,
@@ -22,6 +23,7 @@ __all__ = [
     "BatchInterruptedError",
     "CaptureError",
     "Compiled",
+    "ConstraintError",
     "ContextLengthError",
     "EngineError",
     "InputError",

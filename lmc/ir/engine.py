@@ -12,10 +12,57 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lmc.ir.tokenizer import Tokenizer
 
 FinishReason = Literal["stop", "length", "eos"]
+JumpForward = Literal["exact", "canonical", "off"]
+JUMP_FORWARD: tuple[JumpForward, ...] = ("exact", "canonical", "off")
 T = TypeVar("T")
+
+
+class TokenState(Protocol):
+    """Where a generation stands in its constraint. Immutable and shared: many generations may hold one."""
+
+    @property
+    def accepting(self) -> bool:
+        """Whether the output may end here."""
+        ...
+
+    @property
+    def complete(self) -> bool:
+        """Whether the output has to end here: it is accepted, and no token may follow."""
+        ...
+
+    def mask(self) -> NDArray[np.uint32]:
+        """Tokens allowed next: bit ``i % 32`` of word ``i // 32`` is token ``i``; EOS ids where ``accepting``.
+
+        Read-only, and the same array each time.
+        """
+        ...
+
+    def advance(self, token_id: int) -> TokenState:
+        """The state after an allowed token that is not EOS. Raises ``ConstraintError`` for any other."""
+        ...
+
+    def forced(self) -> list[int]:
+        """Canonical tokens of the text that has to follow (empty where there is a choice): a draft, not a promise."""
+        ...
+
+
+class TokenConstraint(Protocol):
+    """What a generation may say, for one vocabulary. ``digest`` names its content."""
+
+    @property
+    def digest(self) -> str: ...
+
+    def start(self) -> TokenState: ...
+
+    def matches(self, output: str | bytes) -> bool:
+        """Whether a whole output is allowed."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +116,15 @@ class Request:
     An engine may let ``instance``s take turns. A request that is not finished ``timeout`` seconds after it was
     submitted fails with ``RequestTimeoutError`` (None: it has all the time it needs); engines that answer at once may
     ignore it.
+
+    With a ``constraint`` tokens that its state does not allow are not drawn: they are masked after what
+    ``SamplingParams`` does to logits and before temperature and truncation. Where the state is ``complete`` the
+    generation ends as at EOS, without a draw; there, ``min_tokens`` has no say. An output that ends otherwise (a stop,
+    ``max_tokens``) and is not allowed as it then is fails with ``ConstraintError``. ``jump_forward`` says what becomes
+    of text that has to follow: "exact": its canonical tokens are computed in one pass as a draft, and each is kept
+    only if it is what would have been drawn at its place, so tokens and log-probabilities are those of "off";
+    "canonical": they are taken as they are, and the output's tokens are those that encoding its text gives; "off":
+    token by token. Engines that gain nothing by it may treat "exact" as "off".
     """
 
     prompt: tuple[int, ...]
@@ -77,6 +133,8 @@ class Request:
     op_id: str = ""
     instance: int = 0
     timeout: float | None = None
+    constraint: TokenConstraint | None = None
+    jump_forward: JumpForward = "exact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +223,8 @@ class EngineStatistics:
     """Running totals, in tokens unless the name says otherwise.
 
     ``cached_tokens`` of ``prompt_tokens`` were in the cache, ``prefilled_tokens`` were computed. A step computes rows,
-    one per token: ``rows`` in all ``steps`` together, ``largest_step`` in the largest one. The engine's time is split
+    one per token: ``rows`` in all ``steps`` together, ``largest_step`` in the largest one. Of ``drafted_tokens``, which
+    constraints proposed, ``accepted_tokens`` were what was drawn. The engine's time is split
     into ``model_seconds`` (attention included), ``sampling_seconds`` (drawing and scoring; on a GPU also waiting for
     the model), ``scheduling_seconds`` (admission, pages, cache, which keys attention reads together) and
     ``delivery_seconds`` (detokenizing, stops, stream callbacks, results). An engine leaves at 0 what it does not have.
@@ -181,6 +240,8 @@ class EngineStatistics:
     steps: int = 0
     rows: int = 0
     largest_step: int = 0
+    drafted_tokens: int = 0
+    accepted_tokens: int = 0
     model_seconds: float = 0.0
     sampling_seconds: float = 0.0
     scheduling_seconds: float = 0.0

@@ -81,3 +81,24 @@ class RequestTimeoutError(EngineError):
 
 class RequestCancelledError(LmcError):
     """The request was cancelled by its owner."""
+
+
+class ConstraintError(LmcError):
+    """A constraint that is refused, can't be met, or that an output does not meet.
+
+    ``pointer`` is the JSON pointer of the schema's keyword that is to blame, ``position`` the character of the pattern
+    (from 0).
+    """
+
+    def __init__(
+        self,
+        cause: str,
+        *,
+        remedy: str | None = None,
+        location: Location | None = None,
+        pointer: str | None = None,
+        position: int | None = None,
+    ) -> None:
+        super().__init__(cause, remedy=remedy, location=location)
+        self.pointer = pointer
+        self.position = position

@@ -1,0 +1,1 @@
+"""Constraints on what a generation may say, compiled to automata over tokens. See README.md."""
