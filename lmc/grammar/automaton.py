@@ -1,0 +1,188 @@
+"""The byte automaton of a constraint: a DFA whose states are nodes, made as they are reached."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmc.grammar.building import Arena
+from lmc.grammar.derivatives import Derivatives
+from lmc.grammar.nodes import Node, longest_length
+from lmc.grammar.prefix_tree import prefix_tree
+from lmc.ir.errors import ConstraintError
+
+Rows = NDArray[np.int32]
+
+DEAD = -1
+UNKNOWN = -2
+MAX_STATES = 200_000
+MAX_WORK = 1_000_000  # see `Arena.work`
+
+
+class Automaton:
+    """States 0 (the start) to ``len(self) - 1``; every one of them can still reach acceptance.
+
+    ``rows`` [capacity, 256] holds the state after each byte, ``DEAD`` where that byte can't come; a row that is not
+    made yet is all ``UNKNOWN``. The array is another one after states were added. Not safe for several threads at
+    once; whoever shares an automaton holds a lock around ``expand`` and what calls it (all but ``rows``, ``accepting``
+    and ``is_expanded``).
+
+    Raises ``ConstraintError``, also later, where more than ``max_states`` come into being.
+    """
+
+    def __init__(self, root: Node, arena: Arena, *, max_states: int = MAX_STATES) -> None:
+        self._derivatives = Derivatives(arena)
+        self._nodes: list[Node] = []
+        self._states: dict[Node, int] = {}
+        self._max_states = max_states
+        self._columns: dict[int, NDArray[np.intp]] = {}
+        self._accepting = bytearray()
+        self.rows: Rows = np.full((16, 256), UNKNOWN, np.int32)
+        self._longest: int | None = None
+        self.is_empty = not self._derivatives.is_live(root)
+        """Whether there is no output at all; then state 0 neither accepts nor leads anywhere."""
+        if self.is_empty:
+            self._state(arena.empty)
+            self._longest = 0
+        else:
+            self._state(root)
+            self._longest = longest_length(root)
+
+    @classmethod
+    def of_strings(cls, strings: Sequence[bytes]) -> Automaton:
+        """The automaton of a finite set, all of whose rows are made at once."""
+        arena = Arena()
+        made = cls(arena.epsilon, arena)
+        made.rows, accepting = prefix_tree(sorted(set(strings)))
+        made._accepting = bytearray(accepting.tobytes())
+        made._longest = max(map(len, strings), default=0)
+        made.is_empty = not strings
+        made._states.clear()
+        return made
+
+    def __len__(self) -> int:
+        """States so far."""
+        return len(self._accepting)
+
+    @property
+    def longest(self) -> int | None:
+        """No output has more bytes than this; None: there is no bound that is known without a search."""
+        return self._longest
+
+    def accepting(self, state: int) -> bool:
+        """Whether an output may end here."""
+        return bool(self._accepting[state])
+
+    def is_expanded(self, state: int) -> bool:
+        """Whether the row is made."""
+        return bool(self.rows[state, 0] != UNKNOWN)
+
+    def expand(self, state: int) -> None:
+        """Make the row of a state, and states for what it leads to."""
+        if self.is_expanded(state):
+            return
+        found = [(mask, self._state(target)) for mask, target in self._derivatives.arcs(self._nodes[state])]
+        row = self.rows[state]
+        row.fill(DEAD)
+        for mask, target in found:
+            row[self._bytes(mask)] = target
+
+    def expand_all(self, max_states: int = MAX_STATES) -> None:
+        """Make every row, breadth first. Raises ``ConstraintError`` where that is too much; what was made stays."""
+        state, worked = 0, self._derivatives.arena.work
+        while state < len(self):
+            if len(self) > max_states or self._derivatives.arena.work - worked > MAX_WORK:
+                raise too_many_states(max_states)
+            self.expand(state)
+            state += 1
+
+    def arcs(self, state: int) -> list[tuple[int, int]]:
+        """Byte sets (bit b: byte b), by their lowest byte, each with the state it leads to."""
+        self.expand(state)
+        masks: dict[int, int] = {}
+        row = self.rows[state]
+        for byte in np.flatnonzero(row >= 0).tolist():
+            target = int(row[byte])
+            masks[target] = masks.get(target, 0) | (1 << byte)
+        return [(mask, target) for target, mask in masks.items()]
+
+    def step(self, state: int, byte: int) -> int:
+        """The state after one byte, or ``DEAD``."""
+        if self.rows[state, 0] == UNKNOWN:
+            self.expand(state)
+        return int(self.rows[state, byte])
+
+    def run(self, data: bytes, state: int = 0) -> int:
+        """The state after ``data``, or ``DEAD``."""
+        for byte in data:
+            state = self.step(state, byte)
+            if state < 0:
+                return DEAD
+        return state
+
+    def matches(self, data: bytes) -> bool:
+        """Whether ``data`` is a whole output."""
+        state = self.run(data)
+        return state >= 0 and self.accepting(state)
+
+    def forced_bytes(self, state: int, limit: int = 4096) -> bytes:
+        """What has to follow: up to where the output may end, there is a choice, or ``limit`` bytes are found."""
+        forced = bytearray()
+        while len(forced) < limit and not self._accepting[state]:
+            self.expand(state)
+            (found,) = np.nonzero(self.rows[state] >= 0)
+            if len(found) != 1:
+                break
+            forced.append(int(found[0]))
+            state = int(self.rows[state, found[0]])
+        return bytes(forced)
+
+    def shortest(self, state: int = 0) -> bytes | None:
+        """A shortest rest of an output from a state on, the first by its bytes; None where there is no output."""
+        before: dict[int, tuple[int, int]] = {}
+        queue = deque([state])
+        while queue:
+            at = queue.popleft()
+            if self._accepting[at]:
+                found = bytearray()
+                while at != state:
+                    at, byte = before[at]
+                    found.append(byte)
+                return bytes(reversed(found))
+            for mask, target in self.arcs(at):
+                if target not in before and target != state:
+                    before[target] = (at, (mask & -mask).bit_length() - 1)
+                    queue.append(target)
+        return None
+
+    def _state(self, node: Node) -> int:
+        state = self._states.get(node)
+        if state is None:
+            state = self._states[node] = len(self)
+            if state >= self._max_states:
+                del self._states[node]
+                raise too_many_states(self._max_states)
+            if state == len(self.rows):
+                more = np.full((len(self.rows), 256), UNKNOWN, np.int32)
+                self.rows = np.concatenate((self.rows, more))
+            self._nodes.append(node)
+            self._accepting.append(node.nullable)
+        return state
+
+    def _bytes(self, mask: int) -> NDArray[np.intp]:
+        found = self._columns.get(mask)
+        if found is None:
+            bits = np.frombuffer(mask.to_bytes(32, "little"), np.uint8)
+            found = self._columns[mask] = np.flatnonzero(np.unpackbits(bits, bitorder="little"))
+        return found
+
+
+def too_many_states(limit: int) -> ConstraintError:
+    """What is said of an automaton that grows beyond a budget."""
+    return ConstraintError(
+        f"the constraint needs more than {limit} states",
+        remedy="give smaller bounds, ASCII classes, or fewer alternatives that begin alike",
+    )

@@ -1,0 +1,291 @@
+"""Making nodes: hash-consed, normalised, within a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lmc.grammar.nodes import ALL_BYTES, Kind, Node
+from lmc.ir.errors import ConstraintError
+
+MAX_NODES = 500_000
+MAX_PARTS = 20_000
+
+_Key = tuple[object, ...]
+
+
+class Arena:
+    """Makes the nodes of one constraint; equal expressions become one node.
+
+    Nodes may be built from those of another arena. ``max_nodes`` bounds what it makes in all, also by derivatives;
+    beyond it every method raises ``ConstraintError``. ``work`` counts the parts that unions and intersections were
+    made from: what a budget of time is counted in.
+    """
+
+    def __init__(self, max_nodes: int = MAX_NODES) -> None:
+        self.work = 0
+        self._max_nodes = max_nodes
+        self._nodes: dict[_Key, Node] = {}
+        self.empty = self._make((Kind.EMPTY,), Kind.EMPTY, nullable=False)
+        self.epsilon = self._make((Kind.EPSILON,), Kind.EPSILON, nullable=True)
+        self.everything = self.repeat(self.byte_set(ALL_BYTES), 0, None)
+
+    def __len__(self) -> int:
+        """Nodes made so far."""
+        return len(self._nodes)
+
+    def byte_set(self, mask: int) -> Node:
+        """One byte out of a set (bit b: byte b)."""
+        if not mask:
+            return self.empty
+        return self._make((Kind.BYTE, mask), Kind.BYTE, nullable=False, mask=mask)
+
+    def literal(self, data: bytes) -> Node:
+        """Exactly these bytes."""
+        if len(data) < 2:
+            return self.byte_set(1 << data[0]) if data else self.epsilon
+        return self._make((Kind.LITERAL, data), Kind.LITERAL, nullable=False, data=data)
+
+    def concat(self, *parts: Node) -> Node:
+        """One after the other."""
+        made = parts[-1] if parts else self.epsilon
+        for part in reversed(parts[:-1]):
+            heads: list[Node] = []
+            last = part
+            while last.kind is Kind.CONCAT:
+                head, last = last.parts
+                heads.append(head)
+            made = self._prepend(last, made)
+            for head in reversed(heads):
+                made = self._prepend(head, made)
+        return made
+
+    def union(self, parts: Iterable[Node]) -> Node:
+        """Any of them."""
+        flat: dict[Node, None] = {}
+        mask = 0
+        for part in parts:
+            inner = part.parts if part.kind is Kind.UNION else (part,)
+            self.work += len(inner)
+            for each in inner:
+                if each.kind is Kind.BYTE:
+                    mask |= each.mask
+                elif each.kind is not Kind.EMPTY:
+                    flat[each] = None
+        if mask:
+            flat[self.byte_set(mask)] = None
+        if self.everything in flat:
+            return self.everything
+        if len(flat) > 1:
+            flat = self._merged(flat)
+        if not flat:
+            return self.empty
+        if len(flat) == 1:
+            return next(iter(flat))
+        self._check_parts(len(flat))
+        ordered = tuple(sorted(flat, key=_by_number))
+        return self._make(
+            (Kind.UNION, ordered),
+            Kind.UNION,
+            nullable=any(part.nullable for part in ordered),
+            certain=all(part.certain for part in ordered),
+            parts=ordered,
+        )
+
+    def intersection(self, parts: Iterable[Node]) -> Node:
+        """Strings of all of them. May turn out to have none: see ``Derivatives.is_live``."""
+        flat: dict[Node, None] = {}
+        mask: int | None = None
+        for part in parts:
+            inner = part.parts if part.kind is Kind.INTERSECTION else (part,)
+            self.work += len(inner)
+            for each in inner:
+                if each.kind is Kind.BYTE:
+                    mask = each.mask if mask is None else mask & each.mask
+                elif each is not self.everything:
+                    flat[each] = None
+        if mask is not None:
+            flat[self.byte_set(mask)] = None
+        if not flat:
+            return self.everything
+        if self.empty in flat:
+            return self.empty
+        if len(flat) == 1:
+            return next(iter(flat))
+        nullable = all(part.nullable for part in flat)
+        if self.epsilon in flat:
+            return self.epsilon if nullable else self.empty
+        self._check_parts(len(flat))
+        ordered = tuple(sorted(flat, key=_by_number))
+        key = (Kind.INTERSECTION, ordered)
+        return self._make(key, Kind.INTERSECTION, nullable=nullable, certain=False, parts=ordered)
+
+    def complement(self, node: Node) -> Node:
+        """All other byte strings, valid UTF-8 or not."""
+        if node.kind is Kind.COMPLEMENT:
+            return node.parts[0]
+        if node.kind is Kind.EMPTY:
+            return self.everything
+        if node is self.everything:
+            return self.empty
+        key = (Kind.COMPLEMENT, node)
+        return self._make(key, Kind.COMPLEMENT, nullable=not node.nullable, certain=False, parts=(node,))
+
+    def optional(self, node: Node) -> Node:
+        """The node or nothing."""
+        return self.repeat(node, 0, 1)
+
+    def repeat(self, node: Node, low: int, high: int | None) -> Node:
+        """The node ``low`` to ``high`` times in a row (None: without end)."""
+        if high is not None and high < low:
+            raise ValueError(f"repeat from {low} to {high}")
+        if node.nullable:
+            low = 0
+        if high == 0 or node.kind is Kind.EPSILON:
+            return self.epsilon
+        if node.kind is Kind.EMPTY:
+            return self.empty if low else self.epsilon
+        if low == high == 1 or (high == 1 and node.nullable):
+            return node
+        if node.kind is Kind.REPEAT:
+            inner = (node.low, node.high)
+            if low == high or _is_contiguous(low, inner):
+                low, high = low * node.low, _times(high, node.high)
+                return self.repeat(node.parts[0], low, high)
+        key = (Kind.REPEAT, node, low, high)
+        certain = node.certain or low == 0
+        return self._make(key, Kind.REPEAT, nullable=low == 0, certain=certain, parts=(node,), low=low, high=high)
+
+    def _prepend(self, head: Node, tail: Node) -> Node:
+        """``head``, which is no concatenation, then ``tail``."""
+        if head.kind is Kind.EPSILON:
+            return tail
+        if tail.kind is Kind.EPSILON:
+            return head
+        if head.kind is Kind.EMPTY or tail.kind is Kind.EMPTY:
+            return self.empty
+        following, rest = tail.parts if tail.kind is Kind.CONCAT else (tail, self.epsilon)
+        joined = self._joined(head, following)
+        if joined is not None:
+            return self._prepend(joined, rest)
+        return self._make(
+            (Kind.CONCAT, head, tail),
+            Kind.CONCAT,
+            nullable=head.nullable and tail.nullable,
+            certain=head.certain and tail.certain,
+            parts=(head, tail),
+        )
+
+    def _joined(self, left: Node, right: Node) -> Node | None:
+        """Neighbours as one node: bytes as a literal, repeats of the same part as one repeat."""
+        data, more = _bytes_of(left), _bytes_of(right)
+        if data and more:
+            return self.literal(data + more)
+        if left.kind is Kind.REPEAT and right.kind is Kind.REPEAT and left.parts == right.parts:
+            high = None if left.high is None or right.high is None else left.high + right.high
+            return self.repeat(left.parts[0], left.low + right.low, high)
+        return None
+
+    def _merged(self, parts: dict[Node, None]) -> dict[Node, None]:
+        """The same union with fewer parts: byte sets before the same rest, ranges of repeats before the same rest."""
+        sets: dict[Node, int] = {}
+        ranges: dict[tuple[Node, Node], list[tuple[int, float]]] = {}
+        merged: dict[Node, None] = {}
+        for part in parts:
+            head, tail = part.parts if part.kind is Kind.CONCAT else (part, self.epsilon)
+            if head.kind is Kind.BYTE and tail is not self.epsilon:
+                sets[tail] = sets.get(tail, 0) | head.mask
+            elif head.kind is Kind.REPEAT:
+                high = float("inf") if head.high is None else head.high
+                ranges.setdefault((head.parts[0], tail), []).append((head.low, high))
+            else:
+                merged[part] = None
+        for tail, mask in sets.items():
+            merged[self._prepend(self.byte_set(mask), tail)] = None
+        if self.epsilon in merged:
+            for (_, tail), found in ranges.items():
+                if tail is self.epsilon:
+                    found.append((0, 0))
+        for (node, tail), found in ranges.items():
+            for low, high in _joined_ranges(found):
+                repeated = self.repeat(node, low, None if high == float("inf") else int(high))
+                merged[self.concat(repeated, tail)] = None
+        if self.epsilon in merged and any(part.nullable and part is not self.epsilon for part in merged):
+            del merged[self.epsilon]
+        return merged
+
+    def _check_parts(self, count: int) -> None:
+        if count > MAX_PARTS:
+            raise _too_large(f"{count} alternatives at one place")
+
+    def _make(
+        self,
+        key: _Key,
+        kind: Kind,
+        *,
+        nullable: bool,
+        certain: bool = True,
+        parts: tuple[Node, ...] = (),
+        mask: int = 0,
+        data: bytes = b"",
+        low: int = 0,
+        high: int | None = None,
+    ) -> Node:
+        node = self._nodes.get(key)
+        if node is None:
+            number = len(self._nodes)
+            if number >= self._max_nodes:
+                raise _too_large(f"more than {self._max_nodes} expressions")
+            node = Node(
+                kind,
+                number,
+                nullable=nullable,
+                certain=certain,
+                parts=parts,
+                mask=mask,
+                data=data,
+                low=low,
+                high=high,
+            )
+            self._nodes[key] = node
+        return node
+
+
+def _by_number(node: Node) -> int:
+    return node.number
+
+
+def _bytes_of(node: Node) -> bytes:
+    """The bytes of a node that stands for one string; empty for any other."""
+    if node.kind is Kind.LITERAL:
+        return node.data
+    if node.kind is Kind.BYTE and not node.mask & (node.mask - 1):
+        return bytes((node.mask.bit_length() - 1,))
+    return b""
+
+
+def _is_contiguous(times: int, inner: tuple[int, int | None]) -> bool:
+    """Whether ``times`` or more times ``inner`` repetitions leave no gap between the counts that can come out."""
+    low, high = inner
+    if high is None:
+        return times > 0 or low <= 1
+    return (times + 1) * low <= times * high + 1
+
+
+def _times(outer: int | None, inner: int | None) -> int | None:
+    return None if outer is None or inner is None else outer * inner
+
+
+def _joined_ranges(ranges: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    joined: list[tuple[int, float]] = []
+    for low, high in sorted(ranges):
+        if joined and low <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], high))
+        else:
+            joined.append((low, high))
+    return joined
+
+
+def _too_large(what: str) -> ConstraintError:
+    return ConstraintError(
+        f"the constraint needs {what}", remedy="give smaller bounds, or fewer nested repeats and alternatives"
+    )

@@ -1,0 +1,112 @@
+"""Regular expressions over bytes as immutable nodes. Only an ``Arena`` (``building.py``) makes them.
+
+Equal expressions of one arena are one node, so nodes are compared by identity.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+ALL_BYTES = (1 << 256) - 1
+
+
+class Kind(IntEnum):
+    """What a node is."""
+
+    EMPTY = 0  # no string at all
+    EPSILON = 1  # the empty string
+    BYTE = 2  # one byte out of `mask`
+    LITERAL = 3  # the bytes of `data`, two or more
+    CONCAT = 4  # the first of `parts`, then the second; the first is no CONCAT
+    UNION = 5  # any of `parts`
+    INTERSECTION = 6  # all of `parts`
+    COMPLEMENT = 7  # any string but those of the only part
+    REPEAT = 8  # the only part, `low` to `high` times (None: without end)
+
+
+class Node:
+    """One expression. ``number`` counts the nodes of its arena, ``nullable`` says whether it takes the empty string.
+
+    ``mask`` is a set of bytes: bit b stands for byte b. ``certain`` holds where the language is known not to be empty
+    without a search: nothing in it is an intersection or a complement. ``derived`` are its raw arcs, once they were
+    asked for.
+    """
+
+    __slots__ = ("certain", "data", "derived", "high", "kind", "low", "mask", "nullable", "number", "parts")
+
+    def __init__(
+        self,
+        kind: Kind,
+        number: int,
+        *,
+        nullable: bool,
+        certain: bool = True,
+        parts: tuple[Node, ...] = (),
+        mask: int = 0,
+        data: bytes = b"",
+        low: int = 0,
+        high: int | None = None,
+    ) -> None:
+        self.kind = kind
+        self.number = number
+        self.nullable = nullable
+        self.certain = certain
+        self.parts = parts
+        self.mask = mask
+        self.data = data
+        self.low = low
+        self.high = high
+        self.derived: tuple[Arc, ...] | None = None
+
+    def __repr__(self) -> str:
+        detail: object = self.parts
+        if self.kind is Kind.BYTE:
+            detail = hex(self.mask)
+        elif self.kind is Kind.LITERAL:
+            detail = self.data
+        elif self.kind is Kind.REPEAT:
+            detail = f"{self.parts[0]!r}{{{self.low},{'' if self.high is None else self.high}}}"
+        return f"{self.kind.name}({detail})"
+
+
+Arc = tuple[int, Node]
+"""A set of bytes and what may follow any of them."""
+
+
+def longest_length(node: Node) -> int | None:
+    """A bound on the bytes of a string of the node, reached where the node is ``certain``; None: there is none."""
+    known: dict[Node, int | None] = {}
+    stack = [node]
+    while stack:
+        top = stack[-1]
+        waiting = [part for part in top.parts if part not in known]
+        if waiting:
+            stack += waiting
+            continue
+        stack.pop()
+        if top not in known:
+            known[top] = _longest(top, [known[part] for part in top.parts])
+    return known[node]
+
+
+def _longest(node: Node, parts: list[int | None]) -> int | None:
+    bounded = [part for part in parts if part is not None]
+    match node.kind:
+        case Kind.EMPTY | Kind.EPSILON:
+            return 0
+        case Kind.BYTE:
+            return 1
+        case Kind.LITERAL:
+            return len(node.data)
+        case Kind.CONCAT:
+            return sum(bounded) if len(bounded) == len(parts) else None
+        case Kind.UNION:
+            return max(bounded) if len(bounded) == len(parts) else None
+        case Kind.INTERSECTION:
+            return min(bounded, default=None)
+        case Kind.COMPLEMENT:
+            return None
+        case Kind.REPEAT:
+            if parts[0] == 0:
+                return 0
+            return None if node.high is None or parts[0] is None else node.high * parts[0]
