@@ -1,0 +1,110 @@
+"""What a user constrains a generation by, in one canonical form: the key under which everything made of it is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+from lmc.ir.errors import ConstraintError
+
+Whitespace = Literal["compact", "flexible"]
+KINDS = ("regex", "choices", "schema", "grammar")
+WHITESPACE: tuple[Whitespace, ...] = get_args(Whitespace)
+# To be raised when the language of any text changes, or how it becomes an automaton.
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Source:
+    """A constraint as text: ``kind`` is one of ``KINDS``.
+
+    ``text`` is the pattern, the Lark grammar, or canonical JSON: the list of choices, the schema. ``whitespace`` says
+    where a schema's JSON may have white space: "compact": nowhere; "flexible": wherever JSON allows it.
+    """
+
+    kind: str
+    text: str
+    whitespace: Whitespace = "compact"
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        regex: str | None = None,
+        schema: Any = None,
+        choices: Sequence[str] | None = None,
+        grammar: str | None = None,
+        whitespace: Whitespace = "compact",
+    ) -> Source:
+        """From exactly one of the four. Raises ``ConstraintError`` for what is none."""
+        given = {"regex": regex, "schema": schema, "choices": choices, "grammar": grammar}
+        kinds = [kind for kind, value in given.items() if value is not None]
+        if len(kinds) != 1:
+            raise ConstraintError(
+                f"{' and '.join(kinds) if kinds else 'nothing'} given as a constraint",
+                remedy=f"give exactly one of {', '.join(KINDS)}",
+            )
+        if whitespace not in WHITESPACE:
+            raise ConstraintError(f"whitespace is {whitespace!r}", remedy=f"use one of {', '.join(WHITESPACE)}")
+        (kind,) = kinds
+        if kind != "schema" and whitespace != "compact":
+            raise ConstraintError(f"whitespace is given for a {kind}", remedy="leave it out: it is an option of schema")
+        return cls(kind, _TEXTS[kind](given[kind]), whitespace)
+
+    @cached_property
+    def digest(self) -> str:
+        """The name of its content, 64 hexadecimal digits."""
+        words = (str(VERSION), self.kind, self.whitespace, self.text)
+        return hashlib.sha256("\x00".join(words).encode("utf-8", "surrogatepass")).hexdigest()
+
+    @property
+    def data(self) -> Any:
+        """The choices or the schema."""
+        return json.loads(self.text)
+
+
+def canonical_json(value: Any) -> str:
+    """JSON without spaces. Keys stay in their order: that of a schema's properties is the order of the output."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _text(kind: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ConstraintError(f"{kind} is of type {type(value).__name__}", remedy=f"give the {kind} as a text")
+    return value
+
+
+def _choices(value: Any) -> str:
+    if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(each, str) for each in value):
+        raise ConstraintError("choices is no list of texts", remedy="give a list or tuple of texts")
+    return canonical_json(list(dict.fromkeys(value)))
+
+
+def _schema(value: Any) -> str:
+    made = value.model_json_schema() if hasattr(value, "model_json_schema") else value
+    if isinstance(made, str):
+        try:
+            made = json.loads(made)
+        except ValueError as error:
+            raise ConstraintError(f"the schema is no JSON: {error}", remedy="give a JSON Schema") from None
+    if not isinstance(made, dict | bool):
+        raise ConstraintError(
+            f"schema is of type {type(made).__name__}",
+            remedy="give a pydantic class, a JSON Schema as a dict, or its text",
+        )
+    try:
+        return canonical_json(made)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConstraintError(f"the schema is no JSON: {error}", remedy="give a JSON Schema") from None
+
+
+_TEXTS = {
+    "regex": lambda value: _text("regex", value),
+    "grammar": lambda value: _text("grammar", value),
+    "choices": _choices,
+    "schema": _schema,
+}
