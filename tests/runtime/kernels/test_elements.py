@@ -2,14 +2,16 @@
 
 import ctypes
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lmc.runtime.kernels.native import build
+from lmc.runtime.kernels.native.build import SOURCES
 from lmc.runtime.kernels.native.library import why_not
+from lmc.toolchain import load_library
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason="no C compiler")
 SOURCE = """
@@ -31,16 +33,14 @@ Run = Callable[[str, NDArray[np.float32], type], np.ndarray]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(tmp_path: Path) -> Run:
     """Calls a function of the library with as many numbers as fill its vectors."""
     source = tmp_path / "source"
     source.mkdir()
-    (source / "elements.h").write_bytes((Path(build.__file__).parent / "elements.h").read_bytes())
+    (source / "elements.h").write_bytes((SOURCES.folder / "elements.h").read_bytes())
     (source / "all.c").write_text(SOURCE)
-    monkeypatch.setattr(build, "_FOLDER", source)
-    monkeypatch.setattr(build, "_SOURCES", ("all.c",))
-    monkeypatch.setattr(build, "_HEADERS", ("elements.h",))
-    library = build.load_library(tmp_path / "cache")
+    small = replace(SOURCES, folder=source, files=("all.c",), headers=("elements.h",))
+    library = load_library(small, tmp_path / "cache")
 
     def call(name: str, numbers: NDArray[np.float32], result_type: type) -> np.ndarray:
         whole = np.resize(numbers, -(-numbers.size // 16) * 16)

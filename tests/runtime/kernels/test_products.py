@@ -2,6 +2,7 @@ import ctypes
 import platform
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ import torch
 
 from lmc.runtime.kernels import products
 from lmc.runtime.kernels.layers import Activation
-from lmc.runtime.kernels.native import build
+from lmc.runtime.kernels.native.build import SOURCES
 from lmc.runtime.kernels.native.library import why_not
+from lmc.toolchain import load_library
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason="no C compiler")
 DTYPES = [torch.float32, torch.bfloat16]
@@ -23,8 +25,7 @@ VARIANTS = ["", TILES, *(["-mno-avx512f -mno-avx2 -mno-avx"] if platform.machine
 def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CC", f"{shutil.which('cc') or 'gcc'} {request.param}")
-        patch.setattr(build, "_SOURCES", ("products.c", "pool.c"))
-        loaded = build.load_library(tmp_path_factory.mktemp("cache"))
+        loaded = load_library(replace(SOURCES, files=("products.c", "pool.c")), tmp_path_factory.mktemp("cache"))
     loaded.lmc_packed_words.argtypes = (ctypes.c_int32,) * 4
     loaded.lmc_packed_words.restype = ctypes.c_int64
     return loaded

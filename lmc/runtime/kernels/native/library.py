@@ -5,7 +5,8 @@ from functools import lru_cache
 
 import torch
 
-from lmc.runtime.kernels.native.build import NativeBuildError, load_library
+from lmc.runtime.kernels.native.build import SOURCES
+from lmc.toolchain import NativeBuildError, load_library
 
 TYPES = {torch.float32: 0, torch.bfloat16: 1}
 # Functions of a structure and a number of threads that give nothing back.
@@ -22,7 +23,7 @@ def library() -> ctypes.CDLL:
     Raises:
         NativeBuildError: see `load_library`.
     """
-    loaded = load_library()
+    loaded = load_library(SOURCES)
     for name in _CALLS:
         function = getattr(loaded, name)
         function.argtypes = (ctypes.c_void_p, ctypes.c_int32)
