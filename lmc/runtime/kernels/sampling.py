@@ -1,8 +1,8 @@
-"""One token for each row of logits: temperature first, then top-k, top-p and min-p, each on what the one before left.
+"""One token for each row of logits: the row's mask first, then temperature, top-k, top-p and min-p.
 
-Of equally likely tokens those with lower ids are kept. The token is the first, by ascending id, up to which the weights
-of what is kept are more than `uniform` of their sum. Rows are worked on one by one: a row is drawn from alike in any
-batch and with any number of threads. R rows, V tokens of the vocabulary.
+Each acts on what the one before left. Of equally likely tokens those with lower ids are kept. The token is the first,
+by ascending id, up to which the weights of what is kept are more than `uniform` of their sum. Rows are worked on one by
+one: a row is drawn from alike in any batch and with any number of threads. R rows, V tokens of the vocabulary.
 
 `reference` is the definition in numpy (weights in float32, sums in float64), `native` the version in C, and
 `choose_tokens` the dispatch.
@@ -22,6 +22,7 @@ from lmc.runtime.kernels.native.library import library, why_not
 
 Floats = NDArray[np.float32]
 Ids = NDArray[np.int64]
+Mask = NDArray[np.uint32]
 Implementation = Literal["reference", "native"]
 
 # Beyond these the weights in float32 are the same as at them.
@@ -42,6 +43,8 @@ class Choice:
         logprobs: how many of the model's likeliest tokens to report; None: no log-probabilities either.
         changes: ids and their logits, [C] each, to draw from instead of the model's own; an id may stand there twice
             with the same logit.
+        mask: tokens that may be drawn, bit i % 32 of word i // 32 for token i, [W] side by side; those beyond its words
+            may not. None: every token may.
     """
 
     temperature: float = 0.0
@@ -51,10 +54,11 @@ class Choice:
     uniform: float = 0.0
     logprobs: int | None = None
     changes: tuple[Ids, Floats] | None = None
+    mask: Mask | None = None
 
 
 class Chosen(NamedTuple):
-    """A row's token, of meaning only where `highest` is finite: the largest logit to draw from, NaN if one is NaN.
+    """A row's token, of meaning only where `highest` is finite: the largest logit to draw from, NaN if any is NaN.
 
     `logprob` and `top`, ids with log-probabilities, best first, are those of the model's own logits.
     """
@@ -78,7 +82,7 @@ def choose_tokens(
 def token_weights(logits: Floats, choice: Choice, *, implementation: Implementation | None = None) -> Floats:
     """What each token of one finite row [V] is drawn with: 1 for the likeliest, 0 for what is cut off."""
     if (implementation or _fastest()) == "native":
-        weights = np.empty_like(logits)
+        weights = np.zeros_like(logits)
         _run(logits[None], [choice], weights)
         return weights
     kept, own = _kept(_changed(logits, choice), choice)
@@ -118,11 +122,20 @@ def _choose(own: Floats, choice: Choice) -> Chosen:
 
 
 def _changed(own: Floats, choice: Choice) -> Floats:
-    if choice.changes is None:
-        return own
-    logits, (ids, values) = own.copy(), choice.changes
-    logits[ids] = values
-    return logits
+    """What is drawn from: -inf for what the mask does not allow."""
+    logits = own
+    if choice.changes is not None:
+        logits, (ids, values) = own.copy(), choice.changes
+        logits[ids] = values
+    return (
+        logits if choice.mask is None else np.where(allowed_tokens(choice.mask, own.size), logits, np.float32(-np.inf))
+    )
+
+
+def allowed_tokens(mask: Mask, size: int) -> NDArray[np.bool_]:
+    """A mask as one boolean for each of `size` tokens."""
+    bits = np.unpackbits(mask.astype("<u4", copy=False).view(np.uint8), bitorder="little")[:size].astype(np.bool_)
+    return np.pad(bits, (0, size - bits.size))
 
 
 def _kept(logits: Floats, choice: Choice) -> tuple[Ids | None, Floats]:
@@ -167,6 +180,8 @@ _ROW = np.dtype(
         ("changed_ids", np.uintp),
         ("changed", np.uintp),
         ("weights", np.uintp),
+        ("mask", np.uintp),
+        ("mask_words", np.int64),
         ("changes", np.int64),
         ("uniform", np.float64),
         ("top_p", np.float64),
@@ -220,6 +235,8 @@ def _run(
             ids, values = choice.changes
             rows["changed_ids"][row], rows["changed"][row] = ids.ctypes.data, values.ctypes.data
             rows["changes"][row] = ids.size
+        if choice.mask is not None:
+            rows["mask"][row], rows["mask_words"][row] = choice.mask.ctypes.data, choice.mask.size
     if weights is not None:
         rows["weights"] = weights.ctypes.data
     for name in ("uniform", "top_p", "min_p"):

@@ -1,6 +1,7 @@
 import math
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -130,6 +131,77 @@ def test_changes_move_the_draw_and_not_the_log_probabilities(implementation: Imp
     assert logits.tolist() == [[0.0, 3.0, 1.0]]
 
 
+def mask_of(ids: np.ndarray, words: int) -> np.ndarray:
+    """Packed, [words]."""
+    mask = np.zeros(words, np.uint32)
+    np.bitwise_or.at(mask, ids // 32, np.uint32(1) << (ids % 32).astype(np.uint32))
+    return mask
+
+
+def masks_of(size: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Allowed ids and their mask: a few and many, with words to spare, and with fewer words than the row has."""
+    generator, masks = np.random.default_rng(size), []
+    for share in (1 / size, 0.01, 1 / 9, 1 / 7, 0.5, 1.0):
+        ids = np.flatnonzero(generator.random(size) < share)
+        ids = ids if ids.size else np.array([size // 2])
+        masks.append((ids, mask_of(np.append(ids, [size, size + 40]), size // 32 + 3)))
+    head = np.arange(min(size, 64))
+    return [*masks, (head, mask_of(head, 2))]
+
+
+@both
+@pytest.mark.parametrize("size", SIZES)
+def test_a_mask_leaves_what_a_row_of_the_others_impossible_leaves(implementation: Implementation, size: int) -> None:
+    """Also with changed logits, and with log-probabilities, which stay those of the whole row."""
+    generator = np.random.default_rng(2)
+    for name in ("flat", "ties", "holes", "wide"):
+        logits = rows_of(size)[name]
+        changes = (generator.integers(0, size, 5), np.full(5, 0.25, np.float32))
+        for ids, mask in masks_of(size):
+            for changed in (None, changes):
+                plain = logits.copy()
+                if changed is not None:
+                    plain[changed[0]] = changed[1]
+                plain[np.setdiff1d(np.arange(size), ids)] = -np.inf
+                settings = [Choice(), Choice(logprobs=2), *choices_of(size)[:14:3], Choice(1.3, 100, 0.9, 0.02)]
+                given = [replace(choice, uniform=0.4, changes=changed, mask=mask) for choice in settings]
+                chosen = choose_tokens(np.tile(logits, (len(given), 1)), given, implementation=implementation)
+                if plain.max() == -np.inf:
+                    assert {each.highest for each in chosen} == {-np.inf}
+                    continue
+                assert {each.highest for each in chosen} == {plain.max()}
+                assert chosen[0].token == chosen[1].token == plain.argmax()
+                (own,) = choose_tokens(logits[None], [Choice(logprobs=2)], implementation=implementation)
+                assert chosen[1].top == own.top
+                logprobs = torch.log_softmax(torch.from_numpy(logits).double(), -1)
+                assert chosen[1].logprob == pytest.approx(logprobs[plain.argmax()].item(), abs=1e-5, rel=1e-6)
+                for choice, each in zip(given[2:], chosen[2:], strict=True):
+                    weights = token_weights(logits, choice, implementation=implementation)
+                    expected = token_weights(
+                        plain, replace(choice, changes=None, mask=None), implementation=implementation
+                    )
+                    np.testing.assert_allclose(weights, expected, rtol=1e-6)
+                    assert weights[each.token] > 0
+
+
+@both
+def test_a_nan_is_reported_even_where_the_mask_does_not_allow_it(implementation: Implementation) -> None:
+    for size in (40, 3000):
+        logits = np.zeros((4, size), np.float32)
+        logits[:, size - 1] = np.nan
+        few, many = mask_of(np.array([3]), size // 32 + 1), mask_of(np.arange(size - 1), size // 32 + 1)
+        choices = [Choice(mask=few), Choice(mask=many), Choice(1.0, mask=few, logprobs=0), Choice(1.0, mask=many)]
+        assert all(math.isnan(each.highest) for each in choose_tokens(logits, choices, implementation=implementation))
+
+
+@both
+def test_a_mask_that_allows_nothing_leaves_nothing(implementation: Implementation) -> None:
+    (chosen,) = choose_tokens(
+        np.zeros((1, 70), np.float32), [Choice(1.0, mask=np.zeros(2, np.uint32))], implementation=implementation
+    )
+    assert chosen.highest == -math.inf
+
+
 @both
 def test_rows_without_a_finite_maximum_say_so(implementation: Implementation) -> None:
     logits = np.zeros((5, 40), np.float32)
@@ -159,6 +231,8 @@ def test_a_row_is_the_same_alone_in_any_batch_and_with_any_threads(size: int) ->
         Choice(temperature=1.0, top_k=50, min_p=0.1, uniform=generator.random(), logprobs=0),
         Choice(logprobs=7),
         Choice(),
+        Choice(temperature=1.0, top_p=0.9, uniform=generator.random(), mask=masks_of(size)[1][1]),
+        Choice(temperature=1.0, uniform=generator.random(), mask=masks_of(size)[4][1], logprobs=2),
     ]
     own = [choices[row % len(choices)] for row in range(len(logits))]
     alone = [sampling.native(row[None], [choice])[0] for row, choice in zip(logits, own, strict=True)]

@@ -3,13 +3,16 @@
 #include "pool.h"
 #include "selection.h"
 
-#define BLOCK GROUP /* entries whose weights are summed together */
+#define BLOCK GROUP     /* entries whose weights are summed together */
+#define FEW_SHARE 8     /* where a mask allows at most one token in this many, those alone are looked at */
 
 typedef struct {
     const float *own;           /* [size] the model's logits */
     const int64_t *changed_ids; /* [changes] tokens that are drawn with other logits */
     const float *changed;       /* [changes] these logits */
     float *weights;             /* [size] gets what each token is drawn with, or null */
+    const uint32_t *mask;       /* [mask_words] bit i % 32 of word i / 32: token i may be drawn; or null: every one may */
+    int64_t mask_words;         /* tokens beyond them may not be drawn */
     int64_t changes;
     double uniform;             /* in [0, 1) */
     double top_p;               /* 1: no limit */
@@ -31,16 +34,19 @@ typedef struct {
     int64_t row_count, size, scratch_bytes;
 } Sample;
 
+/* The entries are the whole row, or the tokens that a mask allows: `restricted` says whether, `allowed` which these are. */
 typedef struct {
     Entries row, spare;
-    double *sums;  /* of the weights of each block */
-    int64_t end;   /* the size in whole blocks */
+    int32_t *allowed;
+    double *sums;   /* of the weights of each block */
+    int64_t end;    /* the size in whole blocks */
+    int restricted;
 } Work;
 
 /* Bytes that one thread needs for rows of `size` logits. */
 int64_t lmc_sample_scratch(int64_t size) {
     int64_t end = padded(size, BLOCK);
-    return 5 * 4 * (end + BLOCK) + 8 * (end / BLOCK + 8);
+    return 6 * 4 * (end + BLOCK) + 8 * (end / BLOCK + 8);
 }
 
 static Work work_of(char *scratch, int64_t size) {
@@ -48,13 +54,29 @@ static Work work_of(char *scratch, int64_t size) {
     float *floats = (float *)scratch;
     Entries row = {floats, floats + step, 0, size};
     Entries spare = {floats + 2 * step, floats + 3 * step, (int32_t *)(floats + 4 * step), 0};
-    return (Work){row, spare, (double *)(floats + 5 * step), end};
+    return (Work){row, spare, (int32_t *)(floats + 5 * step), (double *)(floats + 6 * step), end, 0};
 }
 
-/* Copies a row to where it is padded, if it is not there; its largest logit, NaN where there is one. */
-static float take(Work *work, const float *logits) {
+/* Bits of the tokens from 32 `word` on that may be drawn. */
+static inline uint32_t allowed_word(const Row *row, int64_t word, int64_t size) {
+    int64_t left = size - 32 * word;
+    if (word >= row->mask_words || left <= 0) return 0;
+    return left >= 32 ? row->mask[word] : row->mask[word] & (((uint32_t)1 << left) - 1);
+}
+
+static int64_t count_allowed(const Row *row, int64_t size) {
+    int64_t count = 0;
+    for (int64_t word = 0; 32 * word < size; word++) count += __builtin_popcount(allowed_word(row, word, size));
+    return count;
+}
+
+/* Copies a row to where it is padded, if it is not there, and makes -inf what the mask of `masking` (or null) does not allow; the
+ * largest logit that is left, NaN where there is one, masked or not. */
+static float take(Work *work, const float *logits, const Row *masking) {
     float *own = work->row.logits, result = -INFINITY;
     int64_t size = work->row.size, whole = size / (UNROLLED * LANES) * (UNROLLED * LANES);
+    ivector bits;
+    for (int lane = 0; lane < LANES; lane++) bits[lane] = 1 << lane;
     for (int64_t place = whole; place < work->end; place++) own[place] = place < size ? logits[place] : -INFINITY;
     vector highest[UNROLLED];
     ivector odd = {0};
@@ -63,13 +85,58 @@ static float take(Work *work, const float *logits) {
         for (int part = 0; part < UNROLLED; part++) {
             int64_t at = start + part * LANES;
             vector value = load_float(start < whole ? logits + at : own + at);
-            *(vector *)(own + at) = value;
             odd |= value != value;
+            if (masking) {
+                ivector word = (ivector){0} + (int32_t)(allowed_word(masking, at / 32, size) >> at % 32);
+                value = choose((word & bits) == bits, value, broadcast(-INFINITY));
+            }
+            *(vector *)(own + at) = value;
             highest[part] = larger(value, highest[part]);
         }
     if (is_any(odd)) return NAN;
     for (int part = 0; part < UNROLLED; part++)
         for (int lane = 0; lane < LANES; lane++) result = highest[part][lane] > result ? highest[part][lane] : result;
+    return result;
+}
+
+static int has_nan(const float *logits, int64_t size) {
+    int64_t whole = size / (UNROLLED * LANES) * (UNROLLED * LANES);
+    ivector odd[UNROLLED] = {{0}};
+    for (int64_t start = 0; start < whole; start += UNROLLED * LANES)
+        for (int part = 0; part < UNROLLED; part++) {
+            vector value = load_float(logits + start + part * LANES);
+            odd[part] |= value != value;
+        }
+    for (int part = 1; part < UNROLLED; part++) odd[0] |= odd[part];
+    int found = is_any(odd[0]);
+    for (int64_t place = whole; place < size; place++) found |= isnan(logits[place]);
+    return found;
+}
+
+/* Takes only the `count` tokens that a row's mask allows, with their changed logits; the largest of these. */
+static float take_allowed(Work *work, const Row *row, int64_t count) {
+    float *logits = work->row.logits, result = -INFINITY;
+    int64_t size = work->row.size, at = 0;
+    for (int64_t word = 0; at < count; word++)
+        for (uint32_t left = allowed_word(row, word, size); left; left &= left - 1, at++) {
+            int32_t id = (int32_t)(32 * word + __builtin_ctz(left));
+            work->allowed[at] = id;
+            logits[at] = row->own[id];
+        }
+    for (int64_t change = 0; change < row->changes; change++) {
+        int64_t low = 0, high = count, id = row->changed_ids[change];
+        while (low < high) {
+            int64_t middle = (low + high) / 2;
+            if (work->allowed[middle] < id) low = middle + 1;
+            else high = middle;
+        }
+        if (low < count && work->allowed[low] == id) logits[low] = row->changed[change];
+    }
+    for (int64_t place = 0; place < count; place++) result = logits[place] > result ? logits[place] : result;
+    work->end = padded(count, BLOCK);
+    for (int64_t place = count; place < work->end; place++) logits[place] = -INFINITY;
+    work->row.size = count;
+    work->restricted = 1;
     return result;
 }
 
@@ -167,7 +234,9 @@ static int32_t sample(Work *work, const Row *row) {
     int has_nucleus = row->top_p < 1;
     double sum = weigh(work, row->highest, scale, cut, has_nucleus ? 0 : row->min_p);
     if (has_nucleus) restrict_weights(work, nucleus(work, row->highest, scale, row->top_p, sum), row->min_p);
-    if (row->weights) memcpy(row->weights, work->row.weights, (size_t)size * 4);
+    if (row->weights && work->restricted)
+        for (int64_t place = 0; place < size; place++) row->weights[work->allowed[place]] = work->row.weights[place];
+    else if (row->weights) memcpy(row->weights, work->row.weights, (size_t)size * 4);
     return draw(work, row->uniform);
 }
 
@@ -194,18 +263,28 @@ static double log_normalizer(const Sample *call, const Row *row, Work *work, flo
     return normalizer;
 }
 
+/* The row as it is to be drawn from, changed and masked, in `work`. Not called for a row with NaN. */
+static float prepare(Work *work, const Row *row, float highest, int64_t allowed) {
+    if (row->mask && allowed * FEW_SHARE <= work->row.size) return take_allowed(work, row, allowed);
+    for (int64_t place = 0; place < row->changes; place++) work->row.logits[row->changed_ids[place]] = row->changed[place];
+    return row->changes || row->mask ? take(work, work->row.logits, row->mask ? row : 0) : highest;
+}
+
 static void sample_piece(void *argument, int64_t piece, int thread) {
     const Sample *call = argument;
     Row *row = call->rows + piece;
     Work work = work_of(call->scratch + thread * call->scratch_bytes, call->size);
     double normalizer = 0;
-    row->highest = take(&work, row->own);
+    int64_t allowed = row->mask ? count_allowed(row, call->size) : 0;
+    /* Few tokens are taken from where they are; what else the row needs its copy for are log-probabilities. */
+    if (row->mask && row->top < 0 && allowed * FEW_SHARE <= call->size) row->highest = has_nan(row->own, call->size) ? NAN : 0;
+    else row->highest = take(&work, row->own, 0);
     if (isnan(row->highest)) return;
     if (row->top >= 0) normalizer = log_normalizer(call, row, &work, row->highest);
-    for (int64_t place = 0; place < row->changes; place++) work.row.logits[row->changed_ids[place]] = row->changed[place];
-    if (row->changes) row->highest = take(&work, work.row.logits);
+    row->highest = prepare(&work, row, row->highest, allowed);
     if (!isfinite(row->highest)) return;
-    row->token = row->temperature > 0 ? sample(&work, row) : first_at(&work, row->highest);
+    int32_t place = row->temperature > 0 ? sample(&work, row) : first_at(&work, row->highest);
+    row->token = work.restricted ? work.allowed[place] : place;
     if (row->top >= 0) row->logprob = (float)(row->own[row->token] - normalizer);
 }
 
