@@ -1,0 +1,107 @@
+"""The syntax tree of a pattern, over characters, and what is said of a pattern that is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from lmc.grammar.charsets import CharSet
+from lmc.ir.errors import ConstraintError
+
+_SHOWN = 60  # characters of a pattern in a message
+
+
+@dataclass(eq=False, slots=True)
+class Text:
+    """Exactly these characters; none of them: the empty string."""
+
+    text: str
+
+
+@dataclass(eq=False, slots=True)
+class Characters:
+    """One character of a set."""
+
+    charset: CharSet
+
+
+class Side(IntEnum):
+    """What lies beyond one end of an expression, from the weakest to the strongest statement about the text there.
+
+    An anchor at that end raises the side to what it says; INSIDE is where other parts of the pattern may stand.
+    """
+
+    OPEN = 0  # any text
+    FINAL_NEWLINE = 1  # nothing or one newline: `$` of a search, as `re` has it
+    EDGE = 2  # nothing: the text begins or ends here
+    INSIDE = 3
+
+
+@dataclass(eq=False, slots=True)
+class Anchor:
+    """The start or end of the text. ``of_line``: of any line, by ``(?m)``."""
+
+    is_start: bool
+    side: Side
+    of_line: bool
+    position: int
+    spelling: str
+
+
+@dataclass(eq=False, slots=True)
+class Sequence:
+    """One item after the other, at least one."""
+
+    items: tuple[Item, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Alternation:
+    """Any of the arms, at least two."""
+
+    arms: tuple[Item, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Repeat:
+    """The item ``low`` to ``high`` times (None: without end)."""
+
+    item: Item
+    low: int
+    high: int | None
+
+
+Composite = Sequence | Alternation | Repeat
+Item = Text | Characters | Anchor | Composite
+
+EMPTY = Text("")
+
+
+@dataclass(eq=False, slots=True)
+class Pattern:
+    """A parsed pattern. ``composites`` holds every item that has parts, parts first, so that nobody needs to recurse.
+
+    Items are compared by identity; a composite or an anchor is part of one other item at most.
+    """
+
+    text: str
+    root: Item
+    composites: list[Composite]
+    anchors: list[Anchor]
+
+
+def refusal(pattern: str, position: int, length: int, problem: str, remedy: str) -> ConstraintError:
+    """The error for ``length`` characters at ``position``: the problem, the characters, and the pattern around them."""
+    shown = pattern
+    if len(pattern) > _SHOWN:
+        first = max(0, min(position - _SHOWN // 2, len(pattern) - _SHOWN))
+        last = first + _SHOWN
+        shown = f"{'…' if first else ''}{pattern[first:last]}{'…' if last < len(pattern) else ''}"
+    offending = pattern[position : position + min(length, _SHOWN)]
+    where = f"{_quoted(offending)} at character {position}" if offending else "at its end"
+    return ConstraintError(f"{problem}: {where} of the pattern {_quoted(shown)}", remedy=remedy, position=position)
+
+
+def _quoted(text: str) -> str:
+    """In backticks, with what does not print escaped; backslashes stay single, as the user wrote them."""
+    return "`" + "".join(each if each.isprintable() else repr(each)[1:-1] for each in text) + "`"
