@@ -6,6 +6,7 @@ One ``Stopper`` follows one generation token by token. Engines share it, so they
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from lmc.ir.engine import FinishReason, Generation, SamplingParams, TokenDelta, TokenLogprob
 from lmc.ir.tokenizer import Tokenizer
@@ -16,10 +17,12 @@ _MAX_INCOMPLETE_TOKENS = 4
 
 @dataclass(frozen=True, slots=True)
 class _Boundary:
-    """The text length after a token, and whether that token ended on a whole code point."""
+    """The text length after a token, whether that token ended on a whole code point, and where decoding stood then."""
 
     length: int
     whole: bool
+    window: int
+    decoded: int
 
 
 class Stopper:
@@ -45,16 +48,29 @@ class Stopper:
         self._longest_stop = max((len(stop) for stop in sampling.stop), default=0)
 
     @property
+    def text_is_exact(self) -> bool:
+        """Whether the text of the kept tokens says which bytes they are."""
+        kept = self._kept_tokens()
+        return "\ufffd" not in self._text and (kept == 0 or self._boundaries[kept - 1].whole)
+
+    @property
     def forbidden(self) -> frozenset[int]:
         """Token ids that must not be sampled next: EOS and stop tokens, before ``min_tokens``."""
-        if len(self.token_ids) >= self._sampling.min_tokens:
-            return frozenset()
+        return self.forbidden_at(len(self.token_ids))
+
+    def forbidden_at(self, position: int) -> frozenset[int]:
+        """Token ids that must not be sampled as the generation's token ``position`` (from 0)."""
+        return self.ends if position < self._sampling.min_tokens else frozenset()
+
+    @cached_property
+    def ends(self) -> frozenset[int]:
+        """Token ids that end the generation: EOS and stop tokens."""
         return frozenset((*self._tokenizer.eos_ids, *self._sampling.stop_token_ids))
 
     def append(self, token_id: int) -> TokenDelta | None:
         """Take one sampled token; gives text that is final now, if any."""
         self.token_ids.append(token_id)
-        if token_id in self._tokenizer.eos_ids or token_id in self._sampling.stop_token_ids:
+        if token_id in self.ends:
             self._end_with_token(token_id)
             return self._delta(len(self._text))
         previous = len(self._text)
@@ -68,6 +84,24 @@ class Stopper:
         if self.finish_reason is not None:
             return self._delta(len(self._text))
         return self._delta(len(self._text) - self._held_back())
+
+    def complete(self) -> TokenDelta | None:
+        """End as at EOS, but without a token: nothing may follow. A stop that was met stays what ended it."""
+        if self.finish_reason != "stop":
+            self.finish_reason = "eos"
+        return self._delta(len(self._text) if self._stop_at is None else self._stop_at)
+
+    def rewind(self, count: int) -> None:
+        """Take back all tokens but the first ``count``, while nothing ended.
+
+        Their text has to be appended again, in other tokens: what was given of it as final stays given.
+        """
+        if self.finish_reason is not None:
+            raise RuntimeError("the generation has ended")
+        del self.token_ids[count:], self._boundaries[count:]
+        last = self._boundaries[-1] if self._boundaries else _Boundary(0, True, 0, 0)
+        self._text = self._text[: last.length]
+        self._window, self._decoded = last.window, last.decoded
 
     def generation(
         self,
@@ -107,7 +141,7 @@ class Stopper:
         if whole:
             self._text += now[len(known) :]
             self._window, self._decoded = self._decoded, len(self.token_ids)
-        self._boundaries.append(_Boundary(len(self._text), whole))
+        self._boundaries.append(_Boundary(len(self._text), whole, self._window, self._decoded))
 
     def _match(self, previous: int) -> None:
         # A match must end in the text that came with this token: earlier ones were looked for, or not to be honoured.

@@ -1,7 +1,9 @@
 """A deterministic engine without a model, for tests and for trying programs out: same answer on every machine.
 
 Its tokens are bytes plus four special tokens; its "model" is a hash of all tokens before. Greedy and sampled draws,
-stops, log-probabilities, scores and pins all follow the Engine protocol, so what agrees on it agrees in meaning.
+stops, constraints, log-probabilities, scores and pins all follow the Engine protocol, so what agrees on it agrees in
+meaning. How a constrained generation goes on is in ``toy_constraints.py``; with bytes as tokens, all modes of
+``Request.jump_forward`` are one.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from itertools import count
 import tokenizers
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 
+from lmc.ir.constraining import allowed_ids, mask_without, violation
 from lmc.ir.engine import (
     DoneHandle,
     EngineInfo,
@@ -28,10 +31,12 @@ from lmc.ir.engine import (
     Score,
     ScoreRequest,
     TokenLogprob,
+    TokenState,
 )
-from lmc.ir.errors import ContextLengthError, EngineError
+from lmc.ir.errors import ContextLengthError, EngineError, LmcError
 from lmc.ir.stopping import Stopper
 from lmc.ir.tokenizer import Tokenizer
+from lmc.ir.toy_constraints import Speaker
 
 SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|tool|>")
 CHAT_TEMPLATE = (
@@ -68,6 +73,7 @@ class ToyEngine:
         self._info = EngineInfo("toy", context_length)
         self._statistics = EngineStatistics()
         self._alphabet = [self._tokenizer.encode(letter)[0] for letter in _ALPHABET]
+        self._speaker = Speaker(self._alphabet, _byte_tokens(), self._tokenizer.eos_ids)
         self._pins: dict[int, Pin] = {}
         self._keys = count(1)
         self._lock = threading.Lock()
@@ -94,7 +100,7 @@ class ToyEngine:
         try:
             self._check(len(request.prompt) + max(request.sampling.min_tokens, 1))
             return DoneHandle[Generation].of(self._generate(request, on_delta))
-        except EngineError as error:
+        except LmcError as error:
             return DoneHandle[Generation].failed(error)
 
     def score(self, request: ScoreRequest) -> Handle[Score]:
@@ -149,33 +155,57 @@ class ToyEngine:
         room = self._info.context_length - len(request.prompt)
         max_tokens = min(request.sampling.max_tokens, room)
         stopper = Stopper(self._tokenizer, replace(request.sampling, max_tokens=max_tokens))
-        greedy = request.sampling.greedy
+        position = None if request.constraint is None else request.constraint.start()
         state = _fold(0, request.prompt)
         logprobs: list[TokenLogprob] = []
+        if position is not None and position.complete:
+            stopper.complete()
         while stopper.finish_reason is None:
-            noise = 0 if greedy else _mix(request.seed ^ _mix(len(stopper.token_ids) + 1))
-            if request.sampling.penalizes or request.sampling.logit_bias:
-                token_id = self._adjusted(_mix(state ^ noise), request, stopper)
-            else:
-                token_id = self._draw(state, noise, stopper.forbidden)
+            token_id = self._next(state, request, stopper, position)
             if request.sampling.logprobs is not None:
                 logprobs.append(TokenLogprob(token_id, _logprob(state, token_id), self._top(state, request)))
-            delta = stopper.append(token_id)
-            if delta is not None and on_delta is not None:
-                on_delta(delta)
+            deltas = [stopper.append(token_id)]
+            if position is not None and token_id not in stopper.ends:
+                position = position.advance(token_id)
+                deltas += [stopper.complete()] if position.complete else []
+            for delta in deltas:
+                if delta is not None and on_delta is not None:
+                    on_delta(delta)
             state = _fold(state, (token_id,))
         with self._lock:
             self._statistics.requests += 1
             self._statistics.prompt_tokens += len(request.prompt)
             self._statistics.prefilled_tokens += len(request.prompt)
             self._statistics.generated_tokens += len(stopper.token_ids)
-        return stopper.generation(
+        generation = stopper.generation(
             prompt_tokens=len(request.prompt),
             logprobs=tuple(logprobs) if request.sampling.logprobs is not None else None,
         )
+        error = violation(request, generation, _output(generation, stopper))
+        if error is not None:
+            raise error
+        return generation
 
-    def _draw(self, state: int, noise: int, forbidden: frozenset[int]) -> int:
+    def _next(self, state: int, request: Request, stopper: Stopper, position: TokenState | None) -> int:
+        """The token that is said after ``state``, where the constraint is at ``position``."""
+        noise = 0 if request.sampling.greedy else _mix(request.seed ^ _mix(len(stopper.token_ids) + 1))
         draw = _mix(state ^ noise)
+        adjusts = request.sampling.penalizes or bool(request.sampling.logit_bias)
+        if position is None:
+            return self._adjusted(draw, request, stopper) if adjusts else self._draw(draw, stopper.forbidden)
+        allowed = allowed_ids(mask_without(position.mask(), stopper.forbidden))
+        if not allowed:
+            raise EngineError(
+                f"no token can be said at position {len(stopper.token_ids)}: the constraint allows none",
+                remedy="report this: a state of a constraint is complete or allows a token",
+            )
+        candidates = self._speaker.candidates(position, allowed, draw)
+        if not adjusts:
+            return candidates[_mix(draw) % len(candidates)]
+        biased = {token_id for token_id, _ in request.sampling.logit_bias}.intersection(allowed)
+        return self._likeliest(draw, {*candidates, *biased}, request, stopper)
+
+    def _draw(self, draw: int, forbidden: frozenset[int]) -> int:
         ends = self._tokenizer.eos_ids[0]
         if draw % _END_IN == 0 and ends not in forbidden:
             return ends
@@ -184,29 +214,54 @@ class ToyEngine:
             token_id = self._alphabet[(start + step) % len(self._alphabet)]
             if token_id not in forbidden:
                 return token_id
-        raise EngineError("every token the toy can say is a stop token", remedy="name fewer stop_token_ids")
+        raise _speechless()
 
     def _adjusted(self, state: int, request: Request, stopper: Stopper) -> int:
+        biased = {token_id for token_id, _ in request.sampling.logit_bias}
+        candidates = {*self._alphabet, self._tokenizer.eos_ids[0], *biased} - stopper.forbidden
+        if not candidates:
+            raise _speechless()
+        return self._likeliest(state, candidates, request, stopper)
+
+    def _likeliest(self, state: int, candidates: set[int], request: Request, stopper: Stopper) -> int:
         """The token of the largest logit after bias and penalties, the lowest id among equals."""
         sampling, said = request.sampling, Counter(stopper.token_ids)
         biases = dict(sampling.logit_bias)
         seen = {*request.prompt, *said} if sampling.repetition_penalty != 1.0 else set[int]()
         logits: dict[int, float] = {}
-        for token_id in {*self._alphabet, self._tokenizer.eos_ids[0], *biases} - stopper.forbidden:
+        for token_id in candidates:
             logit = _logprob(state, token_id) + biases.get(token_id, 0.0)
             if token_id in seen:
                 logit *= sampling.repetition_penalty if logit < 0 else 1 / sampling.repetition_penalty
             if token_id in said:
                 logit -= sampling.frequency_penalty * said[token_id] + sampling.presence_penalty
             logits[token_id] = logit
-        if not logits:
-            raise EngineError("every token the toy can say is a stop token", remedy="name fewer stop_token_ids")
         return min(logits, key=lambda token_id: (-logits[token_id], token_id))
 
     def _top(self, state: int, request: Request) -> tuple[tuple[int, float], ...]:
         wanted = request.sampling.logprobs or 0
         ranked = sorted(((_logprob(state, token_id), -token_id) for token_id in set(self._alphabet)), reverse=True)
         return tuple((-negative, logprob) for logprob, negative in ranked[:wanted])
+
+
+def _speechless() -> EngineError:
+    return EngineError("every token the toy can say is a stop token", remedy="name fewer stop_token_ids")
+
+
+@lru_cache(maxsize=1)
+def _byte_tokens() -> dict[int, int]:
+    """The byte of each token that is part of some text."""
+    firsts = [*range(0x800), *range(0x800, 0xD800, 64), *range(0xE000, 0x10000, 64), *range(0x10000, 0x110000, 4096)]
+    text = "".join(map(chr, firsts))  # together they hold every byte of UTF-8
+    return dict(zip(toy_tokenizer().encode(text), text.encode(), strict=True))
+
+
+def _output(generation: Generation, stopper: Stopper) -> str | bytes:
+    """What a constraint is to be asked about at the end: bytes, where the text does not say which they were."""
+    if stopper.text_is_exact:
+        return generation.text
+    known = _byte_tokens()
+    return bytes(known.get(token_id, 0xFF) for token_id in generation.token_ids) + generation.remainder.encode()
 
 
 def _mix(state: int) -> int:

@@ -143,3 +143,58 @@ def _bytes_only() -> Tokenizer:
     from lmc.ir.toy import toy_tokenizer
 
     return toy_tokenizer()
+
+
+def test_a_complete_generation_ends_as_at_an_end_token_but_without_one():
+    stopper = Stopper(TOKENIZER, SamplingParams(max_tokens=50, stop=("<<STOP>>",)))
+    deltas = [stopper.append(token_id) for token_id in TOKENIZER.encode("ab<<")]
+    deltas.append(stopper.complete())
+    generation = stopper.generation()
+    assert (generation.finish_reason, generation.matched_stop, generation.text) == ("eos", None, "ab<<")
+    assert generation.token_ids == TOKENIZER.encode("ab<<")
+    assert "".join(delta.text for delta in deltas if delta is not None) == "ab<<"
+
+
+def test_a_complete_generation_has_not_run_out_of_tokens_but_a_stop_stays_a_stop():
+    ids = TOKENIZER.encode("yes no")
+    full = Stopper(TOKENIZER, SamplingParams(max_tokens=len(ids)))
+    follow(full, ids)
+    assert full.finish_reason == "length"
+    full.complete()
+    assert full.generation().finish_reason == "eos"
+    stopped = Stopper(TOKENIZER, SamplingParams(stop=("no",)))
+    follow(stopped, ids)
+    stopped.complete()
+    assert (stopped.generation().finish_reason, stopped.generation().text) == ("stop", "yes ")
+
+
+@given(st.integers(0, 30), st.sampled_from([(), ("zz",), ("o\n\n",)]))
+def test_tokens_that_are_taken_back_can_be_given_in_other_tokens(cut: int, stop: tuple[str, ...]):
+    """What is streamed stays what it was."""
+    toy = _bytes_only()
+    ids = toy.encode(TEXT)
+    stopper = Stopper(toy, SamplingParams(max_tokens=999, stop=stop))
+    streamed = ""
+    for token_id in (*ids[: cut + 9], None, *ids[cut:]):
+        if token_id is None:
+            stopper.rewind(cut)
+            assert stopper.token_ids == list(ids[:cut])
+            continue
+        delta = stopper.append(token_id)
+        streamed += delta.text if delta is not None else ""
+    delta = stopper.complete()
+    streamed += delta.text if delta is not None else ""
+    assert (stopper.generation().text, streamed, stopper.generation().token_ids) == (TEXT, TEXT, ids)
+    with pytest.raises(RuntimeError, match="has ended"):
+        stopper.rewind(0)
+
+
+def test_it_says_where_the_text_is_not_all_of_the_bytes():
+    toy = _bytes_only()
+    first, second = toy.encode("é")
+    for ids, exact in (((first, second), True), ((first,), False), ((second, first), False), ((), True)):
+        stopper = Stopper(toy, SamplingParams(max_tokens=9))
+        for token_id in ids:
+            stopper.append(token_id)
+        stopper.complete()
+        assert stopper.text_is_exact == exact

@@ -1,14 +1,24 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.ir.engine import PrefixCaching, Request, SamplingParams, ScoreRequest, TokenDelta
-from lmc.ir.errors import ContextLengthError, EngineError
+from lmc.ir.engine import (
+    JUMP_FORWARD,
+    PrefixCaching,
+    Request,
+    SamplingParams,
+    ScoreRequest,
+    TokenConstraint,
+    TokenDelta,
+)
+from lmc.ir.errors import ConstraintError, ContextLengthError, EngineError
 from lmc.ir.toy import SPECIAL_TOKENS, ToyEngine, toy_tokenizer
+from tests.ir.constraints_for_tests import LETTERS, Piece, Run, TemplateConstraint
 
 PROMPT = toy_tokenizer().encode("Answer the question.")
 prompts = st.text(max_size=8).map(toy_tokenizer().encode).filter(bool)
@@ -164,3 +174,104 @@ def test_the_tokenizer_is_bytes_and_special_tokens():
     assert tokenizer.vocabulary_size == 256 + len(SPECIAL_TOKENS)
     assert {token.text for token in tokenizer.special_tokens} == set(SPECIAL_TOKENS)
     assert len(tokenizer.encode("é")) == 2
+
+
+RECORD: tuple[Piece | str, ...] = (
+    '{"name":"',
+    Run(LETTERS + b" ,.", 0),
+    '","age":',
+    Run(b"0123456789", 1, 3),
+    ',"is":',
+    (b"true", b"false", b"null"),
+    "}",
+)
+
+
+def constrained(constraint: TokenConstraint, engine: ToyEngine | None = None, seed: int = 0, **sampling: object):
+    settings = SamplingParams(**{"max_tokens": 120, "temperature": 1.0, **sampling})  # type: ignore[arg-type]
+    request = Request(PROMPT, settings, seed, op_id="judge/verdict", constraint=constraint)
+    return (engine or ToyEngine()).submit(request).future.result()
+
+
+def test_a_constraint_is_kept_and_ends_before_long():
+    record = TemplateConstraint(toy_tokenizer(), *RECORD)
+    engine, found = ToyEngine(), set[str]()
+    for seed in range(60):
+        generation = constrained(record, engine, seed)
+        assert record.matches(generation.text)
+        assert (generation.finish_reason, generation.matched_stop) == ("eos", None)
+        assert generation.token_ids == toy_tokenizer().encode(generation.text)
+        assert generation.generated_tokens == len(generation.token_ids)
+        found.add(generation.text)
+    assert len(found) > 55
+    assert max(map(len, found)) < 110
+    unbounded = TemplateConstraint(toy_tokenizer(), Run(LETTERS, 2))
+    lengths = [len(constrained(unbounded, engine, seed).text) for seed in range(60)]
+    assert min(lengths) >= 2
+    assert max(lengths) < 40
+
+
+def test_a_constrained_answer_is_the_same_in_all_modes_and_every_time():
+    record = TemplateConstraint(toy_tokenizer(), *RECORD)
+    request = Request(PROMPT, SamplingParams(max_tokens=120), constraint=record)
+    answers = {
+        ToyEngine().submit(replace(request, jump_forward=mode)).future.result() for mode in JUMP_FORWARD for _ in "12"
+    }
+    assert len(answers) == 1
+
+
+def test_penalties_and_biases_choose_among_what_is_allowed():
+    choices = TemplateConstraint(toy_tokenizer(), (b"abba", b"zzz", b"b"))
+    (letter,) = toy_tokenizer().encode("z")
+    assert constrained(choices, logit_bias=((letter, 100.0),)).text == "zzz"
+    digits = TemplateConstraint(toy_tokenizer(), Run(b"024689", 6, 6))  # none of them is in the prompt
+    assert sorted(constrained(digits, repetition_penalty=100.0).text) == [*"024689"]
+
+
+def test_min_tokens_forbids_the_end_only_where_something_else_is_allowed():
+    letters = TemplateConstraint(toy_tokenizer(), Run(LETTERS, 1))
+    for seed in range(20):
+        assert len(constrained(letters, seed=seed, min_tokens=25).token_ids) >= 25
+    short = TemplateConstraint(toy_tokenizer(), "abc")
+    assert constrained(short, min_tokens=25).text == "abc"
+    nothing = constrained(TemplateConstraint(toy_tokenizer(), b""), min_tokens=2)
+    assert (nothing.text, nothing.token_ids, nothing.finish_reason) == ("", (), "eos")
+
+
+def test_a_constrained_output_that_is_cut_is_an_error():
+    record = TemplateConstraint(toy_tokenizer(), *RECORD)
+    with pytest.raises(
+        ConstraintError, match=r"output of 'judge/verdict' .*: max_tokens \(9\) ended it after '{\"name\":\"'"
+    ) as cut:
+        constrained(record, max_tokens=9)
+    assert "more max_tokens" in str(cut.value.remedy)
+    with pytest.raises(ConstraintError, match=r"the stop '\"age' ended it after '{\"name\":") as stopped:
+        constrained(record, stop=('"age',))
+    assert "leave that stop out" in str(stopped.value.remedy)
+    with pytest.raises(ConstraintError, match="context or the KV pool was full") as full:
+        constrained(record, ToyEngine(context_length=len(PROMPT) + 9))
+    assert "shorten the prompt" in str(full.value.remedy)
+    # A stop that ends at a place where the constraint may end is none.
+    assert constrained(TemplateConstraint(toy_tokenizer(), "ab", Run(b".", 0, 5)), stop=("..",)).text == "ab"
+
+
+def test_bytes_that_are_no_text_are_seen_at_the_end():
+    """The last byte of é is cut off; the text that is left would be allowed."""
+    accent = TemplateConstraint(toy_tokenizer(), b"a", (b"", "é".encode()))
+    texts: list[str] = []
+    for seed in range(12):
+        try:
+            texts.append(constrained(accent, seed=seed, max_tokens=2).text)
+        except ConstraintError as error:
+            texts.append(error.cause)
+    assert {*texts} == {
+        "a",
+        "the output of 'judge/verdict' is not what its constraint allows: max_tokens (2) ended it after 'a'",
+    }
+
+
+def test_a_constraint_that_allows_nothing_is_an_error():
+    constraint = TemplateConstraint(toy_tokenizer(), "a")
+    constraint.start().mask()[:] = 0
+    with pytest.raises(EngineError, match="no token can be said at position 0: the constraint allows none"):
+        constrained(constraint)

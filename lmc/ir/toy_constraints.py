@@ -1,0 +1,49 @@
+"""What the toy engine says next under a constraint: letters where it can, and it comes to an end before long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lmc.ir.constraining import allowed_ids
+from lmc.ir.engine import TokenState
+
+_END_IN = 4  # one draw in this many ends a text that may end
+_LEAVE_IN = 4  # one in this many looks for the mark that leads on: out of a string, an object, a list
+_STRAY_IN = 8  # one in this many is any allowed token, so that each path to the end has a chance
+# Marks of ASCII, which are bytes of their own in UTF-8. A backslash leads nowhere.
+_MARKS = frozenset(b"!\"#$%&'()*+,-./:;<=>?@[]^_`{|}~")
+_CLOSING = frozenset(b")]}")
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """What the toy can say: ``alphabet`` it likes to, ``byte_of`` is the byte of each token that is text."""
+
+    alphabet: Sequence[int]
+    byte_of: Mapping[int, int]
+    eos_ids: Sequence[int]
+
+    def candidates(self, position: TokenState, allowed: Sequence[int], draw: int) -> list[int]:
+        """Of the ``allowed`` tokens (ascending, at least one) those to choose from; one may be there several times.
+
+        ``draw`` is a number of 64 bits that decides what is looked for.
+        """
+        draw, end = divmod(draw, _END_IN)
+        draw, leave = divmod(draw, _LEAVE_IN)
+        ends = [token_id for token_id in allowed if token_id in self.eos_ids]
+        others = [token_id for token_id in allowed if token_id not in self.eos_ids]
+        if ends and (end == 0 or not others):
+            return ends[:1]
+        marks = [token_id for token_id in others if self.byte_of.get(token_id) in _MARKS]
+        if marks and leave == 0:
+            ranks = [self._rank(position, token_id) for token_id in marks]
+            return [token_id for token_id, rank in zip(marks, ranks, strict=True) if rank == min(ranks)]
+        known = set(others)
+        letters = [token_id for token_id in self.alphabet if token_id in known]
+        return letters if letters and draw % _STRAY_IN else others
+
+    def _rank(self, position: TokenState, token_id: int) -> tuple[bool, int, bool]:
+        """Less for a token that leads on: to an end, else to where little may be said."""
+        following = position.advance(token_id)
+        return not following.accepting, len(allowed_ids(following.mask())), self.byte_of[token_id] not in _CLOSING
