@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lmc.grammar.nodes import ALL_BYTES, Kind, Node
+from lmc.grammar.nodes import ALL_BYTES, EMPTY, EPSILON, EVERYTHING, Kind, Node
 from lmc.ir.errors import ConstraintError
 
 MAX_NODES = 500_000
@@ -16,7 +16,8 @@ _Key = tuple[object, ...]
 class Arena:
     """Makes the nodes of one constraint; equal expressions become one node.
 
-    Nodes may be built from those of another arena. ``max_nodes`` bounds what it makes in all, also by derivatives;
+    Nodes may have parts from another arena; only an equal expression of the own one is not recognised as the same then.
+    ``max_nodes`` bounds what it makes in all, also by derivatives;
     beyond it every method raises ``ConstraintError``. ``work`` counts the parts that unions and intersections were
     made from: what a budget of time is counted in.
     """
@@ -25,9 +26,10 @@ class Arena:
         self.work = 0
         self._max_nodes = max_nodes
         self._nodes: dict[_Key, Node] = {}
-        self.empty = self._make((Kind.EMPTY,), Kind.EMPTY, nullable=False)
-        self.epsilon = self._make((Kind.EPSILON,), Kind.EPSILON, nullable=True)
-        self.everything = self.repeat(self.byte_set(ALL_BYTES), 0, None)
+        self.empty, self.epsilon, self.everything = EMPTY, EPSILON, EVERYTHING
+        (any_byte,) = EVERYTHING.parts
+        self._nodes[Kind.BYTE, ALL_BYTES] = any_byte
+        self._nodes[Kind.REPEAT, any_byte, 0, None] = EVERYTHING
 
     def __len__(self) -> int:
         """Nodes made so far."""
@@ -232,12 +234,10 @@ class Arena:
     ) -> Node:
         node = self._nodes.get(key)
         if node is None:
-            number = len(self._nodes)
-            if number >= self._max_nodes:
+            if len(self._nodes) >= self._max_nodes:
                 raise _too_large(f"more than {self._max_nodes} expressions")
             node = Node(
                 kind,
-                number,
                 nullable=nullable,
                 certain=certain,
                 parts=parts,

@@ -6,6 +6,7 @@ Equal expressions of one arena are one node, so nodes are compared by identity.
 from __future__ import annotations
 
 from enum import IntEnum
+from itertools import count
 
 ALL_BYTES = (1 << 256) - 1
 
@@ -25,7 +26,7 @@ class Kind(IntEnum):
 
 
 class Node:
-    """One expression. ``number`` counts the nodes of its arena, ``nullable`` says whether it takes the empty string.
+    """One expression. ``number`` counts all nodes ever made, ``nullable`` says whether it takes the empty string.
 
     ``mask`` is a set of bytes: bit b stands for byte b. ``certain`` holds where the language is known not to be empty
     without a search: nothing in it is an intersection or a complement. ``derived`` are its raw arcs, once they were
@@ -37,7 +38,6 @@ class Node:
     def __init__(
         self,
         kind: Kind,
-        number: int,
         *,
         nullable: bool,
         certain: bool = True,
@@ -48,7 +48,7 @@ class Node:
         high: int | None = None,
     ) -> None:
         self.kind = kind
-        self.number = number
+        self.number = next(_NUMBERS)
         self.nullable = nullable
         self.certain = certain
         self.parts = parts
@@ -71,6 +71,15 @@ class Node:
 
 Arc = tuple[int, Node]
 """A set of bytes and what may follow any of them."""
+
+_NUMBERS = count()
+
+# The same in every arena, so that expressions of one may be part of another's.
+EMPTY = Node(Kind.EMPTY, nullable=False)
+EPSILON = Node(Kind.EPSILON, nullable=True)
+EVERYTHING = Node(
+    Kind.REPEAT, nullable=True, parts=(Node(Kind.BYTE, nullable=False, mask=ALL_BYTES),), low=0, high=None
+)
 
 
 def longest_length(node: Node) -> int | None:
