@@ -98,8 +98,8 @@ def refusal(pattern: str, position: int, length: int, problem: str, remedy: str)
         last = first + _SHOWN
         shown = f"{'…' if first else ''}{pattern[first:last]}{'…' if last < len(pattern) else ''}"
     offending = pattern[position : position + min(length, _SHOWN)]
-    where = f"{_quoted(offending)} at character {position}" if offending else "at its end"
-    return ConstraintError(f"{problem}: {where} of the pattern {_quoted(shown)}", remedy=remedy, position=position)
+    cause = f"{problem}: {_quoted(offending)} at character {position} of the pattern {_quoted(shown)}"
+    return ConstraintError(cause, remedy=remedy, position=position)
 
 
 def _quoted(text: str) -> str:
