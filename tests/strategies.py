@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from lmc.ir import builtins
 from lmc.ir.builder import Builder
-from lmc.ir.core import Attribute, Constraint, Effect, Function, HostFunction, Module, Value
+from lmc.ir.core import WHITESPACE, Attribute, Constraint, Effect, Function, HostFunction, Module, Value
+from lmc.ir.engine import JUMP_FORWARD
 from lmc.ir.errors import Location
 from lmc.ir.ops import (
     PREFILL_SCOPES,
@@ -86,19 +87,22 @@ value_types: st.SearchStrategy[Type] = st.recursive(
     max_leaves=3,
 )
 locations = st.one_of(st.none(), st.builds(Location, texts, st.integers(min_value=0, max_value=10**6)))
+generated_types: st.SearchStrategy[Type] = st.one_of(st.sampled_from([TEXT, INT, FLOAT, BOOL]), names.map(json_of))
 constraints = st.one_of(
     st.tuples(st.just("regex"), texts),
+    st.tuples(st.just("grammar"), texts),
     st.tuples(st.just("dtype"), st.sampled_from(["str", "int", "float", "bool"])),
     st.tuples(st.just("choices"), st.just('["a","b"]')),
-    st.tuples(st.just("schema"), st.just('{"type":"object"}')),
+    st.tuples(st.just("schema"), st.just('{"type":"object"}'), st.sampled_from(WHITESPACE)),
 )
+digests = st.one_of(st.none(), texts.filter(bool))
 
 
 @st.composite
 def modules(draw: st.DrawFn, *, with_regions: bool = True) -> Module:
     """Any module that verifies. ``with_regions`` puts in the ops of ``tests/ir/region_ops.py``."""
     symbols = draw(st.lists(names, unique=True, max_size=4))
-    declared = [Constraint(name, *draw(constraints)) for name in symbols[::2]]
+    declared = [Constraint(name, *draw(constraints), digest=draw(digests)) for name in symbols[::2]]
     hosts = [
         HostFunction(name, draw(texts), draw(texts), draw(st.sampled_from([Effect.PURE, Effect.READS, Effect.WRITES])))
         for name in symbols[1::2]
@@ -229,17 +233,21 @@ class _Body:
         fields.update({name: draw(options[name]) for name in chosen})
         if self._constraints and draw(st.booleans()):
             fields["constraint"] = draw(st.sampled_from(self._constraints)).name
+            fields["jump_forward"] = draw(st.sampled_from(JUMP_FORWARD))
+            if fields["wave"] is None and "logprobs" not in fields:
+                forced = st.lists(st.integers(0, 300), max_size=fields["max_tokens"]).map(tuple)
+                fields["forced"] = draw(st.one_of(st.none(), forced))
         return fields
 
     def _generate(self, builder: Builder) -> None:
         context, fields = self._context(builder), self._sampling()
-        value = TEXT if "constraint" not in fields else self._draw(value_types)
+        value = TEXT if "constraint" not in fields else self._draw(generated_types)
         meta = [ANY] if "logprobs" in fields else []
         self._emit(builder, GenOp, [CTX, value, *meta], context=context, **fields)
 
     def _sample(self, builder: Builder) -> None:
         context, fields = self._context(builder), self._sampling()
-        value = TEXT if "constraint" not in fields else self._draw(value_types)
+        value = TEXT if "constraint" not in fields else self._draw(generated_types)
         meta = [ANY] if "logprobs" in fields else []
         n = self._draw(st.integers(1, 3))
         self._emit(builder, SampleOp, [list_of(value), *meta], context=context, n=n, **fields)

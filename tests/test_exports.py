@@ -6,6 +6,7 @@ NAMES = {
     "BatchInterruptedError",
     "CaptureError",
     "Compiled",
+    "ConstraintError",
     "ContextLengthError",
     "EngineError",
     "InputError",

@@ -17,7 +17,7 @@ from lmc.ir.ordering import waits_of
 from lmc.ir.verifier import verify
 
 FORMAT = "lmc.plan"
-VERSION = 2
+VERSION = 3
 MAX_CHARACTERS = 256 * 2**20
 MAX_INSTRUCTIONS = 1_000_000
 
@@ -30,7 +30,9 @@ def dump_plan(plan: Plan) -> str:
         "name": plan.name,
         "parameters": [[parameter.name, int(parameter.value.name)] for parameter in plan.parameters],
         "slots": [dump_type(kind) for kind in plan.slots],
-        "constraints": [[entry.name, entry.kind, entry.text] for entry in plan.constraints],
+        "constraints": [
+            [entry.name, entry.kind, entry.text, entry.whitespace, entry.digest] for entry in plan.constraints
+        ],
         "hosts": [[entry.name, entry.target, entry.digest, entry.effect.value] for entry in plan.hosts],
         "arguments": dump_arguments(plan.arguments),
         "conditions": [dump_condition(entry) for entry in plan.conditions],
@@ -105,7 +107,7 @@ def _load(data: dict[str, Any]) -> Plan:
         ),
         slots=types,
         instructions=_load_instructions(instructions, values),
-        constraints=tuple(Constraint(*map(text_of, row)) for row in _rows(constraints, 3, "constraints")),
+        constraints=tuple(map(_load_constraint, _rows(constraints, 5, "constraints"))),
         hosts=tuple(_load_host(row) for row in _rows(hosts, 4, "hosts")),
         arguments=load_arguments(arguments),
         conditions=tuple(map(load_condition, list_of_width(conditions, "conditions"))),
@@ -180,6 +182,11 @@ def _load_location(data: Any) -> Location | None:
     if type(line) is not int:
         raise PlanError(f"not a line: {shorten(line)}")
     return Location(text_of(file), line)
+
+
+def _load_constraint(row: Sequence[Any]) -> Constraint:
+    name, kind, text, whitespace = map(text_of, row[:4])
+    return Constraint(name, kind, text, whitespace, None if row[4] is None else text_of(row[4]))
 
 
 def _load_host(row: Sequence[Any]) -> HostFunction:

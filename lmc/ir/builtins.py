@@ -101,6 +101,20 @@ def _dict(*keys_and_values: Any) -> dict[Any, Any]:
     return dict(zip(keys_and_values[::2], keys_and_values[1::2], strict=True))
 
 
+def _field(owner: Any, name: str, key: str, *default: Any) -> Any:
+    """A field, which an instance calls ``name`` and its JSON ``key``; where there is no class, there is only JSON.
+
+    Fields alone: what else an object has may be a method, and no text may name what is then called.
+    """
+    if type(owner) is dict:
+        return owner.get(key, *default) if default else owner[key]
+    kind = type(owner)
+    fields = getattr(kind, "__dataclass_fields__", None) or getattr(kind, "model_fields", None)
+    if not isinstance(fields, dict) or name not in fields:
+        raise AttributeError(f"{kind.__name__!r} object has no field {name!r}")
+    return getattr(owner, name)
+
+
 def _percent(template: str, *values: Any) -> str:
     return template % values
 
@@ -205,6 +219,7 @@ def _entries() -> Iterable[PureBuiltin]:
     yield PureBuiltin("len", len, always_gives(INT))
     yield PureBuiltin("contains", _contains, always_gives(BOOL))
     yield PureBuiltin("getitem", operator.getitem, element)
+    yield PureBuiltin("field", _field, always_gives(ANY))
     yield PureBuiltin("slice", _slice, type_of_first)
     yield PureBuiltin("add", operator.add, arithmetic)
     yield PureBuiltin("sub", operator.sub, arithmetic)

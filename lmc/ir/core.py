@@ -23,6 +23,8 @@ Attribute = None | bool | int | float | str | tuple["Attribute", ...]
 Part = "str | Value"
 FieldKind = Literal["operand", "operands", "parts", "arguments", "regions", "attribute"]
 SymbolKind = Literal["constraint", "host"]
+CONSTRAINT_KINDS = ("regex", "choices", "schema", "grammar", "dtype")
+WHITESPACE = ("compact", "flexible")
 _KIND = "lmc_kind"
 
 
@@ -220,14 +222,18 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A symbol for what a generation may produce: ``kind`` regex, choices, schema or dtype; ``text`` its definition.
+    """A symbol for what a generation may produce: ``kind`` is one of ``CONSTRAINT_KINDS``, ``text`` its definition.
 
-    ``choices`` and ``schema`` hold canonical JSON (sorted keys, no spaces), ``dtype`` the Python type's name.
+    ``choices`` and ``schema`` hold JSON without spaces, ``dtype`` the Python type's name, ``grammar`` Lark text.
+    ``whitespace`` says what a schema allows between the tokens of JSON. ``digest`` names what it was compiled to, for
+    one vocabulary; None before the pass compile-constraints.
     """
 
     name: str
     kind: str
     text: str
+    whitespace: str = "compact"
+    digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

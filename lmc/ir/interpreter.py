@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmc.ir import semantics, structure
+from lmc.ir.constraints import Constraints
 from lmc.ir.core import Module, Op, Value
 from lmc.ir.engine import Engine, Generation, Score
 from lmc.ir.errors import InputError, LmcError
@@ -46,11 +47,16 @@ def interpret(
     hosts: Mapping[str, Callable[..., Any]] | None = None,
     run_seed: int = 0,
     instance: int = 0,
+    constraints: Constraints | None = None,
 ) -> Outcome:
-    """Run ``module`` on ``inputs`` (by parameter name). ``hosts`` holds its host functions by symbol."""
+    """Run ``module`` on ``inputs`` (by parameter name).
+
+    ``hosts`` holds its host functions by symbol, ``constraints`` its constraints, compiled for the engine's vocabulary.
+    """
     body = module.main.body
     environment = bind_parameters(body.parameters, inputs)
-    machine = _Machine(engine, environment, dict(hosts or {}), run_seed, instance)
+    found = constraints or semantics.NO_CONSTRAINTS
+    machine = _Machine(engine, environment, dict(hosts or {}), run_seed, instance, found)
     for op in body.ops[:-1]:
         machine.run(op)
     return outcome(body.terminator, environment, Profile(module.name, machine.profile))
@@ -119,6 +125,7 @@ class _Machine:
     hosts: dict[str, Callable[..., Any]]
     run_seed: int
     instance: int
+    constraints: Constraints
     profile: dict[str, OpProfile] = field(default_factory=dict)
 
     def run(self, op: Op) -> None:
@@ -128,7 +135,7 @@ class _Machine:
 
     def _results(self, op: Op) -> tuple[Any, ...]:
         if semantics.is_local(op):
-            return semantics.evaluate(op, self.environment, self.engine.tokenizer)
+            return semantics.evaluate(op, self.environment, self.engine.tokenizer, self.constraints)
         if isinstance(op, SamplingOp):
             return self._generate(op)
         if isinstance(op, SelectOp):
@@ -140,10 +147,12 @@ class _Machine:
     def _generate(self, op: SamplingOp) -> tuple[Any, ...]:
         context = self.environment[op.context]
         start = time.perf_counter()
-        requests = semantics.generation_requests(op, context, run_seed=self.run_seed, instance=self.instance)
+        requests = semantics.generation_requests(
+            op, context, run_seed=self.run_seed, instance=self.instance, constraints=self.constraints
+        )
         generations = [self.engine.submit(request).future.result() for request in requests]
         self._record(op.id, generation_profile(generations, time.perf_counter() - start))
-        return semantics.generation_results(op, context, generations)
+        return semantics.generation_results(op, context, generations, self.constraints)
 
     def _select(self, op: SelectOp) -> tuple[Any, ...]:
         context = self.environment[op.context]

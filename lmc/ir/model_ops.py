@@ -6,9 +6,9 @@ import dataclasses
 from dataclasses import dataclass
 
 from lmc.ir.core import Effect, Op, Value, attribute, operand, parts, register
-from lmc.ir.engine import SamplingParams
+from lmc.ir.engine import JUMP_FORWARD, SamplingParams
 from lmc.ir.rules import expect_context, expect_one_of, expect_plan, expect_results, expect_sampling
-from lmc.ir.types import ANY, CTX, TEXT, ListType, list_of
+from lmc.ir.types import ANY, BOOL, CTX, FLOAT, INT, TEXT, JsonType, ListType, Type, list_of
 
 SELECT_METHODS = ("token_length_normalized", "greedy_token", "unconditional_likelihood_normalized")
 PREFILL_SCOPES = ("instance", "batch")
@@ -19,8 +19,12 @@ class SamplingOp(Op):
     """What ``lm.gen`` and ``lm.sample`` share.
 
     ``id`` is the stable id (random draws, journal and profile are keyed by it), ``name`` the user's variable.
-    ``constraint`` names a module symbol. The other attributes are those of ``lmc.ir.engine.SamplingParams``; ``seed``
-    takes the place of the run's seed. ``wave`` and ``group`` are plan-fork-join's (see ``expect_plan``).
+    ``constraint`` names a module symbol, ``jump_forward`` says how an engine goes through text that has to follow (see
+    ``lmc.ir.engine.Request``). The other attributes are those of ``lmc.ir.engine.SamplingParams``; ``seed`` takes the
+    place of the run's seed. ``wave`` and ``group`` are plan-fork-join's (see ``expect_plan``).
+
+    ``forced`` are the only token ids that the constraint allows, where compile-constraints found that out: then no
+    model is asked, and the op is pure.
     """
 
     context: Value = operand()
@@ -41,20 +45,27 @@ class SamplingOp(Op):
     seed: int | None = attribute(None)
     logprobs: int | None = attribute(None)
     constraint: str | None = attribute(None, symbol="constraint")
+    jump_forward: str = attribute("exact")
+    forced: tuple[int, ...] | None = attribute(None)
     wave: int | None = attribute(None)
     group: str | None = attribute(None)
 
     @property
     def effect(self) -> Effect:
-        return Effect.SAMPLES
+        return Effect.SAMPLES if self.forced is None else Effect.PURE
 
     @property
     def may_raise(self) -> bool:
-        return True
+        return self.forced is None or self.value_type != TEXT
 
     @property
     def billable(self) -> bool:
-        return True
+        return self.forced is None
+
+    @property
+    def value_type(self) -> Type:
+        """The type of one generation's value."""
+        raise NotImplementedError
 
     @property
     def sampling(self) -> SamplingParams:
@@ -64,7 +75,29 @@ class SamplingOp(Op):
     def verify(self) -> None:
         expect_context(self, self.context)
         expect_sampling(self, self.sampling)
+        expect_one_of(self, "jump_forward", self.jump_forward, JUMP_FORWARD)
         expect_plan(self, self.wave, self.group)
+        value = self.value_type
+        if self.constraint is None and value != TEXT:
+            raise self.fail(f"an unconstrained generation gives !text, not {value}")
+        if value not in (TEXT, INT, FLOAT, BOOL) and not isinstance(value, JsonType):
+            raise self.fail(f"no generation gives {value}", "it gives !text, !int, !float, !bool or !json<…>")
+        if self.constraint is None and self.jump_forward != JUMP_FORWARD[0]:
+            raise self.fail("jump_forward is for a generation with a constraint", "leave it out")
+        if self.forced is not None:
+            self._verify_forced(self.forced)
+
+    def _verify_forced(self, forced: tuple[int, ...]) -> None:
+        rules = (
+            (self.constraint is not None, "forced tokens follow from a constraint"),
+            (self.logprobs is None, "forced tokens have no log-probabilities"),
+            (len(forced) <= self.max_tokens, "there are more forced tokens than max_tokens"),
+            (min(forced, default=0) >= 0, "a forced token id is not negative"),
+            (self.wave is None, "forced tokens need no call of the model, so they have no wave"),
+        )
+        for holds, rule in rules:
+            if not holds:
+                raise self.fail(rule)
 
 
 @register("lm.gen")
@@ -74,12 +107,13 @@ class GenOp(SamplingOp):
     Results are the new context, the value, and with ``logprobs`` a ``!any`` of meta data.
     """
 
+    @property
+    def value_type(self) -> Type:
+        return self.results[1].type if len(self.results) > 1 else TEXT
+
     def verify(self) -> None:
         super().verify()
-        value = self.results[1].type if len(self.results) > 1 else TEXT
-        if self.constraint is None and value != TEXT:
-            raise self.fail(f"an unconstrained generation gives !text, not {value}")
-        expect_results(self, CTX, value, *([ANY] if self.logprobs is not None else []))
+        expect_results(self, CTX, self.value_type, *([ANY] if self.logprobs is not None else []))
 
 
 @register("lm.sample")
@@ -91,16 +125,18 @@ class SampleOp(SamplingOp):
 
     n: int = attribute()
 
+    @property
+    def value_type(self) -> Type:
+        kind = self.results[0].type if self.results else None
+        return kind.element if isinstance(kind, ListType) else TEXT
+
     def verify(self) -> None:
-        super().verify()
         if self.n < 1:
             raise self.fail(f"n is {self.n}", "draw at least one")
-        value = self.results[0].type if self.results else list_of(TEXT)
-        if not isinstance(value, ListType):
-            raise self.fail(f"the result is a list, not {value}")
-        if self.constraint is None and value.element != TEXT:
-            raise self.fail(f"unconstrained samples give !list<!text>, not {value}")
-        expect_results(self, value, *([ANY] if self.logprobs is not None else []))
+        if self.results and not isinstance(self.results[0].type, ListType):
+            raise self.fail(f"the result is a list, not {self.results[0].type}")
+        super().verify()
+        expect_results(self, list_of(self.value_type), *([ANY] if self.logprobs is not None else []))
 
 
 @register("lm.select")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lmc.ir.core import Attribute, Block, Constraint, Function, HostFunction, Module, Op, Value
+from lmc.ir.core import WHITESPACE, Attribute, Block, Constraint, Function, HostFunction, Module, Op, Value
 from lmc.ir.layout import Field, exact_key, layout_of
 from lmc.ir.types import JsonType, ListType, Type
 
@@ -197,7 +197,12 @@ def _parameters(parameters: Sequence[Value]) -> str:
 
 def _constraint(constraint: Constraint) -> str:
     kind = constraint.kind if is_word(constraint.kind) else print_string(constraint.kind)
-    return f"constraint {print_symbol(constraint.name)} = {kind} {print_string(constraint.text)}"
+    given = {"digest": constraint.digest, "whitespace": constraint.whitespace}
+    shown = ", ".join(
+        f"{name} = {print_string(value)}" for name, value in given.items() if value not in (None, WHITESPACE[0])
+    )
+    attributes = f" {{{shown}}}" if shown else ""
+    return f"constraint {print_symbol(constraint.name)} = {kind} {print_string(constraint.text)}{attributes}"
 
 
 def _host(host: HostFunction) -> str:

@@ -16,6 +16,8 @@ from lmc.ir.layout import Field, Layout, layout_of, nearest_op_names
 from lmc.ir.literals import Branch, LiteralReader, Node, children, nodes, token_of
 from lmc.ir.types import Type
 
+_CONSTRAINT_ATTRIBUTES = ("digest", "whitespace")
+
 
 def read_module(tree: Node, source: Source, places: dict[Op, Token] | None = None) -> Module:
     """The module of a tree that ``lmir.lark`` gave. Raises ``ParseError``. ``places`` takes the name of each op."""
@@ -32,8 +34,21 @@ def read_module(tree: Node, source: Source, places: dict[Op, Token] | None = Non
 
 
 def _constraint(read: LiteralReader, node: Node) -> Constraint:
-    name, kind, text = map(token_of, node.children)
-    return Constraint(read.name(name), read.string(kind) if kind.type == "STRING" else str(kind), read.string(text))
+    name, kind, text = map(token_of, node.children[:3])
+    found: dict[str, str] = {}
+    for attribute in nodes(children(node.children[3])):
+        key, value = map(token_of, attribute.children)
+        if key not in _CONSTRAINT_ATTRIBUTES:
+            known = ", ".join(_CONSTRAINT_ATTRIBUTES)
+            raise read.error(key, f"a constraint has no attribute {shown(key)}", f"it has: {known}")
+        if key in found:
+            raise read.error(key, f"{shown(key)} is given twice", "leave one of them out")
+        if not isinstance(value, Token) or value.type != "STRING":
+            raise read.error(key, f"{shown(key)} of a constraint is a string", "write it in double quotes")
+        found[str(key)] = read.string(value)
+    return Constraint(
+        read.name(name), read.string(kind) if kind.type == "STRING" else str(kind), read.string(text), **found
+    )
 
 
 def _host(read: LiteralReader, node: Node) -> HostFunction:

@@ -7,14 +7,16 @@ eager mode and executor differ only in how they wait for the engine, so they can
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lmc.ir import builtins
 from lmc.ir.choices import checked_choices
+from lmc.ir.constraints import Constraints
 from lmc.ir.context import Context
 from lmc.ir.core import Op, Value
 from lmc.ir.engine import Generation, Request, Score, ScoreRequest, derive_seed
-from lmc.ir.errors import InputError, LmcError, LoweringError
+from lmc.ir.errors import InputError, LmcError
 from lmc.ir.ops import (
     AssumeOp,
     BeginOp,
@@ -29,13 +31,19 @@ from lmc.ir.ops import (
     SelectOp,
     TranscriptOp,
 )
+from lmc.ir.stopping import Stopper
 from lmc.ir.tokenizer import Tokenizer
 
+NO_CONSTRAINTS = Constraints()
 Environment = Mapping[Value, Any]
 
 
-def evaluate(op: Op, environment: Environment, tokenizer: Tokenizer) -> tuple[Any, ...]:
+def evaluate(
+    op: Op, environment: Environment, tokenizer: Tokenizer, constraints: Constraints = NO_CONSTRAINTS
+) -> tuple[Any, ...]:
     """Results of an op that needs no engine and no host function. Raises what the user's expression raises."""
+    if isinstance(op, SamplingOp) and op.forced is not None:
+        return _forced(op, environment[op.context], tokenizer, constraints)
     evaluator = _EVALUATORS.get(type(op))
     if evaluator is None:
         raise TypeError(f"{op.NAME} needs an engine or a host function")
@@ -48,7 +56,7 @@ def evaluate(op: Op, environment: Environment, tokenizer: Tokenizer) -> tuple[An
 
 def is_local(op: Op) -> bool:
     """Whether ``evaluate`` can run the op."""
-    return type(op) in _EVALUATORS
+    return type(op) in _EVALUATORS or (isinstance(op, SamplingOp) and op.forced is not None)
 
 
 def join_text(text: Sequence[str | Value], environment: Environment) -> str:
@@ -65,15 +73,16 @@ def call_arguments(
     return values[:split], dict(zip(keywords, values[split:], strict=True))
 
 
-def generation_requests(op: SamplingOp, context: Context, *, run_seed: int, instance: int) -> list[Request]:
-    """What to submit for ``lm.gen`` (one request) or ``lm.sample`` (``n`` requests over one prompt)."""
-    if op.constraint is not None:
-        raise LoweringError(
-            f"generation {op.id!r} has a constraint, which no engine of this version enforces",
-            remedy="leave out regex, choices, schema and dtype, or check the text in the program",
-            location=op.location,
-        )
+def generation_requests(
+    op: SamplingOp, context: Context, *, run_seed: int, instance: int, constraints: Constraints = NO_CONSTRAINTS
+) -> list[Request]:
+    """What to submit for ``lm.gen`` (one request) or ``lm.sample`` (``n`` requests over one prompt).
+
+    Raises ``ConstraintError`` where the op's constraint can't be compiled.
+    """
     count = op.n if isinstance(op, SampleOp) else 1
+    constraint = constraints.find(op)
+    jump_forward: Any = op.jump_forward  # one of JUMP_FORWARD, says the verifier
     seed = run_seed if op.seed is None else op.seed
     return [
         Request(
@@ -82,20 +91,45 @@ def generation_requests(op: SamplingOp, context: Context, *, run_seed: int, inst
             seed=derive_seed(seed, instance, op.id, 0, sample),
             op_id=op.id,
             instance=instance,
+            constraint=constraint,
+            jump_forward=jump_forward,
         )
         for sample in range(count)
     ]
 
 
-def generation_results(op: SamplingOp, context: Context, generations: Sequence[Generation]) -> tuple[Any, ...]:
-    """Results of ``lm.gen`` or ``lm.sample`` from what the engine gave."""
+def generation_results(
+    op: SamplingOp, context: Context, generations: Sequence[Generation], constraints: Constraints = NO_CONSTRAINTS
+) -> tuple[Any, ...]:
+    """Results of ``lm.gen`` or ``lm.sample`` from what the engine gave.
+
+    Raises ``ConstraintError`` where that is not what the op's constraint allows, or its class does not take it.
+    """
     wants_meta = op.logprobs is not None
+    values = [constraints.value(op, generation) for generation in generations]
     if isinstance(op, SampleOp):
-        texts = [generation.text for generation in generations]
-        return (texts, [_meta(generation) for generation in generations]) if wants_meta else (texts,)
+        return (values, [_meta(generation) for generation in generations]) if wants_meta else (values,)
     (generation,) = generations
-    results = (context.generated(generation), generation.text)
+    results = (context.generated(generation), values[0])
     return (*results, _meta(generation)) if wants_meta else results
+
+
+def forced_generation(op: SamplingOp, token_ids: Sequence[int], tokenizer: Tokenizer) -> Generation:
+    """What an engine gives where a constraint allows ``token_ids`` and nothing else, as far as a program sees it."""
+    if not token_ids:
+        return Generation((), "", "eos")
+    endless = replace(op.sampling, max_tokens=len(token_ids), min_tokens=0, stop=(), stop_token_ids=())
+    stopper = Stopper(tokenizer, endless)
+    for token_id in token_ids:
+        stopper.append(token_id)
+    return Generation(tuple(token_ids), stopper.generation().text, "eos")
+
+
+def _forced(op: SamplingOp, context: Context, tokenizer: Tokenizer, constraints: Constraints) -> tuple[Any, ...]:
+    """Results of an op whose tokens are known."""
+    generation = forced_generation(op, op.forced or (), tokenizer)
+    count = op.n if isinstance(op, SampleOp) else 1
+    return generation_results(op, context, [generation] * count, constraints)
 
 
 def select_choices(op: SelectOp, environment: Environment) -> list[str]:

@@ -68,5 +68,5 @@ class Target:
 
     @property
     def supports_constraints(self) -> bool:
-        """Whether the target's engine enforces regexes, choices and schemas."""
-        return False
+        """Whether the target's engine enforces regexes, choices, schemas and grammars."""
+        return self.kind in KINDS

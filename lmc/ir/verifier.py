@@ -6,12 +6,12 @@ Checks are ordered so that each may rely on those before it: what fields hold, t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import UnionType
 from typing import Any
 
+from lmc.ir.constraint_rules import verify_constraint
 from lmc.ir.core import Attribute, Block, Effect, FieldKind, Function, HostFunction, Module, Op, Value
 from lmc.ir.errors import VerifyError
 from lmc.ir.layout import MAX_INTEGER_BITS, Field, Layout, exceeds_bounds, is_attribute, layout_of
@@ -20,8 +20,6 @@ from lmc.ir.types import SIMPLE_TYPES, JsonType, ListType, Type
 
 MAX_REGION_DEPTH = 32
 MAX_TYPE_DEPTH = 32
-CONSTRAINT_KINDS = ("regex", "choices", "schema", "dtype")
-DTYPES = ("str", "int", "float", "bool")
 
 
 def verify(module: Module, *, verified: set[Op] | None = None) -> None:
@@ -33,7 +31,7 @@ def verify(module: Module, *, verified: set[Op] | None = None) -> None:
     verified = set() if verified is None else verified
     _verify_names(module)
     for constraint in module.constraints:
-        _verify_constraint(constraint.name, constraint.kind, constraint.text)
+        verify_constraint(constraint)
     for host in module.hosts:
         if host.effect is Effect.SAMPLES:
             raise VerifyError(f"host @{host.name} can't have the effect samples", remedy="use pure, reads or writes")
@@ -53,27 +51,6 @@ def _verify_names(module: Module) -> None:
     symbols = [symbol.name for symbol in (*module.constraints, *module.hosts)]
     if (twice := _first_repeated(symbols)) is not None:
         raise VerifyError(f"two symbols are called @{twice}", remedy="rename one of them")
-
-
-def _verify_constraint(name: str, kind: str, text: str) -> None:
-    if kind not in CONSTRAINT_KINDS:
-        raise VerifyError(
-            f"constraint @{name} is of unknown kind {kind!r}", remedy=f"use one of {', '.join(CONSTRAINT_KINDS)}"
-        )
-    if kind == "dtype" and text not in DTYPES:
-        raise VerifyError(f"constraint @{name}: unknown type {text!r}", remedy=f"use one of {', '.join(DTYPES)}")
-    if kind not in ("choices", "schema"):
-        return
-    try:
-        loaded: Any = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise VerifyError(f"constraint @{name} is not JSON: {error}", remedy="write canonical JSON") from None
-    if kind == "schema" and not isinstance(loaded, dict):
-        raise VerifyError(f"constraint @{name} is no JSON schema", remedy="a schema is a JSON object")
-    if kind == "choices" and not (
-        loaded and isinstance(loaded, list) and all(isinstance(text, str) for text in loaded)
-    ):
-        raise VerifyError(f"constraint @{name} is no list of choices", remedy="write a JSON list of strings")
 
 
 @dataclass(frozen=True, slots=True)

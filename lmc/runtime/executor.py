@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmc.backend.plan import Plan
+from lmc.ir.constraints import Constraints
 from lmc.ir.core import Value
 from lmc.ir.engine import Engine
 from lmc.ir.errors import InputError, LmcError
 from lmc.ir.interpreter import Outcome, bind_parameters, outcome
 from lmc.ir.profile import OpProfile, Profile
+from lmc.ir.semantics import NO_CONSTRAINTS
 from lmc.runtime.admission import Admission
 from lmc.runtime.events import OnEvent
 from lmc.runtime.in_flight import InFlight
@@ -74,7 +76,9 @@ OnCancelled = Callable[[int, Profile], None]
 
 
 class Executor:
-    """Runs a plan over ``engine``. ``hosts`` holds its host functions by symbol.
+    """Runs a plan over ``engine``.
+
+    ``hosts`` holds its host functions by symbol, ``constraints`` its constraints, compiled for the engine's vocabulary.
 
     Safe to use for several runs at the same time. Host functions run in threads: those of one instance in the order
     that their effects demand, those of different instances possibly at the same time.
@@ -86,8 +90,10 @@ class Executor:
         plan: Plan | PreparedPlan,
         hosts: Mapping[str, Callable[..., Any]],
         limits: Limits | None = None,
+        constraints: Constraints | None = None,
     ) -> None:
         self._engine = engine
+        self._constraints = constraints or NO_CONSTRAINTS
         self._prepared = prepare(plan) if isinstance(plan, Plan) else plan
         self._hosts = hosts
         self._limits = limits
@@ -137,6 +143,7 @@ class Executor:
             run_seed=run_seed,
             on_event=on_event,
             request_timeout=shared.request_timeout,
+            constraints=self._constraints,
         )
         try:
             batch = _Batch(

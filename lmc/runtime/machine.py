@@ -17,10 +17,11 @@ from typing import Any
 
 from lmc.backend.schedule import common_length
 from lmc.ir import semantics
+from lmc.ir.constraints import Constraints
 from lmc.ir.core import Op, Value
 from lmc.ir.engine import Engine, PrefixCaching
 from lmc.ir.errors import LmcError, RequestCancelledError
-from lmc.ir.ops import PrefillOp
+from lmc.ir.ops import PrefillOp, SampleOp, SamplingOp
 from lmc.ir.profile import OpProfile
 from lmc.runtime.admission import Admission
 from lmc.runtime.events import OnEvent, TokenEvent, branch_of
@@ -46,6 +47,7 @@ class Surroundings:
     run_seed: int
     on_event: OnEvent | None
     request_timeout: float | None = None
+    constraints: Constraints = semantics.NO_CONSTRAINTS
 
 
 @dataclass(eq=False)
@@ -141,11 +143,20 @@ class Machine:
             if op.IS_TERMINATOR:
                 self.finish(index, ())
             elif semantics.is_local(op) and not isinstance(op, PrefillOp):
-                self.finish(index, semantics.evaluate(op, self.environment, self.around.engine.tokenizer))
+                self._evaluate(index, op)
             else:
                 self._ask(self, index, op)
         except Exception as error:  # the user's expressions raise what they like
             self._fail(index, error)
+
+    def _evaluate(self, index: int, op: Op) -> None:
+        around = self.around
+        results = semantics.evaluate(op, self.environment, around.engine.tokenizer, around.constraints)
+        if isinstance(op, SamplingOp) and around.on_event is not None and op.forced:
+            text = semantics.forced_generation(op, op.forced, around.engine.tokenizer).text
+            for sample in range(op.n if isinstance(op, SampleOp) else 1):
+                self.report(op.id, op.name, sample, text)
+        self.finish(index, results)
 
     def finish(self, index: int, results: tuple[Any, ...]) -> None:
         """Take the results of an instruction, and see who was waiting for them."""

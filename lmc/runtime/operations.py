@@ -35,12 +35,15 @@ def generate(machine: Machine, index: int, op: SamplingOp) -> None:
     """One request for ``lm.gen``, ``n`` for ``lm.sample``."""
     around = machine.around
     context = machine.environment[op.context]
-    requests = semantics.generation_requests(op, context, run_seed=around.run_seed, instance=machine.instance)
+    constraints = around.constraints
+    requests = semantics.generation_requests(
+        op, context, run_seed=around.run_seed, instance=machine.instance, constraints=constraints
+    )
     start = time.perf_counter()
 
     def finish(generations: list[Any]) -> tuple[Any, ...]:
         machine.record(op.id, generation_profile(generations, time.perf_counter() - start))
-        return semantics.generation_results(op, context, generations)
+        return semantics.generation_results(op, context, generations, constraints)
 
     call = machine.call(index, len(requests), finish)
     for number, request in enumerate(timed(requests, around.request_timeout)):

@@ -39,8 +39,7 @@ def test_wave_count_is_the_number_of_rounds():
     assert plan_of(JUDGE).wave_count == 2
 
 
-def test_a_constraint_is_refused_at_the_users_line():
-    text = """
+CONSTRAINED = """
     module @f {
       constraint @c0 = regex "[a-z]+"
       func @f() {
@@ -51,10 +50,20 @@ def test_a_constraint_is_refused_at_the_users_line():
       }
     }
     """
+
+
+@pytest.mark.parametrize("target", ["builtin", "toy", "local:folder"])
+def test_constraints_go_where_they_are_enforced(target: str):
+    module = parse(CONSTRAINED)
+    plan = lower(module, Target.parse(target))
+    assert plan.module.constraints == module.constraints
+
+
+def test_a_constraint_is_refused_at_the_users_line_elsewhere():
     with pytest.raises(LoweringError) as caught:
-        lower(parse(text), TOY)
+        lower(parse(CONSTRAINED), Target("remote"))
     assert caught.value.location == Location("word.py", 4)
-    assert "'f/a' has a constraint (regex), which target 'toy' does not enforce" in caught.value.cause
+    assert "'f/a' has a constraint (regex), which target 'remote' does not enforce" in caught.value.cause
     assert caught.value.remedy is not None
     assert "use select" in caught.value.remedy
 

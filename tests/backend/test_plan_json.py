@@ -62,7 +62,7 @@ GEN = 7
         ("[1, 2]", "not a plan"),
         ('{"format": "other"}', "not a plan"),
         ('{"format": "lmc.plan", "version": NaN}', "NaN is no JSON number"),
-        (changed("version", to=99), "plan version 99, this lmc reads 2"),
+        (changed("version", to=99), "plan version 99, this lmc reads 3"),
         (changed("extra", to=1), "a plan can't have 'extra'"),
         (changed("name", to=3), "text is needed, not 3"),
         (changed("parameters", to={}), "parameters: a list is needed"),
@@ -72,7 +72,9 @@ GEN = 7
         (changed("parameters", to=[["essay", 0], ["essay", 1]]), "slots are not defined once each"),
         (changed("slots", 0, to="bytes"), "not a type: 'bytes'"),
         (changed("slots", 0, to={"list": DEEP}), "not a type"),
-        (changed("constraints", to=[["c", "regex", 1]]), "text is needed, not 1"),
+        (changed("constraints", to=[["c", "regex", 1, "compact", None]]), "text is needed, not 1"),
+        (changed("constraints", to=[["c", "regex", "a", "compact", 1]]), "text is needed, not 1"),
+        (changed("constraints", to=[["c", "regex", "a"]]), "a list of 5 is needed"),
         (changed("hosts", to=[["h", "m:f", "00", "explodes"]]), "unknown effect 'explodes'"),
         (changed("instructions", to=[]), "between 1 and"),
         (changed("instructions", 0, to=None), "instruction 0 is an object, not None"),
@@ -182,7 +184,7 @@ def test_ops_and_version_change_together():
         f"{name}: {', '.join(f'{field} {kind}' for field, kind in found.FIELDS)}" for name, found in _op_classes()
     )
     digest = hashlib.sha256("\n".join(fields).encode()).hexdigest()
-    pinned = (2, "ac904731b14be798939a5d8851a937fc39572e186191b5c3ee87ee6868d12ba8")
+    pinned = (3, "a88ad2cd11abe1eccd058205697a4fb569e733305e8a0e0d9f8295c295e4d96c")
     assert (VERSION, digest) == pinned, "ops have changed: bump VERSION in plan_json.py and update the digest here"
 
 

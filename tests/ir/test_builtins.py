@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 from typing import Any
 
@@ -55,9 +56,28 @@ def test_what_a_builtin_gives_is_of_its_result_type(name: str, data: st.DataObje
     if not builtin.may_raise(types):
         assert fits(builtin.run(*arguments), expected)
         return
-    with contextlib.suppress(TypeError, ValueError, ArithmeticError, LookupError, CaptureError):
+    with contextlib.suppress(TypeError, ValueError, ArithmeticError, LookupError, AttributeError, CaptureError):
         found = builtin.run(*arguments)
         assert fits(found, expected), (arguments, found, expected)
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+
+    def moved(self) -> int:
+        return self.x + 1
+
+
+@pytest.mark.parametrize("name", ["moved", "__class__", "y", "upper"])
+def test_fields_alone_can_be_read(name: str):
+    field = builtins.lookup("field")
+    assert field is not None
+    for owner in (Point(1), "text", [1], Point):
+        with pytest.raises(AttributeError, match=f"has no field '{name}'"):
+            field.run(owner, name, name)
+    with pytest.raises(KeyError):
+        field.run({}, name, name)
 
 
 class Array:
@@ -156,6 +176,9 @@ def test_which_types_may_raise(name: str, types: tuple[Type, ...], raises: bool)
         ("contains", ("abc", "b"), True),
         ("slice", ("abcdef", 1, None, 2), "bdf"),
         ("getitem", (["a", "b"], -1), "b"),
+        ("field", ({"k": 1}, "name", "k"), 1),
+        ("field", ({}, "name", "k", 2), 2),
+        ("field", (Point(3), "x", "k"), 3),
         ("and", ("", "b"), ""),
         ("or", ("", "b"), "b"),
         ("choose", (True, "a", "b"), "a"),

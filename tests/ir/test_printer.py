@@ -21,7 +21,8 @@ from tests.strategies import literals, modules, value_types
 EVERY_OP = """\
 module @judge {
   constraint @c0 = choices "[\\"yes\\",\\"no\\"]"
-  constraint @"c 1" = schema "{}"
+  constraint @"c 1" = schema "{}" {digest = "ab", whitespace = "flexible"}
+  constraint @c2 = grammar "start: \\"a\\"\\n" {digest = "cd"}
   host @lookup = "program:lookup" sha256 "00" reads
   func @judge(%essay: !text, %dims: !list<!text>, %item.title: !json<"a b">) {
     %0 = lm.context : !ctx
@@ -32,6 +33,7 @@ module @judge {
     %5 = lm.prefill %4 {scope = "batch"} : !ctx
     %6, %7, %8 = lm.select %5 ["yes", "no"] {group = "g0", id = "judge/on_topic", wave = 0} : !ctx, !text, !any
     %9, %v = lm.gen %6 {constraint = @"c 1", id = "judge/v", name = "v", temperature = 0.5} : !ctx, !json<Verdict>
+    %f, %w = lm.gen %9 {constraint = @c2, forced = [64], id = "judge/w", jump_forward = "off"} : !ctx, !text
     %10 = lm.sample %9 {id = "judge/s", logit_bias = [[3, -9.5], [7, 1.0]], n = 3, stop = ["\\n", "."]} : !list<!text>
     %11 = lm.transcript %9 : !text
     %12 = text.concat [%11, "."] : !text

@@ -8,7 +8,7 @@ from lmc.ir import semantics
 from lmc.ir.context import Context
 from lmc.ir.core import Op, Value, op_class, op_names
 from lmc.ir.engine import Generation, Score, TokenLogprob, derive_seed
-from lmc.ir.errors import CaptureError, InputError, LmcError, Location, LoweringError
+from lmc.ir.errors import CaptureError, InputError, LmcError, Location
 from lmc.ir.ops import (
     SELECT_METHODS,
     AssumeOp,
@@ -124,12 +124,6 @@ class TestGenerations:
         requests = semantics.generation_requests(op, self.context, run_seed=0, instance=0)
         assert len({request.seed for request in requests}) == 3
         assert len({request.prompt for request in requests}) == 1
-
-    def test_constraints_are_refused(self):
-        op = make(GenOp, D, T, context=C, id="main/a", constraint="c0", location=Location("a.py", 3))
-        with pytest.raises(LoweringError, match="generation 'main/a' has a constraint") as caught:
-            semantics.generation_requests(op, self.context, run_seed=0, instance=0)
-        assert caught.value.location == Location("a.py", 3)
 
     def test_a_generation_appends(self):
         op = make(GenOp, D, T, context=C, id="main/a")

@@ -47,7 +47,13 @@ MODULES: list[tuple[str, str]] = [
     ),
     ('module @m { constraint @a = regex "a" constraint @a = regex "b" FUNC }', "two symbols are called @a"),
     ('module @m { constraint @a = regex "a" host @a = "a:b" sha256 "" pure FUNC }', "two symbols are called @a"),
-    ('module @m { constraint @a = grammar "x" FUNC }', "constraint @a is of unknown kind 'grammar'"),
+    ('module @m { constraint @a = glob "x" FUNC }', "constraint @a is of unknown kind 'glob'"),
+    ('module @m { constraint @a = schema "{}" {whitespace = "x"} FUNC }', "constraint @a: unknown whitespace 'x'"),
+    (
+        'module @m { constraint @a = regex "a" {whitespace = "flexible"} FUNC }',
+        "constraint @a: only a schema has whitespace",
+    ),
+    ('module @m { constraint @a = regex "a" {digest = ""} FUNC }', "constraint @a has an empty digest"),
     ('module @m { constraint @a = dtype "complex" FUNC }', "constraint @a: unknown type 'complex'"),
     ('module @m { constraint @a = schema "{" FUNC }', "constraint @a is not JSON"),
     (f'module @m {{ constraint @a = schema "{"[" * 100_000}" FUNC }}', "constraint @a is not JSON"),
@@ -197,6 +203,8 @@ def test_constraints_of_every_kind_verify():
         Constraint("c", "choices", '["a"]'),
         Constraint("s", "schema", "{}"),
         Constraint("d", "dtype", "int"),
+        Constraint("g", "grammar", 'start: "a"', digest="ab"),
+        Constraint("f", "schema", "{}", "flexible"),
     )
     verify(dataclasses.replace(module_of(), constraints=constraints))
 
