@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.breaks import CaptureBreak
-from lmc.frontend.sampling import bad
+from lmc.frontend.refusals import bad
 
 if TYPE_CHECKING:
     from lmc.frontend.state import State

@@ -86,6 +86,7 @@ class _Attempt:
             tuple(recorder.value_guards),
             recorder.reads,
             Replay(dict(recorder.served), recorder.break_tick),
+            recorder.json_types.readers,
         )
 
     def _run(self) -> None:

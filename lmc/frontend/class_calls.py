@@ -14,7 +14,7 @@ from lmc.frontend.harmless import is_standard_module
 from lmc.frontend.proxy import Proxy, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.specs import Record
-from lmc.ir.types import BOOL, FLOAT, INT, NONE, TEXT, ListType
+from lmc.ir.types import BOOL, FLOAT, INT, NONE, TEXT, JsonType, ListType
 
 if TYPE_CHECKING:
     from lmc.frontend.operators import Operators
@@ -77,6 +77,9 @@ def _type_of(recorder: Recorder, value: Proxy) -> type:
     kind = symbol(value).type
     if kind in _PYTHON_TYPES:
         return _PYTHON_TYPES[kind]
+    schema = recorder.json_types.schema(kind.schema) if isinstance(kind, JsonType) else None
+    if schema is not None and schema.attributes and symbol(value).held:
+        return schema.kind
     what = "a list or a tuple" if isinstance(kind, ListType) else "anything"
     raise recorder.stop(
         f"{symbol(value).origin} may be {what}; its class is known only when the program runs",

@@ -13,13 +13,16 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.arguments import Bound, bind
+from lmc.frontend.conversions import Conversion
 from lmc.frontend.failures import name_line, too_deep
 from lmc.frontend.locations import user_location
-from lmc.frontend.sampling import GenerationOptions, bad, described
+from lmc.frontend.refusals import bad, described
+from lmc.frontend.sampling import GenerationOptions
 from lmc.frontend.session import NEEDED, Session
 from lmc.frontend.state import Core, State
 from lmc.ir import semantics
 from lmc.ir.choices import checked_choices
+from lmc.ir.constraints import Compile, Constraints
 from lmc.ir.context import Context
 from lmc.ir.core import Value
 from lmc.ir.engine import Engine, Handle, OnDelta, TokenDelta, timed
@@ -41,7 +44,8 @@ _CONTEXT = Value("context", CTX)
 class EagerSession(Session):
     """One eager run on ``engine``: submits, waits, and counts what it cost. Not for more than one run.
 
-    ``timeout`` is how many seconds each request may take (None: any number).
+    ``timeout`` is how many seconds each request may take (None: any number), ``compile`` what makes of a constraint
+    that of the engine's vocabulary.
     """
 
     def __init__(
@@ -52,9 +56,11 @@ class EagerSession(Session):
         instance: int = 0,
         on_text: OnText | None = None,
         timeout: float | None = None,
+        compile: Compile | None = None,
     ) -> None:
         super().__init__()
         self.timeout = timeout
+        self.compile = compile
         self.engine = engine
         self.run_seed = run_seed
         self.instance = instance
@@ -84,16 +90,17 @@ class EagerSession(Session):
     ) -> tuple[Context, Any, Any | None]:
         types = (CTX, options.type, *((ANY,) if options.logprobs is not None else ()))
         op = self._sampling_op(GenOp, types, op_id, name, options)
-        results = self.run_sampling(op, context)
-        return results[0], results[1], results[2] if len(results) > 2 else None
+        results = self.run_sampling(op, context, options.constraints(self.compile))
+        value = self._converted(results[1], op_id, options)
+        return results[0], value, results[2] if len(results) > 2 else None
 
     def sample(
         self, context: Context, op_id: str, name: str | None, options: GenerationOptions, count: int
     ) -> tuple[Any, Any | None]:
         types = (list_of(options.type), *((ANY,) if options.logprobs is not None else ()))
         op = self._sampling_op(SampleOp, types, op_id, name, options, n=count)
-        results = self.run_sampling(op, context)
-        return results[0], results[1] if len(results) > 1 else None
+        results = self.run_sampling(op, context, options.constraints(self.compile))
+        return self._converted(results[0], op_id, options), results[1] if len(results) > 1 else None
 
     def select(
         self, context: Context, op_id: str, name: str | None, choices: Any, method: str
@@ -136,15 +143,21 @@ class EagerSession(Session):
         """What the captured part saw of a global or an outer variable; only a continuation has one."""
         return value
 
-    def run_sampling(self, op: SamplingOp, context: Context) -> tuple[Any, ...]:
+    def run_sampling(self, op: SamplingOp, context: Context, constraints: Constraints) -> tuple[Any, ...]:
         """Results of a generation or of draws."""
         start = time.perf_counter()
-        requests = semantics.generation_requests(op, context, run_seed=self.run_seed, instance=self.instance)
+        requests = semantics.generation_requests(
+            op, context, run_seed=self.run_seed, instance=self.instance, constraints=constraints
+        )
         asked = enumerate(timed(requests, self.timeout))
         handles = [self.engine.submit(request, self._watch(op, index)) for index, request in asked]
         generations = self._wait(handles)
         self._record(op.id, generation_profile(generations, time.perf_counter() - start))
-        return semantics.generation_results(op, context, generations)
+        return semantics.generation_results(op, context, generations, constraints)
+
+    def run_conversion(self, conversion: Conversion, text: Any, op_id: str) -> Any:
+        """What a class that runs code of the user's makes of the text of a generation."""
+        return conversion(text, op_id)
 
     def run_select(self, op: SelectOp, context: Context) -> tuple[Any, ...]:
         """Results of a choice."""
@@ -178,6 +191,10 @@ class EagerSession(Session):
             **options.attributes,
             **more,
         )
+
+    def _converted(self, value: Any, op_id: str, options: GenerationOptions) -> Any:
+        conversion = options.conversion
+        return value if conversion is None else self.run_conversion(conversion, value, op_id)
 
     def _watch(self, op: SamplingOp, index: int) -> OnDelta | None:
         on_text = self.on_text

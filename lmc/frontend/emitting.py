@@ -8,6 +8,7 @@ from typing import Any
 
 from lmc.frontend.branches import Branches, RoleBlock
 from lmc.frontend.breaks import Break, CaptureBreak
+from lmc.frontend.conversions import JsonTypes
 from lmc.frontend.failures import TOO_DEEP
 from lmc.frontend.guards import ReadGuards, ValueGuard, unguarded_part
 from lmc.frontend.hosts import HostTable
@@ -74,7 +75,8 @@ class Emitter(Session):
         self.inputs = inputs
         self.careful = careful
         self.hosts = HostTable()
-        self.constraints: dict[tuple[str, str], Constraint] = {}
+        self.constraints: dict[tuple[str, ...], Constraint] = {}
+        self.json_types = JsonTypes()
         self.value_guards: list[ValueGuard] = []
         self.reads = ReadGuards()
         self.broken: Break | None = None
@@ -140,6 +142,17 @@ class Emitter(Session):
             "this may raise inside a `try` or `with` block, and which way the block then takes is not known yet",
             "move it out of the block, or check the value before instead of catching the exception",
         )
+
+    def note_write(self, name: str) -> None:
+        """A call of ``name`` may change the user's own data. Breaks where what was read before is read again."""
+        if self.mutable_reads:
+            if self.careful:
+                raise self.stop(
+                    f"{name}() may change data that the program has read, and a later part of the program runs eagerly",
+                    'declare what it does (@lmc.tool(effect="reads") or "pure")',
+                )
+            self.hazard = True
+        self.user_writes += 1
 
     def check_guarded(self, value: Any, location: Location | None = None) -> None:
         """Break where ``value``, made outside the capture, may change without a guard seeing it."""

@@ -59,7 +59,7 @@ _FIXED: tuple[Any, ...] = (
 )
 _FIXED_BASES = frozenset({object, str, bytes, int, float, complex, tuple, frozenset, type})
 # What an operator, a conversion or an iteration may call.
-_SPECIAL = frozenset(
+SPECIAL = frozenset(
     f"__{name}__"
     for name in [
         "add",
@@ -161,7 +161,7 @@ def is_harmless_type(kind: Any) -> bool:
         if base in _FIXED_BASES or base in _FIXED:
             continue
         own = vars(base)
-        names = _SPECIAL.intersection(own)
+        names = SPECIAL.intersection(own)
         if issubclass(kind, enum.Enum) or issubclass(kind, type):
             names = {
                 name for name in names if not is_standard_module(getattr(own[name], "__module__", "") or "builtins")

@@ -72,7 +72,7 @@ class HostCalls(Iteration):
         if effect is Effect.WRITES and (
             in_place or not (_is_standard(function) and _are_data((*args, *kwargs.values())))
         ):
-            self._note_write(recorder, function)
+            recorder.note_write(getattr(function, "__name__", "the function"))
         return recorder.host_call(function, self.path, args, kwargs, effect=effect, result_type=result_type)
 
     def call_value(
@@ -150,17 +150,6 @@ class HostCalls(Iteration):
         """The user's own container is handed over itself, not a copy of it."""
         own = id(value) in recorder.foreign and id(value) not in recorder.argument_parts
         return recorder.constant(value) if own and not holds_proxy(value) else value
-
-    def _note_write(self, recorder: Recorder, function: Any) -> None:
-        if recorder.mutable_reads:
-            name = getattr(function, "__name__", "the function")
-            if recorder.careful:
-                raise recorder.stop(
-                    f"{name}() may change data that the program has read, and a later part of the program runs eagerly",
-                    'declare what it does (@lmc.tool(effect="reads") or "pure")',
-                )
-            recorder.hazard = True
-        recorder.user_writes += 1
 
 
 def _makes_anew(function: Any) -> bool:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from types import BuiltinMethodType, CodeType, MethodType
 from typing import Any
 
+from lmc.frontend.conversions import Conversion
 from lmc.frontend.failures import too_deep
 from lmc.frontend.tools import Tool
 from lmc.ir.builtins import PureBuiltin
@@ -32,7 +33,7 @@ class HostTable:
     def function(self, function: Any, effect: Effect) -> tuple[str, str]:
         """Symbol of a callable of the user's, and the plain name it goes by in ids."""
         inner = function.function if isinstance(function, Tool) else function
-        name = _plain_name(inner)
+        name = plain_name(inner)
         key = _identity(function)
         if key not in self._names:
             self._held.append(function)
@@ -103,7 +104,8 @@ def _identity(function: Any) -> tuple[Any, ...]:
     return ("function", id(function))
 
 
-def _plain_name(function: Any) -> str:
+def plain_name(function: Any) -> str:
+    """What ``function`` is called in symbols and ids."""
     name = getattr(function, "__name__", None)
     plain = re.sub(r"\W", "_", name if isinstance(name, str) else type(function).__name__, flags=re.ASCII)
     return "function" if not plain.strip("_") else plain
@@ -114,6 +116,8 @@ def _target(function: Any) -> tuple[str, str]:
     module = getattr(function, "__module__", None) or type(function).__module__
     qualname = getattr(function, "__qualname__", None) or f"{type(function).__qualname__}()"
     target = f"{module}:{qualname}"
+    if isinstance(function, Conversion):
+        return target, _sha256(function.source)
     code = getattr(inspect.unwrap(function), "__code__", None)
     source = None if code is None else _source_of(code)
     return target, _sha256(target if source is None else source)

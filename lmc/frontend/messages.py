@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmc.frontend.sampling import bad
+from lmc.frontend.refusals import bad
 
 
 class Appendable:

@@ -93,6 +93,11 @@ class Symbol:
     constant: bool = False
     location: Location | None = None
 
+    @property
+    def held(self) -> bool:
+        """Whether the graph alone holds it: an engine gave it, and nothing that could change it has seen it."""
+        return self.expression is None and not self.volatile
+
 
 class Proxy:
     """A value known only at run time. See the module's docstring."""

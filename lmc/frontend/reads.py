@@ -161,9 +161,17 @@ class Reads(Base):
                 f"{name} of {symbol(owner).origin} is known only when the program runs", "do it in a tool"
             )
         if kind == ANY or isinstance(kind, JsonType):
+            if symbol(owner).held:
+                return recorder.held(owner, name) or self._unknown_attribute(recorder, owner, name)
             # Data or a method, nobody knows yet: look it up when the program runs.
             return recorder.host_call(get_attribute, self.path, (owner, name), {}, effect=Effect.READS, result_type=ANY)
         return ProxyMethod(owner, name)
+
+    def _unknown_attribute(self, recorder: Recorder, owner: Proxy, name: str) -> Any:
+        raise recorder.stop(
+            f"{name!r} of {symbol(owner).origin} is no field that its schema names; a method may change the value",
+            "use fields, items and operators in the program, or pass it to a tool",
+        )
 
     def _record_field(self, recorder: Recorder, owner: Record, name: str) -> Any:
         if name in owner.fields:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lmc.frontend.constraint_options import ConstraintSpec
 from lmc.frontend.locations import user_location
 from lmc.frontend.proxy import Proxy, symbol
-from lmc.frontend.sampling import ConstraintSpec, GenerationOptions, bad, described
+from lmc.frontend.refusals import bad, described
+from lmc.frontend.sampling import GenerationOptions
 from lmc.frontend.session import NEEDED
 from lmc.frontend.sizes import is_too_large
-from lmc.frontend.values import ValueRecorder
+from lmc.frontend.typed_values import TypedRecorder
 from lmc.ir import structure
 from lmc.ir.choices import checked_choice, checked_choices
-from lmc.ir.core import Constraint, Value
+from lmc.ir.core import Value
 from lmc.ir.errors import InputError
 from lmc.ir.ops import (
     BeginOp,
@@ -27,10 +29,10 @@ from lmc.ir.ops import (
     SelectOp,
     TranscriptOp,
 )
-from lmc.ir.types import ANY, CTX, TEXT, ListType, list_of
+from lmc.ir.types import ANY, CTX, TEXT, JsonType, ListType, list_of
 
 
-class Recorder(ValueRecorder):
+class Recorder(TypedRecorder):
     """Records what a program does with symbolic values. ``inputs`` are the arguments that are given, by name."""
 
     # Ends
@@ -96,7 +98,7 @@ class Recorder(ValueRecorder):
     def generate(
         self, context: Value, op_id: str, name: str | None, options: GenerationOptions
     ) -> tuple[Value, Proxy, Proxy | None]:
-        types = (CTX, options.type, *((ANY,) if options.logprobs is not None else ()))
+        types = (CTX, self.value_type(options), *((ANY,) if options.logprobs is not None else ()))
         results = self.emit(
             GenOp,
             types,
@@ -109,12 +111,12 @@ class Recorder(ValueRecorder):
         )
         self._recorded.append((op_id, results))
         value, *meta = (self._drawn(result, name) for result in results[1:])
-        return results[0], value, meta[0] if meta else None
+        return results[0], self.converted(value, op_id, _origin(name), options), meta[0] if meta else None
 
     def sample(
         self, context: Value, op_id: str, name: str | None, options: GenerationOptions, count: int
     ) -> tuple[list[Any], Proxy | None]:
-        types = (list_of(options.type), *((ANY,) if options.logprobs is not None else ()))
+        types = (list_of(self.value_type(options)), *((ANY,) if options.logprobs is not None else ()))
         results = self.emit(
             SampleOp,
             types,
@@ -128,6 +130,7 @@ class Recorder(ValueRecorder):
         )
         self._recorded.append((op_id, results))
         drawn, *meta = (self._drawn(result, name) for result in results)
+        drawn = self.converted(drawn, op_id, _origin(name), options)
         values = [self.pure("getitem", (drawn, index), total=True) for index in range(count)]
         return values, meta[0] if meta else None
 
@@ -152,7 +155,10 @@ class Recorder(ValueRecorder):
         return self.proxy(result, "the text of the state")
 
     def is_text(self, value: Any) -> bool:
-        return symbol(value).type in (TEXT, ANY) if type(value) is Proxy else isinstance(value, str)
+        if type(value) is not Proxy:
+            return isinstance(value, str)
+        kind = symbol(value).type
+        return kind in (TEXT, ANY) or isinstance(kind, JsonType)
 
     def may_raise(self) -> None:
         if self.protected:
@@ -164,7 +170,7 @@ class Recorder(ValueRecorder):
     def as_text(self, value: Any) -> Any:
         if type(value) is not Proxy:
             return str.__getitem__(value, slice(None))
-        if symbol(value).type != ANY:
+        if symbol(value).type == TEXT:
             return value
         before = self.last_host
         text = self.pure("text", (value,))
@@ -203,15 +209,19 @@ class Recorder(ValueRecorder):
         return self.value_of(text)
 
     def _drawn(self, result: Value, name: str | None) -> Proxy:
-        return self.proxy(result, "a generation" if name is None else f"the generation {name!r}")
+        return self.proxy(result, _origin(name))
 
     def _constraint(self, spec: ConstraintSpec | None) -> str | None:
         if spec is None:
             return None
-        key = (spec.kind, spec.text)
+        key = (spec.kind, spec.text, spec.whitespace)
         if key not in self.constraints:
-            self.constraints[key] = Constraint(f"c{len(self.constraints)}", spec.kind, spec.text)
+            self.constraints[key] = spec.symbol(f"c{len(self.constraints)}")
         return self.constraints[key].name
+
+
+def _origin(name: str | None) -> str:
+    return "a generation" if name is None else f"the generation {name!r}"
 
 
 def _wish(name: str | None) -> str | None:

@@ -11,14 +11,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from lmc.frontend.arguments import Bound
+from lmc.frontend.conversions import Conversion
 from lmc.frontend.eager import EagerFrame, EagerSession, activate, eager_outcome, run_eager
 from lmc.frontend.failures import name_line, too_deep
+from lmc.frontend.hosts import plain_name
 from lmc.frontend.operators import Operators
 from lmc.frontend.state import Core, State
 from lmc.frontend.transform import Transformed
 from lmc.frontend.variants import Captured
+from lmc.ir.constraints import Constraints
 from lmc.ir.context import Context
-from lmc.ir.core import Op
 from lmc.ir.errors import LmcError
 from lmc.ir.interpreter import Outcome
 from lmc.ir.ops import SamplingOp, SelectOp
@@ -60,6 +62,7 @@ class _ReplaySession(EagerSession):
             instance=session.instance,
             on_text=session.on_text,
             timeout=session.timeout,
+            compile=session.compile,
         )
         self.profile = session.profile
         self.served = dict(captured.replay.served)
@@ -72,18 +75,21 @@ class _ReplaySession(EagerSession):
     def earlier(self, kind: str, owner: Any, name: str, value: Any) -> Any:
         return self._captured.reads.earlier(kind, owner, name, value) if self._in_captured_part else value
 
-    def run_sampling(self, op: SamplingOp, context: Context) -> tuple[Any, ...]:
-        return self._known(op.id) if self._was_run(op) else super().run_sampling(op, context)
+    def run_sampling(self, op: SamplingOp, context: Context, constraints: Constraints) -> tuple[Any, ...]:
+        return self._known(op.id) if self._was_run(op.id) else super().run_sampling(op, context, constraints)
+
+    def run_conversion(self, conversion: Conversion, text: Any, op_id: str) -> Any:
+        made_by = self.allocate_host(op_id, plain_name(conversion))
+        return self.answer(made_by) if self._was_run(made_by) else super().run_conversion(conversion, text, op_id)
 
     def run_select(self, op: SelectOp, context: Context) -> tuple[Any, ...]:
-        return self._known(op.id) if self._was_run(op) else super().run_select(op, context)
+        return self._known(op.id) if self._was_run(op.id) else super().run_select(op, context)
 
     @property
     def _in_captured_part(self) -> bool:
         return self.ticks < self._captured.replay.until
 
-    def _was_run(self, op: Op) -> bool:
-        op_id: str = op.id  # type: ignore[attr-defined] - both kinds of op have one
+    def _was_run(self, op_id: str) -> bool:
         if op_id in self._memo:
             return True
         if self._in_captured_part:

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
-import json
-import reprlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
-import pydantic
-
-from lmc.frontend.locations import user_location
-from lmc.ir.errors import CaptureError
-from lmc.ir.types import BOOL, FLOAT, INT, TEXT, Type, json_of
-
-_DTYPES: dict[type, Type] = {int: INT, float: FLOAT, bool: BOOL, str: TEXT}
-
-
-@dataclass(frozen=True, slots=True)
-class ConstraintSpec:
-    """What a generation may produce: ``kind`` regex, choices, schema or dtype, its definition, the result's type."""
-
-    kind: str
-    text: str
-    type: Type
+from lmc.frontend.constraint_options import ConstraintSpec, checked_constraint
+from lmc.frontend.conversions import Conversion
+from lmc.frontend.refusals import bad, described, near
+from lmc.ir.constraints import Compile, Constraints
+from lmc.ir.engine import JUMP_FORWARD
+from lmc.ir.types import TEXT, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +32,7 @@ class GenerationOptions:
     logit_bias: tuple[tuple[int, float], ...] = ()
     seed: int | None = None
     logprobs: int | None = None
+    jump_forward: str = "exact"
     constraint: ConstraintSpec | None = None
 
     @property
@@ -57,28 +45,25 @@ class GenerationOptions:
         """The type of the value."""
         return TEXT if self.constraint is None else self.constraint.type
 
+    @property
+    def conversion(self) -> Conversion | None:
+        """What makes a value of the text by code of the user's; None where there is none."""
+        schema = None if self.constraint is None else self.constraint.schema
+        return Conversion(schema) if schema is not None and schema.runs_code else None
+
+    def constraints(self, compile: Compile | None) -> Constraints:
+        """What a run of this generation alone needs, its constraint called as its kind is."""
+        spec = self.constraint
+        if spec is None:
+            return Constraints()
+        schema = spec.schema
+        readers = {} if schema is None or schema.read is None else {schema.name: schema.read}
+        return Constraints.of([spec.symbol(spec.kind)], compile, readers)
+
 
 _ATTRIBUTES = tuple(field.name for field in fields(GenerationOptions) if field.name != "constraint")
-_CONSTRAINTS = ("regex", "choices", "schema", "dtype")
-KEYWORDS = (*_ATTRIBUTES, *_CONSTRAINTS, "n")
-
-
-def bad(cause: str, remedy: str) -> CaptureError:
-    """A ``CaptureError`` at the user's line."""
-    return CaptureError(cause, remedy=remedy, location=user_location())
-
-
-def described(value: Any) -> str:
-    """``value`` as a message shows it: shortened, with its class."""
-    return f"{reprlib.repr(value)} (a {type(value).__name__})"
-
-
-def near(name: str, known: tuple[str, ...] | list[str]) -> str:
-    """``did you mean …?`` for the known name most like ``name``, else the list of known names."""
-    matches = difflib.get_close_matches(name, known, n=1)
-    if matches:
-        return f"did you mean {matches[0]!r}?"
-    return f"known: {', '.join(map(repr, known))}" if known else "none is there yet"
+_CONSTRAINTS = ("regex", "choices", "schema", "dtype", "grammar")
+KEYWORDS = (*_ATTRIBUTES, *_CONSTRAINTS, "whitespace", "n")
 
 
 def options(given: Mapping[str, Any], concrete: Callable[[Any, str], Any]) -> tuple[GenerationOptions, int | None]:
@@ -87,7 +72,7 @@ def options(given: Mapping[str, Any], concrete: Callable[[Any, str], Any]) -> tu
     Raises ``CaptureError`` at the user's line.
     """
     checked: dict[str, Any] = {}
-    constraint: ConstraintSpec | None = None
+    constraints: dict[str, Any] = {}
     count: int | None = None
     for key, value in given.items():
         if key not in KEYWORDS:
@@ -97,15 +82,18 @@ def options(given: Mapping[str, Any], concrete: Callable[[Any, str], Any]) -> tu
         plain = _deep(value, concrete, f"{key} of gen has to be known now")
         if key == "n":
             count = _integer("n", plain, 1)
-        elif key in _CONSTRAINTS:
-            if constraint is not None:
-                raise bad(
-                    f"gen has both {constraint.kind} and {key}", "give at most one of regex, choices, schema, dtype"
-                )
-            constraint = _CONSTRAINT_CHECKS[key](plain)
+        elif key in _CONSTRAINTS or key == "whitespace":
+            constraints[key] = plain
         else:
             checked[key] = _CHECKS[key](plain)
-    made = GenerationOptions(**checked, constraint=constraint)
+    made = GenerationOptions(**checked, constraint=checked_constraint(constraints))
+    if "jump_forward" in checked and not constraints:
+        raise bad(
+            "gen has jump_forward, but no constraint whose text could be jumped over",
+            f"leave it out, or give one of {', '.join(_CONSTRAINTS)}",
+        )
+    if made.constraint is None:
+        made = replace(made, jump_forward=JUMP_FORWARD[0])  # a constraint that allows every text is none
     if made.min_tokens > made.max_tokens:
         raise bad(
             f"min_tokens is {made.min_tokens}, more than max_tokens ({made.max_tokens})",
@@ -173,39 +161,10 @@ def _logprobs(value: Any) -> int | None:
     return None if value is False else _integer("logprobs", value, 0, 100)
 
 
-def _regex(value: Any) -> ConstraintSpec:
-    if not isinstance(value, str) or not value:
-        raise bad(f"regex is {described(value)}", "give the pattern as a text")
-    return ConstraintSpec("regex", value, TEXT)
-
-
-def _choices(value: Any) -> ConstraintSpec:
-    if not isinstance(value, list) or not value or not all(isinstance(entry, str) and entry for entry in value):
-        raise bad(f"choices is {described(value)}", "give a list of texts, none of them empty")
-    return ConstraintSpec("choices", _canonical(value), TEXT)
-
-
-def _schema(value: Any) -> ConstraintSpec:
-    if isinstance(value, type) and issubclass(value, pydantic.BaseModel):
-        return ConstraintSpec("schema", _canonical(value.model_json_schema()), json_of(value.__name__))
-    if isinstance(value, dict):
-        title = value.get("title")
-        try:
-            text = _canonical(value)
-        except (TypeError, ValueError) as error:
-            raise bad(f"schema is no JSON: {error}", "give a JSON schema or a pydantic class") from error
-        return ConstraintSpec("schema", text, json_of(title if isinstance(title, str) and title else "schema"))
-    raise bad(f"schema is {described(value)}", "give a pydantic class or a JSON schema (a dict)")
-
-
-def _dtype(value: Any) -> ConstraintSpec:
-    if not isinstance(value, type) or value not in _DTYPES:
-        raise bad(f"dtype is {described(value)}", "give int, float, bool or str")
-    return ConstraintSpec("dtype", value.__name__, _DTYPES[value])
-
-
-def _canonical(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+def _jump_forward(value: Any) -> str:
+    if value not in JUMP_FORWARD:
+        raise bad(f"jump_forward is {described(value)}", f"give one of {', '.join(map(repr, JUMP_FORWARD))}")
+    return value
 
 
 _CHECKS: dict[str, Callable[[Any], Any]] = {
@@ -231,10 +190,5 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "logit_bias": _logit_bias,
     "seed": _seed,
     "logprobs": _logprobs,
-}
-_CONSTRAINT_CHECKS: dict[str, Callable[[Any], ConstraintSpec]] = {
-    "regex": _regex,
-    "choices": _choices,
-    "schema": _schema,
-    "dtype": _dtype,
+    "jump_forward": _jump_forward,
 }

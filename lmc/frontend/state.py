@@ -13,7 +13,7 @@ from typing import Any
 from lmc.frontend import sampling
 from lmc.frontend.branches import Branches, RoleBlock
 from lmc.frontend.messages import Appendable, Generation, Message, Selection, Several
-from lmc.frontend.sampling import bad, described, near
+from lmc.frontend.refusals import bad, described, near
 from lmc.frontend.session import Session
 from lmc.ir.errors import CaptureError
 from lmc.ir.ops import SELECT_METHODS

@@ -155,7 +155,7 @@ class Symbolic(Calls, Reads):
                     "look it up in a list or a dict",
                 )
         if type(key) is not slice:
-            return recorder.pure("getitem", (owner, key))
+            return recorder.item(owner, key) if type(owner) is Proxy else recorder.pure("getitem", (owner, key))
         bounds = (key.start, key.stop, key.step)
         if type(owner) in (str, Proxy):
             return recorder.pure("slice", (owner, *bounds))

@@ -124,14 +124,23 @@ class ValueRecorder(Emitter):
         return self.operand(self.constant(value))
 
     def pure(
-        self, name: str, arguments: Sequence[Any], keywords: Mapping[str, Any] | None = None, *, total: bool = False
+        self,
+        name: str,
+        arguments: Sequence[Any],
+        keywords: Mapping[str, Any] | None = None,
+        *,
+        total: bool = False,
+        gives: Type | None = None,
     ) -> Proxy:
-        """Call the pure builtin ``name`` of ``lmc.ir.builtins``."""
+        """Call the pure builtin ``name`` of ``lmc.ir.builtins``.
+
+        ``gives`` is the type of its result, where more is known than follows from those of the arguments.
+        """
         builtin = builtins.lookup(name)
         assert builtin is not None, name
         named = dict(keywords or {})
         operands = [self.operand(value) for value in (*arguments, *named.values())]
-        result_type = builtin.result_type([operand.type for operand in operands[: len(arguments)]])
+        result_type = gives or builtin.result_type([operand.type for operand in operands[: len(arguments)]])
         origin = next((operand.origin for operand in operands if operand.origin is not None), f"the result of {name}")
         ir = tuple(operand.ir for operand in operands)
         if any(operand.volatile for operand in operands):

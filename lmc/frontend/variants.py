@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.arguments import Bound
 from lmc.frontend.breaks import Break
 from lmc.frontend.guards import ReadGuards, ValueGuard
 from lmc.frontend.specs import Arguments
+from lmc.ir.constraints import Reader
 from lmc.ir.core import Module
 from lmc.ir.errors import InputError
 
@@ -34,8 +35,9 @@ class Replay:
 class Captured:
     """One captured variant of a program.
 
-    ``hosts`` resolves the module's host symbols, ``breaks`` says where it ends early (at most one, for now). It holds
-    for arguments of this ``shape`` for which the ``guards`` do, while ``reads`` of its surroundings give the same.
+    ``hosts`` resolves the module's host symbols, ``readers`` make values of JSON by the names of their types,
+    ``breaks`` says where it ends early (at most one, for now). It holds for arguments of this ``shape`` for which the
+    ``guards`` do, while ``reads`` of its surroundings give the same.
     """
 
     function: JittedFunction
@@ -46,6 +48,7 @@ class Captured:
     guards: tuple[ValueGuard, ...]
     reads: ReadGuards
     replay: Replay
+    readers: Mapping[str, Reader] = field(default_factory=dict[str, Reader])
 
     def matches(self, bound: Bound) -> bool:
         """Whether this variant holds for these arguments, now."""

@@ -7,8 +7,9 @@ from lmc.frontend.capture import capture
 from lmc.frontend.eager import EagerSession, run_eager
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.messages import assistant, gen, select, system, user
+from lmc.frontend.schemas import UnknownSchemaError
 from lmc.frontend.state import UnknownVariableError
-from lmc.ir.errors import CaptureError
+from lmc.ir.errors import CaptureError, InputError
 from lmc.ir.ops import GenOp, SampleOp, SelectOp
 from lmc.ir.toy import ToyEngine
 
@@ -50,10 +51,23 @@ REFUSALS = [
     (lambda s: s.gen("x", qqqq=3), "gen has no option 'qqqq'", "known: 'max_tokens'"),
     (lambda s: s.gen("x", regex=""), "regex is ''", "the pattern"),
     (lambda s: s.gen("x", choices=[]), "choices is []", "a list of texts"),
-    (lambda s: s.gen("x", schema=3), "schema is 3", "a pydantic class or a JSON schema"),
-    (lambda s: s.gen("x", schema={"a": {1}}), "schema is no JSON", "JSON schema"),
+    (lambda s: s.gen("x", choices=["a", ""]), "choices is ['a', '']", "none of them empty"),
+    (lambda s: s.gen("x", schema=3), "schema is 3 (a int): it is no class", "another type that pydantic knows"),
+    (lambda s: s.gen("x", schema='{"type":"object"}'), "schema is '{", "as a dict: json.loads(text)"),
+    (lambda s: s.gen("x", schema=UnknownSchemaError), "Unable to generate pydantic-core schema", "a pydantic class"),
+    (lambda s: s.gen("x", schema={"a": {1}}), "it is no JSON: Object of type set", "JSON schema"),
+    (lambda s: s.gen("x", schema={"a": float("nan")}), "it is no JSON: Out of range", "JSON schema"),
     (lambda s: s.gen("x", dtype="int"), "dtype is 'int'", "int, float, bool or str"),
+    (lambda s: s.gen("x", dtype=list), "dtype is <class 'list'>", "int, float, bool or str"),
+    (lambda s: s.gen("x", grammar=" "), "grammar is ' '", "in the syntax of Lark"),
     (lambda s: s.gen("x", regex="a", dtype=int), "gen has both regex and dtype", "at most one"),
+    (lambda s: s.gen("x", grammar="a", schema={}), "gen has both grammar and schema", "at most one"),
+    (lambda s: s.gen("x", schema={}, whitespace="some"), "whitespace is 'some'", "'compact', 'flexible'"),
+    (lambda s: s.gen("x", regex="a", whitespace="flexible"), "gen has whitespace, but no schema", "leave it out"),
+    (lambda s: s.gen("x", whitespace="compact"), "gen has whitespace, but no schema", "leave it out"),
+    (lambda s: s.gen("x", regex="a", jump_forward="fast"), "jump_forward is 'fast'", "'exact', 'canonical', 'off'"),
+    (lambda s: s.gen("x", jump_forward="exact"), "gen has jump_forward, but no constraint", "leave it out"),
+    (lambda s: s.append(gen("x", jump_forward="off")), "gen has jump_forward, but no constraint", "leave it out"),
     (lambda s: s.gen(3), "the name 3", "not empty"),
     (lambda s: s.gen(""), "the name ''", "not empty"),
     (lambda s: s.select("x", []), "select has no choices", "none of them empty"),
@@ -212,7 +226,7 @@ def test_options_may_follow_from_the_arguments():
     assert (op.max_tokens, op.stop) == (5, ("\n", "."))
 
 
-def test_constraints_are_carried_once_and_refused_when_run():
+def test_constraints_are_carried_once():
     import pydantic
 
     class Answer(pydantic.BaseModel):
@@ -228,6 +242,10 @@ def test_constraints_are_carried_once_and_refused_when_run():
         s.gen("f", choices=["p", "q"])
         s.gen("g", n=2, dtype=float)
         s.gen("h", schema={"type": "object"})
+        s.gen("i", schema=Answer, whitespace="flexible", jump_forward="canonical")
+        s.gen("j", grammar='start: "x"')
+        s.gen("k", dtype=str, jump_forward="off")
+        s += gen("l", choices=["p", "q", "p"])
 
     built = JittedFunction(program)
     module = capture(built, bind(built, (), {})).module
@@ -240,10 +258,17 @@ def test_constraints_are_carried_once_and_refused_when_run():
         "choices",
         "dtype",
         "schema",
+        "schema",
+        "grammar",
     ]
+    assert module.constraints[4].text == '["p","q"]'
+    assert [found.whitespace for found in module.constraints][-2:] == ["flexible", "compact"]
+    (flexible,) = [op for op in module.main.body.ops if type(op) is GenOp and op.id == "program/i"]
+    assert (flexible.jump_forward, flexible.constraint) == ("canonical", "c7")
     types = [str(op.results[-1].type) for op in module.main.body.ops if type(op) in (GenOp, SampleOp)]
-    assert types == ["!text", "!text", "!json<Answer>", "!json<T>", "!int", "!text", "!list<!float>", "!json<schema>"]
-    with pytest.raises(Exception, match="no engine of this version enforces"):
+    kinds = ["text", "text", "json<Answer>", "json<T>", "int", "text", "list<!float>", "json<schema>", "json<Answer>"]
+    assert types == [f"!{kind}" for kind in (*kinds, "text", "text", "text")]
+    with pytest.raises(InputError, match="this run was given nothing that compiles it"):
         eagerly(program)
 
 
