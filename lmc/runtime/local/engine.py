@@ -20,8 +20,9 @@ from lmc.ir.engine import (
     Score,
     ScoreRequest,
 )
-from lmc.ir.errors import EngineError
+from lmc.ir.errors import EngineError, LmcError
 from lmc.ir.tokenizer import Tokenizer
+from lmc.runtime.local.canonical import CanonicalTask
 from lmc.runtime.local.generation import GenerationTask
 from lmc.runtime.local.memory import SequenceMemory
 from lmc.runtime.local.model import PagedModel
@@ -62,8 +63,8 @@ class LocalEngine:
         model: the model with its pages.
         tokenizer: the tokenizer of the same model folder.
         info: name, context length and pool size.
-        prefill_tokens: prompt tokens computed in one step beside the decoding sequences: larger is faster for prompts,
-            smaller steadier for running streams.
+        prefill_tokens: prompt tokens and drafted ones computed in one step beside the decoding sequences: larger is
+            faster for prompts, smaller steadier for running streams.
         max_running: sequences that decode together.
         prefix_cache: whether requests share computed prefixes. Without it every request computes its whole prompt, and
             `prefill` holds nothing: what caching saves can be measured against that.
@@ -92,6 +93,7 @@ class LocalEngine:
         self._prefix_cache = prefix_cache
         self._owners = itertools.count()
         self._rope_length = model.rope_length
+        self._most_drafted = prefill_tokens
         self._tokenizer = tokenizer
         self._info = info
         self._worker = Worker(model, Scheduler(memory, prefill_tokens=prefill_tokens, max_running=max_running))
@@ -116,10 +118,10 @@ class LocalEngine:
         """Start a generation. `on_delta` is called by the engine's thread and must return soon."""
         try:
             room = self._checker.check_generation(request)
-        except EngineError as error:
+            task = self._generation(request, room, on_delta)
+        except LmcError as error:
             return DoneHandle[Generation].failed(error)
         length = min(len(request.prompt) + request.sampling.max_tokens, self._info.context_length)
-        task = GenerationTask(request, self._tokenizer, room=room, on_delta=on_delta)
         return self._start(task, length - 1, instance=request.instance, timeout=request.timeout)
 
     def score(self, request: ScoreRequest) -> Handle[Score]:
@@ -168,6 +170,11 @@ class LocalEngine:
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+    def _generation(self, request: Request, room: int, on_delta: OnDelta | None) -> GenerationTask:
+        is_canonical = request.constraint is not None and request.jump_forward == "canonical"
+        kind = CanonicalTask if is_canonical else GenerationTask
+        return kind(request, self._tokenizer, room=room, most_drafted=self._most_drafted, on_delta=on_delta)
 
     def _start(
         self, task: Task[T], rows: int, *, instance: int | None = None, timeout: float | None = None

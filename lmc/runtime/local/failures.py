@@ -50,6 +50,15 @@ def callback_failed(error: BaseException) -> EngineError:
     )
 
 
+def constraint_failed(error: Exception) -> EngineError:
+    """A constraint raised what is no error of its own."""
+    return _caused(
+        error,
+        f"the constraint raised {type(error).__name__}: {error}",
+        "report it, with the constraint: this is none of the errors a constraint is to raise",
+    )
+
+
 def _caused(cause: BaseException, message: str, remedy: str) -> EngineError:
     failure = EngineError(message, remedy=remedy)
     failure.__cause__ = cause

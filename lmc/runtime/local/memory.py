@@ -47,7 +47,7 @@ class SequenceMemory:
         """
         if self._is_still_refused(sequence, headroom):
             return False
-        match = self.radix.match_prefix(sequence.tokens, sequence.cache_key)
+        match = self.radix.match_prefix(sequence.settled_tokens, sequence.cache_key)
         self.radix.pin(match.node)
         needed = sequence.length - match.length
         if needed + headroom > self.available:
@@ -61,20 +61,32 @@ class SequenceMemory:
         if sequence.cached_tokens is None:
             sequence.cached_tokens = sequence.computed
         sequence.found = match.length if sequence.found is None else min(sequence.found, match.length)
-        self.grow(sequence)
+        sequence.admitted = sequence.settled
+        self.grow(sequence, sequence.length)
         return True
 
-    def grow(self, sequence: Sequence) -> None:
-        """Give every token of the sequence a page, evicting if need be.
+    def grow(self, sequence: Sequence, length: int) -> None:
+        """Give each of the first `length` tokens of the sequence a page, evicting if need be.
 
         Raises:
             PoolExhaustedError: not even eviction frees enough; check `available` first.
         """
-        needed = sequence.length - sequence.page_count
+        needed = length - sequence.page_count
         if needed > self.pool.free_count:
             self.radix.evict(needed - self.pool.free_count)
-        sequence.pages[sequence.page_count : sequence.length] = self.pool.allocate(needed)
-        sequence.page_count = sequence.length
+        sequence.pages[sequence.page_count : length] = self.pool.allocate(needed)
+        sequence.page_count = length
+
+    def fit(self, sequence: Sequence) -> None:
+        """Let go of pages of tokens that the sequence has no more: of a draft that was refused, or rewritten ones."""
+        kept, sequence.unchanged = min(sequence.unchanged, sequence.length), sequence.capacity
+        sequence.computed = min(sequence.computed, kept)
+        if kept < sequence.shared:
+            self._unshare(sequence, kept)
+        unused = sequence.pages[sequence.length : sequence.page_count]
+        if unused.size:
+            self.pool.free(unused)
+            sequence.page_count = sequence.length
 
     def take_rows(self, sequence: Sequence, count: int) -> Slice:
         """The next `count` rows of a sequence, which the caller computes in the coming step."""
@@ -86,21 +98,21 @@ class SequenceMemory:
         return Slice(sequence, start, end, slots)
 
     def take_shared_rows(self, sequence: Sequence, count: int) -> Slice:
-        """Like `take_rows`, and put the rows into the tree at once.
+        """Like `take_rows`, and put the rows into the tree at once, but for those of a draft.
 
         Every layer writes the keys of all rows of a step before any attention reads them; so a sequence scheduled after
         this one, even in the same step, can already use these pages instead of computing the same prefix again.
         """
         rows = self.take_rows(sequence, count)
         own = sequence.pages[rows.start : rows.end].copy()
-        self._share(sequence, rows.end)
+        self._share(sequence, min(rows.end, sequence.settled))
         in_tree_before = sequence.pages[rows.start : rows.end] != own
         rows.slots[in_tree_before] = self._scratch_page
         return rows
 
     def retire(self, sequence: Sequence) -> None:
         """Take a sequence's pages back and keep what it computed in the tree."""
-        self._share(sequence, sequence.computed)
+        self._share(sequence, sequence.valid_rows)
         self.discard(sequence)
 
     def discard(self, sequence: Sequence) -> None:
@@ -116,7 +128,7 @@ class SequenceMemory:
         """What was computed for a sequence and is still in the tree, with all that was built on it; None if nothing."""
         if sequence.found is None:
             return None
-        return self.radix.branch_after(sequence.found, sequence.tokens, sequence.cache_key)
+        return self.radix.branch_after(sequence.found, sequence.settled_tokens, sequence.cache_key)
 
     def forget_owner(self, namespace: Namespace) -> None:
         """Free what is cached for one request alone, once none of its sequences runs."""
@@ -185,3 +197,15 @@ class SequenceMemory:
         sequence.node = inserted.node
         sequence.pages[:length] = inserted.pages
         sequence.shared = length
+
+    def _unshare(self, sequence: Sequence, length: int) -> None:
+        """Keep only the first `length` of a sequence's pages, which are all in the tree, and pin no more than that."""
+        if sequence.node is None:
+            return
+        match = self.radix.match_prefix(sequence.tokens[:length], sequence.cache_key)
+        self.radix.pin(match.node)
+        self.radix.unpin(sequence.node)
+        self.pool.free(sequence.own_pages)
+        sequence.node = match.node
+        sequence.shared = sequence.page_count = length
+        sequence.found = length if sequence.found is None else min(sequence.found, length)

@@ -1,6 +1,7 @@
 """From logits to tokens. A draw is a function of logits, parameters, history, seed and position, and of nothing else.
 
-The choice itself is a kernel's (`lmc.runtime.kernels.sampling`); here is what changes logits before it.
+The choice itself is a kernel's (`lmc.runtime.kernels.sampling`); here is what changes logits before it. A kernel that
+draws on the device, from masks that lie there, takes the place of `_choose`.
 """
 
 import hashlib
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from lmc.ir.engine import SamplingParams
 from lmc.ir.errors import EngineError
-from lmc.runtime.kernels.sampling import Choice, Chosen, choose_tokens, token_weights
+from lmc.runtime.kernels.sampling import Choice, Chosen, Mask, choose_tokens, token_weights
 
 Ids = NDArray[np.int64]
 
@@ -26,8 +27,8 @@ NO_IDS: Ids = np.empty(0, np.int64)
 class Draw:
     """One token to be drawn: the `position`-th of its generation (from 0).
 
-    `forbidden` ids can't be drawn. `prompt` holds the distinct ids of the prompt and `generated` what was drawn so far;
-    both are read only where `sampling` penalizes.
+    `forbidden` ids can't be drawn, nor what a constraint's `mask` does not allow (None: there is none). `prompt` holds
+    the distinct ids of the prompt and `generated` what was drawn so far; both are read only where `sampling` penalizes.
     """
 
     sampling: SamplingParams
@@ -36,6 +37,7 @@ class Draw:
     forbidden: tuple[int, ...] = ()
     prompt: Ids = field(default_factory=lambda: NO_IDS)
     generated: Sequence[int] = ()
+    mask: Mask | None = None
 
     @property
     def adjusts(self) -> bool:
@@ -112,30 +114,35 @@ def token_probabilities(logits: NDArray[np.float32], sampling: SamplingParams) -
 
 
 def _draw_part(logits: torch.Tensor, draws: Sequence[Draw]) -> list[Drawn | EngineError]:
-    if logits.device.type != "cpu" and all(map(_is_plain, draws)):
-        highest, tokens = logits.max(dim=-1)  # nothing else need leave the device
-        chosen = list(map(Chosen, highest.tolist(), tokens.tolist()))
-    else:
-        rows = logits.cpu().contiguous().numpy()
-        chosen = choose_tokens(rows, [_choice_of(row, draw) for row, draw in zip(rows, draws, strict=True)])
     return [
         Drawn(each.token, each.logprob, each.top) if math.isfinite(each.highest) else _undrawable(draw, each.highest)
-        for each, draw in zip(chosen, draws, strict=True)
+        for each, draw in zip(_choose(logits, draws), draws, strict=True)
     ]
+
+
+def _choose(logits: torch.Tensor, draws: Sequence[Draw]) -> list[Chosen]:
+    if logits.device.type != "cpu" and all(map(_is_plain, draws)):
+        highest, tokens = logits.max(dim=-1)  # nothing else need leave the device
+        return list(map(Chosen, highest.tolist(), tokens.tolist()))
+    rows = logits.cpu().contiguous().numpy()
+    return choose_tokens(rows, [_choice_of(row, draw) for row, draw in zip(rows, draws, strict=True)])
 
 
 def _is_plain(draw: Draw) -> bool:
     """Whether the likeliest token is all that is asked for."""
-    return draw.sampling.greedy and draw.sampling.logprobs is None and not draw.adjusts
+    return draw.sampling.greedy and draw.sampling.logprobs is None and not draw.adjusts and draw.mask is None
 
 
 def _choice_of(logits: NDArray[np.float32], draw: Draw) -> Choice:
     number = 0.0 if draw.sampling.greedy else uniform(draw.seed, draw.position)
-    return _choice(draw.sampling, number, adjusted(logits, draw) if draw.adjusts else None)
+    return _choice(draw.sampling, number, adjusted(logits, draw) if draw.adjusts else None, draw.mask)
 
 
 def _choice(
-    sampling: SamplingParams, number: float = 0.0, changes: tuple[Ids, NDArray[np.float32]] | None = None
+    sampling: SamplingParams,
+    number: float = 0.0,
+    changes: tuple[Ids, NDArray[np.float32]] | None = None,
+    mask: Mask | None = None,
 ) -> Choice:
     return Choice(
         temperature=sampling.temperature,
@@ -145,6 +152,7 @@ def _choice(
         uniform=number,
         logprobs=sampling.logprobs,
         changes=changes,
+        mask=mask,
     )
 
 
@@ -156,5 +164,6 @@ def _undrawable(draw: Draw, highest: float) -> EngineError:
         )
     return EngineError(
         f"no token can be drawn at position {draw.position}: the largest logit is infinite",
-        remedy="check the model's weights; with min_tokens, some token must be left that ends nothing",
+        remedy="check the model's weights; with min_tokens, some token must be left that ends nothing, and with a "
+        "constraint some allowed one that the model and logit_bias leave possible",
     )

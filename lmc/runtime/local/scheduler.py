@@ -1,10 +1,10 @@
 """Which rows of which sequences the next step computes: continuous batching with chunked prefill.
 
 Instances take turns at admission (`fair_queue.py`); within one, first come, first served. Every decoding sequence
-advances by one token in every step; beside that a step computes up to `prefill_tokens` tokens of prompts. When pages
-run out, the sequence admitted last goes back to the front of the queue. Its computed tokens stay in the radix tree, so
-it goes on from there unless they have to be evicted too. The one admitted first is never preempted, so it always
-finishes, and nothing starves.
+advances by one token in every step; beside that a step computes up to `prefill_tokens` tokens of prompts and drafts, of
+which drafts take at most half where prompts wait. When pages run out, the sequence admitted last goes back to the front
+of the queue. Its computed tokens stay in the radix tree, so it goes on from there unless they have to be evicted too.
+The one admitted first is never preempted, so it always finishes, and nothing starves.
 """
 
 from lmc.cache import InvariantError
@@ -75,10 +75,19 @@ class Scheduler:
 
         A slice may be empty: a prompt without wanted logits that is cached to its end.
         """
-        slices = [rows for sequence in self.running if sequence.is_decoding for rows in self._decode(sequence)]
+        for sequence in self.running:
+            self._make_room_for(sequence)
+        slices: list[Slice] = []
+        prefills = [sequence for sequence in self._running if not sequence.is_decoding]
         budget = self._prefill_tokens
+        drafts = budget // 2 if prefills or self._waiting else budget
         for sequence in self._running:
-            if budget and not sequence.is_decoding:
+            if sequence.is_decoding:
+                drafted = self._decode(sequence, drafts, slices)
+                drafts -= drafted
+                budget -= drafted
+        for sequence in prefills:
+            if budget:
                 budget -= self._prefill(sequence, budget, slices)
         reserve = sum(map(_growth, self._running))
         while budget and (admitted := self._admit_next(reserve)):
@@ -86,14 +95,23 @@ class Scheduler:
             reserve += _growth(admitted)
         return slices
 
-    def _decode(self, sequence: Sequence) -> list[Slice]:
-        """The next token of a sequence, or nothing where it had to be preempted."""
-        while sequence.node is not None and sequence.page_count < sequence.length:
-            if self.memory.available:
-                self.memory.grow(sequence)
-            else:
-                self._make_room()
-        return [self.memory.take_rows(sequence, 1)] if sequence.node is not None else []
+    def _make_room_for(self, sequence: Sequence) -> None:
+        """Give each settled token of a sequence a page, if need be by preempting others, or it itself."""
+        needed = sequence.settled - sequence.page_count
+        while sequence.node is not None and needed > self.memory.available:
+            self._make_room()
+        if sequence.node is not None and needed > 0:
+            self.memory.grow(sequence, sequence.settled)
+
+    def _decode(self, sequence: Sequence, most: int, slices: list[Slice]) -> int:
+        """Plan the row of the last token and up to `most` of the draft; for these nobody is preempted."""
+        length = sequence.settled + min(most, sequence.drafted)
+        length = min(length, sequence.page_count + self.memory.available)
+        if length > sequence.page_count:
+            self.memory.grow(sequence, length)
+        drafted = length - sequence.settled
+        slices.append(self.memory.take_rows(sequence, 1 + drafted))
+        return drafted
 
     def _prefill(self, sequence: Sequence, budget: int, slices: list[Slice]) -> int:
         count = min(budget, sequence.pending)

@@ -27,9 +27,14 @@ class Sequence:
     `node` (pinned) marks the end of that part; pages `shared … page_count-1` are this sequence's own. The step under
     way computes rows `computed … planned-1`. Logits are wanted for rows `first_wanted_row … length-1`; a row before
     that may come from the cache. `cached_tokens` says how many did when the sequence was admitted for the first time;
-    all but the first `found` tokens were computed for this sequence at some time (None: it was never admitted).
+    all but the first `found` tokens were computed for this sequence at some time (None: it was never admitted). At its
+    last admission it had `admitted` tokens; what it computes of these is no generation.
     `instance` is on whose turn it is admitted (None: that of all prefills). Sequences with different `cache_key`s share
     nothing.
+
+    The last `drafted` tokens are a guess at what will be drawn, computed together with the tokens before them (see
+    `drafting.py`); the others are `settled`. Logits are wanted at each drafted one too, and none of them ever gets into
+    the tree. Tokens from `unchanged` on became others since the pages were last fitted to them (`SequenceMemory.fit`).
     """
 
     def __init__(self, tokens: Tokens[int], *, capacity: int, first_wanted_row: int) -> None:
@@ -44,13 +49,36 @@ class Sequence:
         self.page_count = 0
         self.shared = 0
         self.node: RadixNode | None = None
+        self.drafted = 0
+        self.unchanged = capacity
+        self.admitted = 0
         self.cached_tokens: int | None = None
         self.found: int | None = None
 
     @property
     def tokens(self) -> np.ndarray:
-        """Token ids so far, int32 (a view)."""
+        """Token ids so far, the draft too, int32 (a view)."""
         return self._tokens[: self.length]
+
+    @property
+    def settled(self) -> int:
+        """How many tokens are no draft."""
+        return self.length - self.drafted
+
+    @property
+    def settled_tokens(self) -> np.ndarray:
+        """Token ids without the draft, int32 (a view)."""
+        return self._tokens[: self.settled]
+
+    @property
+    def valid_rows(self) -> int:
+        """How many computed rows are those of tokens that stay."""
+        return min(self.computed, self.settled, self.unchanged)
+
+    @property
+    def next_drafted(self) -> int | None:
+        """The token that is guessed to be drawn next."""
+        return int(self._tokens[self.settled]) if self.drafted else None
 
     @property
     def capacity(self) -> int:
@@ -72,8 +100,8 @@ class Sequence:
 
     @property
     def is_decoding(self) -> bool:
-        """Whether all that is to be computed is the token generated last."""
-        return self.pending == 1 and self.length > self.prompt_length
+        """Whether all that is to be computed is the token generated last, and a draft."""
+        return self.settled - self.computed == 1 and self.settled > self.prompt_length
 
     @property
     def own_pages(self) -> Pages:
@@ -86,7 +114,37 @@ class Sequence:
         return self.capacity - self.length
 
     def append(self, token: int) -> None:
-        """Add a generated token; the next logits wanted are those after it."""
+        """Add a generated token where there is no draft; the next logits wanted are those after it."""
         self._tokens[self.length] = token
         self.length += 1
         self.first_wanted_row = self.length - 1
+
+    def propose(self, tokens: Tokens[int]) -> None:
+        """Add a draft where there is none."""
+        self._tokens[self.length : self.length + len(tokens)] = tokens
+        self.length += len(tokens)
+        self.drafted = len(tokens)
+
+    def accept(self) -> None:
+        """Settle the first token of the draft."""
+        self.drafted -= 1
+        self.first_wanted_row = self.settled - 1
+
+    def drop_draft(self) -> None:
+        """Take back what is left of the draft."""
+        self.length -= self.drafted
+        self.drafted = 0
+        self.unchanged = min(self.unchanged, self.length)
+
+    def rewrite(self, kept: int, tokens: Tokens[int]) -> None:
+        """Let other tokens follow the first `kept` ones; there is no draft then."""
+        self.drafted = 0
+        self.unchanged = min(self.unchanged, kept)
+        self.length = kept + len(tokens)
+        self._tokens[kept : self.length] = tokens
+        self.first_wanted_row = self.length - 1
+
+    def want_from(self, row: int) -> None:
+        """Ask for the logits from a row on, also where that means to compute rows again."""
+        self.first_wanted_row = row
+        self.computed = min(self.computed, row)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
-from lmc.ir.engine import Request, SamplingParams, ScoreRequest
+from lmc.ir.engine import JUMP_FORWARD, Request, SamplingParams, ScoreRequest
 from lmc.ir.errors import ContextLengthError, EngineError
 
 
@@ -33,6 +33,7 @@ class RequestChecker:
         self._check_ids(request.sampling.stop_token_ids, "stop_token_ids")
         self._check_ids([token_id for token_id, _ in request.sampling.logit_bias], "logit_bias")
         length = len(request.prompt)
+        _check_constraint(request)
         self._check_length(length, max(request.sampling.min_tokens, 1), "the least the generation needs")
         return min(self._context_length, self._kv_tokens + 1) - length
 
@@ -141,6 +142,17 @@ def _check_terms(request: Request | ScoreRequest) -> None:
     _check_kind("timeout", request.timeout, lambda value: value is None or _is_number(value), "seconds, or None")
     if request.timeout is not None and math.isnan(request.timeout):
         raise EngineError("timeout is nan", remedy="give seconds, or None for no limit")
+
+
+def _check_constraint(request: Request) -> None:
+    if request.jump_forward not in JUMP_FORWARD:
+        raise EngineError(f"jump_forward is {request.jump_forward!r}", remedy=f"give one of {', '.join(JUMP_FORWARD)}")
+    _check_kind(
+        "constraint",
+        request.constraint,
+        lambda value: value is None or (hasattr(value, "start") and hasattr(value, "matches")),
+        "what lmc.grammar.compile returns, or None",
+    )
 
 
 def _check_kind(name: str, value: Any, is_kind: Callable[[Any], bool], kind: str) -> None:

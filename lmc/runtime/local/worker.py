@@ -16,15 +16,16 @@ import torch
 from lmc.ir.engine import EngineStatistics
 from lmc.ir.errors import EngineError, LmcError, RequestCancelledError
 from lmc.runtime.local.deadlines import Deadlines
-from lmc.runtime.local.failures import callback_failed, closed, forked, not_numbers, stopped, too_late
+from lmc.runtime.local.failures import callback_failed, closed, forked, stopped, too_late
 from lmc.runtime.local.generation import GenerationTask
 from lmc.runtime.local.memory import Slice
 from lmc.runtime.local.model import LogitsRows, PagedModel
 from lmc.runtime.local.phases import PhaseClock
-from lmc.runtime.local.sampler import Drawn, draw_tokens
+from lmc.runtime.local.reading import Reading, read_logits
+from lmc.runtime.local.sampler import Drawn
 from lmc.runtime.local.scheduler import Scheduler
 from lmc.runtime.local.sequence import Sequence
-from lmc.runtime.local.tasks import PrefillTask, ScoreTask, Task
+from lmc.runtime.local.tasks import PrefillTask, Task
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -162,9 +163,13 @@ class Worker:
         self._statistics.requests += 1
         if timeout is not None:
             self._deadlines.watch(task, start=start, timeout=timeout)
-        for sequence in task.sequences:
-            self._tasks[sequence] = task
-            self._scheduler.add(sequence)
+        if isinstance(task, GenerationTask):
+            self._act(task, partial(task.begin, self._statistics))
+        if not task.future.done():
+            for sequence in task.sequences:
+                self._tasks[sequence] = task
+                self._scheduler.memory.fit(sequence)
+                self._scheduler.add(sequence)
 
     def _step(self) -> None:
         slices = self._scheduler.next_step()
@@ -176,7 +181,7 @@ class Worker:
             self._clock.move(self._model.take_planning_seconds(), "model_seconds", "scheduling_seconds")
             for rows in slices:
                 rows.sequence.computed = rows.end
-            read = self._read(logits, owners)
+            read = read_logits(logits, owners, self._tasks)
         self._clock.lap("sampling_seconds")
         self._settle(owners, read)
         self._clock.lap("delivery_seconds")
@@ -189,37 +194,12 @@ class Worker:
         for each in slices:
             rows += each.end - each.start
             if not each.sequence.is_decoding:
-                totals.prefilled_tokens += each.end - each.start
+                totals.prefilled_tokens += max(min(each.end, each.sequence.admitted) - each.start, 0)
         totals.steps += 1
         totals.rows += rows
         totals.largest_step = max(totals.largest_step, rows)
 
-    def _read(self, logits: torch.Tensor, owners: Items[LogitsRows]) -> list[Drawn | EngineError | None]:
-        """What the step's logits say to each owner: a drawn token, or None; an error where they are no numbers."""
-        read: list[Drawn | EngineError | None] = [None] * len(owners)
-        draws: dict[int, GenerationTask] = {}
-        checks: list[int] = []
-        for index, owner in enumerate(owners):
-            task = self._tasks[owner.rows.sequence]
-            if owner.position < owner.rows.sequence.first_wanted_row:
-                checks.append(index)
-            elif isinstance(task, GenerationTask):
-                draws[index] = task
-            elif isinstance(task, ScoreTask):
-                read[index] = task.take_logits(owner.rows.sequence, owner.position, logits[owner.first : owner.last])
-        if checks:
-            bad = logits[[owners[index].first for index in checks]].isnan().any(dim=-1).tolist()
-            for index, is_bad in zip(checks, bad, strict=True):
-                read[index] = not_numbers(owners[index].position) if is_bad else None
-        if draws:
-            if len(draws) < len(logits):
-                logits = logits[[owners[index].first for index in draws]]
-            drawn = draw_tokens(logits, [task.next_draw() for task in draws.values()])
-            for index, token in zip(draws, drawn, strict=True):
-                read[index] = token
-        return read
-
-    def _settle(self, owners: Items[LogitsRows], read: Items[Drawn | EngineError | None]) -> None:
+    def _settle(self, owners: Items[LogitsRows], read: Items[Reading]) -> None:
         """Act on what was read, in the order in which rows were planned: later ones may be built on earlier ones.
 
         Whoever has NaN only because of another's rows is back in the queue before its own logits are looked at.
@@ -234,16 +214,34 @@ class Worker:
             elif isinstance(task, GenerationTask):
                 self._advance(task, found)
 
-    def _advance(self, task: GenerationTask, drawn: Drawn) -> None:
-        self._statistics.generated_tokens += 1
-        task.take_token(drawn)
+    def _advance(self, task: GenerationTask, drawn: Items[Drawn | EngineError]) -> None:
+        """Have a generation take what was drawn for it, up to the first token that its draft did not foresee."""
+        for each in drawn:
+            if isinstance(each, EngineError):
+                self._reject(task, each)
+                return
+            if not self._act(task, partial(task.take, each)):
+                break
+        if not task.future.done():
+            self._act(task, task.propose)
+            self._scheduler.memory.fit(task.sequence)
+
+    def _act(self, task: GenerationTask, action: Callable[[], bool | None]) -> bool:
+        """Have a generation do something, stream what that settled, and end it if it ended; else what it gave."""
+        try:
+            given = action()
+            error = task.violation() if task.ended else None
+        except LmcError as failure:
+            self._end(task, error=failure)
+            return False
         try:
             task.deliver()
-        except BaseException as error:  # whatever the user's callback raises fails this request only
-            self._end(task, error=callback_failed(error))
-            return
-        if task.ended:
-            self._end(task)
+        except BaseException as failure:  # whatever the user's callback raises fails this request only
+            error = callback_failed(failure)
+        if task.ended or error is not None:
+            self._end(task, error=error)
+            return False
+        return bool(given)
 
     def _complete(self, rows: Slice) -> None:
         """Take out a sequence that was computed to its end, and finish its task if it was the last one."""
