@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 from lmc.grammar.building import Arena
 from lmc.grammar.charsets import CharSet, Range
+from lmc.grammar.derivatives import Derivatives
 from lmc.grammar.nodes import Node
 
 
@@ -49,6 +50,10 @@ class Utf8(Alphabet):
         return arena.literal(text.encode())
 
     def encode_new(self, arena: Arena, charset: CharSet) -> Node:
+        return _shared_utf8(charset) if len(charset.ranges) > _SHARED_FROM else self.encode_in(arena, charset)
+
+    def encode_in(self, arena: Arena, charset: CharSet) -> Node:
+        """The set in nodes of the arena."""
         nodes: list[Node] = []
         for arcs in _utf8_states(charset):
             parts = [
@@ -60,6 +65,17 @@ class Utf8(Alphabet):
 
 
 UTF8 = Utf8()
+_SHARED_FROM = 40  # ranges of a set, such as those of Unicode's classes
+
+
+@lru_cache(maxsize=64)
+def _shared_utf8(charset: CharSet) -> Node:
+    """A large set in nodes of no constraint in particular, made once for all of them."""
+    arena = Arena()
+    node = UTF8.encode_in(arena, charset)
+    Derivatives(arena).derive_all(node)  # now: later the nodes of whichever constraint comes first would be held
+    return node
+
 
 _END = -1
 _Arcs = tuple[tuple[int, int], ...]

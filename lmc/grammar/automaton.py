@@ -19,7 +19,8 @@ Rows = NDArray[np.int32]
 DEAD = -1
 UNKNOWN = -2
 MAX_STATES = 200_000
-MAX_WORK = 1_000_000  # see `Arena.work`
+MAX_WORK = 1_000_000  # see `Arena.work`; of `expand_all`
+MAX_WORK_OF_STATE = 150_000
 
 
 class Automaton:
@@ -41,15 +42,13 @@ class Automaton:
         self._columns: dict[int, NDArray[np.intp]] = {}
         self._accepting = bytearray()
         self.rows: Rows = np.full((16, 256), UNKNOWN, np.int32)
+        self._root: Node | None = root
         self._longest: int | None = None
         self.is_empty = not self._derivatives.is_live(root)
         """Whether there is no output at all; then state 0 neither accepts nor leads anywhere."""
         if self.is_empty:
-            self._state(arena.empty)
-            self._longest = 0
-        else:
-            self._state(root)
-            self._longest = longest_length(root)
+            root = self._root = arena.empty
+        self._state(root)
 
     @classmethod
     def of_strings(cls, strings: Sequence[bytes]) -> Automaton:
@@ -58,7 +57,7 @@ class Automaton:
         made = cls(arena.epsilon, arena)
         made.rows, accepting = prefix_tree(sorted(set(strings)))
         made._accepting = bytearray(accepting.tobytes())
-        made._longest = max(map(len, strings), default=0)
+        made._root, made._longest = None, max(map(len, strings), default=0)
         made.is_empty = not strings
         made._states.clear()
         return made
@@ -70,6 +69,8 @@ class Automaton:
     @property
     def longest(self) -> int | None:
         """No output has more bytes than this; None: there is no bound that is known without a search."""
+        if self._root is not None:
+            self._root, self._longest = None, longest_length(self._root)
         return self._longest
 
     def accepting(self, state: int) -> bool:
@@ -84,6 +85,8 @@ class Automaton:
         """Make the row of a state, and states for what it leads to."""
         if self.is_expanded(state):
             return
+        arena = self._derivatives.arena
+        arena.work_limit = arena.work + MAX_WORK_OF_STATE
         found = [(mask, self._state(target)) for mask, target in self._derivatives.arcs(self._nodes[state])]
         row = self.rows[state]
         row.fill(DEAD)

@@ -17,13 +17,14 @@ class Arena:
     """Makes the nodes of one constraint; equal expressions become one node.
 
     Nodes may have parts from another arena; only an equal expression of the own one is not recognised as the same then.
-    ``max_nodes`` bounds what it makes in all, also by derivatives;
-    beyond it every method raises ``ConstraintError``. ``work`` counts the parts that unions and intersections were
-    made from: what a budget of time is counted in.
+    ``max_nodes`` bounds what it makes in all, also by derivatives; beyond it every method raises ``ConstraintError``.
+    ``work`` counts nodes made and parts that unions and intersections were made from: a measure of time that is the
+    same on every machine. Beyond ``work_limit`` (None: as long as there are nodes) methods raise too.
     """
 
     def __init__(self, max_nodes: int = MAX_NODES) -> None:
         self.work = 0
+        self.work_limit: int | None = None
         self._max_nodes = max_nodes
         self._nodes: dict[_Key, Node] = {}
         self.empty, self.epsilon, self.everything = EMPTY, EPSILON, EVERYTHING
@@ -236,6 +237,9 @@ class Arena:
         if node is None:
             if len(self._nodes) >= self._max_nodes:
                 raise _too_large(f"more than {self._max_nodes} expressions")
+            self.work += 1
+            if self.work_limit is not None and self.work > self.work_limit:
+                raise _too_large("too many expressions for a single state")
             node = Node(
                 kind,
                 nullable=nullable,

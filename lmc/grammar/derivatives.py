@@ -28,6 +28,14 @@ class Derivatives:
         arcs = self._raw(node)
         return [arc for arc in arcs if arc[1].certain or self.is_live(arc[1])]
 
+    def derive_all(self, node: Node) -> None:
+        """Find the arcs of all nodes that a finite one leads to."""
+        known, stack = {node}, [node]
+        while stack:
+            found = {target for _, target in self._raw(stack.pop())} - known
+            known |= found
+            stack += found
+
     def is_live(self, node: Node) -> bool:
         """Whether the node has any string. Raises ``ConstraintError`` where that can't be found out within bounds."""
         stack = [node]

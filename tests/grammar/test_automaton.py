@@ -247,6 +247,15 @@ def test_budgets_are_refused_by_count():
         arena.repeat(arena.literal(b"a"), 3, 2)
 
 
+def test_a_state_that_takes_too_long_is_refused():
+    arena = Arena()
+    node = arena.literal(b"a")
+    for _ in range(2000):
+        node = arena.repeat(arena.concat(node, arena.literal(b"b")), 0, None)
+    with pytest.raises(ConstraintError, match="too many expressions for a single state"):
+        Automaton(node, arena).expand(0)
+
+
 def test_a_search_without_end_is_refused():
     arena = Arena()
     both = arena.byte_set(3 << 97)
