@@ -1,0 +1,159 @@
+"""From what a value has to meet to a node, each distinct goal once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from lmc.grammar.building import Arena
+from lmc.grammar.nodes import Node
+from lmc.grammar.schema.arrays import array_node
+from lmc.grammar.schema.documents import Document
+from lmc.grammar.schema.errors import Pointer, Subschema, recursive, refusal
+from lmc.grammar.schema.expanding import MAX_DEPTH, Expander
+from lmc.grammar.schema.layout import Layout, Whitespace
+from lmc.grammar.schema.membership import meets
+from lmc.grammar.schema.numbers import Numbers
+from lmc.grammar.schema.objects import object_node
+from lmc.grammar.schema.shapes import Goal, Shape
+from lmc.grammar.schema.strings import Strings
+from lmc.grammar.schema.values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, identity, scalar_text, string_text
+
+
+class Builder:
+    """Makes the nodes of one schema in one arena."""
+
+    def __init__(self, document: Document, arena: Arena, whitespace: Whitespace) -> None:
+        self.arena = arena
+        self.layout = Layout(arena, whitespace)
+        self.strings = Strings(arena)
+        self.numbers = Numbers(arena)
+        self.expander = Expander(document)
+        self.conflict: Pointer = None
+        """Where it was first seen that no value meets some part of the schema."""
+        self._made: dict[tuple[int, ...], Node | None] = {}
+        self._depth = 0
+
+    def node(self, goal: Goal, pointer: Pointer) -> Node:
+        """The values that meet a goal, at ``pointer`` where it says nothing itself.
+
+        Raises ``RecursiveSchemaError`` where the goal comes up within itself, and ``ConstraintError``.
+        """
+        if len(goal) == 1:
+            goal = (self.expander.target(goal[0]),)
+        key = tuple(id(sub.schema) for sub in goal)
+        if key in self._made:
+            node = self._made[key]
+            if node is None:
+                raise recursive(goal[0].pointer, "the schema refers to itself")
+            return node
+        where = goal[0].pointer if goal else pointer
+        if self._depth == MAX_DEPTH:
+            raise refusal(where, f"values nested deeper than {MAX_DEPTH}", "nest less deeply")
+        self._made[key] = None
+        self._depth += 1
+        branches = self.expander.branches(goal)
+        if branches is not None:
+            node = self.arena.union([self.node(branch, where) for branch in branches])
+        else:
+            node = self.arena.union([self._shape(shape, where) for shape in self.expander.expand(goal)])
+        self._depth -= 1
+        if node is self.arena.empty and self.conflict is None and not _is_false(goal):
+            self.conflict = where
+        if goal:
+            self._made[key] = node
+        return node
+
+    def _shape(self, shape: Shape, pointer: Pointer) -> Node:
+        if shape.unevaluated is not None and shape.is_rewritten:
+            cause = "what is unevaluated depends on a negation (not, if, or a oneOf whose branches overlap)"
+            raise refusal(shape.unevaluated, f"{cause}, which is not supported", "use additionalProperties or items")
+        if shape.allowed is not None:
+            if shape.says_more:
+                return self.arena.union([self.literal(value, pointer) for value in self._allowed(shape).values()])
+            return self.arena.union([self.literal(value, pointer) for value in shape.allowed.values()])
+        if shape.is_open:
+            raise recursive(pointer, "any JSON value is allowed here")
+        meant = shape.meant
+        parts: list[Node] = []
+        if meant & (NULL | BOOLEAN):
+            parts += [self.literal(value, pointer) for value in _singles(shape).values()]
+        if meant & NUMBER:
+            parts.append(self.numbers.node(shape))
+        if meant & STRING:
+            parts.append(self.strings.node(shape))
+        if meant & ARRAY:
+            parts.append(array_node(shape, self, pointer))
+        if meant & OBJECT:
+            parts.append(object_node(shape, self, pointer))
+        return parts[0] if len(parts) == 1 else self.arena.union(parts)
+
+    def literal(self, value: Any, pointer: Pointer) -> Node:
+        """One value, its parts in their order."""
+        arena = self.arena
+        if isinstance(value, list):
+            pairs = [self.literal(each, pointer) for each in value]
+            return self.layout.brackets(b"[]", self._joined(pairs), may_be_empty=not pairs)
+        if isinstance(value, dict):
+            pairs = [
+                arena.concat(self.layout.key(string_text(name, pointer)), self.literal(each, pointer))
+                for name, each in value.items()
+            ]
+            return self.layout.brackets(b"{}", self._joined(pairs), may_be_empty=not pairs)
+        return arena.literal(scalar_text(value, pointer))
+
+    def _joined(self, parts: list[Node]) -> Node:
+        if not parts:
+            return self.arena.empty
+        return self.arena.concat(parts[0], *(node for part in parts[1:] for node in (self.layout.comma, part)))
+
+    def listed(self, goal: Goal) -> dict[Hashable, Any] | None:
+        """The values that meet a goal by what tells equal ones, where schemas list them; else None."""
+        found: dict[Hashable, Any] = {}
+        for shape in self.expander.expand(goal):
+            if shape.allowed is not None:
+                found.update(self._allowed(shape))
+            elif shape.is_open or shape.meant & ~(NULL | BOOLEAN):
+                return None
+            else:
+                found.update(_singles(shape))
+        return found
+
+    def key_list(self, goal: Goal) -> list[str] | None:
+        """The strings that meet a goal, where schemas list them; else None."""
+        found: dict[str, None] = {}
+        for shape in self.expander.expand(goal):
+            if shape.allowed is not None:
+                found.update(dict.fromkeys(each for each in self._allowed(shape).values() if isinstance(each, str)))
+            elif shape.classes & STRING:
+                return None
+        return list(found)
+
+    def key_contents(self, goal: Goal) -> Node:
+        """The contents of the strings that meet a goal."""
+        arena = self.arena
+        found = [arena.empty]
+        for shape in self.expander.expand(goal):
+            if shape.allowed is not None:
+                strings = [each for each in self._allowed(shape).values() if isinstance(each, str)]
+                found += [arena.literal(string_text(each, shape.pointer)[1:-1]) for each in strings]
+            elif shape.classes & STRING:
+                found.append(self.strings.contents(shape))
+        return arena.union(found)
+
+    def _allowed(self, shape: Shape) -> dict[Hashable, Any]:
+        """Of the values that a shape lists those that meet the rest of it."""
+        assert shape.allowed is not None
+        return {key: value for key, value in shape.allowed.items() if meets(value, shape, self)}
+
+
+def _singles(shape: Shape) -> dict[Hashable, Any]:
+    """The nulls and booleans of a shape."""
+    values: list[Any] = [None] if shape.meant & NULL else []
+    values += [True, False] if shape.meant & BOOLEAN else []
+    excluded = {identity(value) for value in shape.excluded}
+    return {identity(value): value for value in values if identity(value) not in excluded}
+
+
+def _is_false(goal: Goal) -> bool:
+    return any(isinstance(sub, Subschema) and sub.schema is False for sub in goal)

@@ -1,0 +1,43 @@
+"""From a JSON Schema to a node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lmc.grammar.building import Arena
+from lmc.grammar.nodes import Node
+from lmc.grammar.schema.builder import Builder
+from lmc.grammar.schema.documents import Document
+from lmc.grammar.schema.errors import RecursiveSchemaError, Subschema, refusal
+from lmc.grammar.schema.layout import Whitespace
+
+
+def to_node(schema: dict[str, Any] | bool, arena: Arena, *, whitespace: Whitespace = "compact") -> Node:
+    """The texts that are JSON of a value which meets the schema, in the spellings of README.md.
+
+    Every text is valid; which valid texts are left out is listed there.
+
+    Args:
+        schema: JSON Schema 2020-12, as parsed JSON. Nothing of it is fetched.
+        arena: makes the nodes.
+        whitespace: "compact": none; "flexible": any amount wherever JSON allows it.
+
+    Raises:
+        RecursiveSchemaError: values may nest without bound.
+        ConstraintError: a keyword is unknown, wrong, or can't be enforced (``pointer`` says which); no value meets the
+            schema; the arena's budget is used up.
+    """
+    builder = Builder(Document(schema), arena, whitespace)
+    node = builder.node((Subschema(schema, None),), None)
+    if node is arena.empty:
+        raise refusal(builder.conflict, "no value meets this schema", "look for keywords that contradict each other")
+    return builder.layout.whole(node)
+
+
+def is_recursive(schema: dict[str, Any] | bool) -> bool:
+    """Whether ``to_node`` would raise ``RecursiveSchemaError``; as costly as ``to_node``. Raises its other errors."""
+    try:
+        to_node(schema, Arena())
+    except RecursiveSchemaError:
+        return True
+    return False

@@ -1,0 +1,49 @@
+"""Where in a schema something is, and what is said when it is refused."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+from lmc.ir.errors import ConstraintError
+
+Pointer: TypeAlias = "tuple[Pointer, str | int] | None"
+"""A place in the schema: the place that holds it and the key or index there; None is the whole schema.
+
+Linked, so that a step down costs one tuple and only an error spells it out.
+"""
+
+
+class Subschema(NamedTuple):
+    """A schema within the document (an object or a boolean, once checked) and where it stands."""
+
+    schema: Any
+    pointer: Pointer
+
+
+class RecursiveSchemaError(ConstraintError):
+    """A schema whose values may nest without bound: beyond regular languages, not beyond context-free ones.
+
+    It refers to itself, or leaves open what a value is (``{}``, an array without ``items``).
+    """
+
+
+def json_pointer(pointer: Pointer) -> str:
+    """RFC 6901: ``/properties/age/minimum``; empty for the whole schema."""
+    tokens: list[str] = []
+    while pointer is not None:
+        pointer, token = pointer
+        tokens.append("/" + str(token).replace("~", "~0").replace("/", "~1"))
+    return "".join(reversed(tokens))
+
+
+def refusal(pointer: Pointer, cause: str, remedy: str) -> ConstraintError:
+    """The error for a keyword that can't be enforced or is wrong."""
+    where = json_pointer(pointer)
+    return ConstraintError(f"schema, #{where}: {cause}", remedy=remedy, pointer=where)
+
+
+def recursive(pointer: Pointer, cause: str) -> RecursiveSchemaError:
+    """The error for values that nest without bound."""
+    where = json_pointer(pointer)
+    remedy = "say what the values are, without reference to the schema around them, or use a context-free constraint"
+    return RecursiveSchemaError(f"schema, #{where}: {cause}", remedy=remedy, pointer=where)

@@ -1,0 +1,232 @@
+"""Numbers of a shape: whole ones, others, or both, within bounds, as multiples, without some values.
+
+Which spellings are produced: whole numbers without fraction and exponent, zero without a sign. Other numbers with any
+fraction and an exponent of one or two digits where nothing is asked of them; else without an exponent and with at most
+15 digits in all near the bounds and excluded values, so that they differ from these as floating-point numbers too.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from lmc.grammar.building import Arena
+from lmc.grammar.nodes import Node
+from lmc.grammar.schema.alphabet import DIGIT, byte_mask
+from lmc.grammar.schema.decimals import Decimals, Limit, decimal_digits
+from lmc.grammar.schema.errors import refusal
+from lmc.grammar.schema.multiples import multiples_among, multiples_of
+from lmc.grammar.schema.shapes import Bound, Shape
+from lmc.grammar.schema.values import FRACTIONAL, NUMBER, WHOLE, class_of, exact
+
+EXACT_DIGITS = 15  # decimal numbers of so many digits stay different as floats
+MAX_LISTED = 512  # multiples between two bounds that are written out one by one
+MAX_BINARY_PLACES = 10
+
+
+class Numbers:
+    """Makes the nodes of one arena."""
+
+    def __init__(self, arena: Arena) -> None:
+        self._arena = arena
+        digit = arena.byte_set(DIGIT)
+        self._positive = arena.concat(arena.byte_set(byte_mask("123456789")), arena.repeat(digit, 0, None))
+        self._minus = arena.literal(b"-")
+        self._zero = arena.literal(b"0")
+        self._digit = digit
+        self._whole: Node | None = None
+        self._any: Node | None = None
+
+    def node(self, shape: Shape) -> Node:
+        """The numbers that meet a shape, of the classes that are left in it.
+
+        Raises ``ConstraintError`` for multiples that can't be enforced.
+        """
+        classes = shape.meant & NUMBER
+        excluded = [exact(value) for value in shape.excluded if class_of(value) & NUMBER]
+        low, high = shape.low, shape.high
+        if classes == WHOLE and not shape.multiples and not excluded and low is None and high is None:
+            return self.whole()
+        if classes == NUMBER and not shape.multiples and not excluded and low is None and high is None:
+            return self.any()
+        if low is not None and high is not None and _cross(low, high):
+            return self._arena.empty
+        multiple = _common(shape.multiples)
+        if multiple is not None and multiple.denominator & (multiple.denominator - 1):
+            raise _inexact(shape)
+        if classes == WHOLE:
+            node = self._whole_numbers(low, high, multiple, shape)
+        elif multiple is None:
+            node = self._decimals(low, high, excluded, classes)
+        elif multiple.denominator == 1:
+            node = self._whole_numbers(low, high, multiple, shape) if classes & WHOLE else self._arena.empty
+        else:
+            node = self._parts(low, high, multiple, classes, shape)
+        return self._without(node, excluded)
+
+    def whole(self) -> Node:
+        """Whole numbers of any size."""
+        if self._whole is None:
+            self._whole = self._arena.union(
+                [self._zero, self._positive, self._arena.concat(self._minus, self._positive)]
+            )
+        return self._whole
+
+    def any(self) -> Node:
+        """Numbers of any size and precision."""
+        if self._any is None:
+            arena = self._arena
+            some = arena.repeat(self._digit, 1, None)
+            fraction = arena.optional(arena.concat(arena.literal(b"."), some))
+            sign = arena.optional(arena.byte_set(byte_mask("+-")))
+            exponent = arena.concat(arena.byte_set(byte_mask("eE")), sign, arena.repeat(self._digit, 1, 2))
+            whole = arena.union([self._zero, self._positive])
+            self._any = arena.concat(arena.optional(self._minus), whole, fraction, arena.optional(exponent))
+        return self._any
+
+    def between(self, low: int | None, high: int | None) -> Node:
+        """Whole numbers from ``low`` to ``high``, both included."""
+        return self._signed(
+            None if low is None else Bound(Fraction(low), False, None),
+            None if high is None else Bound(Fraction(high), False, None),
+            0,
+        )
+
+    def _whole_numbers(self, low: Bound | None, high: Bound | None, multiple: Fraction | None, shape: Shape) -> Node:
+        first = None if low is None else math.floor(low.value) + 1 if low.is_open else math.ceil(low.value)
+        last = None if high is None else math.ceil(high.value) - 1 if high.is_open else math.floor(high.value)
+        if first is not None and last is not None and first > last:
+            return self._arena.empty
+        step = 1 if multiple is None else multiple.numerator
+        if step == 1:
+            return self.between(first, last)
+        if first is not None and last is not None and (last - first) // step < MAX_LISTED:
+            return self._arena.union(
+                self._arena.literal(str(number).encode()) for number in multiples_among(first, last, step)
+            )
+        node = self._multiples(step, first, last, shape)
+        return node if first is None and last is None else self._arena.intersection([node, self.between(first, last)])
+
+    def _multiples(self, step: int, first: int | None, last: int | None, shape: Shape) -> Node:
+        digits = max(len(str(abs(bound))) for bound in (first or 0, last or 0))
+        if first is None or last is None:
+            digits = max(digits, EXACT_DIGITS)
+        node = multiples_of(step, self._arena, digits)
+        if node is None:
+            remedy = "give bounds with fewer multiples between them, or a smaller step"
+            raise refusal(shape.multiples[0][1], f"multiples of {step} need too large an automaton", remedy)
+        return self._arena.union([self._zero, node, self._arena.concat(self._minus, node)])
+
+    def _decimals(self, low: Bound | None, high: Bound | None, excluded: list[Fraction], classes: int) -> Node:
+        near = [abs(bound.value) for bound in (low, high) if bound is not None] + [abs(value) for value in excluded]
+        widest = max((len(str(math.floor(value))) for value in near), default=1)
+        if classes & WHOLE:
+            node = self._signed(low, high, max(EXACT_DIGITS - widest, 0))
+            exact_bounds = [bound for bound in (low, high) if bound is not None and not bound.is_open]
+            return self._arena.union([node, *(self._spelled(bound.value) for bound in exact_bounds)])
+        # Not whole, whether read as a decimal or as a float: one digit after the point is not 0.
+        places = 6
+        limit = Fraction(10 ** (EXACT_DIGITS - places))
+        low = low if low is not None and low.value > -limit else Bound(-limit, True, None)
+        high = high if high is not None and high.value < limit else Bound(limit, True, None)
+        if _cross(low, high):
+            return self._arena.empty
+        arena = self._arena
+        digits = arena.repeat(self._digit, 0, None)
+        fraction = arena.concat(arena.literal(b"."), digits, arena.byte_set(byte_mask("123456789")), digits)
+        pattern = arena.concat(arena.optional(self._minus), arena.repeat(self._digit, 1, None), fraction)
+        return arena.intersection([self._signed(low, high, places), pattern])
+
+    def _spelled(self, value: Fraction) -> Node:
+        """A number in the shortest way without an exponent, where that is short."""
+        whole, fraction = decimal_digits(abs(value))
+        if len(fraction) > 2 * EXACT_DIGITS:
+            return self._arena.empty
+        text = f"{'-' if value < 0 else ''}{whole}{'.' if fraction else ''}{fraction}"
+        return self._arena.literal(text.encode())
+
+    def _parts(self, low: Bound | None, high: Bound | None, step: Fraction, classes: int, shape: Shape) -> Node:
+        """Multiples of a fraction whose denominator is a power of two, so that floats hold them exactly."""
+        arena = self._arena
+        limit = Fraction(10**12)
+        low = low if low is not None and low.value > -limit else Bound(-limit, True, None)
+        high = high if high is not None and high.value < limit else Bound(limit, True, None)
+        first, last = math.ceil(low.value / step), math.floor(high.value / step)
+        if last - first < MAX_LISTED:
+            found = [step * factor for factor in range(first, last + 1) if is_within(step * factor, low, high)]
+            return arena.union(
+                self._spelled(value) for value in found if classes & (WHOLE if value.denominator == 1 else FRACTIONAL)
+            )
+        places = step.denominator.bit_length() - 1
+        if step.numerator != 1 or places > MAX_BINARY_PLACES:
+            remedy = "give bounds with fewer multiples between them, or use a step of 0.5, 0.25, ..."
+            raise refusal(shape.multiples[0][1], f"multiples of {float(step):g} need too large an automaton", remedy)
+        endings = [decimal_digits(step * factor)[1] for factor in range(1, step.denominator)]
+        fraction = arena.concat(arena.literal(b"."), arena.union(arena.literal(each.encode()) for each in endings))
+        if classes & WHOLE:
+            fraction = arena.optional(fraction)
+        pattern = arena.concat(arena.optional(self._minus), arena.repeat(self._digit, 1, None), fraction)
+        return arena.intersection([self._signed(low, high, places), pattern])
+
+    def _signed(self, low: Bound | None, high: Bound | None, places: int) -> Node:
+        """Numbers between two bounds with up to so many digits of a fraction."""
+        decimals = Decimals(self._arena, places)
+        parts: list[Node] = []
+        if high is None or high.value > 0 or (high.value == 0 and not high.is_open):
+            least = None if low is None or low.value < 0 else Limit.of(low.value, is_open=low.is_open)
+            most = None if high is None else Limit.of(high.value, is_open=high.is_open)
+            parts.append(decimals.between(least, most))
+        if low is None or low.value < 0:
+            least = Limit("0", "", is_open=True)
+            if high is not None and high.value < 0:
+                least = Limit.of(-high.value, is_open=high.is_open)
+            most = None if low is None else Limit.of(-low.value, is_open=low.is_open)
+            parts.append(self._arena.concat(self._minus, decimals.between(least, most)))
+        return self._arena.union(parts)
+
+    def _without(self, node: Node, excluded: list[Fraction]) -> Node:
+        if not excluded:
+            return node
+        arena = self._arena
+        spellings: list[Node] = []
+        for value in excluded:
+            whole, fraction = decimal_digits(abs(value))
+            zeros = arena.repeat(self._zero, 0, None)
+            if fraction:
+                ending = arena.concat(arena.literal(f".{fraction}".encode()), zeros)
+            else:
+                ending = arena.optional(arena.concat(arena.literal(b"."), zeros))
+            spellings.append(arena.concat(arena.literal(f"{'-' if value < 0 else ''}{whole}".encode()), ending))
+        return arena.intersection([node, arena.complement(arena.union(spellings))])
+
+
+def _common(multiples: tuple[tuple[Fraction, Any], ...]) -> Fraction | None:
+    """The least number that is a multiple of all."""
+    found: Fraction | None = None
+    for value, _ in multiples:
+        if found is None:
+            found = value
+        else:
+            found = Fraction(math.lcm(found.numerator, value.numerator), math.gcd(found.denominator, value.denominator))
+    return found
+
+
+def _cross(low: Bound, high: Bound) -> bool:
+    return low.value > high.value or (low.value == high.value and (low.is_open or high.is_open))
+
+
+def is_within(value: Fraction, low: Bound | None, high: Bound | None) -> bool:
+    """Whether a number keeps to the bounds."""
+    if low is not None and (value < low.value or (value == low.value and low.is_open)):
+        return False
+    return high is None or value < high.value or (value == high.value and not high.is_open)
+
+
+def _inexact(shape: Shape) -> Exception:
+    value, pointer = next(each for each in shape.multiples if each[0].denominator & (each[0].denominator - 1))
+    return refusal(
+        pointer,
+        f"validators that compute in binary disagree on what is a multiple of {float(value):g}",
+        "use a whole number of the smallest unit, a step like 0.5 or 0.25, or a string with a pattern",
+    )
