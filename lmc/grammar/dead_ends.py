@@ -1,0 +1,78 @@
+"""Which states tokens can still lead to an end, for a vocabulary that can't write every byte.
+
+The automaton has no dead ends in bytes; where a byte is no token, there may be some in tokens.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmc.grammar.automaton import Automaton
+from lmc.grammar.composition import unwritable
+from lmc.grammar.trie import Trie, Walk, packed
+from lmc.ir.errors import ConstraintError
+
+MAX_SEARCHED = 20_000  # states walked from to find out about others
+
+
+class TokenPaths:
+    """Finds out which states are live: from which some tokens lead to an end. The caller holds the automaton's lock."""
+
+    def __init__(self, automaton: Automaton, trie: Trie) -> None:
+        self._automaton = automaton
+        self._trie = trie
+        self._live: dict[int, bool] = {}
+        self._nexts: dict[int, list[int]] = {}
+
+    def check_start(self) -> None:
+        """Raise ``ConstraintError`` where tokens can't write any output."""
+        if not self.is_live(0):
+            raise unwritable()
+
+    def walk(self, state: int) -> Walk:
+        """The tokens that lead from a live state to live ones."""
+        found = self._trie.walk(self._automaton, state, with_nexts=True)
+        nexts, inverse = np.unique(found.nexts, return_inverse=True)
+        live: NDArray[np.bool_] = np.array([self.is_live(each) for each in nexts.tolist()], np.bool_)
+        kept = live[inverse] if len(nexts) else np.zeros(0, np.bool_)
+        return Walk(packed(found.tokens[kept], self._trie.size), found.tokens[kept], found.nexts[kept])
+
+    def is_live(self, state: int) -> bool:
+        """Whether tokens lead from a state to an end. Breadth first up to what is known, or to all that there is."""
+        if state not in self._live:
+            self._search(state)
+        return self._live[state]
+
+    def _search(self, start: int) -> None:
+        before: dict[int, int | None] = {start: None}
+        queue = deque([start])
+        while queue:
+            state = queue.popleft()
+            if self._live.get(state) or self._automaton.accepting(state):
+                passed: int | None = state
+                while passed is not None:
+                    self._live[passed] = True
+                    passed = before[passed]
+                return
+            if state in self._live:
+                continue
+            for each in self._following(state):
+                if each not in before:
+                    before[each] = state
+                    queue.append(each)
+        self._live.update(dict.fromkeys(before, False))
+
+    def _following(self, state: int) -> list[int]:
+        known = self._nexts.get(state)
+        if known is None:
+            if len(self._nexts) >= MAX_SEARCHED:
+                raise ConstraintError(
+                    f"whether this vocabulary can write an output can't be said by looking at {MAX_SEARCHED} states",
+                    remedy="use a vocabulary with a token for each byte",
+                )
+            walk = self._trie.walk(self._automaton, state, with_nexts=True)
+            known = self._nexts[state] = np.unique(walk.nexts).tolist()
+        return known

@@ -1,0 +1,223 @@
+"""The tokens of a vocabulary as a tree of their bytes, and the walk of it together with an automaton."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmc.grammar.automaton import Automaton
+from lmc.grammar.native.library import library
+
+# As in native/trie.h.
+_NODE = np.dtype([("end", np.int32), ("token", np.int32), ("label", np.uint32)])
+_MORE_TOKENS = 1 << 8
+_DEPTH_SHIFT = 9
+
+Ints = NDArray[np.int32]
+_Value = TypeVar("_Value", bound=np.generic)
+
+
+class Walk(NamedTuple):
+    """What may follow a state.
+
+    ``words`` has a bit for each token that may; ``tokens`` are these and ``nexts`` where each leads, in no order that
+    means anything (empty where they were not asked for).
+    """
+
+    words: NDArray[np.uint32]
+    tokens: Ints
+    nexts: Ints
+
+
+class Trie:
+    """The tokens that have bytes, in depth-first order of their nodes; the root is node 0.
+
+    ``nodes`` has of each node the first node after its subtree (``end``), the lowest token that ends there or -1
+    (``token``) and ``label``: the byte that leads to it, whether more tokens end there (bit 8), its depth (bits 9 up).
+    ``same[token]`` is the next token with the same bytes, or -1, and ``sorted_ids`` are the tokens by their bytes.
+    """
+
+    def __init__(self, tokens: Sequence[bytes]) -> None:
+        self.size = len(tokens)
+        ids = [token_id for token_id, token in enumerate(tokens) if token]
+        ids.sort(key=tokens.__getitem__)  # stable: equal ones stay by id
+        self.sorted_ids: Ints = np.array(ids, np.int32)
+        chosen = [tokens[token_id] for token_id in ids]
+        self.longest = max(map(len, chosen), default=0)
+        self.same: Ints = np.full(self.size, -1, np.int32)
+        native = library()
+        if native is None:
+            self.nodes = _built(chosen, ids, self.same)
+            return
+        data = np.frombuffer(b"".join(chosen), np.uint8)
+        starts = np.zeros(len(chosen) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, chosen), np.int64, len(chosen)), out=starts[1:])
+        nodes = np.empty(len(data) + 1, _NODE)
+        path = np.empty(self.longest + 1, np.int32)
+        made: int = native.lmc_trie_build(
+            *(array.ctypes.data for array in (data, starts, self.sorted_ids)),
+            *(len(ids), nodes.ctypes.data, self.same.ctypes.data, path.ctypes.data),
+        )
+        self.nodes = nodes[:made].copy()
+
+    def __len__(self) -> int:
+        """Nodes, the root included."""
+        return len(self.nodes)
+
+    def walk(self, automaton: Automaton, state: int, *, with_nexts: bool = False) -> Walk:
+        """The tokens that may follow a state of an automaton, whose rows are made as far as they are needed.
+
+        ``nexts`` are states of the automaton, asked for by ``with_nexts``. The caller holds the automaton's lock.
+        """
+        if library() is None:
+            return self._walk_by_levels(automaton, state)
+        return self._walk_natively(automaton, state, with_nexts)
+
+    def _walk_natively(self, automaton: Automaton, state: int, with_nexts: bool) -> Walk:
+        native = library()
+        assert native is not None
+        words = np.zeros((self.size + 31) // 32, np.uint32)
+        tokens, nexts = (np.empty(self.size if with_nexts else 0, np.int32) for _ in range(2))
+        path = np.empty(self.longest + 1, np.uintp)
+        found = tuple(np.empty(len(self.nodes), np.int32) for _ in range(2))
+        call = _WalkCall(
+            *(self.nodes.ctypes.data, self.same.ctypes.data, 0, path.ctypes.data, words.ctypes.data),
+            *((tokens.ctypes.data, nexts.ctypes.data) if with_nexts else (None, None)),
+            *(0, found[0].ctypes.data, found[1].ctypes.data),
+        )
+        pending = (np.zeros(1, np.int32), np.full(1, state, np.int32))
+        while True:
+            for each in sorted(set(pending[1].tolist())):
+                automaton.expand(each)
+            call.rows = automaton.rows.ctypes.data  # another array once states were added
+            addresses = (array.ctypes.data for array in pending)
+            count: int = native.lmc_trie_walk(ctypes.byref(call), *addresses, len(pending[0]))
+            if not count:
+                return Walk(words, tokens[: call.pairs], nexts[: call.pairs])
+            pending = (found[0][:count].copy(), found[1][:count].copy())
+
+    def _walk_by_levels(self, automaton: Automaton, state: int) -> Walk:
+        """The same in numpy: all nodes of one depth at a time."""
+        nodes, states = np.zeros(1, np.int32), np.full(1, state, np.int32)
+        ended: list[tuple[Ints, Ints]] = []
+        while nodes.size:
+            for each in np.unique(states).tolist():
+                automaton.expand(each)
+            counts, children = self.children(nodes)
+            nexts = automaton.rows[np.repeat(states, counts), self.bytes[children]]
+            children, nexts = children[nexts >= 0], nexts[nexts >= 0]
+            ended += self.ending(children, nexts)
+            inner = self._child_counts[children] > 0
+            nodes, states = children[inner], nexts[inner]
+        tokens, nexts = (np.concatenate([np.empty(0, np.int32), *parts]) for parts in _transposed(ended))
+        return Walk(packed(tokens, self.size), tokens, nexts)
+
+    def children(self, nodes: Ints) -> tuple[NDArray[np.intp], Ints]:
+        """How many children each of some nodes has, and these, one node's after the other's."""
+        counts = self._child_counts[nodes]
+        return counts, self._by_depth[ranges(self._first_children[nodes], counts)]
+
+    def ending(self, nodes: Ints, values: NDArray[_Value]) -> Iterator[tuple[Ints, NDArray[_Value]]]:
+        """Tokens that end at some nodes with the value of each, several at one node in several parts."""
+        tokens = self.nodes["token"][nodes]
+        while (has_token := tokens >= 0).any():
+            tokens, values = tokens[has_token], values[has_token]
+            yield tokens, values
+            tokens = self.same[tokens]
+
+    @cached_property
+    def bytes(self) -> NDArray[np.uint8]:
+        """The byte that leads to each node."""
+        return self.nodes["label"].astype(np.uint8)
+
+    @cached_property
+    def _by_depth(self) -> Ints:
+        """Nodes by depth, those of a depth in order: children of one node lie together."""
+        return np.argsort(self.nodes["label"] >> _DEPTH_SHIFT, kind="stable").astype(np.int32)
+
+    @cached_property
+    def _child_counts(self) -> NDArray[np.intp]:
+        return np.bincount(self._parents[1:], minlength=len(self.nodes))
+
+    @cached_property
+    def _first_children(self) -> NDArray[np.intp]:
+        """Where the children of a node begin in ``_by_depth``: after the root come those of the nodes in that order."""
+        firsts = np.empty(len(self.nodes), np.intp)
+        counts = self._child_counts[self._by_depth]
+        firsts[self._by_depth] = 1 + np.cumsum(counts) - counts
+        return firsts
+
+    @cached_property
+    def _parents(self) -> NDArray[np.intp]:
+        parents = np.zeros(len(self.nodes), np.intp)
+        depths = self.nodes["label"] >> _DEPTH_SHIFT
+        bounds = np.searchsorted(depths[self._by_depth], np.arange(self.longest + 2))
+        above = self._by_depth[:1]
+        for first, last in pairwise(bounds[1:]):
+            level = self._by_depth[first:last]
+            parents[level] = above[np.searchsorted(above, level) - 1]
+            above = level
+        return parents
+
+
+class _WalkCall(ctypes.Structure):
+    """``walk_call`` of native/walk.c."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("nodes", "same", "rows", "path", "mask", "tokens", "nexts")),
+        ("pairs", ctypes.c_int64),
+        *((name, ctypes.c_void_p) for name in ("pending", "states")),
+    )
+
+
+def packed(tokens: Ints, size: int) -> NDArray[np.uint32]:
+    """A mask of ``size`` tokens with the bits of some."""
+    allowed = np.zeros((size + 31) // 32 * 32, np.bool_)
+    allowed[tokens] = True
+    return np.packbits(allowed, bitorder="little").view("<u4").astype(np.uint32, copy=False)
+
+
+def ranges(starts: NDArray[np.integer], counts: NDArray[np.integer]) -> NDArray[np.intp]:
+    """The numbers ``start`` to ``start + count`` of each pair, one after the other."""
+    total = int(counts.sum())
+    return np.repeat(starts - (np.cumsum(counts) - counts), counts).astype(np.intp) + np.arange(total)
+
+
+def _transposed(pairs: list[tuple[Ints, Ints]]) -> tuple[list[Ints], list[Ints]]:
+    return [tokens for tokens, _ in pairs], [nexts for _, nexts in pairs]
+
+
+def _built(tokens: list[bytes], ids: list[int], same: Ints) -> NDArray[np.void]:
+    """The nodes of sorted tokens, as native/trie.c builds them."""
+    ends, last, labels = [0], [-1], [0]
+    path, before = [0], b""
+    latest = -1
+    for token_id, token in zip(ids, tokens, strict=True):
+        common = 0
+        while common < min(len(before), len(token)) and before[common] == token[common]:
+            common += 1
+        if common == len(token) == len(before):
+            labels[path[-1]] |= _MORE_TOKENS
+            same[latest] = token_id
+        else:
+            for node in path[common + 1 :]:
+                ends[node] = len(ends)
+            del path[common + 1 :]
+            for depth in range(common, len(token)):
+                path.append(len(ends))
+                ends.append(0)
+                last.append(-1)
+                labels.append((depth + 1) << _DEPTH_SHIFT | token[depth])
+            last[path[-1]] = token_id
+        before, latest = token, token_id
+    for node in path:
+        ends[node] = len(ends)
+    nodes = np.empty(len(ends), _NODE)
+    nodes["end"], nodes["token"], nodes["label"] = ends, last, labels
+    return nodes
