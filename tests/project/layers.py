@@ -40,10 +40,12 @@ REGISTRY = "lmc.driver.registry"
 BASE_PACKAGES = frozenset(
     {"jinja2", "lark", "networkx", "numpy", "pydantic", "pydantic_core", "rich", "tokenizers", "typer"}
 )
+GRAMMAR_PACKAGES = frozenset({"llguidance"})  # in the base installation, for one package
 LOCAL_PACKAGES = frozenset({"safetensors", "torch", "transformers"})
 GPU_PACKAGES = frozenset({"flashinfer", "triton"})
 THIRD_PARTY: dict[str, frozenset[str]] = {
     "lmc": BASE_PACKAGES,
+    "lmc.grammar": BASE_PACKAGES | GRAMMAR_PACKAGES,
     "lmc.runtime.local": BASE_PACKAGES | LOCAL_PACKAGES,
     # numpy: the page numbers of a batch are laid out as index arrays on the host before they become a tensor.
     "lmc.runtime.kernels": GPU_PACKAGES | {"numpy", "torch"},

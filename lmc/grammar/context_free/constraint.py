@@ -1,0 +1,286 @@
+"""Constraints beyond regular ones: the protocol of ``lmc/grammar/constraint.py`` over llguidance's matchers."""
+
+from __future__ import annotations
+
+import codecs
+import threading
+import weakref
+from collections import OrderedDict
+from typing import TypeAlias
+
+import numpy as np
+
+from lmc.grammar.building import Arena
+from lmc.grammar.constraint import Constraint
+from lmc.grammar.context_free.derivations import Derivations
+from lmc.grammar.context_free.emission import emit
+from lmc.grammar.context_free.lowering import rules_of_grammar
+from lmc.grammar.context_free.matching import Matcher, byte_tokenizer, tokenizer_of
+from lmc.grammar.context_free.recursion import rules_of_schema
+from lmc.grammar.context_free.rules import Rules
+from lmc.grammar.context_free.traps import find_trap
+from lmc.grammar.facts import Facts, context_free_facts
+from lmc.grammar.masks import MAX_MASK_BYTES, Masks, Words
+from lmc.grammar.nodes import Node
+from lmc.grammar.sources import Source
+from lmc.grammar.vocabulary import Vocabulary
+from lmc.ir.errors import ConstraintError
+
+_STATES_KEPT = 2_048  # the last ones used, whoever holds them
+_MATCHERS_KEPT = 96  # of two kinds; each has some 100 kB
+_FORCED_BYTES = 4_096
+
+_Path: TypeAlias = "tuple[_Path, int] | None"
+"""The tokens that led to a state, the last one first."""
+
+
+class ContextFreeState:
+    """Where a generation stands in a ``ContextFreeConstraint``. Immutable to its users and shared by all generations.
+
+    Generations that took the same tokens have the same state as long as anyone holds it, or it was used lately.
+    Matchers are kept for the last states only; a state without one finds its place again by the tokens that led to it.
+    """
+
+    __slots__ = ("__weakref__", "accepting", "children", "constraint", "length", "matcher", "path", "reader", "words")
+
+    def __init__(self, constraint: ContextFreeConstraint, path: _Path, length: int, matcher: Matcher) -> None:
+        self.constraint = constraint
+        self.path = path
+        self.length = length
+        self.accepting = matcher.accepts
+        self.matcher: Matcher | None = matcher
+        self.reader: Matcher | None = None  # the same place, over bytes
+        self.words: Words | None = None
+        self.children: weakref.WeakValueDictionary[int, ContextFreeState] = weakref.WeakValueDictionary()
+
+    @property
+    def complete(self) -> bool:
+        """Whether the output has to end here: it may, and no token may follow."""
+        return self.accepting and self.constraint.is_complete(self)
+
+    def mask(self) -> Words:
+        """Tokens allowed next: bit ``i % 32`` of word ``i // 32`` is token i; EOS ids where ``accepting``.
+
+        Read-only, and the same array each time. Raises ``ConstraintError`` where no token can follow and the output may
+        not end, or where the grammar is too ambiguous to say.
+        """
+        words = self.words
+        return self.constraint.mask_of(self) if words is None else words
+
+    def advance(self, token_id: int) -> ContextFreeState:
+        """The state after an allowed token that is not EOS. Raises ``ConstraintError`` for any other."""
+        child = self.children.get(token_id)
+        return self.constraint.state_after(self, token_id) if child is None else child
+
+    def forced(self) -> list[int]:
+        """Canonical tokens of the text that has to follow, empty where there is a choice or the output may end."""
+        return self.constraint.draft_of(self)
+
+    def __repr__(self) -> str:
+        return f"ContextFreeState({self.length} tokens, accepting={self.accepting})"
+
+
+class ContextFreeConstraint(Constraint):
+    """A recursive JSON Schema, or a grammar in Lark's notation.
+
+    Outputs are those of the grammar, and none else; where a terminal could end in several places it takes as much as it
+    can, so some outputs of an ambiguous grammar are left out (README.md says which).
+
+    Args:
+        source: of the kind "schema" or "grammar".
+        vocabulary: the tokens.
+
+    Raises:
+        ConstraintError: what is given is wrong, can't be enforced, or nothing meets it.
+    """
+
+    def __init__(self, source: Source, vocabulary: Vocabulary) -> None:
+        super().__init__(vocabulary, source.digest)
+        arena = Arena()
+        names: dict[Node, str] = {}
+        if source.kind == "grammar":
+            rules, names = rules_of_grammar(source.text, arena)
+        else:
+            rules = rules_of_schema(source.data, arena, source.whitespace)
+        self.rules = rules.trimmed()
+        if self.rules.is_empty:
+            raise ConstraintError(
+                f"nothing meets the constraint ({source.kind})",
+                remedy="look for rules that never end, such as one all of whose alternatives hold itself",
+            )
+        _check_traps(self.rules, names)
+        text = emit(self.rules)
+        self._lock = threading.RLock()
+        self._masks = Masks(MAX_MASK_BYTES)
+        self._recent: OrderedDict[ContextFreeState, None] = OrderedDict()
+        self._with_matchers: OrderedDict[ContextFreeState, None] = OrderedDict()
+        self._beginnings: dict[int, Words] = {}
+        self._reader = Matcher.of(byte_tokenizer(), text)
+        self._matcher = Matcher.of(tokenizer_of(vocabulary), text)
+        self._start = ContextFreeState(self, None, 0, self._matcher)
+        self.derivations = Derivations(self.rules)
+
+    def start(self) -> ContextFreeState:
+        return self._start
+
+    def matches(self, output: str | bytes) -> bool:
+        """Whether a whole output is allowed. Raises ``ConstraintError`` where the grammar is too ambiguous to say."""
+        data = output.encode("utf-8", "surrogatepass") if isinstance(output, str) else output
+        with self._lock:
+            reader = self._reader.copy()
+            return reader.take(data) and reader.accepts
+
+    def facts(self) -> Facts:
+        """What there is to say of it."""
+        with self._lock:
+            return context_free_facts(self)
+
+    def mask_of(self, state: ContextFreeState) -> Words:
+        """The mask of a state that has none yet."""
+        with self._lock:
+            if state.words is not None:
+                return state.words
+            words = self._allowed(state)
+            if state.accepting:
+                for token_id in self.vocabulary.eos_ids:
+                    words[token_id // 32] |= np.uint32(1 << token_id % 32)
+            elif not words.any():
+                raise ConstraintError(
+                    f"no token can follow {self._tail(state)!r}, and the output may not end there",
+                    remedy="use a vocabulary with a token for each byte, and terminals that do not begin as others do",
+                )
+            return self._masks.give(words, state)
+
+    def is_complete(self, state: ContextFreeState) -> bool:
+        """Whether an output that has come to this accepting state has to end."""
+        with self._lock:
+            words = self.mask_of(state)
+            allowed = sum(int(word).bit_count() for word in words[words != 0])
+            return allowed == len(self.vocabulary.eos_ids)
+
+    def state_after(self, state: ContextFreeState, token_id: int) -> ContextFreeState:
+        """The state after a token, remembered. Raises ``ConstraintError`` where it is not allowed."""
+        vocabulary = self.vocabulary
+        with self._lock:
+            matcher: Matcher | None = None
+            if 0 <= token_id < vocabulary.size and vocabulary.tokens[token_id]:
+                matcher = self._matcher_of(state).copy()
+            if matcher is None or not matcher.take((token_id,)):
+                raise ConstraintError(
+                    f"{vocabulary.describe(token_id)} may not follow here",
+                    remedy="take a token that the mask of the state allows",
+                )
+            child = ContextFreeState(self, (state.path, token_id), state.length + 1, matcher)
+            state.children[token_id] = child
+            self._touch(child)
+            return child
+
+    def draft_of(self, state: ContextFreeState) -> list[int]:
+        """The tokens of the text that has to follow a state."""
+        with self._lock:
+            if state.accepting or not self._has_one_beginning(self.mask_of(state)):
+                return []
+            reader = self._reader_of(state).copy()
+            forced = bytearray()
+            while len(forced) < _FORCED_BYTES and not reader.accepts:
+                words = reader.mask(8)
+                if sum(int(word).bit_count() for word in words) != 1:
+                    break
+                (at,) = np.flatnonzero(words)
+                forced.append(32 * int(at) + int(words[at]).bit_length() - 1)
+                reader.take(forced[-1:])
+            return canonical_prefix(self.vocabulary, bytes(forced))
+
+    def _allowed(self, state: ContextFreeState) -> Words:
+        """The tokens that may follow, without EOS."""
+        size = self.vocabulary.size
+        words = self._matcher_of(state).mask(self.vocabulary.words)
+        if size % 32:
+            words[-1] &= np.uint32((1 << size % 32) - 1)  # the bit of the end of the text is the next one
+        return words
+
+    def _has_one_beginning(self, words: Words) -> bool:
+        """Whether all tokens of a mask begin with the same byte; then some text may be forced."""
+        (filled,) = np.nonzero(words)
+        word = int(words[filled[0]])
+        lowest = 32 * int(filled[0]) + (word & -word).bit_length() - 1
+        beginning = self.vocabulary.tokens[lowest][0]
+        known = self._beginnings.get(beginning)
+        if known is None:
+            bits = np.zeros(32 * self.vocabulary.words, np.bool_)
+            bits[
+                [number for number, token in enumerate(self.vocabulary.tokens) if token[:1] == bytes((beginning,))]
+            ] = True
+            known = self._beginnings[beginning] = ~np.packbits(bits, bitorder="little").view(np.uint32)
+        return not (words & known).any()
+
+    def _matcher_of(self, state: ContextFreeState) -> Matcher:
+        """A matcher at the place of a state, to be copied and not to be changed."""
+        matcher = state.matcher
+        if matcher is None:
+            matcher = state.matcher = self._matcher.copy()
+            if not matcher.take(_tokens(state)):
+                raise AssertionError("tokens that were allowed once are not any more")
+        self._touch(state)
+        return matcher
+
+    def _reader_of(self, state: ContextFreeState) -> Matcher:
+        """The same over bytes."""
+        reader = state.reader
+        if reader is None:
+            reader = state.reader = self._reader.copy()
+            if not reader.take(self.vocabulary.text(_tokens(state))):
+                raise AssertionError("a text that was allowed in tokens is not in bytes")
+        self._touch(state)
+        return reader
+
+    def _touch(self, state: ContextFreeState) -> None:
+        """Keep a state and its matchers, as one that was used last."""
+        if state is self._start:
+            return
+        for kept, limit in ((self._recent, _STATES_KEPT), (self._with_matchers, _MATCHERS_KEPT)):
+            kept[state] = None
+            kept.move_to_end(state)
+            if len(kept) > limit:
+                oldest, _ = kept.popitem(last=False)
+                oldest.matcher = oldest.reader = None
+
+    def _tail(self, state: ContextFreeState) -> bytes:
+        return self.vocabulary.text(_tokens(state))[-20:]
+
+
+def canonical_prefix(vocabulary: Vocabulary, data: bytes) -> list[int]:
+    """Canonical tokens of bytes that may begin and end within a character; as far as there are tokens for them."""
+    within = len(data) - len(data.lstrip(bytes(range(0x80, 0xC0))))
+    ids, written = vocabulary.longest_tokens(data[:within])
+    if written < within:
+        return ids
+    try:
+        return ids + vocabulary.encode(codecs.getincrementaldecoder("utf-8")().decode(data[within:]))
+    except (UnicodeDecodeError, ConstraintError):
+        return ids + vocabulary.longest_tokens(data[within:])[0]
+
+
+def _tokens(state: ContextFreeState) -> list[int]:
+    found: list[int] = []
+    path = state.path
+    while path is not None:
+        path, token_id = path
+        found.append(token_id)
+    found.reverse()
+    return found
+
+
+def _check_traps(rules: Rules, names: dict[Node, str]) -> None:
+    trap = find_trap(rules)
+    if trap is None:
+        return
+    node, after = trap
+    name = names.get(node)
+    who = "a terminal" if name is None else f"the terminal {name}"
+    allowed = bytes(byte for byte in range(256) if after >> byte & 1)
+    shown = f"{allowed[:10].decode('latin-1')!r}{' and others' if len(allowed) > 10 else ''}"
+    raise ConstraintError(
+        f"{who} takes all that may follow it ({shown}), so no output that holds it could go on",
+        remedy="leave what follows out of its pattern, or make one terminal of both",
+    )

@@ -1,0 +1,129 @@
+"""llguidance: the tokens it walks, the grammars it reads, and its errors as ours.
+
+It never raises: a matcher that failed stays in an error state, in which its mask allows the end of the text. So each
+step is followed by a look at that state, and no mask leaves here that comes from it.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterable, Sequence
+from functools import cache
+
+import numpy as np
+from llguidance import LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper
+from numpy.typing import NDArray
+
+from lmc.grammar.context_free.emission import as_characters
+from lmc.grammar.vocabulary import Vocabulary
+from lmc.ir.errors import ConstraintError
+
+# Counts, so that what fails does not depend on the machine. Of one step: steps of the lexer, items of the parser.
+_LIMITS = LLParserLimits(
+    max_items_in_row=2_000,
+    initial_lexer_fuel=1_000_000,
+    step_lexer_fuel=500_000,
+    step_max_items=30_000,
+    max_lexer_states=100_000,
+    max_grammar_size=200_000,
+    verbose_errors=False,
+)
+_MISMATCH = "doesn't satisfy the grammar"  # what it says of a token that is not allowed; anything else is a limit
+
+
+class _Tokens:
+    """What ``TokenizerWrapper`` asks for. The last token is the end of the text; those without bytes are special."""
+
+    bos_token_id = None
+
+    def __init__(self, tokens: Iterable[bytes]) -> None:
+        self.tokens = [*map(as_characters, tokens), b"<end>"]
+        self.eos_token_id = len(self.tokens) - 1
+        self.special_token_ids = [number for number, token in enumerate(self.tokens) if not token]
+        self.special_token_ids.append(self.eos_token_id)
+
+    def __call__(self, text: str | bytes) -> list[int]:
+        """Only forced text is tokenized there, and nothing is forced there."""
+        del text
+        return []
+
+
+def _tokenizer(tokens: Iterable[bytes]) -> LLTokenizer:
+    made = _Tokens(tokens)
+    return LLTokenizer(TokenizerWrapper(made), n_vocab=len(made.tokens), eos_token=made.eos_token_id, slices=[])
+
+
+@cache
+def byte_tokenizer() -> LLTokenizer:
+    """The tokens that are one byte each, by their value."""
+    return _tokenizer(bytes((value,)) for value in range(256))
+
+
+_tokenizers: weakref.WeakKeyDictionary[Vocabulary, LLTokenizer] = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def tokenizer_of(vocabulary: Vocabulary) -> LLTokenizer:
+    """The tokens of a vocabulary, made once for as long as it lives; the end of the text is one more behind them."""
+    with _lock:
+        made = _tokenizers.get(vocabulary)
+        if made is None:
+            made = _tokenizers[vocabulary] = _tokenizer(vocabulary.tokens)
+        return made
+
+
+class Matcher:
+    """Where a text stands in a grammar. Changes with every token; ``copy`` is independent of it."""
+
+    __slots__ = ("_matcher",)
+
+    def __init__(self, matcher: LLMatcher) -> None:
+        self._matcher = matcher
+
+    @classmethod
+    def of(cls, tokenizer: LLTokenizer, text: str) -> Matcher:
+        """At the start of a grammar as ``emit`` writes it. Raises ``ConstraintError`` for one that is too large."""
+        made = cls(LLMatcher(tokenizer, LLMatcher.grammar_from_lark(text), log_level=0, limits=_LIMITS))
+        made._check("the grammar can't be compiled")
+        return made
+
+    def copy(self) -> Matcher:
+        return Matcher(self._matcher.deep_copy())
+
+    @property
+    def accepts(self) -> bool:
+        """Whether the text may end here."""
+        return self._matcher.is_accepting()
+
+    def take(self, tokens: Sequence[int]) -> bool:
+        """Go on by some tokens; False where they are not allowed, after which it is of no use any more.
+
+        Raises ``ConstraintError`` where the grammar is too ambiguous to say.
+        """
+        if not tokens or self._matcher.consume_tokens(list(tokens)):
+            return True
+        if _MISMATCH not in self._matcher.get_error() and not self._was_stopped():
+            self._check("the text can't be followed any further")
+        return False
+
+    def mask(self, words: int) -> NDArray[np.uint32]:
+        """The tokens that may follow, packed, without the end of the text; a new array.
+
+        Raises ``ConstraintError`` where the grammar is too ambiguous to say.
+        """
+        found = self._matcher.compute_bitmask()
+        self._check("what may follow can't be found out")
+        return np.frombuffer(found, np.uint32)[:words].copy()
+
+    def _was_stopped(self) -> bool:
+        """Whether nothing could follow before the tokens that were refused; there is no better sign of it."""
+        return "parser stopped" in self._matcher.get_error()
+
+    def _check(self, what: str) -> None:
+        if self._matcher.is_error():
+            said = self._matcher.get_error().split("\n", 1)[0]
+            raise ConstraintError(
+                f"{what}: {said or 'llguidance does not say why'}",
+                remedy="give a less ambiguous grammar: left-recursive lists (or * and +), longer terminals",
+            )

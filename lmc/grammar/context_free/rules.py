@@ -1,0 +1,157 @@
+"""A context-free grammar whose terminals are nodes: what can be said of its language, and the parts that have none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from lmc.grammar.derivatives import Derivatives
+from lmc.grammar.nodes import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """A symbol ``low`` to ``high`` times (None: without end); ``high`` is at least 1."""
+
+    symbol: str | Node
+    low: int
+    high: int | None
+
+
+Symbol = str | Node | Repetition
+"""The name of a rule, a terminal, or one of them repeated."""
+
+Alternative = tuple[Symbol, ...]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The alternatives of every rule, by name; the language is that of ``start``.
+
+    ``skipped`` may stand between any two terminals (None: nothing may). ``derivatives`` are those of the nodes' arena.
+    """
+
+    alternatives: dict[str, list[Alternative]]
+    start: str
+    derivatives: Derivatives = field(repr=False)
+    skipped: Node | None = None
+
+    def trimmed(self) -> Rules:
+        """The same language without alternatives that have no text or can't be reached; empty: no rule is left."""
+        productive = self._productive()
+
+        def kept(alternative: Alternative) -> Iterator[Symbol]:
+            """The symbols that have a text; one that has none is left out where it may be."""
+            for symbol in alternative:
+                if self._has_text(base(symbol), productive):
+                    yield symbol
+
+        found: dict[str, list[Alternative]] = {}
+        waiting = [self.start] if self.start in productive else []
+        while waiting:
+            name = waiting.pop()
+            if name in found:
+                continue
+            live = (each for each in self.alternatives[name] if self._is_live(each, productive))
+            found[name] = [tuple(kept(each)) for each in live]
+            inner = (base(symbol) for each in found[name] for symbol in each)
+            waiting += [each for each in inner if isinstance(each, str)]
+        skipped = self.skipped if self.skipped is not None and self.derivatives.is_live(self.skipped) else None
+        return Rules(found, self.start, self.derivatives, skipped)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left of it; of trimmed rules only."""
+        return not self.alternatives
+
+    @cached_property
+    def terminals(self) -> list[Node]:
+        """All terminals, each once, in the order in which they stand in the rules."""
+        nodes = (base(symbol) for name in self.alternatives for each in self.alternatives[name] for symbol in each)
+        return list(dict.fromkeys(node for node in nodes if isinstance(node, Node)))
+
+    @cached_property
+    def nullable(self) -> frozenset[str]:
+        """Rules that have the empty text."""
+        found: set[str] = set()
+        grown = True
+        while grown:
+            grown = False
+            for name, alternatives in self.alternatives.items():
+                if name not in found and any(
+                    all(self._may_be_empty(symbol, found) for symbol in each) for each in alternatives
+                ):
+                    found.add(name)
+                    grown = True
+        return frozenset(found)
+
+    def may_be_empty(self, symbol: Symbol) -> bool:
+        """Whether a symbol has the empty text."""
+        return self._may_be_empty(symbol, self.nullable)
+
+    @cached_property
+    def first(self) -> dict[str, int]:
+        """The bytes that the texts of each rule begin with, as sets (bit b: byte b)."""
+        found = dict.fromkeys(self.alternatives, 0)
+        grown = True
+        while grown:
+            grown = False
+            for name, alternatives in self.alternatives.items():
+                mask = found[name]
+                for each in alternatives:
+                    mask |= self._first_of(each, found)
+                if mask != found[name]:
+                    found[name] = mask
+                    grown = True
+        return found
+
+    def first_of(self, symbols: Iterable[Symbol]) -> int:
+        """The bytes that the texts of a row of symbols begin with."""
+        return self._first_of(symbols, self.first)
+
+    def begins_with(self, node: Node) -> int:
+        """The bytes that the texts of a terminal begin with."""
+        mask = 0
+        for own, _ in self.derivatives.arcs(node):
+            mask |= own
+        return mask
+
+    def _productive(self) -> set[str]:
+        found: set[str] = set()
+        grown = True
+        while grown:
+            grown = False
+            for name, alternatives in self.alternatives.items():
+                if name not in found and any(self._is_live(each, found) for each in alternatives):
+                    found.add(name)
+                    grown = True
+        return found
+
+    def _is_live(self, alternative: Alternative, productive: set[str]) -> bool:
+        return all(
+            (isinstance(symbol, Repetition) and symbol.low == 0) or self._has_text(base(symbol), productive)
+            for symbol in alternative
+        )
+
+    def _has_text(self, symbol: str | Node, productive: set[str]) -> bool:
+        return symbol in productive if isinstance(symbol, str) else self.derivatives.is_live(symbol)
+
+    def _may_be_empty(self, symbol: Symbol, nullable: Iterable[str]) -> bool:
+        if isinstance(symbol, Repetition):
+            return symbol.low == 0 or self._may_be_empty(symbol.symbol, nullable)
+        return symbol in nullable if isinstance(symbol, str) else symbol.nullable
+
+    def _first_of(self, symbols: Iterable[Symbol], first: dict[str, int]) -> int:
+        mask = 0
+        for symbol in symbols:
+            inner = base(symbol)
+            mask |= first[inner] if isinstance(inner, str) else self.begins_with(inner)
+            if not self.may_be_empty(symbol):
+                break
+        return mask
+
+
+def base(symbol: Symbol) -> str | Node:
+    """The rule or terminal of a symbol, repeated or not."""
+    return symbol.symbol if isinstance(symbol, Repetition) else symbol

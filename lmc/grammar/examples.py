@@ -1,0 +1,66 @@
+"""An output of an automaton that shows what outputs look like: a random walk that prefers what people read."""
+
+from __future__ import annotations
+
+import random
+import string
+
+from lmc.grammar.automaton import Automaton
+from lmc.ir.errors import ConstraintError
+
+_STEPS = 400
+_MAX_STATES = 20_000
+
+
+def _mask(characters: str) -> int:
+    return sum(1 << ord(character) for character in characters)
+
+
+_PREFERRED = tuple(map(_mask, (string.ascii_lowercase, string.digits, string.ascii_uppercase, " ", string.punctuation)))
+"""Byte sets in the order in which a byte is looked for."""
+
+
+_READABLE = _mask(string.ascii_letters + string.digits + string.punctuation + " \n")
+
+
+class Sampler:
+    """Walks an automaton by ``chance``; makes the states that it comes to."""
+
+    def __init__(self, automaton: Automaton, chance: random.Random) -> None:
+        self._automaton = automaton
+        self._chance = chance
+
+    def sample(self) -> bytes | None:
+        """An output, at some length of its own; None where none was found within bounds."""
+        automaton, chance = self._automaton, self._chance
+        written = bytearray()
+        visits: dict[int, int] = {}
+        state = 0
+        for _ in range(_STEPS):
+            arcs = automaton.arcs(state)
+            visits[state] = visits.get(state, 0) + 1
+            if automaton.accepting(state) and (not arcs or chance.random() < _stopping(len(written))):
+                return bytes(written)
+            # Of the ways on, those taken least: loops are left, and parts that may be left out come up.
+            fewest = min(visits.get(target, 0) for _, target in arcs)
+            fewest = max(fewest, 3)
+            near = [arc for arc in arcs if visits.get(arc[1], 0) <= fewest]
+            mask, state = chance.choice([arc for arc in near if arc[0] & _READABLE] or near)
+            written.append(self._byte(mask))
+        try:
+            rest = automaton.shortest(state) if len(automaton) < _MAX_STATES else None
+        except ConstraintError:
+            return None
+        return None if rest is None else bytes(written) + rest
+
+    def _byte(self, mask: int) -> int:
+        for preferred in _PREFERRED:
+            if mask & preferred:
+                mask &= preferred
+                break
+        return self._chance.choice([byte for byte in range(256) if mask >> byte & 1])
+
+
+def _stopping(length: int) -> float:
+    """How likely an output ends where it may, by its length so far."""
+    return 0.0 if length < 2 else min(0.15 + length / 100, 0.8)

@@ -1,0 +1,226 @@
+"""What there is to say of a constraint: how large it is, how long outputs are, what one looks like.
+
+Everything here is exact or None: what would take too long to find out is left open. Nothing depends on the machine.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmc.grammar.automaton import Automaton
+from lmc.grammar.composition import END
+from lmc.grammar.examples import Sampler
+from lmc.grammar.index import TokenIndex
+from lmc.grammar.vocabulary import Vocabulary
+from lmc.ir.errors import ConstraintError
+
+if TYPE_CHECKING:
+    from lmc.grammar.context_free import ContextFreeConstraint
+
+MAX_STEPS = 20_000_000  # of the search for the shortest output in an index
+MAX_WALKS = 64  # of the vocabulary, where there is no index
+MAX_ONLY = 1 << 16  # bytes of the only output
+_SEEDS = 8  # examples that are tried
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What there is to say of a constraint over one vocabulary. None is unknown unless it says otherwise.
+
+    ``states``, ``token_classes``, ``masks`` (that differ) and ``table_bytes`` are those of the token index. Outputs
+    have at least ``shortest_tokens`` and at most ``longest_tokens`` tokens; None for ``longest_tokens``: no bound is
+    known. ``only`` is the output, where there is but one. ``example`` is some output; ``forced_share`` says which
+    part of its tokens had to follow, given those before.
+    """
+
+    kind: Literal["regular", "context-free"]
+    digest: str
+    states: int | None = None
+    token_classes: int | None = None
+    masks: int | None = None
+    table_bytes: int | None = None
+    shortest_tokens: int | None = None
+    longest_tokens: int | None = None
+    only: str | None = None
+    example: str | None = None
+    forced_share: float | None = None
+
+
+class TokenState(Protocol):
+    """What is needed of a state."""
+
+    def advance(self, token_id: int) -> TokenState: ...
+
+    def forced(self) -> list[int]: ...
+
+
+class Regular(Protocol):
+    """What is needed of a ``RegularConstraint``."""
+
+    automaton: Automaton
+    index: TokenIndex | None
+    vocabulary: Vocabulary
+    digest: str
+
+    def start(self) -> TokenState: ...
+
+
+def regular_facts(constraint: Regular) -> Facts:
+    """The facts of a regular constraint; more of them once it is built. The caller holds its lock."""
+    automaton, index, vocabulary = constraint.automaton, constraint.index, constraint.vocabulary
+    only = _only(automaton)
+    example = only if only is not None else _example(automaton)
+    sizes = (None,) * 4
+    if index is None:
+        shortest = _shortest_walk(automaton, vocabulary)
+    else:
+        shortest = shortest_in_index(index)
+        sizes = (len(index), index.class_count, index.mask_count, index.nbytes)
+    return Facts(
+        "regular",
+        constraint.digest,
+        *sizes,
+        shortest_tokens=shortest,
+        longest_tokens=automaton.longest,  # a token has a byte at least
+        only=_text(only),
+        example=_text(example),
+        forced_share=None if example is None else forced_share(constraint.start(), vocabulary, example),
+    )
+
+
+def context_free_facts(constraint: ContextFreeConstraint) -> Facts:
+    """The facts of a context-free constraint. The caller holds its lock."""
+    derivations = constraint.derivations
+    example = next(filter(constraint.matches, _derived(constraint)), None)
+    return Facts(
+        "context-free",
+        constraint.digest,
+        longest_tokens=derivations.longest,
+        only=_text(derivations.only),
+        example=_text(example),
+        forced_share=None if example is None else forced_share(constraint.start(), constraint.vocabulary, example),
+    )
+
+
+def shortest_in_index(index: TokenIndex) -> int | None:
+    """Tokens of a shortest output; None where that is not found within ``MAX_STEPS``. Breadth first, by levels."""
+    can_end = np.zeros(index.mask_count, np.bool_)
+    filled = np.flatnonzero(np.diff(index.mask_starts.astype(np.int64)))
+    can_end[filled] = index.classes[index.mask_starts[filled].astype(np.intp)] == END
+    seen = np.zeros(len(index), np.bool_)
+    level: NDArray[np.int64] = np.zeros(1, np.int64)
+    seen[0] = True
+    steps = 0
+    for depth in range(len(index)):
+        rows = index.row_of_state[level]
+        if can_end[index.mask_of_row[rows]].any():
+            return depth
+        found: list[NDArray[np.int64]] = []
+        for row in np.unique(rows).tolist():
+            states = level[rows == row]
+            deltas = np.unique(
+                index.deltas[int(index.row_starts[row]) : int(index.row_starts[row + 1])].astype(np.int64)
+            )
+            steps += len(states) * len(deltas)
+            if steps > MAX_STEPS:
+                return None
+            found.append((states[:, None] + deltas[None, :]).ravel())
+        level = np.unique(np.concatenate(found))
+        level = level[~seen[level]]
+        seen[level] = True
+    return None
+
+
+def forced_share(start: TokenState, vocabulary: Vocabulary, output: bytes) -> float | None:
+    """The part of an output's canonical tokens that had to follow what was before; None where it has no tokens."""
+    try:
+        ids = vocabulary.encode(output)
+        return _forced_tokens(start, ids) / len(ids) if ids else None
+    except ConstraintError:  # a vocabulary that can't write it
+        return None
+
+
+def _forced_tokens(state: TokenState, ids: list[int]) -> int:
+    forced = at = 0
+    while at < len(ids):
+        draft = state.forced()
+        taken = 0
+        while taken < len(draft) and at + taken < len(ids) and draft[taken] == ids[at + taken]:
+            taken += 1
+        forced += taken
+        for token_id in ids[at : at + max(taken, 1)]:
+            state = state.advance(token_id)
+        at += max(taken, 1)
+    return forced
+
+
+def _shortest_walk(automaton: Automaton, vocabulary: Vocabulary) -> int | None:
+    """Tokens of a shortest output, without an index, where few states are on the way."""
+    if not vocabulary.has_all_bytes:
+        return None
+    level, seen, walks, depth = [0], {0}, 0, 0
+    while level:
+        if any(map(automaton.accepting, level)):
+            return depth
+        following: list[int] = []
+        for state in level:
+            walks += 1
+            if walks > MAX_WALKS:
+                return None
+            nexts = np.unique(vocabulary.trie.walk(automaton, state, with_nexts=True).nexts).tolist()
+            following += [each for each in nexts if each not in seen]
+            seen.update(following)
+        level, depth = following, depth + 1
+    return None
+
+
+def _only(automaton: Automaton) -> bytes | None:
+    """The output of an automaton that has but one."""
+    written = bytearray()
+    state = 0
+    while len(written) <= MAX_ONLY:
+        forced = automaton.forced_bytes(state)
+        state = automaton.run(forced, state)
+        written += forced
+        if automaton.accepting(state):
+            return None if automaton.arcs(state) else bytes(written)
+        if not forced:
+            return None
+    return None
+
+
+def _example(automaton: Automaton) -> bytes | None:
+    """The longest of some outputs that fits into a line, or the shortest of those that do not."""
+    found: list[bytes] = []
+    for seed in range(_SEEDS):
+        sample = Sampler(automaton, random.Random(seed)).sample()  # noqa: S311 - no secret
+        if sample is not None:
+            found.append(sample)
+    return _best(found)
+
+
+def _best(found: list[bytes]) -> bytes | None:
+    fitting = [each for each in found if len(each) <= 80]
+    return max(fitting, key=len) if fitting else min(found, key=len, default=None)
+
+
+def _derived(constraint: ContextFreeConstraint) -> list[bytes]:
+    """Texts of a grammar, the most telling ones first."""
+    derivations = constraint.derivations
+    texts = [derivations.example(seed, spaced=spaced) for seed in range(_SEEDS) for spaced in (False, True)]
+    texts.sort(key=lambda text: (len(text) > 80, -len(text) if len(text) <= 80 else len(text)))
+    return [*texts, derivations.shortest()]
+
+
+def _text(data: bytes | None) -> str | None:
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
