@@ -1,0 +1,88 @@
+"""From what a user gives to a constraint over the tokens of one vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from lmc.grammar import regex as regexes
+from lmc.grammar import schema as schemas
+from lmc.grammar.automaton import Automaton
+from lmc.grammar.building import Arena
+from lmc.grammar.constraint import Constraint, RegularConstraint
+from lmc.grammar.context_free import ContextFreeConstraint
+from lmc.grammar.sources import Source, Whitespace
+from lmc.grammar.vocabulary import Vocabulary
+from lmc.ir.errors import ConstraintError
+
+
+def compile(  # the name by which users know it
+    *,
+    regex: str | None = None,
+    schema: Any = None,
+    choices: Sequence[str] | None = None,
+    grammar: str | None = None,
+    tokenizer: Any,
+    whitespace: Whitespace = "compact",
+    cache: str | Path | None = None,
+) -> Constraint:
+    """A constraint from exactly one of ``regex``, ``schema``, ``choices`` and ``grammar``.
+
+    Args:
+        regex: a pattern that the whole output matches, in the dialect of ``lmc/grammar/regex/README.md``.
+        schema: a JSON Schema (dict, text) or a pydantic class; the output is one JSON value.
+        choices: the texts that the output may be.
+        grammar: a context-free grammar in Lark's syntax; its rule ``start`` is the output.
+        tokenizer: whose tokens they are: of transformers or ``tokenizers``, a model folder, or a ``Vocabulary``.
+        whitespace: "compact": JSON without spaces; "flexible": with what JSON allows between its tokens.
+        cache: a folder in which complete token indexes (``build``) are kept and looked for.
+
+    Returns:
+        The constraint, as far as it is needed to start: states, masks and indexes are made when they are asked for.
+
+    Raises:
+        ConstraintError: what is given is wrong, can't be enforced, or nothing meets it.
+    """
+    source = Source.of(regex=regex, schema=schema, choices=choices, grammar=grammar, whitespace=whitespace)
+    return compile_source(source, tokenizer, cache=cache)
+
+
+def compile_source(source: Source, tokenizer: Any, *, cache: str | Path | None = None) -> Constraint:
+    """The same from a canonical source. Raises like ``compile``."""
+    vocabulary = Vocabulary.of(tokenizer)
+    if source.kind == "grammar" or (source.kind == "schema" and schemas.is_recursive(source.data)):
+        return ContextFreeConstraint(source, vocabulary)
+    return RegularConstraint(
+        automaton_of(source), vocabulary, source.digest, cache=None if cache is None else Path(cache)
+    )
+
+
+def automaton_of(source: Source) -> Automaton:
+    """The byte automaton of a regular source. Raises ``ConstraintError`` where it is refused or has no output."""
+    if source.kind == "choices":
+        automaton = Automaton.of_strings(list(map(_encoded, source.data, count(1))))
+    else:
+        arena = Arena()
+        if source.kind == "regex":
+            root = regexes.to_node(source.text, arena)
+        else:
+            root = schemas.to_node(source.data, arena, whitespace=source.whitespace)
+        automaton = Automaton(root, arena)
+    if automaton.is_empty:
+        raise ConstraintError(
+            f"nothing meets the constraint ({source.kind})",
+            remedy="look for parts that contradict each other: an empty class, bounds that cross, a required part "
+            "that can't be",
+        )
+    return automaton
+
+
+def _encoded(choice: str, number: int) -> bytes:
+    try:
+        return choice.encode()
+    except UnicodeEncodeError:
+        raise ConstraintError(
+            f"choice {number} has half of a surrogate pair", remedy="write the whole character"
+        ) from None
