@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from lmc.grammar.alphabets import UTF8, Alphabet
 from lmc.grammar.building import Arena
 from lmc.grammar.charsets import ANY, CharSet
+from lmc.grammar.derivatives import Derivatives
 from lmc.grammar.nodes import Node
 from lmc.grammar.schema.values import string_text
 
 _CONTROLS = CharSet([(0, 0x1F)])
 _ESCAPED = _CONTROLS | CharSet.of('"\\')
+_PLAIN = ANY - _ESCAPED
 _SHORT = {'"': '"', "\\": "\\", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
 
 
+@cache
 def byte_mask(characters: str) -> int:
     """The bit set of ASCII characters."""
     mask = 0
@@ -23,6 +28,12 @@ def byte_mask(characters: str) -> int:
 
 DIGIT = byte_mask("0123456789")
 _HEXADECIMAL = byte_mask("0123456789abcdefABCDEF")
+
+
+def shared(arena: Arena, node: Node) -> Node:
+    """A node that several constraints may use: its arcs are found at once, so that none of them has to keep some."""
+    Derivatives(arena).derive_all(node)
+    return node
 
 
 class Json(Alphabet):
@@ -49,31 +60,35 @@ class Json(Alphabet):
             if seconds
         ]
         escape = arena.concat(arena.literal(b"\\"), arena.union([arena.byte_set(short), *spelled]))
-        return arena.union([UTF8.encode(arena, charset - _ESCAPED), escape])
+        return arena.union([UTF8.encode(arena, charset & _PLAIN), escape])
 
 
 JSON = Json()
 
 
-def any_spelling(arena: Arena) -> Node:
+@cache
+def any_character() -> Node:
+    """One character in its one spelling; made once for all constraints."""
+    arena = Arena()
+    return shared(arena, JSON.encode(arena, ANY))
+
+
+@cache
+def any_spelling() -> Node:
     """One character in any spelling that JSON has for it; a code point beyond U+FFFF may be a pair of escapes."""
+    arena = Arena()
     hexadecimal = arena.byte_set(_HEXADECIMAL)
-    low = arena.concat(arena.byte_set(byte_mask("dD")), arena.byte_set(byte_mask("cdefCDEF")))
-    two = arena.concat(hexadecimal, hexadecimal)
-    spelled = arena.union(
+    two = arena.repeat(hexadecimal, 2, 2)
+    first = arena.byte_set(byte_mask("dD"))
+    low_half = arena.concat(arena.literal(b"\\u"), first, arena.byte_set(byte_mask("cdefCDEF")), two)
+    after_d = arena.union(
         [
-            arena.concat(arena.byte_set(_HEXADECIMAL & ~byte_mask("dD")), hexadecimal, two),
-            arena.concat(arena.byte_set(byte_mask("dD")), arena.byte_set(byte_mask("01234567")), two),
-            arena.concat(
-                arena.byte_set(byte_mask("dD")),
-                arena.byte_set(byte_mask("89abAB")),
-                two,
-                arena.literal(b"\\u"),
-                low,
-                two,
-            ),
+            arena.concat(arena.byte_set(byte_mask("01234567")), two),
+            arena.concat(arena.byte_set(byte_mask("89abAB")), two, low_half),
         ]
     )
+    plain = arena.byte_set(_HEXADECIMAL & ~byte_mask("dD"))
+    spelled = arena.union([arena.concat(plain, arena.repeat(hexadecimal, 3, 3)), arena.concat(first, after_d)])
     short = arena.byte_set(byte_mask('"\\/bfnrt'))
-    escape = arena.concat(arena.literal(b"\\"), arena.union([short, arena.concat(arena.literal(b"u"), spelled)]))
-    return arena.union([UTF8.encode(arena, ANY - _ESCAPED), escape])
+    escape = arena.union([short, arena.concat(arena.literal(b"u"), spelled)])
+    return shared(arena, arena.union([UTF8.encode(arena, _PLAIN), arena.concat(arena.literal(b"\\"), escape)]))

@@ -28,7 +28,10 @@ def to_node(schema: dict[str, Any] | bool, arena: Arena, *, whitespace: Whitespa
             schema; the arena's budget is used up.
     """
     builder = Builder(Document(schema), arena, whitespace)
-    node = builder.node((Subschema(schema, None),), None)
+    try:
+        node = builder.node((Subschema(schema, None),), None)
+    except RecursionError:
+        raise refusal(None, "something in the schema is nested too deeply", "nest less deeply") from None
     if node is arena.empty:
         raise refusal(builder.conflict, "no value meets this schema", "look for keywords that contradict each other")
     return builder.layout.whole(node)

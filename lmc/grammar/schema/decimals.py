@@ -141,14 +141,12 @@ class Decimals:
         arena = self._arena
         if low is not None and low.admits_end(place):
             low = None
-        if low is None and high is None:
-            return (
-                arena.repeat(self._digit, 0 if may_end else 1, self._places - place)
-                if place < self._places
-                else arena.epsilon
-                if may_end
-                else arena.empty
-            )
+        if low is None and (high is None or high.admits_end(place)):
+            last = 9 if high is None else 0
+            left = self._places - place
+            if left:
+                return arena.repeat(self._digits(0, last), 0 if may_end else 1, left)
+            return arena.epsilon if may_end else arena.empty
         found = [arena.epsilon] if may_end and _ends(place, low, high) else []
         if place < self._places:
             first = low.digit(place) if low is not None else 0

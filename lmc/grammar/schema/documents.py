@@ -13,7 +13,7 @@ _DATA = frozenset({"const", "default", "enum", "example", "examples"})
 
 
 class Document:
-    """The whole schema. References reach what is in it: ``#``, ``#/json/pointer``, ``#anchor``, also after its ``$id``."""
+    """The whole schema. References reach into it: ``#``, ``#/json/pointer``, ``#anchor``, bare or after its ``$id``."""
 
     def __init__(self, schema: Any) -> None:
         check_dialect(schema)

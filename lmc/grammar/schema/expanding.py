@@ -39,6 +39,7 @@ class Expander:
         Raises ``ConstraintError`` for what is wrong or can't be enforced in the schemas, and for too many shapes.
         """
         shape = self._new_shape()
+        shape.pointer = goal[0].pointer if goal else None
         whole = goal[0].schema if len(goal) == 1 else None
         for sub in goal:
             self.absorb(shape, sub, None, whole=whole)

@@ -8,21 +8,23 @@ README.md says which.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from lmc.grammar.building import Arena
 from lmc.grammar.charsets import ANY, CharSet
 from lmc.grammar.nodes import Node
 from lmc.grammar.schema import internet
-from lmc.grammar.schema.alphabet import JSON
+from lmc.grammar.schema.alphabet import JSON, shared
 from lmc.grammar.schema.notation import Notation
 
 _Make = Callable[[Notation], Node]
 
 
-def format_node(name: str, arena: Arena) -> Node | None:
-    """The contents of strings of a format; None for one that is not enforced."""
-    make = _FORMATS.get(name)
-    return None if make is None else make(Notation(arena))
+@cache
+def format_node(name: str) -> Node:
+    """The contents of strings of a format, one of ``KNOWN - UNRESTRICTED``; made once for all constraints."""
+    arena = Arena()
+    return shared(arena, _FORMATS[name](Notation(arena)))
 
 
 def _date(n: Notation) -> Node:

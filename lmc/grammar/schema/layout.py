@@ -29,6 +29,12 @@ class Layout:
             return self._arena.literal(name + b":")
         return self._arena.concat(self._arena.literal(name), self._colon)
 
+    def later_key(self, name: bytes) -> Node:
+        """The same behind a comma."""
+        if self._is_compact:
+            return self._arena.literal(b"," + name + b":")
+        return self._arena.concat(self.comma, self._arena.literal(name), self._colon)
+
     def pair(self, key: Node, value: Node) -> Node:
         """Any key with its quotes, and a value."""
         return self._arena.concat(key, self._colon, value)

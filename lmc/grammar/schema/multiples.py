@@ -8,8 +8,7 @@ from lmc.grammar.building import Arena
 from lmc.grammar.nodes import Node
 from lmc.grammar.schema.alphabet import DIGIT
 
-MAX_ENDINGS = 1000
-MAX_REMAINDERS = 128
+MAX_DIVIDED = 2_000  # remainders times digits
 _ZERO = ord("0")
 
 
@@ -27,7 +26,7 @@ def multiples_of(step: int, arena: Arena, digits: int) -> Node | None:
     for places in range(1, 4):
         if 10**places % step == 0:
             return _by_ending(step, arena, places)
-    return _by_remainder(step, arena, digits) if step <= MAX_REMAINDERS else None
+    return _by_remainder(step, arena, digits) if step * digits <= MAX_DIVIDED else None
 
 
 def _by_ending(step: int, arena: Arena, places: int) -> Node:

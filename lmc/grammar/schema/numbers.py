@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 from lmc.grammar.building import Arena
 from lmc.grammar.nodes import Node
-from lmc.grammar.schema.alphabet import DIGIT, byte_mask
+from lmc.grammar.schema.alphabet import DIGIT, byte_mask, shared
 from lmc.grammar.schema.decimals import Decimals, Limit, decimal_digits
 from lmc.grammar.schema.errors import refusal
 from lmc.grammar.schema.multiples import multiples_among, multiples_of
+from lmc.grammar.schema.notation import Notation
 from lmc.grammar.schema.shapes import Bound, Shape
 from lmc.grammar.schema.values import FRACTIONAL, NUMBER, WHOLE, class_of, exact
 
@@ -30,13 +32,9 @@ class Numbers:
 
     def __init__(self, arena: Arena) -> None:
         self._arena = arena
-        digit = arena.byte_set(DIGIT)
-        self._positive = arena.concat(arena.byte_set(byte_mask("123456789")), arena.repeat(digit, 0, None))
         self._minus = arena.literal(b"-")
         self._zero = arena.literal(b"0")
-        self._digit = digit
-        self._whole: Node | None = None
-        self._any: Node | None = None
+        self._digit = arena.byte_set(DIGIT)
 
     def node(self, shape: Shape) -> Node:
         """The numbers that meet a shape, of the classes that are left in it.
@@ -47,9 +45,9 @@ class Numbers:
         excluded = [exact(value) for value in shape.excluded if class_of(value) & NUMBER]
         low, high = shape.low, shape.high
         if classes == WHOLE and not shape.multiples and not excluded and low is None and high is None:
-            return self.whole()
+            return _any_whole()
         if classes == NUMBER and not shape.multiples and not excluded and low is None and high is None:
-            return self.any()
+            return _any_number()
         if low is not None and high is not None and _cross(low, high):
             return self._arena.empty
         multiple = _common(shape.multiples)
@@ -64,26 +62,6 @@ class Numbers:
         else:
             node = self._parts(low, high, multiple, classes, shape)
         return self._without(node, excluded)
-
-    def whole(self) -> Node:
-        """Whole numbers of any size."""
-        if self._whole is None:
-            self._whole = self._arena.union(
-                [self._zero, self._positive, self._arena.concat(self._minus, self._positive)]
-            )
-        return self._whole
-
-    def any(self) -> Node:
-        """Numbers of any size and precision."""
-        if self._any is None:
-            arena = self._arena
-            some = arena.repeat(self._digit, 1, None)
-            fraction = arena.optional(arena.concat(arena.literal(b"."), some))
-            sign = arena.optional(arena.byte_set(byte_mask("+-")))
-            exponent = arena.concat(arena.byte_set(byte_mask("eE")), sign, arena.repeat(self._digit, 1, 2))
-            whole = arena.union([self._zero, self._positive])
-            self._any = arena.concat(arena.optional(self._minus), whole, fraction, arena.optional(exponent))
-        return self._any
 
     def between(self, low: int | None, high: int | None) -> Node:
         """Whole numbers from ``low`` to ``high``, both included."""
@@ -199,6 +177,23 @@ class Numbers:
                 ending = arena.optional(arena.concat(arena.literal(b"."), zeros))
             spellings.append(arena.concat(arena.literal(f"{'-' if value < 0 else ''}{whole}".encode()), ending))
         return arena.intersection([node, arena.complement(arena.union(spellings))])
+
+
+@cache
+def _any_whole() -> Node:
+    """Whole numbers of any size; made once for all constraints."""
+    n = Notation(Arena())
+    return shared(n.arena, n.either(n.text("0"), n.sequence(n.maybe(n.text("-")), n.some("1-9"), n.digits(0, None))))
+
+
+@cache
+def _any_number() -> Node:
+    """Numbers of any size and precision; made once for all constraints."""
+    n = Notation(Arena())
+    whole = n.either(n.text("0"), n.sequence(n.some("1-9"), n.digits(0, None)))
+    fraction = n.maybe(n.sequence(n.text("."), n.digits(1, None)))
+    exponent = n.maybe(n.sequence(n.some("eE"), n.maybe(n.some("+-")), n.digits(1, 2)))
+    return shared(n.arena, n.sequence(n.maybe(n.text("-")), whole, fraction, exponent))
 
 
 def _common(multiples: tuple[tuple[Fraction, Any], ...]) -> Fraction | None:

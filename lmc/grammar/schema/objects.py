@@ -43,9 +43,10 @@ class Building(Protocol):
 
 
 class Member(NamedTuple):
-    """A property that may be produced: key, colon and value."""
+    """A property that may be produced: its name with quotes, and its value."""
 
-    pair: Node
+    name: bytes
+    value: Node
     is_required: bool
 
 
@@ -68,8 +69,7 @@ def object_node(shape: Shape, builder: Building, pointer: Pointer) -> Node:
                 continue
             value = builder.node(goal, (required.get(name, pointer), name))
         if value is not builder.arena.empty:
-            key = builder.layout.key(string_text(name, pointer))
-            members.append(Member(builder.arena.concat(key, value), name in required))
+            members.append(Member(string_text(name, pointer), value, name in required))
         elif name in required:
             return builder.arena.empty
     return _braces(shape, builder, members, names.others(pointer))
@@ -152,8 +152,10 @@ def _braces(shape: Shape, builder: Building, members: list[Member], extra: Node)
         raise refusal(shape.min_members.pointer if shape.min_members else None, cause, remedy)
     if high is not None and high >= len(members) and not has_extra:
         high = None
+    if low > len(members) and not has_extra:
+        return arena.empty
     top = max(low, 1) if high is None else min(high, len(members))
-    if len(members) * top > MAX_COUNTED:
+    if top > 1 and len(members) * top > MAX_COUNTED:
         bound = shape.min_members if high is None else shape.max_members
         remedy = "leave the bound out, or have fewer properties"
         raise refusal(bound.pointer if bound else None, "so many properties can't be counted", remedy)
@@ -166,24 +168,28 @@ def _braces(shape: Shape, builder: Building, members: list[Member], extra: Node)
             return arena.empty
         return arena.repeat(arena.concat(comma, extra), least, most if has_extra else 0)
 
+    key, later_key = builder.layout.key, builder.layout.later_key
     after = [arena.empty, *(extras(count) for count in range(1, top + 1))]
+    alone: list[Node] = []  # what follows each member where it is the only one so far, from the last on
+    for name, value, is_required in reversed(members):
+        alone.append(after[1] if top else arena.empty)
+        following = [arena.concat(later_key(name), value, after[count + 1]) for count in range(1, top)]
+        if high is None and is_required:
+            following.append(arena.concat(later_key(name), value, after[top]))
+        elif high is None:
+            following.append(arena.concat(arena.optional(arena.concat(later_key(name), value)), after[top]))
+        elif top:
+            following.append(arena.empty)
+        if not is_required:
+            same = len(following) - (high is None)  # the last one may be left out as it is
+            following[:same] = [arena.union(pair) for pair in zip(following[:same], after[1:], strict=False)]
+        after = [arena.empty, *following]
     firsts: list[Node] = []
+    for (name, value, is_required), rest in zip(members, reversed(alone), strict=True):
+        firsts.append(arena.concat(key(name), value, rest))
+        if is_required:
+            return builder.layout.brackets(b"{}", arena.union(firsts), may_be_empty=False)
     if has_extra and low <= 1 and high != 0:
         more = arena.repeat(arena.concat(comma, extra), 0, None if high is None else high - 1)
         firsts.append(arena.concat(extra, more))
-    may_be_empty = low == 0
-    for pair, is_required in reversed(members):
-        first = arena.concat(pair, after[1]) if top else arena.empty
-        firsts = [first] if is_required else [*firsts, first]
-        may_be_empty &= not is_required
-        behind = arena.concat(comma, pair)
-        last = arena.empty
-        if high is None:
-            last = arena.concat(behind, after[top])
-        following = [arena.concat(behind, after[count + 1]) for count in range(1, top)] + ([last] if top else [])
-        if not is_required:
-            following = [arena.union([taken, left]) for taken, left in zip(following, after[1:], strict=True)]
-            if high is None:
-                following[-1] = arena.concat(arena.optional(behind), after[top])
-        after = [arena.empty, *following]
-    return builder.layout.brackets(b"{}", arena.union(firsts), may_be_empty=may_be_empty)
+    return builder.layout.brackets(b"{}", arena.union(firsts), may_be_empty=low == 0)

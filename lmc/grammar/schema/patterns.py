@@ -1,8 +1,8 @@
 r"""``pattern``: a search in the characters of a string, read so that every validator agrees.
 
-The specification asks for ECMA-262; validators use the regular expressions of Python or Rust, where ``\s``, ``\W``, ``$``
-and some others mean other characters. A string is produced only where both readings take it, and kept out of a negated
-pattern where either does.
+The specification asks for ECMA-262; validators use the regular expressions of Python or Rust, where ``\s``, ``\W``,
+``$`` and some others mean other characters. A string is produced only where both readings take it, and kept out of a
+negated pattern where either does.
 
 Look-aheads at the very start, as in ``^(?=.*[0-9])(?!.*\s).{8,}$``, are patterns of their own.
 """

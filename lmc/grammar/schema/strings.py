@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 from lmc.grammar.automaton import Automaton
 from lmc.grammar.building import Arena
-from lmc.grammar.charsets import ANY, CharSet
+from lmc.grammar.charsets import CharSet
 from lmc.grammar.nodes import Node
-from lmc.grammar.schema.alphabet import JSON, any_spelling
+from lmc.grammar.schema.alphabet import JSON, any_character, any_spelling
 from lmc.grammar.schema.errors import Pointer, refusal
 from lmc.grammar.schema.formats import KNOWN, UNRESTRICTED, format_node
 from lmc.grammar.schema.patterns import pattern_node
@@ -27,16 +27,17 @@ class Strings:
     def __init__(self, arena: Arena) -> None:
         self._arena = arena
         self._quote = arena.literal(b'"')
-        self._free: Node | None = None
+        self._quoted: dict[Node, Node] = {}
         self._patterns: dict[tuple[str, bool], Node] = {}
-        self._formats: dict[str, Node] = {}
         self._automata: dict[Node, Automaton] = {}
-        self._one: Node | None = None
-        self._any_spelling: Node | None = None
 
     def node(self, shape: Shape) -> Node:
         """The strings that meet a shape, with their quotes. Raises ``ConstraintError`` for patterns and formats."""
-        return self.quoted(self.contents(shape))
+        contents = self.contents(shape)
+        node = self._quoted.get(contents)
+        if node is None:
+            node = self._quoted[contents] = self.quoted(contents)
+        return node
 
     def quoted(self, contents: Node) -> Node:
         """A string from its contents."""
@@ -52,10 +53,8 @@ class Strings:
         excluded = [value for value in shape.excluded if isinstance(value, str)]
         formats = [text for text in shape.formats if self._is_restricting(text)]
         if not shape.patterns and not formats and not excluded:
-            if self._any_spelling is None:
-                self._any_spelling = any_spelling(arena)
-            return arena.repeat(self._any_spelling, low, high)
-        parts = [self._pattern(text) for text in shape.patterns] + [self._format(text.text) for text in formats]
+            return arena.repeat(any_spelling(), low, high)
+        parts = [self._pattern(text) for text in shape.patterns] + [format_node(text.text) for text in formats]
         is_positive = bool(formats) or not all(text.is_negated for text in shape.patterns)
         if excluded and not parts:
             parts.append(self.other_than(excluded))
@@ -64,14 +63,8 @@ class Strings:
             spelled = arena.union(arena.literal(string_text(value, None)[1:-1]) for value in excluded)
             parts.append(arena.complement(spelled))
         if not is_positive or low or high is not None:
-            parts.append(arena.repeat(self.character(), low, high))
+            parts.append(arena.repeat(any_character(), low, high))
         return arena.intersection(parts)
-
-    def character(self) -> Node:
-        """Any character in its one spelling."""
-        if self._one is None:
-            self._one = JSON.encode(self._arena, ANY)
-        return self._one
 
     def other_than(self, strings: Iterable[str]) -> Node:
         """The contents of all strings but these.
@@ -79,8 +72,8 @@ class Strings:
         Written out along the prefixes of the strings, so that nothing has to be searched for strings that are left.
         """
         arena = self._arena
-        rest = arena.repeat(self.character(), 0, None)
-        more = arena.repeat(self.character(), 1, None)
+        rest = arena.repeat(any_character(), 0, None)
+        more = arena.repeat(any_character(), 1, None)
         ends = set(strings)
         followers: dict[str, set[str]] = {}
         for string in ends:
@@ -105,7 +98,7 @@ class Strings:
         if shape.max_length is not None and len(value) > shape.max_length.value:
             return False
         nodes = [self._pattern(text) for text in shape.patterns]
-        nodes += [self._format(text.text) for text in shape.formats if self._is_restricting(text)]
+        nodes += [format_node(text.text) for text in shape.formats if self._is_restricting(text)]
         return all(self.holds(node, value, shape.pointer) for node in nodes)
 
     def pattern(self, pattern: str, pointer: Pointer, *, is_negated: bool = False) -> Node:
@@ -131,14 +124,6 @@ class Strings:
         node = self._patterns.get(key)
         if node is None:
             node = self._patterns[key] = pattern_node(text, self._arena)
-        return node
-
-    def _format(self, name: str) -> Node:
-        node = self._formats.get(name)
-        if node is None:
-            node = format_node(name, self._arena)
-            assert node is not None
-            self._formats[name] = node
         return node
 
     def _is_restricting(self, text: Text) -> bool:
