@@ -10,25 +10,18 @@ import threading
 import weakref
 from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
-from llguidance import LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper
 from numpy.typing import NDArray
 
 from lmc.grammar.context_free.emission import as_characters
 from lmc.grammar.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 
-# Counts, so that what fails does not depend on the machine. Of one step: steps of the lexer, items of the parser.
-_LIMITS = LLParserLimits(
-    max_items_in_row=2_000,
-    initial_lexer_fuel=1_000_000,
-    step_lexer_fuel=500_000,
-    step_max_items=30_000,
-    max_lexer_states=100_000,
-    max_grammar_size=200_000,
-    verbose_errors=False,
-)
+if TYPE_CHECKING:  # at run time it is imported where it is used, so that `import lmc` stays light
+    from llguidance import LLMatcher, LLParserLimits, LLTokenizer
+
 _MISMATCH = "doesn't satisfy the grammar"  # what it says of a token that is not allowed; anything else is a limit
 
 
@@ -49,7 +42,25 @@ class _Tokens:
         return []
 
 
+@cache
+def _limits() -> LLParserLimits:
+    """Counts, so that what fails does not depend on the machine. Of a step: steps of the lexer, items of the parser."""
+    from llguidance import LLParserLimits
+
+    return LLParserLimits(
+        max_items_in_row=2_000,
+        initial_lexer_fuel=1_000_000,
+        step_lexer_fuel=500_000,
+        step_max_items=30_000,
+        max_lexer_states=100_000,
+        max_grammar_size=200_000,
+        verbose_errors=False,
+    )
+
+
 def _tokenizer(tokens: Iterable[bytes]) -> LLTokenizer:
+    from llguidance import LLTokenizer, TokenizerWrapper
+
     made = _Tokens(tokens)
     return LLTokenizer(TokenizerWrapper(made), n_vocab=len(made.tokens), eos_token=made.eos_token_id, slices=[])
 
@@ -84,7 +95,9 @@ class Matcher:
     @classmethod
     def of(cls, tokenizer: LLTokenizer, text: str) -> Matcher:
         """At the start of a grammar as ``emit`` writes it. Raises ``ConstraintError`` for one that is too large."""
-        made = cls(LLMatcher(tokenizer, LLMatcher.grammar_from_lark(text), log_level=0, limits=_LIMITS))
+        from llguidance import LLMatcher
+
+        made = cls(LLMatcher(tokenizer, LLMatcher.grammar_from_lark(text), log_level=0, limits=_limits()))
         made._check("the grammar can't be compiled")
         return made
 
