@@ -12,6 +12,7 @@ import numpy as np
 
 from lmc.grammar.building import Arena
 from lmc.grammar.constraint import Constraint
+from lmc.grammar.context_free.collapsing import regular_node
 from lmc.grammar.context_free.derivations import Derivations
 from lmc.grammar.context_free.emission import emit
 from lmc.grammar.context_free.lowering import rules_of_grammar
@@ -108,6 +109,9 @@ class ContextFreeConstraint(Constraint):
                 f"nothing meets the constraint ({source.kind})",
                 remedy="look for rules that never end, such as one all of whose alternatives hold itself",
             )
+        node = regular_node(self.rules)
+        if node is not None:  # as one terminal nothing of it is left out
+            self.rules = Rules({self.rules.start: [(node,)]}, self.rules.start, self.rules.derivatives)
         _check_traps(self.rules, names)
         text = emit(self.rules)
         self._lock = threading.RLock()
