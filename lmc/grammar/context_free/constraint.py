@@ -16,7 +16,7 @@ from lmc.grammar.context_free.collapsing import regular_node
 from lmc.grammar.context_free.derivations import Derivations
 from lmc.grammar.context_free.emission import emit
 from lmc.grammar.context_free.lowering import rules_of_grammar
-from lmc.grammar.context_free.matching import Matcher, byte_tokenizer, tokenizer_of
+from lmc.grammar.context_free.matching import Matcher, byte_tokenizer, first_bytes, tokenizer_of
 from lmc.grammar.context_free.recursion import rules_of_schema
 from lmc.grammar.context_free.rules import Rules
 from lmc.grammar.context_free.traps import find_trap
@@ -211,11 +211,9 @@ class ContextFreeConstraint(Constraint):
         beginning = self.vocabulary.tokens[lowest][0]
         known = self._beginnings.get(beginning)
         if known is None:
-            bits = np.zeros(32 * self.vocabulary.words, np.bool_)
-            bits[
-                [number for number, token in enumerate(self.vocabulary.tokens) if token[:1] == bytes((beginning,))]
-            ] = True
-            known = self._beginnings[beginning] = ~np.packbits(bits, bitorder="little").view(np.uint32)
+            others = np.ones(32 * self.vocabulary.words, np.bool_)
+            others[: self.vocabulary.size] = first_bytes(self.vocabulary) != beginning
+            known = self._beginnings[beginning] = np.packbits(others, bitorder="little").view(np.uint32)
         return not (words & known).any()
 
     def _matcher_of(self, state: ContextFreeState) -> Matcher:

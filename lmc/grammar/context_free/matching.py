@@ -72,6 +72,7 @@ def byte_tokenizer() -> LLTokenizer:
 
 
 _tokenizers: weakref.WeakKeyDictionary[Vocabulary, LLTokenizer] = weakref.WeakKeyDictionary()
+_first_bytes: weakref.WeakKeyDictionary[Vocabulary, NDArray[np.int16]] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
@@ -81,6 +82,16 @@ def tokenizer_of(vocabulary: Vocabulary) -> LLTokenizer:
         made = _tokenizers.get(vocabulary)
         if made is None:
             made = _tokenizers[vocabulary] = _tokenizer(vocabulary.tokens)
+        return made
+
+
+def first_bytes(vocabulary: Vocabulary) -> NDArray[np.int16]:
+    """The byte that each token begins with, -1 for those without bytes; made once."""
+    with _lock:
+        made = _first_bytes.get(vocabulary)
+        if made is None:
+            found = (token[0] if token else -1 for token in vocabulary.tokens)
+            made = _first_bytes[vocabulary] = np.fromiter(found, np.int16, vocabulary.size)
         return made
 
 
