@@ -21,8 +21,8 @@ from lmc.ir.errors import ConstraintError
 
 NEVER = 0  # the class of tokens that no state allows
 END = 1  # the class of EOS tokens, allowed where the output may end
-MAX_WORK = 1 << 28  # pairs of states looked at to compute functions
-MAX_ENTRIES = 1 << 25  # of rows that differ
+MAX_WORK = 1 << 28  # pairs of states looked at to compute functions; then entries of rows
+MAX_ENTRIES = 1 << 24  # of rows that differ
 
 
 class Table(NamedTuple):
@@ -71,7 +71,7 @@ def token_table(trie: Trie, columns: Columns, accepting: NDArray[np.bool_], *, a
         accepts = accepting.astype(np.uint8)
         table = native.lmc_table(
             *(functions, function_of_class.ctypes.data, len(function_of_class), END, accepts.ctypes.data),
-            *(MAX_ENTRIES, status.ctypes.data),
+            *(MAX_WORK, MAX_ENTRIES, status.ctypes.data),
         )
         _check(status)
         sizes = np.empty(4, np.int64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import threading
 import weakref
 from abc import ABC, abstractmethod
@@ -13,6 +12,7 @@ import numpy as np
 
 from lmc.grammar.automaton import DEAD, MAX_STATES, Automaton
 from lmc.grammar.dead_ends import TokenPaths
+from lmc.grammar.facts import Facts, regular_facts
 from lmc.grammar.index import TokenIndex
 from lmc.grammar.indexing import build_index
 from lmc.grammar.masks import MAX_MASK_BYTES, Masks, Words
@@ -53,6 +53,10 @@ class Constraint(ABC):
     @abstractmethod
     def matches(self, output: str | bytes) -> bool:
         """Whether a whole output is allowed."""
+
+    @abstractmethod
+    def facts(self) -> Facts:
+        """What there is to say of it; more once it is built."""
 
     def build(self, *, max_states: int = MAX_STATES) -> TokenIndex | None:
         """Make all states ahead of time, where there are finitely many; None where there are not."""
@@ -178,6 +182,10 @@ class RegularConstraint(Constraint):
                 self._store.save(self.digest, self.vocabulary, made)
             return made
 
+    def facts(self) -> Facts:
+        with self._lock:
+            return regular_facts(self)
+
     def mask_of(self, state: State) -> Words:
         """The mask of a state that has none yet."""
         with self._lock:
@@ -229,7 +237,7 @@ class RegularConstraint(Constraint):
         with self._lock:
             if state.draft is None:
                 data = self._table.forced_bytes(state.number)
-                state.draft = self._allowed_prefix(state.number, self._canonical(data))
+                state.draft = self._allowed_prefix(state.number, self.vocabulary.encode_cut(data))
             return state.draft
 
     @property
@@ -254,18 +262,6 @@ class RegularConstraint(Constraint):
             return self.index.step(number, token_id)
         following = self.automaton.run(vocabulary.tokens[token_id], number)
         return DEAD if following >= 0 and self._paths is not None and not self._paths.is_live(following) else following
-
-    def _canonical(self, data: bytes) -> list[int]:
-        """Tokens of forced bytes, up to the last character that is whole."""
-        within = len(data) - len(data.lstrip(bytes(range(0x80, 0xC0))))  # the rest of a character that has begun
-        ids, written = self.vocabulary.longest_tokens(data[:within])
-        if written < within:
-            return ids
-        try:
-            text = codecs.getincrementaldecoder("utf-8")().decode(data[within:])
-            return ids + self.vocabulary.encode(text)
-        except (UnicodeDecodeError, ConstraintError):  # no text, or bytes that no token has: as far as tokens go
-            return ids + self.vocabulary.longest_tokens(data[within:])[0]
 
     def _allowed_prefix(self, number: int, ids: list[int]) -> tuple[int, ...]:
         """Tokens up to the first that is not allowed; only a vocabulary that lacks bytes has such."""

@@ -5,8 +5,6 @@ The automaton has no dead ends in bytes; where a byte is no token, there may be 
 
 from __future__ import annotations
 
-from collections import deque
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,7 +13,7 @@ from lmc.grammar.composition import unwritable
 from lmc.grammar.trie import Trie, Walk, packed
 from lmc.ir.errors import ConstraintError
 
-MAX_SEARCHED = 20_000  # states walked from to find out about others
+MAX_SEARCHED = 2_000  # states looked at to find out about one
 
 
 class TokenPaths:
@@ -41,16 +39,18 @@ class TokenPaths:
         return Walk(packed(found.tokens[kept], self._trie.size), found.tokens[kept], found.nexts[kept])
 
     def is_live(self, state: int) -> bool:
-        """Whether tokens lead from a state to an end. Breadth first up to what is known, or to all that there is."""
+        """Whether tokens lead from a state to an end."""
         if state not in self._live:
             self._search(state)
         return self._live[state]
 
     def _search(self, start: int) -> None:
+        """Depth first, states made last first, up to one that is known to be live, or all that there are."""
         before: dict[int, int | None] = {start: None}
-        queue = deque([start])
-        while queue:
-            state = queue.popleft()
+        stack = [start]
+        searched = 0
+        while stack:
+            state = stack.pop()
             if self._live.get(state) or self._automaton.accepting(state):
                 passed: int | None = state
                 while passed is not None:
@@ -59,20 +59,21 @@ class TokenPaths:
                 return
             if state in self._live:
                 continue
+            searched += 1
+            if searched > MAX_SEARCHED:
+                raise ConstraintError(
+                    f"whether this vocabulary can write an output can't be said by looking at {MAX_SEARCHED} states",
+                    remedy="use a vocabulary with a token for each byte",
+                )
             for each in self._following(state):
                 if each not in before:
                     before[each] = state
-                    queue.append(each)
+                    stack.append(each)
         self._live.update(dict.fromkeys(before, False))
 
     def _following(self, state: int) -> list[int]:
         known = self._nexts.get(state)
         if known is None:
-            if len(self._nexts) >= MAX_SEARCHED:
-                raise ConstraintError(
-                    f"whether this vocabulary can write an output can't be said by looking at {MAX_SEARCHED} states",
-                    remedy="use a vocabulary with a token for each byte",
-                )
             walk = self._trie.walk(self._automaton, state, with_nexts=True)
             known = self._nexts[state] = np.unique(walk.nexts).tolist()
         return known

@@ -166,7 +166,7 @@ class TokenIndex:
         _require(_all_below(self.class_of_token, len(self.class_of_token) + 2), "a class that is not there")
         _require(_all_below(self.classes, len(self.class_of_token) + 2), "a class that is not there")
         _require(self.classes.min(initial=END) > NEVER, "the class of tokens that are never allowed")
-        falls = np.flatnonzero(np.diff(self.classes.astype(np.int64)) <= 0) + 1
+        falls = np.flatnonzero(self.classes[1:] <= self.classes[:-1]) + 1
         _require(bool(np.isin(falls, self.mask_starts).all()), "classes that are not ascending")
         _require(np.array_equal(np.flatnonzero(self.class_of_token == END), eos_ids), "other EOS tokens")
 

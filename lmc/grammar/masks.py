@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Words = NDArray[np.uint32]
-MAX_MASK_BYTES = 1 << 28
+MAX_MASK_BYTES = 1 << 27
 
 
 class Holder(Protocol):

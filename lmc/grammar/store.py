@@ -162,7 +162,7 @@ def _read(path: Path) -> bytes:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or found.st_size > MAX_FILE_BYTES:
             raise ValueError("not a file of this user")
-        return file.read(MAX_FILE_BYTES + 1)
+        return file.read(found.st_size)
 
 
 def _content(header: dict[str, Any], payload: bytes | memoryview) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import hashlib
 import json
@@ -141,13 +142,26 @@ class Vocabulary:
             )
         return ids
 
+    def encode_cut(self, data: bytes) -> list[int]:
+        """Canonical tokens of bytes that may begin and end within a character, up to the last character that is whole.
+
+        They end early where no token goes on.
+        """
+        within = len(data) - len(data.lstrip(bytes(range(0x80, 0xC0))))  # the rest of a character that has begun
+        ids, written = self.longest_tokens(data[:within])
+        if written < within:
+            return ids
+        try:
+            return ids + self.encode(codecs.getincrementaldecoder("utf-8")().decode(data[within:]))
+        except (UnicodeDecodeError, ConstraintError):  # no text, or a byte that no token has
+            return ids + self.longest_tokens(data[within:])[0]
+
     def longest_tokens(self, data: bytes) -> tuple[list[int], int]:
         """The longest token at each place, and how many bytes that writes before there is none."""
         ids: list[int] = []
         at = 0
-        longest = self._longest
         while at < len(data):
-            for length in range(min(longest, len(data) - at), 0, -1):
+            for length in range(min(self._longest, len(data) - at), 0, -1):
                 token_id = self._ids.get(data[at : at + length])
                 if token_id is not None:
                     ids.append(token_id)
@@ -164,7 +178,7 @@ class Vocabulary:
     def describe(self, token_id: int) -> str:
         """A token for an error message."""
         if not 0 <= token_id < self.size:
-            return f"token {token_id}, which this vocabulary does not have"
+            return f"token {token_id} (not in this vocabulary)"
         if token_id in self.eos_ids:
             return f"token {token_id} (end of text)"
         token = self.tokens[token_id]
@@ -190,7 +204,7 @@ class Vocabulary:
 
     @cached_property
     def _longest(self) -> int:
-        return max(map(len, self.tokens), default=0)
+        return int(self.lengths.max(initial=0))
 
 
 _Key = tuple[int, tuple[int, ...] | None, int | None]

@@ -40,13 +40,11 @@ def automata(draw: st.DrawFn) -> Automaton:
     leaves = st.sampled_from(PIECES).map(arena.literal)
 
     def grown(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
-        bounds = st.tuples(st.integers(0, 2), st.integers(0, 3) | st.none())
+        bounds = st.sampled_from([(0, None), (1, None), (2, None), (0, 1), (0, 3), (1, 2), (2, 2), (2, 5)])
         return st.one_of(
             st.lists(inner, min_size=1, max_size=3).map(lambda parts: arena.concat(*parts)),
             st.lists(inner, min_size=1, max_size=4).map(arena.union),
-            st.tuples(inner, bounds).map(
-                lambda each: arena.repeat(each[0], each[1][0], None if each[1][1] is None else sum(each[1]))
-            ),
+            st.tuples(inner, bounds).map(lambda each: arena.repeat(each[0], *each[1])),
         )
 
     found = Automaton(draw(st.recursive(leaves, grown, max_leaves=8)), arena)

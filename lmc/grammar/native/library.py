@@ -26,7 +26,7 @@ _SIGNATURES = {
     "lmc_functions_count": (_COUNT, _POINTER),
     "lmc_functions_equal": (_INT, _POINTER, _POINTER, _POINTER),
     "lmc_functions_free": (None, _POINTER),
-    "lmc_table": (_POINTER, _POINTER, _POINTER, _INT, _INT, _POINTER, _COUNT, _POINTER),
+    "lmc_table": (_POINTER, _POINTER, _POINTER, _INT, _INT, _POINTER, _COUNT, _COUNT, _POINTER),
     "lmc_table_sizes": (None, _POINTER, _POINTER),
     "lmc_table_copy": (None, _POINTER, _COUNT, *(_POINTER,) * 5),
     "lmc_table_free": (None, _POINTER),

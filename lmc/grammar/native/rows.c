@@ -144,9 +144,9 @@ void lmc_table_free(table *t) {
     free(t);
 }
 
-/* Interns mask and row of every state. 0: done, 1: more than `room` entries, 2: no memory. */
+/* Interns mask and row of every state. 0: done, 1: beyond `work` or `room`, 2: no memory. */
 static int32_t filled(table *t, const functions *f, const parts *p, int32_t end_class, const uint8_t *accepting,
-                      int64_t room) {
+                      int64_t work, int64_t room) {
     int64_t *row = malloc((size_t)longest_row(p, f->states) * sizeof *row);
     if (!row) return 2;
     int32_t status = 0;
@@ -164,7 +164,8 @@ static int32_t filled(table *t, const functions *f, const parts *p, int32_t end_
         words[0] = intern_add(&t->masks, count);
         t->row_of_state[state] = words[0] < 0 ? words[0] : intern_add(&t->rows, 1 + count);
         if (t->row_of_state[state] < 0) status = 2;
-        if (t->rows.starts[t->rows.count] > room) status = 1;
+        work -= count;
+        if (work < 0 || t->rows.starts[t->rows.count] > room) status = 1;
     }
     free(row);
     return status;
@@ -172,17 +173,17 @@ static int32_t filled(table *t, const functions *f, const parts *p, int32_t end_
 
 /* The rows of all states, of which equal ones are one. Class c is function `function_of_class[c]`, or none where that is
  * negative; `end_class`, which is one of the latter and before all others, is allowed where a state accepts and leads
- * back to it. `status` becomes 1 where the rows have more than `room` entries, 2 where there is no memory; then nothing
- * is returned. */
+ * back to it. `status` becomes 1 where the rows of all states have more than `work` entries or those that differ more than
+ * `room`, 2 where there is no memory; then nothing is returned. */
 table *lmc_table(const functions *f, const int32_t *function_of_class, int32_t classes, int32_t end_class,
-                 const uint8_t *accepting, int64_t room, int32_t *status) {
+                 const uint8_t *accepting, int64_t work, int64_t room, int32_t *status) {
     table *t = calloc(1, sizeof *t);
     parts p = {0};
     *status = 2;
     if (t && intern_begin(&t->masks) && intern_begin(&t->rows) &&
         (t->row_of_state = malloc((size_t)f->states * sizeof *t->row_of_state)) &&
         parts_of_numbers(&p, f, function_of_class, classes) && parts_of_states(&p, f))
-        *status = filled(t, f, &p, end_class, accepting, room);
+        *status = filled(t, f, &p, end_class, accepting, work, room);
     parts_free(&p);
     if (!*status) return t;
     lmc_table_free(t);

@@ -1,0 +1,217 @@
+import hashlib
+import json
+import os
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmc.grammar import store as module
+from lmc.grammar.automaton import Automaton
+from lmc.grammar.index import TokenIndex
+from lmc.grammar.indexing import build_index
+from lmc.grammar.store import IndexStore
+from lmc.grammar.vocabulary import Vocabulary
+from lmc.ir.errors import ConstraintError
+from tests.grammar.token_cases import automata, byte_tokens, vocabularies
+
+VOCABULARY = Vocabulary([*byte_tokens([b"ab"]), b"<end>", b"<special>"], [258], 257)
+
+
+@cache
+def sample() -> TokenIndex:
+    return build_index(Automaton.of_strings([b"abc", b"abd", b"xy"]), VOCABULARY)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> IndexStore:
+    return IndexStore(tmp_path / "indexes")
+
+
+@pytest.fixture
+def file(store: IndexStore) -> Path:
+    assert store.save("digest", VOCABULARY, sample())
+    return store.path("digest", VOCABULARY)
+
+
+def equal(one: TokenIndex, other: TokenIndex) -> bool:
+    return all(
+        array.dtype == other.arrays()[name].dtype and np.array_equal(array, other.arrays()[name])
+        for name, array in one.arrays().items()
+    )
+
+
+@given(automata(), vocabularies())
+def test_what_was_saved_is_loaded(
+    tmp_path_factory: pytest.TempPathFactory, automaton: Automaton, vocabulary: Vocabulary
+) -> None:
+    try:
+        index = build_index(automaton, vocabulary)
+    except ConstraintError:
+        return
+    store = IndexStore(tmp_path_factory.mktemp("indexes"))
+    assert store.load("digest", vocabulary) is None
+    assert store.save("digest", vocabulary, index)
+    loaded = store.load("digest", vocabulary)
+    assert loaded is not None
+    assert equal(loaded, index)
+    assert len(list(store.folder.iterdir())) == 1
+
+
+def test_the_same_index_is_the_same_bytes(store: IndexStore, file: Path) -> None:
+    before = file.read_bytes()
+    assert store.save("digest", VOCABULARY, sample())
+    assert file.read_bytes() == before
+    header = json.loads(before.split(b"\n")[0])
+    assert (header["format"], header["constraint"]) == ("lmc token index", "digest")
+
+
+def test_other_constraints_and_vocabularies_have_files_of_their_own(store: IndexStore, file: Path) -> None:
+    other = Vocabulary(VOCABULARY.tokens, [257], 258)
+    assert store.load("other", VOCABULARY) is None
+    assert store.load("digest", other) is None
+    # Nor is a file taken for what its name says.
+    for path in (store.path("other", VOCABULARY), store.path("digest", other)):
+        path.write_bytes(file.read_bytes())
+    assert store.load("other", VOCABULARY) is None
+    assert store.load("digest", other) is None
+
+
+@given(st.data())
+def test_a_file_that_was_changed_is_not_trusted(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    store = IndexStore(tmp_path_factory.mktemp("indexes"))
+    store.save("digest", VOCABULARY, sample())
+    path = store.path("digest", VOCABULARY)
+    content = path.read_bytes()
+    at = data.draw(st.integers(0, len(content) - 1))
+    end = data.draw(st.integers(at, min(at + 9, len(content))))
+    changed = content[:at] + data.draw(st.binary(max_size=8)) + content[end:]
+    path.write_bytes(changed)
+    loaded = store.load("digest", VOCABULARY)
+    assert loaded is None or changed == content
+
+
+def signed(header: dict, payload: bytes) -> bytes:
+    """A file whose hash is right, whatever it holds."""
+    header.pop("content", None)
+    lines = json.dumps(header, separators=(",", ":")).encode() + b"\n"
+    header["content"] = hashlib.sha256(lines + payload).hexdigest()
+    return json.dumps(header, separators=(",", ":")).encode() + b"\n" + payload
+
+
+@given(st.data())
+def test_a_file_with_a_right_hash_and_wrong_numbers_does_no_harm(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    store = IndexStore(tmp_path_factory.mktemp("indexes"))
+    store.save("digest", VOCABULARY, sample())
+    path = store.path("digest", VOCABULARY)
+    line, _, payload = path.read_bytes().partition(b"\n")
+    header = json.loads(line)
+    if data.draw(st.booleans()):
+        at = data.draw(st.integers(0, len(payload) - 1))
+        payload = payload[:at] + data.draw(st.binary(min_size=1, max_size=8)) + payload[at:]
+        payload = payload[: data.draw(st.sampled_from([len(payload), len(line) - 1]))]
+    else:
+        entry = data.draw(st.sampled_from(header["arrays"]))
+        junk = [None, True, -1, 1 << 70, 1.5, "", "O", "<f8", "|V8", [], {}, 0, 3, "|u1", "<i4"]
+        entry[data.draw(st.integers(0, 2))] = data.draw(st.sampled_from(junk))
+    path.write_bytes(signed(header, payload))
+    loaded = store.load("digest", VOCABULARY)
+    if loaded is None:
+        return
+    for state in range(len(loaded)):
+        loaded.words(loaded.mask_of(state))
+        loaded.forced_bytes(state)
+        for token in range(VOCABULARY.size):
+            assert -1 <= loaded.step(state, token) < len(loaded)
+    assert not loaded.class_of_token[258]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header: [],
+        lambda header: {**header, "version": 99},
+        lambda header: {**header, "more": 1},
+        lambda header: {**header, "arrays": header["arrays"][:-1]},
+        lambda header: {**header, "arrays": header["arrays"][::-1]},
+        lambda header: {**header, "arrays": "arrays"},
+        lambda header: {**header, "arrays": [[1]] * 9},
+    ],
+)
+def test_a_header_of_another_form_is_not_read(store: IndexStore, file: Path, change) -> None:
+    line, _, payload = file.read_bytes().partition(b"\n")
+    changed = change(json.loads(line))
+    file.write_bytes(signed(changed, payload) if isinstance(changed, dict) else b"[]\n" + payload)
+    assert store.load("digest", VOCABULARY) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"{}\n", b"[" * 20_000 + b"\n", b"{" * 100, b"\xff\n"])
+def test_what_is_no_index_is_not_read(store: IndexStore, file: Path, content: bytes) -> None:
+    file.write_bytes(content)
+    assert store.load("digest", VOCABULARY) is None
+
+
+def test_a_class_for_a_special_token_is_not_believed(store: IndexStore, file: Path) -> None:
+    line, _, payload = file.read_bytes().partition(b"\n")
+    header = json.loads(line)
+    assert header["arrays"][0][:2] == ["class_of_token", "|u1"]
+    file.write_bytes(signed(header, payload[:258] + b"\x02" + payload[259:]))
+    assert store.load("digest", VOCABULARY) is None
+
+
+def test_only_regular_files_are_read(store: IndexStore, file: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    file.rename(elsewhere)
+    file.symlink_to(elsewhere)
+    assert store.load("digest", VOCABULARY) is None
+    file.unlink()
+    os.mkfifo(file)
+    assert store.load("digest", VOCABULARY) is None
+    file.unlink()
+    file.mkdir()
+    assert store.load("digest", VOCABULARY) is None
+    assert not store.save("digest", VOCABULARY, sample())
+    assert list(store.folder.iterdir()) == [file]
+
+
+def test_a_file_that_is_too_large_is_not_read(store: IndexStore, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_FILE_BYTES", 100)
+    assert store.load("digest", VOCABULARY) is None
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+def test_a_file_of_somebody_else_is_not_read(store: IndexStore, file: Path) -> None:
+    os.chown(file, 12345, 12345)
+    assert store.load("digest", VOCABULARY) is None
+
+
+def test_a_folder_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    with pytest.raises(ConstraintError, match=r"others may write to it\n  remedy: take away others' rights"):
+        IndexStore(tmp_path)
+
+
+def test_a_folder_that_can_not_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConstraintError, match=r"can't hold token indexes: .*\n  remedy: name another folder"):
+        IndexStore(tmp_path / "file" / "indexes")
+
+
+def test_a_full_disk_loses_nothing(store: IndexStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    assert not store.save("digest", VOCABULARY, sample())
+    assert list(store.folder.iterdir()) == []
+    assert store.load("digest", VOCABULARY) is None
+
+
+def test_the_default_folder_is_in_the_users_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert IndexStore.default_folder() == tmp_path / "lmc" / "grammar"
