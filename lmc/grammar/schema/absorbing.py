@@ -12,7 +12,7 @@ from typing import Any
 
 from lmc.grammar.schema import values
 from lmc.grammar.schema.checking import Internal
-from lmc.grammar.schema.errors import Pointer, Subschema, refusal
+from lmc.grammar.schema.errors import Pointer, Subschema
 from lmc.grammar.schema.shapes import Bound, Contains, Count, Items, Members, Shape, Text
 
 Absorb = Callable[[Shape, dict[Any, Any], Any, Pointer], None]
@@ -35,15 +35,13 @@ def _type(shape: Shape, _schema: dict[Any, Any], value: Any, _pointer: Pointer) 
 def _enum(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
     found: dict[Any, Any] = {}
     for index, each in enumerate(value):
-        if not values.class_of(each):
-            raise refusal(((pointer, "enum"), index), f"{each!r} is no JSON value", "use JSON values only")
+        values.check_value(each, ((pointer, "enum"), index))
         found.setdefault(values.identity(each), each)
     _allow(shape, found)
 
 
 def _const(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
-    if not values.class_of(value):
-        raise refusal((pointer, "const"), f"{value!r} is no JSON value", "use JSON values only")
+    values.check_value(value, (pointer, "const"))
     _allow(shape, {values.identity(value): value})
 
 

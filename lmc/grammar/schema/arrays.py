@@ -30,7 +30,7 @@ class Building(Protocol):
         """All values that meet a goal, where they are a short list."""
         ...
 
-    def literal(self, value: Any, pointer: Pointer) -> Node:
+    def literal(self, value: Any) -> Node:
         """One value."""
         ...
 
@@ -150,7 +150,7 @@ def _unique(shape: Shape, builder: Building, low: int, high: int | None) -> Node
         places = range(prefix if high is None else min(prefix, high))
         slots = [builder.node(shape.item_goal(index), shape.unique) for index in places]
         return _brackets(builder, _items(builder, slots, builder.arena.empty, max(low, 1), high), low)
-    values = [builder.literal(value, shape.unique) for value in rest.values()]
+    values = [builder.literal(value) for value in rest.values()]
     high = len(values) if high is None else min(high, len(values))
     if high < low:
         return builder.arena.empty

@@ -70,14 +70,14 @@ class Builder:
             raise refusal(shape.unevaluated, f"{cause}, which is not supported", "use additionalProperties or items")
         if shape.allowed is not None:
             if shape.says_more:
-                return self.arena.union([self.literal(value, pointer) for value in self._allowed(shape).values()])
-            return self.arena.union([self.literal(value, pointer) for value in shape.allowed.values()])
+                return self.arena.union([self.literal(value) for value in self._allowed(shape).values()])
+            return self.arena.union([self.literal(value) for value in shape.allowed.values()])
         if shape.is_open:
             raise recursive(pointer, "any JSON value is allowed here")
         meant = shape.meant
         parts: list[Node] = []
         if meant & (NULL | BOOLEAN):
-            parts += [self.literal(value, pointer) for value in _singles(shape).values()]
+            parts += [self.literal(value) for value in _singles(shape).values()]
         if meant & NUMBER:
             parts.append(self.numbers.node(shape))
         if meant & STRING:
@@ -88,19 +88,19 @@ class Builder:
             parts.append(object_node(shape, self, pointer))
         return parts[0] if len(parts) == 1 else self.arena.union(parts)
 
-    def literal(self, value: Any, pointer: Pointer) -> Node:
-        """One value, its parts in their order."""
+    def literal(self, value: Any) -> Node:
+        """One value that was checked, its parts in their order."""
         arena = self.arena
         if isinstance(value, list):
-            pairs = [self.literal(each, pointer) for each in value]
+            pairs = [self.literal(each) for each in value]
             return self.layout.brackets(b"[]", self._joined(pairs), may_be_empty=not pairs)
         if isinstance(value, dict):
             pairs = [
-                arena.concat(self.layout.key(string_text(name, pointer)), self.literal(each, pointer))
+                arena.concat(self.layout.key(string_text(name, None)), self.literal(each))
                 for name, each in value.items()
             ]
             return self.layout.brackets(b"{}", self._joined(pairs), may_be_empty=not pairs)
-        return arena.literal(scalar_text(value, pointer))
+        return arena.literal(scalar_text(value))
 
     def _joined(self, parts: list[Node]) -> Node:
         if not parts:

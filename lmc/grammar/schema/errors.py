@@ -33,7 +33,7 @@ def json_pointer(pointer: Pointer) -> str:
     while pointer is not None:
         pointer, token = pointer
         tokens.append("/" + str(token).replace("~", "~0").replace("/", "~1"))
-    return "".join(reversed(tokens))
+    return "".join(reversed(tokens)).encode("utf-8", "backslashreplace").decode()
 
 
 def refusal(pointer: Pointer, cause: str, remedy: str) -> ConstraintError:

@@ -14,7 +14,7 @@ from lmc.grammar.schema.checking import ANNOTATIONS, Internal, check_schema
 from lmc.grammar.schema.documents import Document
 from lmc.grammar.schema.errors import Pointer, Subschema, refusal
 from lmc.grammar.schema.shapes import Goal
-from lmc.grammar.schema.values import ANY, TYPES
+from lmc.grammar.schema.values import ANY, TYPES, check_value
 
 _Alternatives = Iterator[Any]
 """Schemas one of which holds where the keyword does not, or goals."""
@@ -69,6 +69,8 @@ def _const(_schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternativ
 
 
 def _enum(_schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
+    for each in value:
+        check_value(each, pointer)
     scalars = [each for each in value if not isinstance(each, list | dict)]
     others = [negated(Subschema(_spelled_out(each), pointer)) for each in value if isinstance(each, list | dict)]
     yield (Subschema({Internal.EXCLUDED: scalars}, pointer), *others)

@@ -62,14 +62,13 @@ def object_node(shape: Shape, builder: Building, pointer: Pointer) -> Node:
     names = _Names(shape, builder)
     members: list[Member] = []
     for name in names.declared:
-        value = builder.arena.empty
-        if names.are_allowed(name):
-            goal = shape.member_goal(name, builder.strings)
-            if not goal and name not in required:
-                continue
-            value = builder.node(goal, (required.get(name, pointer), name))
+        goal = shape.member_goal(name, builder.strings)
+        if not goal and name not in required:
+            continue
+        where = goal[0].pointer if goal else required[name]
+        value = builder.node(goal, where) if names.are_allowed(name) else builder.arena.empty
         if value is not builder.arena.empty:
-            members.append(Member(string_text(name, pointer), value, name in required))
+            members.append(Member(string_text(name, where), value, name in required))
         elif name in required:
             return builder.arena.empty
     return _braces(shape, builder, members, names.others(pointer))

@@ -46,6 +46,24 @@ def class_of(value: Any) -> int:
     return OBJECT if isinstance(value, dict) else 0
 
 
+def check_value(value: Any, pointer: Pointer) -> None:
+    """Raise ``ConstraintError`` for what JSON can't write, or UTF-8."""
+    if isinstance(value, str):
+        if not value.isascii():
+            string_text(value, pointer)
+    elif not class_of(value):
+        raise refusal(pointer, f"{value!r} is no JSON value", "use JSON values only")
+    elif isinstance(value, list):
+        for each in value:
+            check_value(each, pointer)
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            if not isinstance(name, str):
+                raise refusal(pointer, f"{name!r} is no name of a property", "use JSON values only")
+            check_value(name, pointer)
+            check_value(each, pointer)
+
+
 def identity(value: Any) -> Hashable:
     """Equal for values that JSON Schema takes as equal: 1 and 1.0 are, 1 and true are not."""
     if isinstance(value, str):
@@ -72,10 +90,6 @@ def string_text(text: str, pointer: Pointer) -> bytes:
         raise refusal(pointer, f"{text!r} has half of a surrogate pair", "write whole characters") from None
 
 
-def scalar_text(value: Any, pointer: Pointer) -> bytes:
-    """The canonical spelling of a value that is no array and no object."""
-    if isinstance(value, str):
-        return string_text(value, pointer)
-    if not class_of(value):
-        raise refusal(pointer, f"{value!r} is no JSON value", "use JSON values only")
-    return json.dumps(value).encode()
+def scalar_text(value: Any) -> bytes:
+    """The canonical spelling of a value that was checked and is no array and no object."""
+    return json.dumps(value, ensure_ascii=False).encode()
