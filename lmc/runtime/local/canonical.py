@@ -16,13 +16,16 @@ class CanonicalTask(GenerationTask):
 
     Where there is such text, all of the output so far is encoded again together with it: at the seams tokens become
     others, and what was computed of these is computed again. So it is once more at the end. Then the tokens are those
-    that encoding the text gives, but for bytes that are no text (a code point was cut off), a tokenizer that does not
-    write the text as it is, and where that would take more than `max_tokens`: these tokens stay as they were generated.
-    Where log-probabilities are asked for, the logits of tokens that were not drawn are read like those of drawn ones.
+    that encoding the text gives, even if these are a few more than `max_tokens`. They stay as they were generated only
+    where the bytes are no text (a code point was cut off), the tokenizer does not write the text as it is, or context
+    or pool have no room for the others (twice `max_tokens` is the most). Where log-probabilities are asked for, the
+    logits of tokens that were not drawn are read like those of drawn ones.
 
     Raises:
         ConstraintError: the bytes of the tokenizer's tokens can't be told.
     """
+
+    SPACE = 2
 
     def __init__(
         self, request: Request, tokenizer: Tokenizer, *, room: int, most_drafted: int, on_delta: OnDelta | None
@@ -115,7 +118,7 @@ class CanonicalTask(GenerationTask):
         """Nothing more is drawn: the output's own tokens, and what is left to read of them."""
         generation = self._stopper.generation()
         tokens = self._encoded_again(generation.token_ids)
-        if len(tokens) > self._max_tokens:
+        if len(tokens) > self.sequence.capacity - self.prompt_tokens:
             tokens = generation.token_ids
         del self._logprobs[common_prefix_length((tokens, generation.token_ids)) :]
         self._final = replace(generation, token_ids=tuple(tokens))

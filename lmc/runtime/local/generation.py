@@ -24,12 +24,15 @@ class GenerationTask(Task[Generation]):
     computed in one step.
     """
 
+    SPACE = 1  # the sequence has room for so many times `max_tokens`
+
     def __init__(
         self, request: Request, tokenizer: Tokenizer, *, room: int, most_drafted: int, on_delta: OnDelta | None
     ) -> None:
         prompt = len(request.prompt)
         self._max_tokens = min(request.sampling.max_tokens, room)
-        self.sequence = Sequence(request.prompt, capacity=prompt + self._max_tokens, first_wanted_row=prompt - 1)
+        capacity = prompt + min(self.SPACE * self._max_tokens, room)
+        self.sequence = Sequence(request.prompt, capacity=capacity, first_wanted_row=prompt - 1)
         super().__init__([self.sequence])
         self._request = request
         self._tokenizer = tokenizer

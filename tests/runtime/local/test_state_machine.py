@@ -11,7 +11,6 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-import torch
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -25,108 +24,46 @@ from hypothesis.stateful import (
     rule,
 )
 
-from lmc.ir.engine import EngineInfo, Pin, Request, SamplingParams, ScoreRequest
-from lmc.ir.errors import EngineError, RequestCancelledError, RequestTimeoutError
+from lmc.ir.engine import EngineInfo, Pin, Request, SamplingParams, ScoreRequest, TokenDelta
+from lmc.ir.errors import ConstraintError, EngineError, RequestCancelledError, RequestTimeoutError
 from lmc.ir.toy import toy_tokenizer
 from lmc.runtime.local.engine import LocalEngine
-from lmc.runtime.local.memory import Slice
-from lmc.runtime.local.model import _wanted_logits
+from tests.runtime.local.letters import (
+    LETTERS,
+    POISON,
+    VOCABULARY,
+    Letters,
+    expected_constrained,
+    expected_generation,
+    logits_after,
+)
+from tests.runtime.local.prefix_model import PrefixModel
 
 KV_TOKENS = 80
 MOST_OPEN = 60  # requests under way when more are asked for: bounds the time of one example
-VOCABULARY = 300
-LETTERS = tuple(toy_tokenizer().encode(letter)[0] for letter in "abc")
-POISON = toy_tokenizer().encode("z")[0]
 
 letters = st.sampled_from(LETTERS)
 prompts = st.lists(letters, min_size=1, max_size=14).map(tuple)
 poisoned_at = st.sampled_from([None] * 6 + [0, 2, 5, 14])  # where in a prompt; the last one is at its end
+modes = st.sampled_from(["exact", "guesses", "guesses", "canonical", "off"])
 timeouts = st.sampled_from([None, None, 0.0, 3.0, 30.0])
-
-
-def logits_after(prefix: tuple[int, ...]) -> torch.Tensor:
-    """What the stand-in model says after a prefix."""
-    logits = torch.zeros(VOCABULARY)
-    for index, letter in enumerate(LETTERS):
-        logits[letter] = 5.0 + (hash((*prefix, index)) % 1000) / 1000
-    return logits
-
-
-def expected_generation(prompt: tuple[int, ...], count: int) -> tuple[int, ...]:
-    tokens = list(prompt)
-    for _ in range(count):
-        tokens.append(int(logits_after(tuple(tokens)).argmax()))
-    return tuple(tokens[len(prompt) :])
 
 
 def spoil(prompt: tuple[int, ...], position: int | None) -> tuple[int, ...]:
     return prompt if position is None else (*prompt[:position], POISON, *prompt[position:])
 
 
-class PrefixModel:
-    """Stands for `PagedModel`.
-
-    All rows of a slice are spoiled, those before the poison too, where the poison or a spoiled page is among what they
-    are computed of; their logits are NaN.
-    """
-
-    null_page = KV_TOKENS
-    scratch_page = KV_TOKENS + 1
-    vocabulary_size = VOCABULARY
-
-    def __init__(self) -> None:
-        self.pages: dict[int, tuple[int, ...]] = {}
-        self.spoiled: set[int] = set()
-
-    def take_planning_seconds(self) -> float:
-        return 0.0
-
-    def rope_length(self, rows: int) -> int:
-        return rows // 20  # two namespaces, so that equal prompts are not always shared
-
-    def forward(self, slices: list[Slice]) -> tuple[torch.Tensor, Any]:
-        computed = [rows for rows in slices if rows.end > rows.start]
-        for rows in computed:
-            tokens = tuple(rows.sequence.tokens.tolist())
-            for position, slot in zip(range(rows.start, rows.end), rows.slots.tolist(), strict=True):
-                if slot != self.scratch_page:
-                    self.pages[slot] = tokens[: position + 1]
-                    self.spoiled.discard(slot)
-        for rows in computed:
-            tokens = tuple(rows.sequence.tokens.tolist())
-            for position, page in enumerate(rows.sequence.pages[: rows.end].tolist()):
-                assert self.pages[page] == tokens[: position + 1], "a page of another prefix is read"
-                assert page not in self.spoiled, "a request is served what failed"
-        bad = self.spoil(computed)
-        _, owners = _wanted_logits(computed)
-        wanted = [
-            torch.full((VOCABULARY,), float("nan"))
-            if owner.rows in bad
-            else logits_after(tuple(owner.rows.sequence.tokens[: owner.position + offset + 1].tolist()))
-            for owner in owners
-            for offset in range(owner.last - owner.first)
-        ]
-        return torch.stack(wanted) if wanted else torch.empty(0, VOCABULARY), owners
-
-    def spoil(self, computed: list[Slice]) -> list[Slice]:
-        """Mark what is spoiled in this step; gives the slices that are."""
-        bad: list[Slice] = []
-        for rows in computed:
-            found = not self.spoiled.isdisjoint(rows.sequence.pages[: rows.end].tolist())
-            if found or POISON in rows.sequence.tokens[rows.start : rows.end]:
-                bad.append(rows)
-                self.spoiled |= set(rows.slots.tolist()) - {self.scratch_page}
-        return bad
-
-
 class Asked:
     """A request under way, with what is known of its end."""
 
-    def __init__(self, handle: Any, request: Any, deadline: float | None, *, cancelled: bool = False) -> None:
+    def __init__(
+        self, handle: Any, request: Any, deadline: float | None, streamed: list[TokenDelta] | None = None
+    ) -> None:
         self.handle = handle
         self.request = request
         self.deadline = deadline
-        self.cancelled = cancelled
+        self.streamed = streamed
+        self.cancelled = False
 
 
 class EngineMachine(RuleBasedStateMachine):
@@ -145,11 +82,14 @@ class EngineMachine(RuleBasedStateMachine):
         self.patches = [
             mock.patch("lmc.runtime.local.worker.time", clock),
             mock.patch("lmc.runtime.local.deadlines.time", clock),
+            mock.patch("lmc.runtime.local.drafting.DraftLength.limit", return_value=9),  # however the last ones fared
             mock.patch("lmc.runtime.local.worker.threading.Thread", return_value=thread),
         ]
         for patch in self.patches:
             patch.start()
-        model: Any = PrefixModel()
+        model: Any = PrefixModel(
+            logits_after, kv_tokens=KV_TOKENS, vocabulary_size=VOCABULARY, poison=POISON, rope_rows=20
+        )
         self.engine = LocalEngine(
             model,
             toy_tokenizer(),
@@ -181,6 +121,48 @@ class EngineMachine(RuleBasedStateMachine):
         poison: int | None,
     ) -> Asked:
         return self.submit(spoil(prompt, poison), max_tokens, instance, timeout)
+
+    @precondition(lambda self: len(self.open) < MOST_OPEN)
+    @rule(
+        target=asked,
+        prompt=prompts,
+        max_tokens=st.integers(1, 45),
+        length=st.integers(1, 40),
+        seed=st.integers(0, 50),
+        mode=modes,
+        timeout=timeouts,
+        poison=poisoned_at,
+    )
+    def submit_one_constrained(
+        self,
+        prompt: tuple[int, ...],
+        max_tokens: int,
+        length: int,
+        seed: int,
+        mode: Any,
+        timeout: float | None,
+        poison: int | None,
+    ) -> Asked:
+        return self.submit_constrained(spoil(prompt, poison), max_tokens, length, seed, mode, timeout)
+
+    def submit_constrained(
+        self,
+        prompt: tuple[int, ...],
+        max_tokens: int,
+        length: int,
+        seed: int,
+        mode: Any,
+        timeout: float | None = None,
+    ) -> Asked:
+        request = Request(
+            prompt,
+            SamplingParams(max_tokens=max_tokens, logprobs=None if seed % 2 else 0),
+            timeout=timeout,
+            constraint=Letters(seed, length, guesses=mode == "guesses"),
+            jump_forward="exact" if mode == "guesses" else mode,
+        )
+        streamed: list[TokenDelta] = []
+        return self.ask(self.engine.submit(request, streamed.append), request, timeout, streamed)
 
     def submit(
         self,
@@ -215,13 +197,20 @@ class EngineMachine(RuleBasedStateMachine):
         """More than the pool holds at their full lengths, so that some are preempted."""
         return multiple(*(self.submit((*prompt, LETTERS[number % 3]), 40, number % 2, None) for number in range(count)))
 
+    @precondition(lambda self: len(self.open) < MOST_OPEN)
+    @rule(target=asked, prompt=prompts, count=st.integers(2, 6), mode=modes)
+    def submit_many_constrained(self, prompt: tuple[int, ...], count: int, mode: Any) -> Any:
+        return multiple(
+            *(self.submit_constrained((*prompt, LETTERS[number % 3]), 45, 40, number, mode) for number in range(count))
+        )
+
     @rule(target=asked, prompt=prompts, poison=poisoned_at)
     def prefill(self, prompt: tuple[int, ...], poison: int | None) -> Asked:
         prompt = spoil(prompt, poison)
         return self.ask(self.engine.prefill(prompt), prompt, None)
 
-    def ask(self, handle: Any, request: Any, timeout: float | None) -> Asked:
-        self.open.append(Asked(handle, request, None if timeout is None else self.now + timeout))
+    def ask(self, handle: Any, request: Any, timeout: float | None, streamed: list[TokenDelta] | None = None) -> Asked:
+        self.open.append(Asked(handle, request, None if timeout is None else self.now + timeout, streamed))
         return self.open[-1]
 
     @rule(entry=consumes(asked))
@@ -278,6 +267,8 @@ class EngineMachine(RuleBasedStateMachine):
             assert "NaN" in str(error)
             return None
         assert not poisoned, "what is NaN went unnoticed"
+        if isinstance(entry.request, Request) and isinstance(entry.request.constraint, Letters):
+            return self.settle_constrained(entry, entry.request.constraint, error)
         result = entry.handle.future.result()
         if isinstance(entry.request, Request):
             prompt, most = entry.request.prompt, entry.request.sampling.max_tokens
@@ -290,6 +281,27 @@ class EngineMachine(RuleBasedStateMachine):
                     assert abs(found - float(logits_after(prefix).log_softmax(-1)[token])) < 1e-5
                     prefix = (*prefix, token)
         return result
+
+    def settle_constrained(self, entry: Asked, constraint: Letters, error: Any) -> None:
+        prompt, sampling = entry.request.prompt, entry.request.sampling
+        room = min(sampling.max_tokens, KV_TOKENS + 1 - len(prompt))
+        tokens, is_whole = expected_constrained(prompt, constraint, room)
+        assert entry.streamed is not None
+        assert "".join(delta.text for delta in entry.streamed) == toy_tokenizer().decode(tokens)
+        if not is_whole:
+            assert isinstance(error, ConstraintError)
+            return
+        result = entry.handle.future.result()
+        assert result.token_ids == tokens
+        assert result.finish_reason == ("eos" if len(tokens) == constraint.length else "length")
+        assert result.generated_tokens == len(tokens)
+        if result.logprobs is not None:
+            expected = [
+                float(logits_after((*prompt, *tokens[:index])).log_softmax(-1)[token])
+                for index, token in enumerate(tokens)
+            ]
+            assert [each.token_id for each in result.logprobs] == list(tokens)
+            assert np.allclose([each.logprob for each in result.logprobs], expected, atol=1e-5)
 
     def computes_poison(self, request: Any) -> bool:
         """Whether the poison is among the tokens whose keys and values are computed for a request."""
@@ -351,5 +363,5 @@ TestEngine = EngineMachine.TestCase
 FULL = os.environ.get("LMC_TEST_FULL") == "1"
 # The short run takes the same examples every time, the long one takes new ones.
 TestEngine.settings = settings(
-    max_examples=400 if FULL else 60, stateful_step_count=30, deadline=None, derandomize=not FULL
+    max_examples=400 if FULL else 45, stateful_step_count=30, deadline=None, derandomize=not FULL
 )

@@ -1,0 +1,32 @@
+"""What a user can see of requests: their results or errors, and what was streamed."""
+
+from typing import Any
+
+from lmc.ir.engine import Generation, Request, TokenDelta
+
+Outcome = tuple[Any, ...]
+
+
+def run(engine: Any, requests: list[Request]) -> list[Outcome]:
+    """Everything that a user can see of each request's end, and what was streamed before it."""
+    streams: list[list[TokenDelta]] = [[] for _ in requests]
+    handles = [engine.submit(each, stream.append) for each, stream in zip(requests, streams, strict=True)]
+    return [outcome(handle.future, stream) for handle, stream in zip(handles, streams, strict=True)]
+
+
+def outcome(future: Any, stream: list[TokenDelta]) -> Outcome:
+    error = future.exception(60)
+    if error is not None:
+        return type(error), error.cause, error.remedy
+    found: Generation = future.result()
+    assert "".join(delta.text for delta in stream) == found.text
+    return (
+        found.token_ids,
+        found.text,
+        found.remainder,
+        found.finish_reason,
+        found.matched_stop,
+        found.logprobs,
+        found.generated_tokens,
+        tuple(stream),
+    )
