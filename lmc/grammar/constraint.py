@@ -144,6 +144,7 @@ class RegularConstraint(Constraint):
         self.index: TokenIndex | None = None
         self._store = None if cache is None else IndexStore(cache)
         self._lock = threading.RLock()
+        self._building = threading.Lock()
         self._masks = Masks(max_mask_bytes)
         self._mask_arrays: weakref.WeakValueDictionary[int, Words] = weakref.WeakValueDictionary()
         self._followed = 0
@@ -168,13 +169,16 @@ class RegularConstraint(Constraint):
         States that were handed out before stay what they are. Raises ``ConstraintError`` where that would be too much;
         the constraint can be used as before.
         """
-        with self._lock:
+        with self._building:
             if self.index is not None:
                 return self.index
             if self._store is not None:
                 loaded = self._store.load(self.digest, self.vocabulary)
                 if loaded is not None and len(loaded) <= max_states and self._adopted(loaded):
                     return loaded
+            with self._lock:
+                self.automaton.expand_all(max_states)
+            # Nothing changes a complete automaton: generations go on meanwhile.
             made = build_index(self.automaton, self.vocabulary, max_states=max_states)
             if not self._adopted(made):
                 raise AssertionError("the index says something else than the automaton")
@@ -275,16 +279,17 @@ class RegularConstraint(Constraint):
 
     def _adopted(self, index: TokenIndex) -> bool:
         """Whether every state so far has one in the index; then it is used from here on."""
-        numbers: dict[State, int] = {}
-        for state in self._states.values():  # in the order in which they came into being
-            number = 0 if state.origin is None else index.step(numbers[state.origin[0]], state.origin[1])
-            if number == DEAD or index.accepting(number) != state.accepting:
+        with self._lock:
+            numbers: dict[State, int] = {}
+            for state in self._states.values():  # in the order in which they came into being
+                number = 0 if state.origin is None else index.step(numbers[state.origin[0]], state.origin[1])
+                if number == DEAD or index.accepting(number) != state.accepting:
+                    return False
+                numbers[state] = number
+            if len(set(numbers.values())) < len(numbers):
                 return False
-            numbers[state] = number
-        if len(set(numbers.values())) < len(numbers):
-            return False
-        for state, number in numbers.items():
-            state.number = number
-        self._states = {number: state for state, number in numbers.items()}
-        self.index = index
-        return True
+            for state, number in numbers.items():
+                state.number = number
+            self._states = {number: state for state, number in numbers.items()}
+            self.index = index
+            return True

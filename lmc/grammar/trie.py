@@ -85,22 +85,25 @@ class Trie:
         words = np.zeros((self.size + 31) // 32, np.uint32)
         tokens, nexts = (np.empty(self.size if with_nexts else 0, np.int32) for _ in range(2))
         path = np.empty(self.longest + 1, np.uintp)
-        found = tuple(np.empty(len(self.nodes), np.int32) for _ in range(2))
+        begun, left, begun_states, left_states, unknown = np.empty((5, len(self.nodes)), np.int32)
+        begun[0], begun_states[0] = 0, state
         call = _WalkCall(
-            *(self.nodes.ctypes.data, self.same.ctypes.data, 0, path.ctypes.data, words.ctypes.data),
+            *(array.ctypes.data for array in (self.nodes, self.same)),
+            *(None, path.ctypes.data, words.ctypes.data),
             *((tokens.ctypes.data, nexts.ctypes.data) if with_nexts else (None, None)),
-            *(0, found[0].ctypes.data, found[1].ctypes.data),
+            *(0, begun.ctypes.data, left.ctypes.data, begun_states.ctypes.data, left_states.ctypes.data),
+            *(1, unknown.ctypes.data),
         )
-        pending = (np.zeros(1, np.int32), np.full(1, state, np.int32))
-        while True:
-            for each in sorted(set(pending[1].tolist())):
+        address, rows, missing = ctypes.byref(call), None, [state]
+        while missing:
+            for each in sorted(set(missing)):
                 automaton.expand(each)
-            call.rows = automaton.rows.ctypes.data  # another array once states were added
-            addresses = (array.ctypes.data for array in pending)
-            count: int = native.lmc_trie_walk(ctypes.byref(call), *addresses, len(pending[0]))
-            if not count:
-                return Walk(words, tokens[: call.pairs], nexts[: call.pairs])
-            pending = (found[0][:count].copy(), found[1][:count].copy())
+            if rows is not automaton.rows:  # another array once states were added
+                rows = automaton.rows
+                call.rows = rows.ctypes.data
+            count: int = native.lmc_trie_walk(address)
+            missing = unknown[:count].tolist()
+        return Walk(words, tokens[: call.pairs], nexts[: call.pairs])
 
     def _walk_by_levels(self, automaton: Automaton, state: int) -> Walk:
         """The same in numpy: all nodes of one depth at a time."""
@@ -172,7 +175,9 @@ class _WalkCall(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("nodes", "same", "rows", "path", "mask", "tokens", "nexts")),
         ("pairs", ctypes.c_int64),
-        *((name, ctypes.c_void_p) for name in ("pending", "states")),
+        *((name, ctypes.c_void_p) for name in ("begun", "left", "begun_states", "left_states")),
+        ("count", ctypes.c_int64),
+        ("unknown", ctypes.c_void_p),
     )
 
 

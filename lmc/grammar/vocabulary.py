@@ -33,9 +33,10 @@ _KEPT_FOLDERS = 8
 class Vocabulary:
     """The bytes of every token id of a model.
 
-    Tokens of ``special_ids``, those that end a generation (``eos_ids``) and those without bytes are never text. Several
-    tokens may have the same bytes. ``size`` is the number of token ids of the model, where that is more than ``tokens``
-    has (padded embeddings); the ids beyond are never text. ``encoder`` gives the canonical tokens of a text.
+    Tokens of ``special_ids``, those that end a generation (``eos_id``: one, several or none; ``eos_ids``) and those
+    without bytes are never text. Several tokens may have the same bytes. ``size`` is the number of token ids of the
+    model, where that is more than ``tokens`` has (padded embeddings); the ids beyond are never text. ``encoder`` gives
+    the canonical tokens of a text.
 
     ``digest`` names the content (hex): equal vocabularies have equal ones. Immutable, safe for threads.
     """
@@ -44,14 +45,14 @@ class Vocabulary:
         self,
         tokens: Sequence[bytes],
         special_ids: Iterable[int] = (),
-        eos_id: int | Iterable[int] = (),
+        eos_id: int | Iterable[int] | None = None,
         *,
         size: int | None = None,
         encoder: Encoder | None = None,
     ) -> None:
         self.size = len(tokens) if size is None else size
-        self.eos_ids = tuple(sorted({eos_id} if isinstance(eos_id, int) else set(eos_id)))
-        self.special_ids = frozenset(special_ids)
+        self.eos_ids = tuple(sorted({*(_ids(eos_id) or ())}))
+        self.special_ids = frozenset(map(int, special_ids))
         if self.size < len(tokens):
             raise ConstraintError(
                 f"a vocabulary of size {self.size} can't hold {len(tokens)} tokens",
@@ -87,7 +88,7 @@ class Vocabulary:
         """
         if isinstance(tokenizer, Vocabulary):
             return tokenizer
-        asked = None if eos_id is None else (eos_id,) if isinstance(eos_id, int) else tuple(eos_id)
+        asked = _ids(eos_id)
         with _lock:
             if isinstance(tokenizer, str | Path):
                 return _of_folder(Path(tokenizer), asked, size)
@@ -205,6 +206,13 @@ class Vocabulary:
     @cached_property
     def _longest(self) -> int:
         return int(self.lengths.max(initial=0))
+
+
+def _ids(given: int | Iterable[int] | None) -> tuple[int, ...] | None:
+    """One id, several or none, whatever kind of integers they are."""
+    if given is None:
+        return None
+    return tuple(map(int, given)) if isinstance(given, Iterable) else (int(given),)
 
 
 _Key = tuple[int, tuple[int, ...] | None, int | None]

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import tokenizers
 from hypothesis import given
@@ -181,6 +182,8 @@ def test_several_ends_and_ids_beyond_the_tokens() -> None:
     assert (vocabulary.size, vocabulary.words, vocabulary.eos_ids) == (70, 3, (1, 3))
     assert vocabulary.tokens[1] == vocabulary.tokens[3] == vocabulary.tokens[69] == b""
     assert Vocabulary([b"a"], (), 0).tokens == (b"",)
+    assert Vocabulary([b"a", b"b"], np.array([0]), np.array([1])).eos_ids == (1,)
+    assert Vocabulary([b"a"], (), None).eos_ids == ()
 
 
 @pytest.mark.parametrize(
