@@ -143,8 +143,10 @@ def _arrays(described: Any, payload: memoryview) -> dict[str, NDArray[np.integer
         if not isinstance(entry, list) or len(entry) != 3:
             raise ValueError("no array")
         name, type_name, length = entry
-        if name != wanted or type_name not in _TYPES or not isinstance(length, int) or length < 0:
+        if name != wanted or not isinstance(type_name, str) or type_name not in _TYPES:
             raise ValueError("no array")
+        if not isinstance(length, int) or length < 0:
+            raise ValueError("no length")
         dtype = np.dtype(type_name)
         if length * dtype.itemsize > len(payload) - at:
             raise ValueError("arrays that are cut off")

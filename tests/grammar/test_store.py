@@ -141,6 +141,8 @@ def test_a_file_with_a_right_hash_and_wrong_numbers_does_no_harm(
         lambda header: {**header, "arrays": header["arrays"][::-1]},
         lambda header: {**header, "arrays": "arrays"},
         lambda header: {**header, "arrays": [[1]] * 9},
+        lambda header: {**header, "arrays": [[name, [], 1] for name, *_ in header["arrays"]]},
+        lambda header: {**header, "arrays": [[name, "|u1", -1] for name, *_ in header["arrays"]]},
     ],
 )
 def test_a_header_of_another_form_is_not_read(store: IndexStore, file: Path, change) -> None:
