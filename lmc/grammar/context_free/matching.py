@@ -48,10 +48,10 @@ def _limits() -> LLParserLimits:
     from llguidance import LLParserLimits
 
     return LLParserLimits(
-        max_items_in_row=2_000,
+        max_items_in_row=1_000,
         initial_lexer_fuel=1_000_000,
         step_lexer_fuel=500_000,
-        step_max_items=30_000,
+        step_max_items=20_000,
         max_lexer_states=100_000,
         max_grammar_size=200_000,
         verbose_errors=False,
@@ -137,6 +137,8 @@ class Matcher:
         Raises ``ConstraintError`` where the grammar is too ambiguous to say.
         """
         found = self._matcher.compute_bitmask()
+        if self._matcher.stop_reason() == "NoExtensionBias":  # its word for a mask without a token
+            return np.zeros(words, np.uint32)
         self._check("what may follow can't be found out")
         return np.frombuffer(found, np.uint32)[:words].copy()
 
