@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lmc.ir.engine import SamplingParams
 from lmc.ir.errors import EngineError
 from lmc.runtime.kernels import sampling as sampling_kernel
+from lmc.runtime.kernels.sampling import Mask, allowed_tokens
 from lmc.runtime.local.sampler import Draw, Drawn, adjusted, draw_tokens, token_probabilities, uniform
 
 DRAWS = 100_000 if os.environ.get("LMC_TEST_FULL") == "1" else 20_000
@@ -51,6 +52,8 @@ def plain_probabilities(logits: np.ndarray, draw: Draw) -> np.ndarray:
     for token, count in Counter(draw.generated).items():
         logits[token] -= sampling.frequency_penalty * count + sampling.presence_penalty
     logits[list(draw.forbidden)] = -np.inf
+    if draw.mask is not None:
+        logits[~allowed_tokens(draw.mask, logits.size)] = -np.inf
     weights = np.exp((logits - logits.max()) / sampling.temperature)
     order = np.argsort(-weights, kind="stable")[: sampling.top_k or None]
     kept = weights[order]
@@ -108,9 +111,29 @@ def test_draws_from_a_large_vocabulary_do_too(sampling: SamplingParams, implemen
     check_distribution(sampling, np.random.default_rng(7).standard_normal(3000).astype(np.float32) * 3.5)
 
 
-def check_distribution(sampling: SamplingParams, logits: np.ndarray) -> None:
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        SamplingParams(temperature=1.0),
+        SamplingParams(temperature=1.0, top_p=0.8, logit_bias=((17, 2.0),), presence_penalty=1.0),
+        SamplingParams(temperature=1.3, top_k=20, repetition_penalty=1.5),
+    ],
+)
+@pytest.mark.parametrize("share", [0.02, 0.6])
+def test_masked_draws_follow_the_exact_distribution(
+    sampling: SamplingParams, share: float, implementation: None
+) -> None:
+    """The mask comes after bias and penalties and before temperature and truncation, for few tokens and for many."""
+    generator = np.random.default_rng(3)
+    allowed = generator.random(32 * 62) < share
+    allowed[[2, 4, 11, 17]] = True
+    mask = np.packbits(allowed, bitorder="little").view(np.uint32)  # fewer words than the row has
+    check_distribution(sampling, generator.standard_normal(2000).astype(np.float32) * 2, mask)
+
+
+def check_distribution(sampling: SamplingParams, logits: np.ndarray, mask: Mask | None = None) -> None:
     """Tokens of less than five expected draws count as one."""
-    history = (np.array([1, 4, 9]), (4, 4, 2, 11, 4))
+    history = (np.array([1, 4, 9]), (4, 4, 2, 11, 4), mask)
     probabilities = plain_probabilities(logits, Draw(sampling, 0, 0, (3,), *history))
     rows = torch.from_numpy(logits).expand(1000, -1)
     counts: Counter[int] = Counter()
@@ -221,6 +244,17 @@ def test_a_draw_is_the_same_alone_and_in_any_batch(
     assert draw_tokens(rows, others)[place] == alone
 
 
+def test_a_mask_changes_what_is_drawn_and_not_the_log_probabilities() -> None:
+    logits = [0.0, 2.0, 1.0, -1.0, 7.0]  # the mask ends before the last one
+    mask = np.array([0b1001], np.uint32)
+    free = draw_one(logits[:4], Draw(SamplingParams(logprobs=2), 0, 0))
+    drawn = draw_one(logits[:4], Draw(SamplingParams(logprobs=2), 0, 0, mask=mask))
+    assert (free.token, drawn.token) == (1, 0)
+    assert drawn.top == free.top
+    assert drawn.logprob == pytest.approx(torch.log_softmax(torch.tensor(logits[:4]), -1)[0].item(), abs=1e-6)
+    assert draw_one(logits, Draw(GREEDY, 0, 0, forbidden=(0,), mask=mask)).token == 3
+
+
 def test_logprobs_are_the_models_own() -> None:
     logits = [0.0, 2.0, 1.0, -1.0]
     logprobs = torch.log_softmax(torch.tensor(logits), -1).tolist()
@@ -237,6 +271,10 @@ def test_a_row_that_cant_be_drawn_from_fails_alone() -> None:
     rows = torch.tensor([[0.0, 1.0], [nan, 1.0], [infinite, 0.0], [0.0, 1.0]])
     blocked = Draw(GREEDY, 0, 5, forbidden=(0, 1))
     good, broken, overflow, empty = draw_tokens(rows, [Draw(GREEDY, 0, 0)] * 3 + [blocked])
+    impossible = torch.tensor([[0.0, -infinite], [nan, 1.0]])
+    masked = draw_tokens(impossible, [Draw(GREEDY, 0, 5, mask=np.array([2], np.uint32))] * 2)
+    assert "some allowed one that the model and logit_bias leave possible" in str(masked[0])
+    assert "NaN logits for token 5" in str(masked[1])
     assert good == Drawn(1)
     assert isinstance(broken, EngineError)
     assert "NaN logits for token 0" in str(broken)

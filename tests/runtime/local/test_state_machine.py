@@ -363,5 +363,5 @@ TestEngine = EngineMachine.TestCase
 FULL = os.environ.get("LMC_TEST_FULL") == "1"
 # The short run takes the same examples every time, the long one takes new ones.
 TestEngine.settings = settings(
-    max_examples=400 if FULL else 45, stateful_step_count=30, deadline=None, derandomize=not FULL
+    max_examples=200 if FULL else 45, stateful_step_count=30, deadline=None, derandomize=not FULL
 )
