@@ -19,7 +19,7 @@ Rows = NDArray[np.int32]
 DEAD = -1
 UNKNOWN = -2
 MAX_STATES = 200_000
-MAX_WORK = 1_000_000  # see `Arena.work`; of `expand_all`
+MAX_WORK = 200_000  # see `Arena.work`; of `expand_all`
 MAX_WORK_OF_STATE = 150_000
 
 

@@ -52,15 +52,21 @@ class Arena:
         """One after the other."""
         made = parts[-1] if parts else self.epsilon
         for part in reversed(parts[:-1]):
-            heads: list[Node] = []
-            last = part
-            while last.kind is Kind.CONCAT:
-                head, last = last.parts
-                heads.append(head)
-            made = self._prepend(last, made)
-            for head in reversed(heads):
-                made = self._prepend(head, made)
+            made = self.join(part, made)
         return made
+
+    def join(self, left: Node, right: Node) -> Node:
+        """One after the other, of two."""
+        if left is EPSILON:
+            return right
+        heads: list[Node] = []
+        while left.kind is Kind.CONCAT:
+            head, left = left.parts
+            heads.append(head)
+        right = self._prepend(left, right)
+        for head in reversed(heads):
+            right = self._prepend(head, right)
+        return right
 
     def union(self, parts: Iterable[Node]) -> Node:
         """Any of them."""

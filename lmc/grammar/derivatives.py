@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from lmc.grammar.building import Arena
-from lmc.grammar.nodes import ALL_BYTES, Arc, Kind, Node
+from lmc.grammar.nodes import ALL_BYTES, EMPTY, Arc, Kind, Node
 from lmc.ir.errors import ConstraintError
 
 MAX_SEARCH = 300_000  # steps to find out which nodes are empty: arcs followed, and what the arena did for them
@@ -127,7 +127,7 @@ class Derivatives:
                 part = node.parts[0]
                 high = None if node.high is None else node.high - 1
                 rest = arena.repeat(part, max(node.low - 1, 0), high)
-                return tuple((mask, arena.concat(target, rest)) for mask, target in _derived(part))
+                return tuple([(mask, arena.join(target, rest)) for mask, target in _derived(part)])
             case Kind.INTERSECTION:
                 return self._intersection(node)
             case Kind.COMPLEMENT:
@@ -138,7 +138,7 @@ class Derivatives:
         several = False
         while node.kind is Kind.CONCAT:
             head, tail = node.parts
-            arcs += [(mask, self.arena.concat(target, tail)) for mask, target in _derived(head)]
+            arcs += [(mask, self.arena.join(target, tail)) for mask, target in _derived(head)]
             if not head.nullable:
                 break
             node, several = tail, True
@@ -152,7 +152,7 @@ class Derivatives:
             found = [
                 (mask & own, [*held, target]) for mask, held in found for own, target in _derived(part) if mask & own
             ]
-        return _gathered((mask, self.arena.intersection(held)) for mask, held in found)
+        return _gathered([(mask, self.arena.intersection(held)) for mask, held in found])
 
     def _complement(self, node: Node) -> tuple[Arc, ...]:
         arcs = _derived(node.parts[0])
@@ -163,7 +163,10 @@ class Derivatives:
         return _gathered([*others, (rest, self.arena.everything)] if rest else others)
 
     def _united(self, arcs: list[Arc]) -> tuple[Arc, ...]:
-        return _gathered((mask, self.arena.union(targets)) for mask, targets in _disjoint(arcs))
+        union = self.arena.union
+        return _gathered(
+            [(mask, targets[0] if len(targets) == 1 else union(targets)) for mask, targets in _disjoint(arcs)]
+        )
 
 
 def _derived(node: Node) -> tuple[Arc, ...]:
@@ -215,13 +218,16 @@ def _disjoint(arcs: list[Arc]) -> list[tuple[int, list[Node]]]:
     return pieces
 
 
-def _gathered(arcs: Iterable[Arc]) -> tuple[Arc, ...]:
+def _gathered(arcs: list[Arc]) -> tuple[Arc, ...]:
     """Arcs with the same target as one, by their lowest byte."""
     masks: dict[Node, int] = {}
     for mask, target in arcs:
-        if target.kind is not Kind.EMPTY:
+        if target is not EMPTY:
             masks[target] = masks.get(target, 0) | mask
-    return tuple(sorted(((mask, target) for target, mask in masks.items()), key=_lowest))
+    gathered = [(mask, target) for target, mask in masks.items()]
+    if len(gathered) > 1:
+        gathered.sort(key=_lowest)
+    return tuple(gathered)
 
 
 def _lowest(arc: Arc) -> int:
