@@ -13,6 +13,8 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_OFFLINE", "1")
 # Tests state their target themselves.
 os.environ.pop("LMC_TARGET", None)
+# They leave no token indexes in the user's cache.
+os.environ["LMC_GRAMMAR_CACHE"] = "off"
 
 import hypothesis
 import pytest

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from lmc.ir.builder import Builder
+from lmc.ir.constraints import Constraints
 from lmc.ir.core import Effect, Function, HostFunction, Module, Op, Value
 from lmc.ir.errors import Location
 from lmc.ir.ops import (
@@ -28,6 +29,7 @@ from lmc.ir.ops import (
     TranscriptOp,
 )
 from lmc.ir.types import ANY, BOOL, CTX, INT, TEXT, Type, list_of
+from tests.compiled_constraints import SYMBOLS, constrained_sampling, toy_constraints
 
 MESSAGE_ROLES = ("system", "user", "assistant")
 # Few and short, so that equal prefixes and equal ops are likely; the last are what must stay plain text.
@@ -41,6 +43,11 @@ class Program:
     module: Module
     inputs: Mapping[str, Any]
     hosts: Mapping[str, Callable[..., Any]]
+
+    @property
+    def constraints(self) -> Constraints:
+        """What its generations may say, in the toy's tokens."""
+        return toy_constraints(self.module)
 
 
 @st.composite
@@ -116,7 +123,7 @@ class _Author:
             HostFunction("tell", "program:tell", "1" * 64, Effect.WRITES),
             HostFunction("shout", "program:shout", "2" * 64, Effect.PURE),
         )
-        module = Module("main", (Function("main", self.builder.block()),), hosts=declared)
+        module = Module("main", (Function("main", self.builder.block()),), SYMBOLS, declared)
         hosts = {"look": _look, "tell": _tell, "shout": _shout}
         return Program(module, self.inputs, hosts)
 
@@ -180,16 +187,19 @@ class _Author:
         }
 
     def generate(self) -> None:
-        before, sampling = self.context(), self.sampling()
+        before = self.context()
+        kind, constrained = self.draw(constrained_sampling())
+        sampling = {**self.sampling(), **constrained}
         meta = [] if sampling["logprobs"] is None else [ANY]
-        context, *_ = self.emit(GenOp, CTX, TEXT, *meta, context=before, id=self.id(), **sampling)
+        context, *_ = self.emit(GenOp, CTX, kind, *meta, context=before, id=self.id(), **sampling)
         self.modes[context] = "chat" if self.modes[before] == "chat" else "raw"
 
     def sample(self) -> None:
-        sampling = self.sampling()
+        kind, constrained = self.draw(constrained_sampling())
+        sampling = {**self.sampling(), **constrained}
         meta = [] if sampling["logprobs"] is None else [ANY]
         n = self.draw(st.integers(1, 3))
-        self.emit(SampleOp, list_of(TEXT), *meta, context=self.context(), id=self.id(), n=n, **sampling)
+        self.emit(SampleOp, list_of(kind), *meta, context=self.context(), id=self.id(), n=n, **sampling)
 
     def select(self) -> None:
         choices = self.draw(st.sampled_from([("yes", "no"), ("a", "ab", "b"), (Value("dims", list_of(TEXT)),)]))

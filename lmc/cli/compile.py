@@ -16,6 +16,7 @@ class Emit(StrEnum):
 
     IR = "ir"
     PLAN = "plan"
+    GRAMMAR = "grammar"
     SUMMARY = "summary"
 
 
@@ -48,7 +49,10 @@ def compile_command(
     breaks: Annotated[bool, typer.Option("--breaks", help="Say where capture ended, why, and what helps.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Summary, remarks and breaks as JSON.")] = False,
 ) -> None:
-    """Compile a program and show its IR, its plan or a summary. Runs nothing of it, and loads no model."""
+    """Compile a program and show its IR, its plan, what its constraints allow, or a summary.
+
+    Runs nothing of it, and loads no model.
+    """
     if row is not None and data is None:
         raise UsageError("--row goes with --input", remedy="name the file that has the row: --input DATA.jsonl")
     with prints_to_stderr():
@@ -98,6 +102,8 @@ def _row(
 def _artifact(compiled: Compiled, emit: Emit) -> str:
     if emit is Emit.IR:
         return artifacts.module_text(compiled.module)
+    if emit is Emit.GRAMMAR:
+        return to_json(artifacts.grammar(compiled), indent=1) + "\n"
     return artifacts.summary_text(compiled)
 
 

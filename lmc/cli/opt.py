@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperCommand
 
 from lmc.cli.compile import Level
-from lmc.cli.output import print_note, write_artifact
+from lmc.cli.output import MODELS, print_note, target_spec, write_artifact
 from lmc.driver import UsageError, opt
 
 _PRINT_AFTER = "--print-after"
@@ -37,6 +37,9 @@ def opt_command(
         str | None, typer.Option(metavar="a,b{option=1}", help="Run these passes, in this order.")
     ] = None,
     level: Annotated[Level | None, typer.Option("-O", help="Run the passes of a level: -O0, -O1 or -O2.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help=f"Whose tokens passes may count: {MODELS}. Without it they estimate.")
+    ] = None,
     output: Annotated[str | None, typer.Option("-o", "--output", metavar="FILE", help="Write it to a file.")] = None,
     print_after: Annotated[
         str | None,
@@ -64,7 +67,8 @@ def opt_command(
         raise typer.Exit(1) from None
     if verify_only:
         return
-    text, result = opt.optimize(module, chosen, print_after=print_after, on_text=print_note)
+    context = opt.context_for(target_spec(model))
+    text, result = opt.optimize(module, chosen, context=context, print_after=print_after, on_text=print_note)
     write_artifact(text, output)
     sys.stdout.flush()  # what is said about the module comes after it, also where both streams are one
     if remarks:

@@ -9,6 +9,7 @@ from typing import Any
 from lmc.backend.plan import Plan
 from lmc.backend.plan_json import dump_plan
 from lmc.driver.compile import Compiled
+from lmc.driver.constraints import constrained, describe
 from lmc.driver.plan_arguments import arguments_of, conditions_of, frozen_arguments
 from lmc.driver.start import Arguments
 from lmc.ir.core import Module
@@ -33,6 +34,16 @@ def saved_plan(compiled: Compiled, arguments: Arguments | None) -> Plan:
 def plan_text(plan: Plan) -> str:
     """Versioned JSON."""
     return dump_plan(plan)
+
+
+def grammar(compiled: Compiled) -> dict[str, Any]:
+    """What its generations may say, as JSON data: each constraint with its facts."""
+    users: dict[str, list[str]] = {}
+    for op in constrained(compiled.module):
+        users.setdefault(op.constraint or "", []).append(op.id)
+    symbols = [entry for entry in compiled.module.constraints if entry.name in users]
+    found = [describe(compiled.cache, entry, compiled.tokenizer, users[entry.name]) for entry in symbols]
+    return {"program": compiled.module.name, "target": compiled.target.spec, "constraints": found}
 
 
 def frozen_lines(plan: Plan) -> list[str]:

@@ -13,11 +13,14 @@ from typing import Any
 
 from lmc.backend.lower import lower
 from lmc.backend.plan import Plan
+from lmc.driver.constraints import check, start
 from lmc.frontend.arguments import Bound
 from lmc.frontend.breaks import Break
 from lmc.frontend.capture import capture
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.variants import Captured, VariantCache, inputs_of
+from lmc.grammar.sharing import ConstraintCache
+from lmc.ir.constraints import Compile, Constraints, constraints_of
 from lmc.ir.core import Module
 from lmc.ir.target import Target
 from lmc.ir.tokenizer import Tokenizer
@@ -35,7 +38,7 @@ class Compiled:
 
     ``module`` is the optimized IR, ``plan`` its lowered form, ``remarks`` what the passes did and could not do,
     ``breaks`` where capture ended (empty: nowhere; the rest then runs eagerly), ``hosts`` the user's functions by
-    symbol. ``captured`` is what the passes started from.
+    symbol. ``captured`` is what the passes started from; ``cache`` holds its constraints for ``tokenizer``.
     """
 
     module: Module
@@ -46,11 +49,17 @@ class Compiled:
     target: Target
     level: str
     captured: Captured = field(repr=False)
+    tokenizer: Tokenizer = field(repr=False)
+    cache: ConstraintCache = field(repr=False)
 
     @cached_property
     def prepared(self) -> PreparedPlan:
         """The plan as the executor takes it."""
         return prepare(self.plan)
+
+    def constraints(self, compile: Compile | None) -> Constraints:
+        """What a run needs of its constraints."""
+        return constraints_of(self.module, compile, self.captured.readers)
 
 
 @contextmanager
@@ -71,16 +80,35 @@ def collection_paused() -> Generator[None]:
 
 
 def compile_program(
-    function: JittedFunction, bound: Bound | None, target: Target, level: str, tokenizer: Tokenizer
+    function: JittedFunction,
+    bound: Bound | None,
+    target: Target,
+    level: str,
+    tokenizer: Tokenizer,
+    *,
+    cache: ConstraintCache | None = None,
 ) -> Compiled:
-    """Capture for ``bound`` (None: for what the annotations promise), optimize, lower."""
+    """Capture for ``bound`` (None: for what the annotations promise), optimize, lower.
+
+    ``cache`` is where compiled constraints are found and kept (None: for this program alone).
+    """
     with collection_paused():
-        return compile_captured(capture(function, bound), target, level, tokenizer)
+        return compile_captured(capture(function, bound), target, level, tokenizer, cache=cache)
 
 
-def compile_captured(captured: Captured, target: Target, level: str, tokenizer: Tokenizer) -> Compiled:
-    """Optimize and lower what was captured. Raises ``LoweringError``, and ``InputError`` for an unknown level."""
-    optimized = pipeline(level).run(captured.module, PassContext(tokenizer))
+def compile_captured(
+    captured: Captured, target: Target, level: str, tokenizer: Tokenizer, *, cache: ConstraintCache | None = None
+) -> Compiled:
+    """Optimize and lower what was captured.
+
+    Raises ``LoweringError``, ``ConstraintError``, and ``InputError`` for an unknown level.
+    """
+    cache = ConstraintCache() if cache is None else cache
+    passes = pipeline(level)
+    if passes.passes:
+        start(cache, captured.module, tokenizer)
+    optimized = passes.run(captured.module, PassContext(tokenizer, cache))
+    check(cache, optimized.module, tokenizer)
     return Compiled(
         module=optimized.module,
         plan=lower(optimized.module, target),
@@ -90,6 +118,8 @@ def compile_captured(captured: Captured, target: Target, level: str, tokenizer: 
         target=target,
         level=level,
         captured=captured,
+        tokenizer=tokenizer,
+        cache=cache,
     )
 
 
@@ -106,7 +136,14 @@ class Variants:
         self._lock = threading.RLock()
 
     def find(
-        self, function: JittedFunction, bound: Bound, target: Target, level: str, tokenizer: Tokenizer
+        self,
+        function: JittedFunction,
+        bound: Bound,
+        target: Target,
+        level: str,
+        tokenizer: Tokenizer,
+        *,
+        cache: ConstraintCache | None = None,
     ) -> tuple[Compiled, Mapping[str, Any]]:
         """A variant that holds for ``bound``, compiled now where there is none, and its inputs."""
         with self._lock:
@@ -119,7 +156,7 @@ class Variants:
             compiled = self._compiled.get(key)
             if compiled is None:
                 with collection_paused():
-                    compiled = compile_captured(captured, target, level, tokenizer)
+                    compiled = compile_captured(captured, target, level, tokenizer, cache=cache)
                 self._compiled[key] = compiled
             self._compiled.move_to_end(key)
             while len(self._compiled) > self._limit:

@@ -1,4 +1,7 @@
-"""The ambient defaults: where a program runs if nobody says so. Read once when a call enters, passed on from there."""
+"""The ambient defaults: where a program runs and what is kept on disk, if nobody says so.
+
+Read once when a call enters, passed on from there.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,18 @@ import difflib
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from lmc.grammar.store import IndexStore
 from lmc.ir.errors import InputError
 from lmc.ir.target import KINDS, KvTokens, Target
 
 ENVIRONMENT = "LMC_TARGET"
 FALLBACK = "builtin"
+GRAMMAR_CACHE = "LMC_GRAMMAR_CACHE"
+OFF = "off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +35,7 @@ class Wish:
     prefill_tokens: int | None = None
 
 
-SETTINGS = tuple(field.name for field in fields(Wish))
+SETTINGS = (*(field.name for field in fields(Wish)), "grammar_cache")
 """What ``[tool.lmc]`` may hold."""
 
 
@@ -41,17 +47,39 @@ def resolve_target(wish: Wish, *, environment: Mapping[str, str] | None = None, 
     Raises ``InputError``.
     """
     environment = os.environ if environment is None else environment
-    asked: dict[str, Any] = {name: value for name in SETTINGS if (value := getattr(wish, name)) is not None}
+    asked: dict[str, Any] = {name: value for name, value in asdict(wish).items() if value is not None}
     spec = wish.target or environment.get(ENVIRONMENT)
     if spec:
         return _parse({**asked, "target": spec})
     asked.pop("target", None)
-    return _parse({**_project_settings(Path.cwd() if folder is None else folder), **asked})
+    _, settings = _project_settings(Path.cwd() if folder is None else folder)
+    return _parse({**settings, **asked})
+
+
+def resolve_grammar_cache(*, environment: Mapping[str, str] | None = None, folder: Path | None = None) -> Path | None:
+    """Where token indexes of constraints are kept between processes; None for nowhere.
+
+    What ``LMC_GRAMMAR_CACHE`` names, else ``grammar_cache`` of ``[tool.lmc]`` (relative to its pyproject.toml), else
+    the user's cache. "off" is nowhere. Raises ``InputError``.
+    """
+    environment = os.environ if environment is None else environment
+    here = Path.cwd() if folder is None else folder
+    place, settings = _project_settings(here)
+    named = environment.get(GRAMMAR_CACHE) or settings.get("grammar_cache")
+    if named == OFF:
+        return None
+    if not named:
+        try:
+            return IndexStore.default_folder()
+        except RuntimeError:  # a user without a home
+            return None
+    base = here if environment.get(GRAMMAR_CACHE) else place
+    return base / Path(named).expanduser()
 
 
 def _parse(settings: Mapping[str, Any]) -> Target:
     """The target of settings by name; those that are left out are what ``Target`` has."""
-    options = dict(settings)
+    options = {name: value for name, value in settings.items() if name != "grammar_cache"}
     spec = options.pop("target", FALLBACK)
     if not isinstance(spec, str):
         raise InputError(f"target is {spec!r}", remedy='give text: "builtin", "toy" or "local:PATH" (a model folder)')
@@ -71,12 +99,13 @@ def _check_kind(spec: str) -> None:
         )
 
 
-def _project_settings(folder: Path) -> Mapping[str, Any]:
+def _project_settings(folder: Path) -> tuple[Path, Mapping[str, Any]]:
+    """``[tool.lmc]`` and the folder where it stands."""
     for place in (folder, *folder.parents):
         path = place / "pyproject.toml"
         if path.is_file():
-            return _read_settings(path)
-    return {}
+            return place, _read_settings(path)
+    return folder, {}
 
 
 def _read_settings(path: Path) -> Mapping[str, Any]:
@@ -91,6 +120,8 @@ def _read_settings(path: Path) -> Mapping[str, Any]:
     for name in settings:
         if name not in SETTINGS:
             raise InputError(f"{path}: [tool.lmc] has no setting {name!r}", remedy=f"use {', '.join(SETTINGS)}")
+    if not isinstance(settings.get("grammar_cache", ""), str):
+        raise InputError(f"{path}: grammar_cache is no text", remedy='name a folder, or write grammar_cache = "off"')
     try:
         _parse(settings)
     except InputError as error:

@@ -17,6 +17,7 @@ from lmc.frontend.eager import EagerSession
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.locations import raised_at
 from lmc.frontend.resume import resume
+from lmc.ir.constraints import Compile
 from lmc.ir.engine import Engine
 from lmc.ir.errors import LmcError
 from lmc.ir.interpreter import Memo
@@ -46,6 +47,7 @@ async def execute(
     on_result: OnResult,
     *,
     seed: int,
+    compile: Compile | None = None,
     limits: Limits | None = None,
     on_event: OnEvent | None = None,
 ) -> None:
@@ -54,7 +56,7 @@ async def execute(
     Jobs of one variant run in the order of their schedule, variants in the order of their first job, all under one
     bound. Cancelling cancels every request.
     """
-    execution = Execution(function, engine, on_result, seed=seed, limits=limits, on_event=on_event)
+    execution = Execution(function, engine, on_result, seed=seed, compile=compile, limits=limits, on_event=on_event)
     try:
         await execution.run(jobs)
     finally:
@@ -76,6 +78,7 @@ class Execution:
         on_result: OnResult,
         *,
         seed: int,
+        compile: Compile | None = None,
         limits: Limits | None = None,
         on_event: OnEvent | None = None,
         on_stopped: OnResult | None = None,
@@ -84,6 +87,7 @@ class Execution:
         self._engine = engine
         self._on_result = on_result
         self._seed = seed
+        self._compile = compile
         self._on_event = on_event
         self._on_stopped = on_stopped
         self._position = 0
@@ -120,7 +124,8 @@ class Execution:
     async def _run_variant(self, jobs: Sequence[Job], position: int, continued: set[asyncio.Future[None]]) -> None:
         compiled = jobs[0].compiled
         order = schedule_batch(compiled.plan, [job.inputs for job in jobs]).order if len(jobs) > 1 else (0,)
-        executor = Executor(self._engine, compiled.prepared, compiled.hosts)
+        constraints = compiled.constraints(self._compile)
+        executor = Executor(self._engine, compiled.prepared, compiled.hosts, constraints=constraints)
         await executor.run_batch(
             [Instance(job.number, job.inputs) for job in jobs],
             order,
@@ -168,6 +173,7 @@ class Execution:
             instance=job.number,
             on_text=None if self._on_event is None else partial(self._report_text, job.number),
             timeout=self._limits.request_timeout,
+            compile=self._compile,
         )
         try:
             outcome = resume(job.compiled.captured, job.bound, memo, session)

@@ -6,17 +6,19 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from lmc.driver.defaults import Wish, resolve_grammar_cache, resolve_target
 from lmc.driver.programs import UsageError
+from lmc.driver.service import service
 from lmc.ir.core import Module
 from lmc.ir.errors import InputError, ParseError
 from lmc.ir.parser import MAX_BYTES, parse_verified
 from lmc.ir.printer import print_module
-from lmc.passes.base import Pass
+from lmc.passes.base import Pass, PassContext
 from lmc.passes.manager import PassManager, PassResult
 from lmc.passes.pipelines import parse_pipeline, pipeline
 from lmc.passes.registry import PASSES, describe_passes
 
-__all__ = ["ALL_PASSES", "ParseError", "choose_passes", "list_passes", "optimize", "read_module"]
+__all__ = ["ALL_PASSES", "ParseError", "choose_passes", "context_for", "list_passes", "optimize", "read_module"]
 
 ALL_PASSES = "all"
 OnText = Callable[[str], None]
@@ -56,8 +58,22 @@ def choose_passes(passes: str | None, level: str | None, *, print_after: str | N
     return chosen
 
 
+def context_for(spec: str | None) -> PassContext:
+    """What passes may know of the target ``spec``: its tokenizer; nothing of None. Raises ``InputError``."""
+    if spec is None:
+        return PassContext()
+    home = service()
+    tokenizer = home.engines.tokenizer(resolve_target(Wish(spec)))
+    return PassContext(tokenizer, home.constraints.of(resolve_grammar_cache()))
+
+
 def optimize(
-    module: Module, passes: PassManager, *, print_after: str | None = None, on_text: OnText
+    module: Module,
+    passes: PassManager,
+    *,
+    context: PassContext | None = None,
+    print_after: str | None = None,
+    on_text: OnText,
 ) -> tuple[str, PassResult]:
     """Run ``passes``; gives the text of the last module. ``on_text`` gets the module after each pass asked for.
 
@@ -68,7 +84,7 @@ def optimize(
         if print_after in (ALL_PASSES, each.NAME):
             on_text(f"// after {each.NAME}\n{print_module(changed)}".rstrip())
 
-    result = passes.run(module, after=after)
+    result = passes.run(module, context, after=after)
     return print_module(result.module), result
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import cast
 
 from lmc.driver.compile import Compiled, Variants, compile_program
-from lmc.driver.defaults import Wish, resolve_target
+from lmc.driver.defaults import Wish, resolve_grammar_cache, resolve_target
 from lmc.driver.execute import Execution, OnResult
 from lmc.driver.result import Result
 from lmc.driver.service import service
@@ -64,12 +64,13 @@ class Runner:
 
     def compile(self, arguments: Arguments | None) -> Compiled:
         """The program compiled for ``arguments``; without any, as far as that goes without values."""
-        target = self.target()
-        tokenizer = service().engines.tokenizer(target)
-        if arguments is None:
-            return compile_program(self._function, None, target, self.options.level, tokenizer)
-        bound = bind(self._function, *arguments)
-        return self._variants.find(self._function, bound, target, self.options.level, tokenizer)[0]
+        start = self._start()
+        if arguments is not None:
+            return start.variant(bind(self._function, *arguments))[0]
+        tokenizer = start.home.engines.tokenizer(start.target)
+        return compile_program(
+            self._function, None, start.target, self.options.level, tokenizer, cache=start.constraints
+        )
 
     def run(self, arguments: Arguments) -> Result:
         """One instance. Raises its error."""
@@ -121,16 +122,24 @@ class Runner:
 
     def eager(self, arguments: Arguments) -> Result:
         """One instance as plain Python, operation by operation: the oracle. Raises its error."""
-        engine = service().engines.engine(self.target())
-        session = EagerSession(engine, run_seed=self.options.seed, timeout=self.options.timeout)
+        start = self._start()
+        engine = start.home.engines.engine(start.target)
+        options = self.options
+        session = EagerSession(engine, run_seed=options.seed, timeout=options.timeout, compile=start.compile)
         outcome = run_eager(self._function, bind(self._function, *arguments), session)
         return Result(outcome.value, outcome.variables, outcome.text, outcome.profile)
 
     def _entered(self) -> Start:
+        """A call that enters the background loop."""
+        start = self._start()
+        start.home.loop.check_outside()
+        return start
+
+    def _start(self) -> Start:
         """What is read once when a call enters."""
         home = service()
-        home.loop.check_outside()
-        return Start(self._function, self._variants, self.options, self.target(), home)
+        constraints = home.constraints.of(resolve_grammar_cache())
+        return Start(self._function, self._variants, self.options, self.target(), home, constraints)
 
 
 def check_seed(seed: object) -> None:
@@ -173,6 +182,7 @@ class _Windows:
                 engine,
                 on_result,
                 seed=start.options.seed,
+                compile=start.compile,
                 limits=start.options.limits,
                 on_stopped=on_result,
             )

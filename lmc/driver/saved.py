@@ -11,7 +11,8 @@ from lmc.backend.lower import lower
 from lmc.backend.plan import Plan
 from lmc.backend.plan_json import MAX_CHARACTERS, load_plan
 from lmc.backend.schedule import schedule_batch
-from lmc.driver.defaults import resolve_target
+from lmc.driver.constraints import check, compiler
+from lmc.driver.defaults import resolve_grammar_cache, resolve_target
 from lmc.driver.execute import OnResult
 from lmc.driver.opt import read_module
 from lmc.driver.programs import UsageError
@@ -23,6 +24,7 @@ from lmc.driver.start import Arguments, Options
 from lmc.driver.windows import Entry, WindowedRun
 from lmc.frontend.capture import capture
 from lmc.frontend.function import JittedFunction
+from lmc.ir.constraints import Constraints
 from lmc.ir.core import HostFunction
 from lmc.ir.engine import Engine
 from lmc.ir.errors import InputError
@@ -69,15 +71,19 @@ class SavedRunner:
         """Numbers and results of rows that are read while others run, as they finish."""
         home = service()
         home.loop.check_outside()
-        return WindowedRun(home, rows, _Windows(self, home.engines.engine(self.target)))
+        engine = home.engines.engine(self.target)
+        cache = home.constraints.of(resolve_grammar_cache())
+        check(cache, self.plan.module, engine.tokenizer)
+        constraints = Constraints.of(self.plan.constraints, compiler(cache, engine.tokenizer))
+        return WindowedRun(home, rows, _Windows(self, engine, constraints))
 
 
 class _Windows:
     """Windows of a saved plan's rows."""
 
-    def __init__(self, saved: SavedRunner, engine: Engine) -> None:
+    def __init__(self, saved: SavedRunner, engine: Engine, constraints: Constraints) -> None:
         self._saved = saved
-        self._executor = Executor(engine, saved.plan, saved.hosts)
+        self._executor = Executor(engine, saved.plan, saved.hosts, constraints=constraints)
         self._engine = engine
         self._position = 0
         self._resources: Resources | None = None

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from lmc.driver.cancelling import cancelled_error
+from lmc.driver.constraints import ConstraintCaches
 from lmc.driver.registry import load_tokenizer, make_engine
 from lmc.ir.engine import Engine
 from lmc.ir.errors import LmcError
@@ -164,12 +165,13 @@ async def _end_all() -> None:
 
 
 class Service:
-    """Loop and engines of one process."""
+    """Loop, engines and compiled constraints of one process."""
 
     def __init__(self) -> None:
         self._process = os.getpid()
         self.loop = BackgroundLoop()
         self.engines = EngineCache()
+        self.constraints = ConstraintCaches()
 
     def close(self) -> None:
         """Stop what runs and close the engines. Nothing in a forked child, which has neither."""

@@ -9,14 +9,17 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmc.driver.compile import DEFAULT_LEVEL, Variants
+from lmc.driver.compile import DEFAULT_LEVEL, Compiled, Variants
+from lmc.driver.constraints import compiler
 from lmc.driver.defaults import Wish
 from lmc.driver.execute import Job, OnResult, execute
 from lmc.driver.result import Result
 from lmc.driver.service import Service
-from lmc.frontend.arguments import bind
+from lmc.frontend.arguments import Bound, bind
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.locations import user_location
+from lmc.grammar.sharing import ConstraintCache
+from lmc.ir.constraints import Compile
 from lmc.ir.errors import InputError
 from lmc.ir.profile import Profile
 from lmc.ir.target import Target
@@ -66,18 +69,31 @@ class Start:
     options: Options
     target: Target
     home: Service
+    constraints: ConstraintCache
+
+    @property
+    def compile(self) -> Compile:
+        """What makes the constraints of a run on its target."""
+        return compiler(self.constraints, self.home.engines.tokenizer(self.target))
+
+    def variant(self, bound: Bound) -> tuple[Compiled, Mapping[str, Any]]:
+        """The program compiled for ``bound``, and its inputs."""
+        tokenizer = self.home.engines.tokenizer(self.target)
+        return self.variants.find(
+            self.function, bound, self.target, self.options.level, tokenizer, cache=self.constraints
+        )
 
     def prepare(self, batch: Sequence[Arguments], numbers: Sequence[int] | None = None) -> list[Prepared]:
         """Bind and compile each instance; a result where that fails. Loads the engine.
 
         ``numbers`` are those of the instances in their batch (0, 1, …), which their random draws are keyed by.
         """
-        tokenizer = self.home.engines.tokenizer(self.target)
+        self.home.engines.tokenizer(self.target)  # a target that is not there is an error of the call, not of each row
         prepared: list[Prepared] = []
         for number, (args, kwargs) in zip(numbers or range(len(batch)), batch, strict=True):
             try:
                 bound = bind(self.function, args, kwargs)
-                found = self.variants.find(self.function, bound, self.target, self.options.level, tokenizer)
+                found = self.variant(bound)
             except Exception as error:  # the user's own code may raise while it is captured
                 prepared.append((number, Result.failed(error, Profile(self.function.name))))
                 continue
@@ -101,6 +117,7 @@ class Start:
                 engine,
                 on_result,
                 seed=self.options.seed,
+                compile=self.compile,
                 limits=self.options.limits,
                 on_event=on_event,
             )

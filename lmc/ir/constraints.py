@@ -90,10 +90,8 @@ def constraints_of(module: Module, compile: Compile | None, readers: Mapping[str
 
 def refused(error: ConstraintError, op: SamplingOp) -> ConstraintError:
     """``error`` of compiling the constraint of ``op``, at its line."""
-    where = f" (at {error.pointer or '/'} of the schema)" if error.pointer is not None else ""
-    where = f" (at character {error.position} of the pattern)" if error.position is not None else where
     return ConstraintError(
-        f"the constraint of {op.id!r} is refused: {error.cause}{where}",
+        f"the constraint of {op.id!r} is refused: {error.cause}",
         remedy=error.remedy,
         location=op.location,
         pointer=error.pointer,

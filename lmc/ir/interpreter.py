@@ -125,7 +125,7 @@ class _Machine:
     hosts: dict[str, Callable[..., Any]]
     run_seed: int
     instance: int
-    constraints: Constraints
+    constraints: Constraints = semantics.NO_CONSTRAINTS
     profile: dict[str, OpProfile] = field(default_factory=dict)
 
     def run(self, op: Op) -> None:

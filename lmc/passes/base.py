@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+from lmc.grammar.sharing import ConstraintCache
 from lmc.ir.core import Block, Module
 from lmc.ir.errors import InputError, Location
 from lmc.ir.template import ChatTemplate, Message, Segment, Slot
@@ -56,9 +57,13 @@ class Remark:
 
 @dataclass(frozen=True)
 class PassContext:
-    """What passes share in one run: the target's tokenizer, if it is known, and the remarks made so far."""
+    """What passes share in one run: the target's tokenizer, if it is known, and the remarks made so far.
+
+    ``constraints`` is where compiled constraints are kept (None: for this run alone).
+    """
 
     tokenizer: Tokenizer | None = None
+    constraints: ConstraintCache | None = None
     remarks: list[Remark] = field(default_factory=list[Remark])
     _counts: dict[str, int] = field(default_factory=dict[str, int], repr=False)
     _turns: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]], repr=False)

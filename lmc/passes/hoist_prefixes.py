@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from lmc.ir.core import Block, Op, Value
 from lmc.ir.errors import InputError, Location
-from lmc.ir.ops import BeginOp, EndOp, ExtendOp, PrefillOp
+from lmc.ir.ops import BeginOp, EndOp, ExtendOp, PrefillOp, SamplingOp
 from lmc.ir.types import CTX
 from lmc.passes.base import Pass, PassContext
 from lmc.passes.branches import same_in_every_instance, users_that_call, weight
@@ -104,6 +104,8 @@ class _Walk:
             self.open_roles[value] = op.role
         elif isinstance(op, EndOp):
             known += self._end_mark(self.open_roles.get(op.context))
+        elif isinstance(op, SamplingOp) and op.forced is not None:
+            known += Measure(len(op.forced))
         elif op.billable:
             known += Measure(unknown=1)
         if not isinstance(op, BeginOp | EndOp) and before in self.open_roles and getattr(op, "role", None) is None:

@@ -59,7 +59,7 @@ class PlanForkJoin(Pass):
 
     def rewrite(self, block: Block, context: PassContext) -> Block:
         ops = block.ops
-        if not any(isinstance(op, Call) for op in ops):
+        if not any(op.billable for op in ops):
             return block
         waits = waits_of(ops)
         shortest = earliest_rounds(ops, waits)
@@ -102,7 +102,7 @@ class PlanForkJoin(Pass):
 
 
 def _planned(op: Op, wave: int, group: str | None) -> Op:
-    if not isinstance(op, Call) or (op.wave, op.group) == (wave, group):
+    if not (isinstance(op, Call) and op.billable) or (op.wave, op.group) == (wave, group):
         return op
     return dataclasses.replace(op, wave=wave, group=group)
 

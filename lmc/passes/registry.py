@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from lmc.passes.base import Pass
 from lmc.passes.canonicalize import Canonicalize
+from lmc.passes.compile_constraints import CompileConstraints
 from lmc.passes.cse import EliminateCommonSubexpressions
 from lmc.passes.dce import EliminateDeadCode
 from lmc.passes.hoist_prefixes import HoistPrefixes
@@ -16,7 +17,14 @@ from lmc.passes.plan_fork_join import PlanForkJoin
 
 PASSES: dict[str, type[Pass]] = {
     kind.NAME: kind
-    for kind in (Canonicalize, EliminateCommonSubexpressions, EliminateDeadCode, HoistPrefixes, PlanForkJoin)
+    for kind in (
+        Canonicalize,
+        CompileConstraints,
+        EliminateCommonSubexpressions,
+        EliminateDeadCode,
+        HoistPrefixes,
+        PlanForkJoin,
+    )
 }
 
 

@@ -113,7 +113,7 @@ def _enclosing_prefills(ops: Sequence[Op], shared: set[int]) -> dict[int, int]:
     for index, op in enumerate(ops):
         inner = next((enclosing[value] for value in op.operands if value in enclosing), None)
         is_prefill = isinstance(op, PrefillOp) and index not in shared
-        if inner is not None and (is_prefill or isinstance(op, SamplingOp | SelectOp)):
+        if inner is not None and (is_prefill or op.billable):
             found[index] = inner
         if is_prefill:
             inner = index

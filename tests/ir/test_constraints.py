@@ -64,15 +64,16 @@ def test_what_is_refused_names_line_keyword_and_character():
     with pytest.raises(ConstraintError) as caught:
         Constraints.of(symbols, compile_choices).find(op)
     assert str(caught.value) == (
-        "a.py:3: the constraint of 'main/a' is refused: regex is not listed (at /a of the schema)\n  remedy: list it"
+        "a.py:3: the constraint of 'main/a' is refused: regex is not listed\n  remedy: list it"
     )
     assert caught.value.pointer == "/a"
 
     def at_character(_: Constraint) -> TokenConstraint:
         raise ConstraintError("it is not closed", position=7)
 
-    with pytest.raises(ConstraintError, match=r"it is not closed \(at character 7 of the pattern\)"):
+    with pytest.raises(ConstraintError, match="it is not closed") as caught:
         Constraints.of(symbols, at_character).find(op)
+    assert caught.value.position == 7
 
 
 def test_every_output_is_checked_again():

@@ -52,9 +52,10 @@ def run(module: Module, engine: ToyEngine | None = None, **options: Any) -> Outc
 @given(programs())
 def test_random_programs_run_and_their_text_means_the_same(program: Program):
     verify(program.module)
-    outcome = interpret(program.module, program.inputs, ToyEngine(), hosts=program.hosts)
+    hosts, constraints = program.hosts, program.constraints
+    outcome = interpret(program.module, program.inputs, ToyEngine(), hosts=hosts, constraints=constraints)
     module = parse_verified(print_module(program.module))
-    again = interpret(module, program.inputs, ToyEngine(), hosts=program.hosts)
+    again = interpret(module, program.inputs, ToyEngine(), hosts=hosts, constraints=constraints)
     assert (outcome.value, outcome.variables, outcome.text) == (again.value, again.variables, again.text)
     assert outcome.usage == again.usage
 

@@ -32,6 +32,7 @@ from lmc.ir.ops import (
 from lmc.ir.printer import print_module
 from lmc.ir.toy import ToyEngine
 from lmc.ir.types import ANY, CTX, INT, TEXT, Type, list_of
+from tests.compiled_constraints import SYMBOLS, constrained_sampling, toy_constraints
 
 LIST = list_of(TEXT)
 HOSTS = (
@@ -85,7 +86,15 @@ def observe(module: Module, inputs: dict[str, Any], *, run_seed: int = 0, instan
     world = World()
     copied = {name: list(value) if isinstance(value, list) else value for name, value in inputs.items()}
     try:
-        outcome = interpret(module, copied, ToyEngine(), hosts=world.hosts(), run_seed=run_seed, instance=instance)
+        outcome = interpret(
+            module,
+            copied,
+            ToyEngine(),
+            hosts=world.hosts(),
+            run_seed=run_seed,
+            instance=instance,
+            constraints=toy_constraints(module),
+        )
     except (ValueError, LookupError) as error:
         return Observed((type(error).__name__, str(error)), tuple(world.log))
     result = (repr(outcome.value), outcome.variables, outcome.text, outcome.memo, copied)
@@ -164,7 +173,7 @@ class _Author:
                 variables=values[:1],
                 variable_names=("first",)[: len(values)],
             )
-        return Module("f", (Function("f", self.builder.block()),), hosts=HOSTS)
+        return Module("f", (Function("f", self.builder.block()),), SYMBOLS, HOSTS)
 
     def stop_at_break(self) -> None:
         """As capture does: everything that ran is listed, by id."""
@@ -235,10 +244,14 @@ class _Author:
         }
 
     def generate(self) -> None:
-        self.emit(GenOp, CTX, TEXT, context=self.context(), id=self.id(), **self.sampling())
+        kind, constrained = self.draw(constrained_sampling())
+        fields = {**self.sampling(), **constrained}
+        self.emit(GenOp, CTX, kind, context=self.context(), id=self.id(), **fields)
 
     def sample(self) -> None:
-        self.emit(SampleOp, LIST, context=self.context(), id=self.id(), n=2, **self.sampling())
+        kind, constrained = self.draw(constrained_sampling())
+        fields = {**self.sampling(), **constrained}
+        self.emit(SampleOp, list_of(kind), context=self.context(), id=self.id(), n=2, **fields)
 
     def select(self) -> None:
         choices: tuple[Any, ...] = self.draw(st.sampled_from([("yes", "no"), ("only",), ("a", "ab")]))

@@ -11,15 +11,21 @@ from lmc.ir.core import Module
 from lmc.ir.interpreter import interpret
 from lmc.ir.parser import parse
 from lmc.ir.printer import print_module
-from lmc.ir.toy import ToyEngine
-from lmc.passes import PASSES, PassManager, parse_pipeline, pipeline
+from lmc.ir.toy import ToyEngine, toy_tokenizer
+from lmc.passes import PASSES, PassContext, PassManager, parse_pipeline, pipeline
 from lmc.passes.pipelines import PIPELINES
+from tests.compiled_constraints import CACHE, toy_constraints
 from tests.passes.adversary import Case, cases, observe
 from tests.program_strategies import Program, programs
 
 # Each pass with its defaults, and with options that make it act on small programs.
 SPECS = (*PASSES, "hoist-prefixes{minimum_tokens=1}", "plan-fork-join{width=1}", "plan-fork-join{width=2}")
-EAGER = "canonicalize,cse,dce,hoist-prefixes{minimum_tokens=1},plan-fork-join"
+EAGER = "compile-constraints,canonicalize,cse,dce,hoist-prefixes{minimum_tokens=1},plan-fork-join"
+
+
+def _run(spec: str, module: Module) -> Module:
+    """What the passes make of ``module`` for the toy."""
+    return PassManager(parse_pipeline(spec)).run(module, PassContext(toy_tokenizer(), CACHE)).module
 
 
 def _same(before: Module, after: Module, inputs: dict[str, Any]) -> None:
@@ -34,6 +40,7 @@ def _same(before: Module, after: Module, inputs: dict[str, Any]) -> None:
 @given(case=cases())
 def test_a_pass_keeps_what_a_program_does(spec: str, case: Case):
     module, inputs = case.module, case.inputs
+    _same(module, _run(spec, module), inputs)
     _same(module, PassManager(parse_pipeline(spec)).run(module).module, inputs)
 
 
@@ -41,28 +48,29 @@ def test_a_pass_keeps_what_a_program_does(spec: str, case: Case):
 @given(case=cases())
 def test_a_level_keeps_what_a_program_does(level: str, case: Case):
     module, inputs = case.module, case.inputs
-    _same(module, pipeline(level).run(module).module, inputs)
+    _same(module, pipeline(level).run(module, PassContext(toy_tokenizer(), CACHE)).module, inputs)
 
 
 @settings(max_examples=2 * settings.default.max_examples)  # type: ignore[union-attr]
 @given(case=cases(max_ops=40))
 def test_all_passes_twice_keep_what_a_program_does(case: Case):
     module, inputs = case.module, case.inputs
-    _same(module, PassManager(parse_pipeline(f"{EAGER},{EAGER}")).run(module).module, inputs)
+    _same(module, _run(f"{EAGER},{EAGER}", module), inputs)
 
 
 @given(program=programs())
 def test_programs_that_do_not_raise_give_the_same_results(program: Program):
-    optimized = PassManager(parse_pipeline(EAGER)).run(program.module).module
-    before = interpret(program.module, program.inputs, ToyEngine(), hosts=program.hosts)
-    after = interpret(optimized, program.inputs, ToyEngine(), hosts=program.hosts)
+    optimized = _run(EAGER, program.module)
+    hosts = program.hosts
+    before = interpret(program.module, program.inputs, ToyEngine(), hosts=hosts, constraints=program.constraints)
+    after = interpret(optimized, program.inputs, ToyEngine(), hosts=hosts, constraints=toy_constraints(optimized))
     assert (after.value, after.variables, after.text) == (before.value, before.variables, before.text)
 
 
 @given(case=cases())
 def test_what_passes_give_prints_and_parses(case: Case):
     module, inputs = case.module, case.inputs
-    optimized = PassManager(parse_pipeline(EAGER)).run(module).module
+    optimized = _run(EAGER, module)
     text = print_module(optimized)
     again = parse(text)
     assert print_module(again) == text
@@ -72,7 +80,5 @@ def test_what_passes_give_prints_and_parses(case: Case):
 @pytest.mark.parametrize("spec", SPECS)
 @given(case=cases())
 def test_a_pass_finds_nothing_left_to_do(spec: str, case: Case):
-    module = case.module
-    manager = PassManager(parse_pipeline(spec))
-    once = manager.run(module).module
-    assert print_module(manager.run(once).module) == print_module(once)
+    once = _run(spec, case.module)
+    assert print_module(_run(spec, once)) == print_module(once)

@@ -11,6 +11,7 @@ from lmc.ir.interpreter import _Machine
 from lmc.ir.ops import PrefillOp, SamplingOp, SelectOp
 from lmc.ir.toy import ToyEngine, toy_tokenizer
 from lmc.passes import PassContext, PassManager, parse_pipeline
+from tests.compiled_constraints import toy_constraints
 from tests.passes.adversary import Case, World, cases
 from tests.passes.modules import ops, run
 
@@ -50,7 +51,7 @@ def test_what_is_prefilled_is_the_beginning_of_every_prompt_after_it(case: Case)
     body = manager.run(case.module).module.main.body
     engine = _Recording()
     environment: dict[Value, Any] = {value: case.inputs[value.name] for value in body.parameters}
-    machine = _Machine(engine, environment, World().hosts(), 0, 0)
+    machine = _Machine(engine, environment, World().hosts(), 0, 0, toy_constraints(case.module))
     definitions = {value: op for op in body.ops for value in op.results}
     for op in body.ops[:-1]:
         try:

@@ -20,6 +20,7 @@ from lmc.ir.ops import (
     SelectOp,
 )
 from lmc.ir.types import ANY, CTX, INT, TEXT, list_of
+from tests.compiled_constraints import SYMBOLS, constrained_sampling
 
 HOSTS = tuple(
     HostFunction(name, f"tests:{name}", "0" * 64, effect)
@@ -59,30 +60,28 @@ class _Maker:
 
     def gen(self, draw: st.DrawFn, location: Location) -> None:
         temperature = draw(st.sampled_from([0.0, 1.0]))
-        context, text = self.builder.emit(
-            GenOp,
-            [CTX, TEXT],
-            context=self.context(draw),
-            id=f"random/g{self.count}",
-            max_tokens=draw(st.integers(1, 4)),
-            temperature=temperature,
-            location=location,
+        kind, constrained = draw(constrained_sampling())
+        fields = {"max_tokens": draw(st.integers(1, 4)), "temperature": temperature, **constrained}
+        if draw(st.integers(0, 3)) == 0:
+            fields["max_tokens"] = 3  # what may be too few for the constraint: an error
+        context, value = self.builder.emit(
+            GenOp, [CTX, kind], context=self.context(draw), id=f"random/g{self.count}", location=location, **fields
         )
         self.contexts.append(context)
-        self.texts.append(text)
+        (self.texts if kind == TEXT else self.others).append(value)
 
     def sample(self, draw: st.DrawFn, location: Location) -> None:
-        (texts,) = self.builder.emit(
+        kind, constrained = draw(constrained_sampling())
+        (values,) = self.builder.emit(
             SampleOp,
-            [list_of(TEXT)],
+            [list_of(kind)],
             context=self.context(draw),
             id=f"random/s{self.count}",
             n=draw(st.integers(1, 3)),
-            max_tokens=2,
-            temperature=1.0,
             location=location,
+            **{"max_tokens": 2, "temperature": 1.0, **constrained},
         )
-        self.others.append(texts)
+        self.others.append(values)
 
     def select(self, draw: st.DrawFn, location: Location) -> None:
         method = draw(st.sampled_from(["token_length_normalized", "unconditional_likelihood_normalized"]))
@@ -133,4 +132,4 @@ def programs(draw: st.DrawFn) -> Module:
     returned = (*maker.texts[-3:], *maker.others[-3:])
     leaves = ",".join(f'{{"leaf":{index}}}' for index in range(len(returned)))
     builder.emit(ReturnOp, context=maker.contexts[-1], values=returned, structure=f'{{"list":[{leaves}]}}')
-    return Module("random", (Function("random", builder.block()),), hosts=HOSTS)
+    return Module("random", (Function("random", builder.block()),), SYMBOLS, HOSTS)

@@ -24,6 +24,7 @@ from lmc.ir.types import CTX, TEXT
 from lmc.runtime.events import TokenEvent
 from lmc.runtime.executor import Executor, Finished, Instance, Limits
 from tests.backend.programs import JUDGE, TOOLS, plan_of
+from tests.compiled_constraints import toy_constraints
 from tests.runtime.engines import LateEngine
 from tests.runtime.programs import programs
 
@@ -70,10 +71,13 @@ def ends(call: Callable[[], Outcome]) -> tuple[Any, ...]:
 def same_as_interpreter(module: Module, engine: Engine) -> None:
     inputs = {"x": "some text", "number": "42"}
     hosts, log = hosts_with_log()
-    expected = ends(lambda: interpret(module, inputs, ToyEngine(), hosts=hosts, run_seed=5, instance=2))
+    constraints = toy_constraints(module)
+    expected = ends(
+        lambda: interpret(module, inputs, ToyEngine(), hosts=hosts, run_seed=5, instance=2, constraints=constraints)
+    )
     expected_log = list(log)
     log.clear()
-    executor = Executor(engine, lower(module, TOY), hosts)
+    executor = Executor(engine, lower(module, TOY), hosts, constraints=constraints)
     assert ends(lambda: run(executor, inputs, run_seed=5, instance=2)) == expected
     writes = [entry for entry in log if entry[0] == "log"]
     assert writes == [entry for entry in expected_log if entry[0] == "log"]

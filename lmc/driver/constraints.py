@@ -1,0 +1,94 @@
+"""The constraints of compiled programs: compiled in the background, kept for all programs of the process."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from lmc.grammar.sharing import ConstraintCache, checked_digest, source_of
+from lmc.ir.constraints import Compile, refused
+from lmc.ir.core import Constraint, Module, walk
+from lmc.ir.engine import TokenConstraint
+from lmc.ir.errors import ConstraintError
+from lmc.ir.ops import SamplingOp
+from lmc.ir.tokenizer import Tokenizer
+
+
+class ConstraintCaches:
+    """One cache for each folder that complete token indexes are kept in."""
+
+    def __init__(self) -> None:
+        self._caches: dict[Path | None, ConstraintCache] = {}
+        self._lock = threading.Lock()
+
+    def of(self, folder: Path | None) -> ConstraintCache:
+        """That of ``folder`` (None: nothing is kept on disk)."""
+        with self._lock:
+            return self._caches.setdefault(folder, ConstraintCache(folder=folder))
+
+
+def start(cache: ConstraintCache, module: Module, tokenizer: Tokenizer) -> None:
+    """Begin to compile what the generations of ``module`` may say, while passes do something else."""
+    symbols = {entry.name: entry for entry in module.constraints}
+    used = [symbols[op.constraint] for op in constrained(module) if op.constraint is not None]
+    cache.start([source_of(entry.kind, entry.text, entry.whitespace) for entry in used], tokenizer)
+
+
+def check(cache: ConstraintCache, module: Module, tokenizer: Tokenizer) -> None:
+    """Compile what no pass has. Raises ``ConstraintError`` at the line of the first generation that is refused."""
+    symbols = {entry.name: entry for entry in module.constraints}
+    compile = compiler(cache, tokenizer)
+    for op in constrained(module):
+        assert op.constraint is not None
+        try:
+            compile(symbols[op.constraint])
+        except ConstraintError as error:
+            raise refused(error, op) from error
+
+
+def constrained(module: Module) -> Iterator[SamplingOp]:
+    """The generations that have a constraint, in the order of the program."""
+    for op in walk([module.main.body]):
+        if isinstance(op, SamplingOp) and op.constraint is not None:
+            yield op
+
+
+def describe(
+    cache: ConstraintCache, symbol: Constraint, tokenizer: Tokenizer, generations: Sequence[str]
+) -> dict[str, Any]:
+    """A constraint as JSON data: its definition, who uses it, and what there is to say of it."""
+    source = source_of(symbol.kind, symbol.text, symbol.whitespace)
+    built = cache.built(source, tokenizer)
+    is_json = symbol.kind in ("choices", "schema")
+    return {
+        "name": symbol.name,
+        "digest": checked_digest(source, tokenizer),
+        "kind": symbol.kind,
+        "definition": json.loads(symbol.text) if is_json else symbol.text,
+        "whitespace": symbol.whitespace,
+        "generations": list(generations),
+        "index": "complete" if built.unbuilt is None else built.unbuilt,
+        "facts": dataclasses.asdict(built.facts),
+    }
+
+
+def compiler(cache: ConstraintCache, tokenizer: Tokenizer) -> Compile:
+    """What makes of a module's symbols constraints over the tokens of ``tokenizer``.
+
+    It raises ``InputError`` for a symbol that was compiled for other tokens.
+    """
+    found: dict[Constraint, TokenConstraint] = {}
+
+    def compile(symbol: Constraint) -> TokenConstraint:
+        known = found.get(symbol)
+        if known is not None:
+            return known
+        source = source_of(symbol.kind, symbol.text, symbol.whitespace)
+        checked_digest(source, tokenizer, symbol.digest)
+        return found.setdefault(symbol, cache.compiled(source, tokenizer))
+
+    return compile

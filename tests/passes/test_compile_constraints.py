@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lmc.driver.registry import load_tokenizer
+from lmc.grammar.sharing import ConstraintCache
+from lmc.ir.core import Block, Function, Module, Value
+from lmc.ir.errors import ConstraintError, InputError, Location
+from lmc.ir.ops import GenOp
+from lmc.ir.parser import parse_verified
+from lmc.ir.printer import print_module
+from lmc.ir.target import Target
+from lmc.ir.toy import toy_tokenizer
+from lmc.passes import PassContext, PassManager, Remark, parse_pipeline
+from tests.compiled_constraints import CACHE
+from tests.ir import region_ops
+
+HEAD = """module @f {{
+  {symbols}
+  func @f() {{
+    %0 = lm.context : !ctx
+{body}
+  }}
+}}"""
+
+
+def module_of(symbols: str, *generations: str) -> Module:
+    """One ``lm.gen`` for each of ``generations``: its attributes and what its value is."""
+    lines: list[str] = []
+    for number, text in enumerate(generations):
+        attributes, _, kind = text.partition(":")
+        fields = f'{{id = "f/{number}", constraint = {attributes}}}'
+        lines.append(
+            f'    %{number + 1}, %v{number} = lm.gen %{number} {fields} : !ctx, !{kind or "text"} loc("f.py":{number})'
+        )
+    values = ", ".join(f"%v{number}" for number in range(len(generations)))
+    lines.append(f"    lm.return %{len(generations)} ({values})")
+    return parse_verified(HEAD.format(symbols=symbols, body="\n".join(lines)))
+
+
+def compiled(module: Module, context: PassContext | None = None) -> tuple[Module, list[Remark]]:
+    context = PassContext(toy_tokenizer(), CACHE) if context is None else context
+    result = PassManager(parse_pipeline("compile-constraints")).run(module, context)
+    return result.module, list(result.remarks)
+
+
+def generations(module: Module) -> list[Any]:
+    return [op for op in module.main.body.ops if isinstance(op, GenOp)]
+
+
+def test_modules_without_constraints_stay_as_they_are():
+    module = parse_verified(HEAD.format(symbols="", body="    lm.return %0"))
+    assert compiled(module) == (module, [])
+
+
+def test_the_digest_is_that_of_definition_and_tokens():
+    module = module_of('constraint @c0 = regex "[a-z]+"', "@c0")
+    first = compiled(module)[0].constraints[0].digest
+    assert first is not None
+    assert compiled(compiled(module)[0])[0].constraints[0].digest == first
+    other = PassContext(load_tokenizer(Target("builtin")))
+    assert compiled(module, other)[0].constraints[0].digest != first
+    with pytest.raises(InputError, match="compiled for the tokens of another model") as caught:
+        compiled(compiled(module)[0], other)
+    assert "compile the program again" in (caught.value.remedy or "")
+
+
+def test_without_a_tokenizer_a_digest_stays():
+    module = compiled(module_of('constraint @c0 = regex "[a-z]+"', "@c0"))[0]
+    again, remarks = compiled(module, PassContext())
+    assert print_module(again) == print_module(module)
+    assert [remark.kind for remark in remarks] == ["missed"]
+
+
+@pytest.mark.parametrize(
+    ("symbol", "cause", "pointer", "position"),
+    [
+        ('regex "a(b"', "a group without its closing parenthesis", None, 1),
+        ('regex "a[^\\\\s\\\\S]"', "nothing meets the constraint", None, None),
+        ('schema "{\\"type\\":\\"text\\"}"', "type has to be one of", "/type", None),
+        ('grammar "start: x"', "there is no rule x", None, 7),
+    ],
+)
+def test_what_is_refused_is_refused_at_the_users_line(
+    symbol: str, cause: str, pointer: str | None, position: int | None
+):
+    module = module_of(f'constraint @a = regex "a" constraint @b = {symbol}', "@a", "@b", "@b")
+    for context in (PassContext(toy_tokenizer(), ConstraintCache()), PassContext()):
+        with pytest.raises(ConstraintError, match=cause) as caught:
+            compiled(module, context)
+        assert caught.value.cause.startswith("the constraint of 'f/1' is refused: ")
+        assert caught.value.location == Location("f.py", 1)
+        assert caught.value.remedy
+        assert (caught.value.pointer, caught.value.position) == (pointer, position)
+
+
+def test_the_first_error_of_the_program_is_told_whichever_was_found_first():
+    symbols = 'constraint @a = regex "(" constraint @b = regex ")"'
+    for order, line in (("@a", "@b"), 0), (("@b", "@a"), 0):
+        with pytest.raises(ConstraintError) as caught:
+            compiled(module_of(symbols, *order))
+        assert caught.value.location == Location("f.py", line)
+
+
+def test_an_output_that_can_not_end_in_time_is_an_error():
+    symbols = 'constraint @a = regex "[ab]{4,9}"'
+    with pytest.raises(ConstraintError, match=r"'f/1' can't end within max_tokens \(3\).* has 4 tokens") as caught:
+        compiled(module_of(symbols, "@a", "@a, max_tokens = 3"))
+    assert caught.value.location == Location("f.py", 1)
+    assert caught.value.remedy == "give it max_tokens=4 or more"
+    compiled(module_of(symbols, '@a, max_tokens = 3, stop = ["a"]'))  # a stop may end what it cuts
+
+
+def test_what_has_no_complete_index_is_enforced_all_the_same():
+    symbols = 'constraint @a = regex "(a|b)*a(a|b){40}"'
+    module, remarks = compiled(module_of(symbols, "@a"))
+    assert module.constraints[0].digest
+    messages = [remark.message for remark in remarks]
+    assert any("(regex) has states that are made as they are reached" in message for message in messages)
+    assert any("is made as it is reached, not ahead of time: " in message for message in messages)
+
+
+def test_generations_in_regions_are_compiled_too():
+    module = module_of('constraint @a = choices "[\\"x\\"]"', "@a")
+    context, generation, _ = module.main.body.ops
+    inner = region_ops.make(region_ops.YieldOp, values=(generation.results[1],))
+    outer = region_ops.make(region_ops.MapOp, body=(Block((), (generation, inner)),))
+    ends = parse_verified(HEAD.format(symbols="", body="    lm.return %0")).main.body.ops[-1]
+    block = Block((), (context, outer, ends))
+    found = compiled(Module("f", (Function("f", block),), module.constraints))[0]
+    assert found.main.body.ops[1].regions[0].ops[0].forced == toy_tokenizer().encode("x")  # type: ignore[attr-defined]
+
+
+def test_the_same_symbols_of_another_program_are_not_compiled_again():
+    cache = ConstraintCache()
+    for _ in range(3):
+        compiled(module_of('constraint @a = regex "x+"', "@a"), PassContext(toy_tokenizer(), cache))
+    assert len(cache) == 1
+
+
+def test_forced_values_of_every_type():
+    symbols = (
+        'constraint @a = regex "7" constraint @b = schema "{\\"const\\":{\\"k\\":1}}" constraint @c = regex "true"'
+    )
+    module, _ = compiled(module_of(symbols, "@a:int", "@b:json<x>", "@c:bool", "@a:float"))
+    encode = toy_tokenizer().encode
+    assert [op.forced for op in generations(module)] == [encode("7"), encode('{"k":1}'), encode("true"), encode("7")]
+
+
+def test_meta_data_that_nobody_reads_goes_with_the_model():
+    text = """module @f {
+      constraint @a = regex "x"
+      func @f() {
+        %0 = lm.context : !ctx
+        %1, %v, %m = lm.gen %0 {constraint = @a, id = "f/0", logprobs = 2, wave = 0, group = "g0"} : !ctx, !text, !any
+        lm.return %1 (%v)
+      }
+    }"""
+    (op,) = generations(compiled(parse_verified(text))[0])
+    assert (op.forced, op.logprobs, op.wave, op.group) == (toy_tokenizer().encode("x"), None, None, None)
+    assert op.results == (Value("1", op.results[0].type), Value("v", op.results[1].type))
