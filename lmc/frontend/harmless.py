@@ -13,6 +13,7 @@ import fractions
 import pathlib
 import re
 import sys
+import typing
 import uuid
 from collections.abc import Iterator
 from functools import lru_cache
@@ -56,6 +57,9 @@ _FIXED: tuple[Any, ...] = (
     re.Pattern,
     re.Match,
     uuid.UUID,
+    type(typing.Optional),  # Literal, Union and the like, and below what List and such are, with and without items
+    type(typing.List),  # noqa: UP006
+    type(typing.List[int]),  # noqa: UP006
 )
 _FIXED_BASES = frozenset({object, str, bytes, int, float, complex, tuple, frozenset, type})
 # What an operator, a conversion or an iteration may call.

@@ -82,7 +82,9 @@ def _is_plain_literal(node: Any) -> bool:
 
 
 def _is_plain_enum(node: Any) -> bool:
-    return node.get("missing") is None and is_harmless_type(node["cls"])
+    kind = node["cls"]
+    finds = any("_missing_" in vars(base) for base in kind.__mro__ if base.__module__ != "enum")
+    return not finds and node.get("missing") is None and is_harmless_type(kind)
 
 
 def _is_plain_default(node: Any) -> bool:
@@ -120,12 +122,14 @@ def _is_plain_class(kind: type) -> bool:
 
 
 def _is_generated(base: type, found: Any) -> bool:
-    """Whether ``found`` was made by ``dataclass``, or says that there is nothing (``__hash__ = None``)."""
+    """Whether ``found`` was made by pydantic or ``dataclass``, or says that there is nothing (``__hash__ = None``)."""
     if found is None:
         return True
     inner = inspect.unwrap(found) if callable(found) else found
     if not isinstance(inner, FunctionType):
         return False
+    if inner.__module__.startswith("pydantic."):
+        return True
     return dataclasses.is_dataclass(base) and inner.__code__.co_filename in ("<string>", dataclasses.__file__)
 
 

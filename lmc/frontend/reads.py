@@ -162,12 +162,15 @@ class Reads(Base):
             )
         if kind == ANY or isinstance(kind, JsonType):
             if symbol(owner).held:
-                return recorder.held(owner, name) or self._unknown_attribute(recorder, owner, name)
+                return self._held_attribute(recorder, owner, name)
             # Data or a method, nobody knows yet: look it up when the program runs.
             return recorder.host_call(get_attribute, self.path, (owner, name), {}, effect=Effect.READS, result_type=ANY)
         return ProxyMethod(owner, name)
 
-    def _unknown_attribute(self, recorder: Recorder, owner: Proxy, name: str) -> Any:
+    def _held_attribute(self, recorder: Recorder, owner: Proxy, name: str) -> Any:
+        found = recorder.held(owner, name)
+        if found is not None:
+            return found
         raise recorder.stop(
             f"{name!r} of {symbol(owner).origin} is no field that its schema names; a method may change the value",
             "use fields, items and operators in the program, or pass it to a tool",

@@ -16,6 +16,7 @@ from lmc.ir.parser import parse
 from lmc.ir.printer import print_module
 from lmc.ir.toy import ToyEngine
 from lmc.ir.verifier import verify
+from tests.compiled_constraints import compile_for_toy, toy_constraints
 
 EFFECTS: list[Any] = []
 
@@ -39,12 +40,13 @@ def run_captured(captured: Captured, args: tuple[Any, ...], kwargs: dict[str, An
     EFFECTS.clear()
     bound = bind(captured.function, args, kwargs)
     inputs = inputs_of(captured, bound)
-    session = EagerSession(ToyEngine())
+    session = EagerSession(ToyEngine(), compile=compile_for_toy())
+    constraints = toy_constraints(captured.module, captured.readers)
     calls = 0
 
     def go() -> Outcome:
         nonlocal calls
-        outcome = interpret(captured.module, inputs, ToyEngine(), hosts=captured.hosts)
+        outcome = interpret(captured.module, inputs, ToyEngine(), hosts=captured.hosts, constraints=constraints)
         calls = outcome.usage.calls
         return outcome if outcome.memo is None else resume(captured, bound, outcome.memo, session)
 
@@ -55,7 +57,7 @@ def run_captured(captured: Captured, args: tuple[Any, ...], kwargs: dict[str, An
 def run_plain(function: JittedFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
     """The user's own function, operation by operation."""
     EFFECTS.clear()
-    session = EagerSession(ToyEngine())
+    session = EagerSession(ToyEngine(), compile=compile_for_toy())
     end = _end(lambda: run_eager(function, bind(function, args, kwargs), session))
     return Run(end, list(EFFECTS), sum(entry.usage.calls for entry in session.profile.values()))
 

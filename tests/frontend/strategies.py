@@ -15,7 +15,9 @@ HEADER = """
 from lmc.frontend.function import JittedFunction as jit
 from lmc.frontend.messages import assistant, gen, select, system, user
 from lmc.frontend.tools import tool
+from pydantic import BaseModel, Field, field_validator
 from tests.frontend.harness import effect
+from typing import Literal
 
 WORDS = ["one", "two"]
 PAIR = ("p", 2)
@@ -35,6 +37,21 @@ def size(word: str) -> int:
 def plain(word):
     effect("plain", word)
     return word[::-1]
+
+
+class Small(BaseModel):
+    k: int = Field(ge=0, le=9)
+    w: Literal["x", "y z"] = "x"
+
+
+class Checked(Small):
+    @field_validator("k")
+    @classmethod
+    def check(cls, value):
+        effect("check", value)
+        if value == 7:
+            raise ValueError("seven")
+        return value + 1
 
 
 @jit
@@ -225,6 +242,8 @@ class Writer:
                 "gen",
                 "gen",
                 "gen",
+                "typed",
+                "typed",
                 "select",
                 "fork",
                 "role",
@@ -329,6 +348,32 @@ class Writer:
         line = f"{name} = {self.pick(*self.states)}.gen({variable}, {options})"
         self.texts.append(name)
         return [line]
+
+    def _typed(self) -> list[str]:
+        value, state = self.fresh("v"), self.pick(*self.states)
+        kind = self.draw(st.integers(0, 4))
+        if kind == 0:
+            grammar = 'grammar=\'start: "a" start | "b"\''
+            options = self.pick("regex='[a-c]{1,2}'", "choices=['x', 'y z', '12']", grammar)
+            self.texts.append(value)
+            return [f"{value} = {state}.gen('g', max_tokens=300, {options})"]
+        if kind == 1:
+            self.numbers.append(value)
+            return [f"{value} = {state}.gen(dtype=bool, temperature=1.0)"]
+        if kind == 2:
+            digit = "{'type': 'integer', 'minimum': 0, 'maximum': 9}"
+            schema = f"{{'type': 'object', 'properties': {{'k': {digit}}}, 'required': ['k']}}"
+            lines = [f"{value} = {state}.gen('o', schema={schema})", f"{value}n = {value}['k']"]
+            self.numbers.append(f"{value}n")
+            return lines
+        schema = self.pick("Small", "Small", "Checked")
+        count = self.pick("", "", ", n=2")
+        lines = [f"{value} = {state}.gen('o', schema={schema}{count}, max_tokens=300)"]
+        lines += [f"{value} = {value}[1]"] if count else []
+        lines += [f"{value}n = {value}.k", f"{value}t = {value}.w"]
+        self.numbers.append(f"{value}n")
+        self.texts.append(f"{value}t")
+        return [*lines, *self.pick([], [f"effect(f'{{{value}}}')"], [f"{state} += f'{{{value}}}'"])]
 
     def _select(self) -> list[str]:
         name = self.fresh("t")

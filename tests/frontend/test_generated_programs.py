@@ -3,7 +3,7 @@
 import traceback
 
 import pytest
-from hypothesis import given, note
+from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from lmc.frontend.arguments import bind
@@ -69,11 +69,14 @@ def _end(run, args, program):
 def test_strategies_reach_every_statement():
     seen = set()
 
+    @settings(max_examples=100)
     @given(programs(), st.none())
     def look(source, _):
         seen.update(
-            word for word in ("fork", "gen(", "select", "try", "while", "copy", "with", "sub(") if word in source
+            word
+            for word in ("fork", "gen(", "schema=", "select", "try", "while", "copy", "with", "sub(")
+            if word in source
         )
 
     look()
-    assert {"fork", "gen(", "try"} <= seen
+    assert {"fork", "gen(", "schema=", "try"} <= seen

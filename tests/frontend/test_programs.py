@@ -16,6 +16,7 @@ from tests.frontend.corpus import (
     surroundings,
     text,
     traps,
+    typed,
     undecided,
 )
 from tests.frontend.corpus.cases import CASES
@@ -33,6 +34,7 @@ FILES = (
     surroundings,
     text,
     traps,
+    typed,
     undecided,
 )
 
