@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from itertools import pairwise
 from typing import Any, Protocol
 
 from lmc.grammar.building import Arena
@@ -194,18 +195,18 @@ def _any_order(builder: Building, values: list[Node], low: int, high: int) -> No
 def _ordered(builder: Building, values: list[Node], low: int, high: int, pointer: Pointer) -> Node:
     arena, comma = builder.arena, builder.layout.comma
     top = high if high < len(values) else low
-    if len(values) * top > MAX_COUNTED:
+    if top > 1 and len(values) * top > MAX_COUNTED:
         raise refusal(
             pointer, "uniqueItems with so many values and counts", "give fewer values, or leave the counts out"
         )
     # What may follow when so many items are there (`top` without an upper bound: or more) and only the values from some
     # place on are left. Optional parts in a row keep it linear where counts do not matter any more.
     is_bounded = high < len(values)
-    after = [arena.epsilon if count >= low else arena.empty for count in range(top + 1)]
+    after = [arena.epsilon if count >= low else arena.empty for count in range(1, top + 1)]
     firsts: list[Node] = []
     for value in reversed(values):
-        firsts.append(arena.concat(value, after[1]))
+        firsts.append(arena.concat(value, after[0]))
         more = arena.concat(comma, value)
-        last = after[top] if is_bounded else arena.concat(arena.optional(more), after[top])
-        after = [arena.union([arena.concat(more, after[count + 1]), after[count]]) for count in range(top)] + [last]
+        last = after[-1] if is_bounded else arena.concat(arena.optional(more), after[-1])
+        after = [arena.union([arena.concat(more, taken), left]) for left, taken in pairwise(after)] + [last]
     return arena.union(firsts)

@@ -65,9 +65,9 @@ class Builder:
         return node
 
     def _shape(self, shape: Shape, pointer: Pointer) -> Node:
-        if shape.unevaluated is not None and shape.is_rewritten:
+        if shape.unevaluated and shape.is_rewritten:
             cause = "what is unevaluated depends on a negation (not, if, or a oneOf whose branches overlap)"
-            raise refusal(shape.unevaluated, f"{cause}, which is not supported", "use additionalProperties or items")
+            raise refusal(shape.unevaluated[0], f"{cause}, which is not supported", "use additionalProperties or items")
         if shape.allowed is not None:
             if shape.says_more:
                 return self.arena.union([self.literal(value) for value in self._allowed(shape).values()])

@@ -208,7 +208,7 @@ def _unevaluated_items(_expander: Expanding, shape: Shape, place: Place) -> None
     if place.value is True or place.value == {} or "items" in schema:
         return
     if any(keyword in schema for keyword in (*_IN_PLACE, "contains")):
-        _only_produced(shape, place, at)
+        _only_produced(shape, place, "unevaluatedItems")
     else:
         prefix = [Subschema(True, at)] * len(schema.get("prefixItems", ()))
         shape.items += (Items(prefix, Subschema(place.value, at)),)
@@ -221,22 +221,23 @@ def _unevaluated_properties(_expander: Expanding, shape: Shape, place: Place) ->
     if place.value is True or place.value == {} or "additionalProperties" in schema:
         return
     if any(keyword in schema for keyword in _IN_PLACE):
-        _only_produced(shape, place, at)
+        _only_produced(shape, place, "unevaluatedProperties")
     else:
         named = {name: Subschema(True, at) for name in schema.get("properties", ())}
         patterns = [(pattern, Subschema(True, at)) for pattern in schema.get("patternProperties", ())]
         shape.members += (Members(named, patterns, Subschema(place.value, at)),)
 
 
-def _only_produced(shape: Shape, place: Place, at: Pointer) -> None:
+def _only_produced(shape: Shape, place: Place, keyword: str) -> None:
     """`false` beside `allOf` and the like: all that is produced comes from a schema that evaluates it.
 
-    But for what comes from a negation; the builder looks for that.
+    But for what comes from a negation, which the builder looks for, and for listed values, which have to meet it.
     """
+    at = (place.sub.pointer, keyword)
     if place.value is not False or not place.is_whole or "contains" in place.sub.schema:
         remedy = "use false at the outermost schema of the value, or additionalProperties or items"
         raise refusal(at, "what is unevaluated here depends on other schemas, which is not supported", remedy)
-    shape.unevaluated = at
+    shape.unevaluated += (at,)
 
 
 COMBINE: dict[Any, Combine] = {

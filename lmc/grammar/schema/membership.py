@@ -54,7 +54,10 @@ def _array_meets(value: list[Any], shape: Shape, by: Deciding) -> bool:
         hits = sum(_meets_goal(each, (contains.schema,), by) for each in value)
         if hits < contains.low or (contains.high is not None and hits > contains.high):
             return False
-    return all(_meets_goal(each, shape.item_goal(index), by) for index, each in enumerate(value))
+    goals = [shape.item_goal(index) for index in range(len(value))]
+    if not all(goals) and _is_closed(shape, "unevaluatedItems"):
+        return False
+    return all(_meets_goal(each, goal, by) for each, goal in zip(value, goals, strict=True))
 
 
 def _object_meets(value: dict[str, Any], shape: Shape, by: Deciding) -> bool:
@@ -64,4 +67,12 @@ def _object_meets(value: dict[str, Any], shape: Shape, by: Deciding) -> bool:
         return False
     if shape.names and not all(_meets_goal(name, shape.names, by) for name in value):
         return False
-    return all(_meets_goal(each, shape.member_goal(name, by.strings), by) for name, each in value.items())
+    goals = [shape.member_goal(name, by.strings) for name in value]
+    if not all(goals) and _is_closed(shape, "unevaluatedProperties"):
+        return False
+    return all(_meets_goal(each, goal, by) for each, goal in zip(value.values(), goals, strict=True))
+
+
+def _is_closed(shape: Shape, keyword: str) -> bool:
+    """Whether nothing may be there that no schema speaks of."""
+    return any(found == keyword for _, found in shape.unevaluated)

@@ -84,8 +84,10 @@ class Shape:
 
     ``classes`` are the classes of values that are left; ``is_typed`` says that some `type` or `enum` named them, and
     ``implied`` are the classes that other keywords are about. ``allowed``, where not None, are all values there are, by
-    identity. ``unique`` and ``unevaluated`` are where the keyword stands, None without it; ``is_rewritten``: some of it
-    comes from a negation. What a field holds is replaced, never changed, so that copies share it.
+    identity. ``unique`` is where the keyword stands, None without it; ``unevaluated`` are `unevaluatedItems` and
+    `unevaluatedProperties` that are false around other schemas; ``is_rewritten``: some of it comes from a negation.
+
+    What a field holds is replaced, never changed, so that copies share it.
     """
 
     pointer: Pointer = None
@@ -112,7 +114,7 @@ class Shape:
     min_members: Count | None = None
     max_members: Count | None = None
     choices: tuple[Choice, ...] = ()
-    unevaluated: Pointer = None
+    unevaluated: tuple[tuple[Pointer, str], ...] = ()
     is_rewritten: bool = False
 
     def copy(self) -> Shape:

@@ -145,6 +145,15 @@ CASES: dict[str, tuple[Any, list[Any], list[Any]]] = {
         [{"x": 1}, {"x": 1, "y": 2}, {"x": 1, "z": None}],
         [{"x": 1, "w": 1}],
     ),
+    "unevaluatedProperties of listed values": (
+        {
+            "allOf": [{"enum": [{"a": 1}, {"b": 1}, [1], []]}, {"properties": {"a": {"type": "integer"}}}],
+            "unevaluatedProperties": False,
+            "unevaluatedItems": False,
+        },
+        [{"a": 1}, []],
+        [{"b": 1}, [1]],
+    ),
     "unevaluatedProperties with a schema": (
         {"properties": {"a": {"type": "null"}}, "unevaluatedProperties": {"type": "integer"}},
         [{"a": None, "b": 1}],
