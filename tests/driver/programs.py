@@ -79,6 +79,12 @@ def constrained(s: lmc.State, topic: str) -> str:
 
 
 @lmc.jit
+def wrong(s: lmc.State, topic: str) -> str:
+    s += topic
+    return s.gen("word", max_tokens=0)
+
+
+@lmc.jit
 def retries(s: lmc.State, card: str) -> str:
     """Captured up to the `try`; a failure of the model is tried again, and the card charged in the end."""
     s += card

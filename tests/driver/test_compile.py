@@ -52,9 +52,11 @@ def test_an_unknown_level_is_refused():
     assert caught.value.remedy
 
 
-def test_constraints_are_refused_at_lowering():
+def test_constraints_are_compiled_and_those_that_no_target_enforces_refused():
+    compiled = compile_program(programs.constrained, None, TOY, "O2", TOKENIZER)
+    assert [entry.digest is not None for entry in compiled.module.constraints] == [True]
     with pytest.raises(LoweringError, match="has a constraint") as caught:
-        compile_program(programs.constrained, None, TOY, "O2", TOKENIZER)
+        compile_program(programs.constrained, None, Target("remote"), "O2", TOKENIZER)
     assert caught.value.location is not None
     assert caught.value.location.file == programs.__file__
 

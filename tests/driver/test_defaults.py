@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from lmc.driver.defaults import Wish, resolve_target
+from lmc.driver.defaults import Wish, resolve_grammar_cache, resolve_target
 from lmc.ir.errors import InputError
 from lmc.ir.target import Target
 
@@ -108,3 +108,37 @@ def test_a_target_that_nearly_is_one(spec: str, near: str):
     with pytest.raises(InputError, match=f"unknown target '{spec}'") as caught:
         resolve_target(Wish(spec), environment={})
     assert caught.value.remedy == f"did you mean {near}? There are builtin, toy and local:PATH (a model folder)"
+
+
+def test_token_indexes_are_kept_where_the_environment_the_project_or_the_user_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = project(tmp_path / "p", '[tool.lmc]\ntarget = "toy"\ngrammar_cache = "kept"\n')
+    inner = folder / "a"
+    inner.mkdir()
+    named = {"LMC_GRAMMAR_CACHE": str(tmp_path / "e")}
+    assert resolve_grammar_cache(environment=named, folder=inner) == tmp_path / "e"
+    assert resolve_grammar_cache(environment={"LMC_GRAMMAR_CACHE": "here"}, folder=inner) == inner / "here"
+    assert resolve_grammar_cache(environment={"LMC_GRAMMAR_CACHE": "off"}, folder=inner) is None
+    assert resolve_grammar_cache(environment={}, folder=inner) == folder / "kept"
+    assert resolve_target(Wish(), environment={}, folder=inner) == Target("toy")
+    project(folder, '[tool.lmc]\ngrammar_cache = "off"\n')
+    assert resolve_grammar_cache(environment={}, folder=folder) is None
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert resolve_grammar_cache(environment={}, folder=tmp_path) == tmp_path / "cache" / "lmc" / "grammar"
+    assert resolve_grammar_cache(environment={"LMC_GRAMMAR_CACHE": ""}, folder=tmp_path) is not None
+
+
+def test_without_a_home_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def homeless() -> Path:
+        raise RuntimeError("no home")
+
+    monkeypatch.setattr("lmc.grammar.store.IndexStore.default_folder", homeless)
+    assert resolve_grammar_cache(environment={}, folder=tmp_path) is None
+
+
+def test_a_grammar_cache_that_is_no_text_is_refused(tmp_path: Path):
+    folder = project(tmp_path, "[tool.lmc]\ngrammar_cache = 3\n")
+    with pytest.raises(InputError, match="grammar_cache is no text") as caught:
+        resolve_grammar_cache(environment={}, folder=folder)
+    assert "grammar_cache" in (caught.value.remedy or "")

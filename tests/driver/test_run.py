@@ -14,7 +14,7 @@ from lmc.driver.run import BatchInterruptedError, Runner
 from lmc.driver.service import service
 from lmc.driver.start import Options
 from lmc.frontend.function import JittedFunction
-from lmc.ir.errors import EngineError, InputError, LmcError, LoweringError, RequestCancelledError
+from lmc.ir.errors import CaptureError, EngineError, InputError, LmcError, RequestCancelledError
 from lmc.ir.profile import Usage
 from lmc.runtime.events import TokenEvent
 from tests.driver import programs
@@ -89,8 +89,8 @@ def test_a_run_raises_what_went_wrong():
     assert caught.value.__notes__[0].startswith("in the program at ")
     with pytest.raises(InputError, match="missing a required argument: 'number'"):
         runner(programs.fails).run(((), {}))
-    with pytest.raises(LoweringError, match="has a constraint"):
-        runner(programs.constrained).run((("x",), {}))
+    with pytest.raises(CaptureError, match="max_tokens is 0"):
+        runner(programs.wrong).run((("x",), {}))
 
 
 def test_rows_of_several_variants_are_one_batch(late: LateEngine):

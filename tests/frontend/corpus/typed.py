@@ -104,7 +104,6 @@ class Printed(BaseModel):
 
 @tool(effect="reads")
 def noted(value) -> str:
-    effect("noted", value)
     return repr(value)
 
 

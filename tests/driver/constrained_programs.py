@@ -1,0 +1,67 @@
+"""Programs with constraints: what is refused, what is forced, what stays typed in a saved plan."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, Field, field_validator
+
+import lmc
+
+
+class Inner(BaseModel):
+    word: Literal["a", "b"]
+
+
+class Verdict(BaseModel):
+    score: int = Field(ge=0, le=9)
+    share: float = Field(ge=0, le=1, multiple_of=1)
+    inner: Inner
+
+
+class Strict(BaseModel):
+    n: Literal[1, 2]
+
+    @field_validator("n")
+    @classmethod
+    def check(cls, value: int) -> int:
+        return value + 10
+
+
+@lmc.jit
+def judged(s: lmc.State, essay: str) -> Verdict:
+    s += lmc.user(essay)
+    verdict = s.gen("verdict", schema=Verdict)
+    s += lmc.user(f"{verdict.score} of {verdict.share} and {verdict.inner.word}: why?")
+    s.gen("why", regex="[a-z]{2,5}", temperature=1.0)
+    s.gen("sure", dtype=bool)
+    return verdict
+
+
+@lmc.jit
+def strict(s: lmc.State, essay: str) -> Strict:
+    s += essay
+    return s.gen("strict", schema=Strict)
+
+
+@lmc.jit
+def forced(s: lmc.State, essay: str) -> str:
+    s += essay
+    s.gen("free", max_tokens=3)
+    s.gen("forced", choices=["ok"])
+    s += "."
+    return s.gen("more", regex="x|y")
+
+
+@lmc.jit
+def refused(s: lmc.State, essay: str) -> str:
+    s += essay
+    s.gen("first", max_tokens=3)
+    s.gen("second", regex="a[^\\s\\S]")
+    return s.gen("third", regex="(")
+
+
+@lmc.jit
+def cut_off(s: lmc.State, essay: str) -> str:
+    s += essay
+    return s.gen("word", regex="[ab]{60,99}", max_tokens=60, stop="zz")
