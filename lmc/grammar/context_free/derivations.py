@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from functools import cached_property
 
 from lmc.grammar.automaton import Automaton
@@ -76,15 +77,16 @@ class Derivations:
         """Bytes of a shortest text of every rule, and the alternative that has it."""
         costs: dict[str, int] = {}
         chosen: dict[str, Alternative] = {}
-        grown = True
-        while grown:
-            grown = False
-            for name, alternatives in self._rules.alternatives.items():
-                for each in alternatives:
-                    cost = self._cost(each, costs)
-                    if cost is not None and cost < costs.get(name, cost + 1):
-                        costs[name], chosen[name] = cost, each
-                        grown = True
+
+        def update(name: str) -> Iterable[str]:
+            before = costs.get(name)
+            for each in self._rules.alternatives[name]:
+                cost = self._cost(each, costs)
+                if cost is not None and cost < costs.get(name, cost + 1):
+                    costs[name], chosen[name] = cost, each
+            return self._rules.users[name] if costs.get(name) != before else ()
+
+        self._rules.settle(update)
         return costs, chosen
 
     def _cost(self, alternative: Alternative, costs: dict[str, int]) -> int | None:

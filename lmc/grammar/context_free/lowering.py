@@ -31,7 +31,7 @@ from lmc.ir.errors import ConstraintError
 START = "start"
 MAX_SYMBOLS = 50_000
 MAX_INSTANCES = 1_000
-MAX_DEPTH = 40  # of terminals in terminals
+MAX_DEPTH = 40  # of terminals in terminals, and of templates in arguments
 
 _FLAGS = {"i": re.I, "m": re.M, "s": re.S, "u": re.U, "x": re.X}
 
@@ -137,8 +137,8 @@ class _Lowering:
         arguments = tuple(_bound(each, bound) for each in item.arguments)
         instance = dict(zip(definition.parameters, arguments, strict=True))
         self._instances += 1
-        if self._instances > MAX_INSTANCES:
-            problem = f"templates are used more than {MAX_INSTANCES} times"
+        if self._instances > MAX_INSTANCES or max(map(_depth, arguments), default=0) > MAX_DEPTH:
+            problem = f"templates are used more than {MAX_INSTANCES} times, or {MAX_DEPTH} deep"
             raise refusal(self._grammar.text, item.position, problem, "write some of them out, without recursion")
         return self._rule(definition, instance, item.position, f"{{{', '.join(map(_spelled, arguments))}}}")
 
@@ -228,6 +228,10 @@ def _bound(item: Expression, bound: dict[str, Expression]) -> Expression:
     if item.name in bound and not item.arguments:
         return bound[item.name]
     return Name(item.name, tuple(_bound(each, bound) for each in item.arguments), item.position)
+
+
+def _depth(item: Expression) -> int:
+    return 1 + max(map(_depth, item.arguments), default=0) if isinstance(item, Name) else 0
 
 
 def _spelled(item: Expression) -> str:

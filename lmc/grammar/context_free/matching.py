@@ -22,6 +22,7 @@ from lmc.ir.errors import ConstraintError
 if TYPE_CHECKING:  # at run time it is imported where it is used, so that `import lmc` stays light
     from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
+_STUCK = "NoExtensionBias"  # what it says where no token can follow
 _MISMATCH = "doesn't satisfy the grammar"  # what it says of a token that is not allowed; anything else is a limit
 
 
@@ -137,7 +138,7 @@ class Matcher:
         Raises ``ConstraintError`` where the grammar is too ambiguous to say.
         """
         found = self._matcher.compute_bitmask()
-        if self._matcher.stop_reason() == "NoExtensionBias":  # its word for a mask without a token
+        if self._matcher.get_error().startswith(_STUCK):
             return np.zeros(words, np.uint32)
         self._check("what may follow can't be found out")
         return np.frombuffer(found, np.uint32)[:words].copy()

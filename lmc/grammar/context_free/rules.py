@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -72,18 +72,39 @@ class Rules:
         return list(dict.fromkeys(node for node in nodes if isinstance(node, Node)))
 
     @cached_property
+    def users(self) -> dict[str, set[str]]:
+        """The rules in whose alternatives each rule stands."""
+        found: dict[str, set[str]] = {name: set() for name in self.alternatives}
+        for name, alternatives in self.alternatives.items():
+            for each in alternatives:
+                for symbol in each:
+                    inner = base(symbol)
+                    if isinstance(inner, str):
+                        found[inner].add(name)
+        return found
+
+    def settle(self, update: Callable[[str], Iterable[str]]) -> None:
+        """Call ``update`` for every rule, and again for those that it names, until it names none."""
+        waiting = dict.fromkeys(self.alternatives)
+        while waiting:
+            name = next(iter(waiting))
+            del waiting[name]
+            waiting.update(dict.fromkeys(update(name)))
+
+    @cached_property
     def nullable(self) -> frozenset[str]:
         """Rules that have the empty text."""
         found: set[str] = set()
-        grown = True
-        while grown:
-            grown = False
-            for name, alternatives in self.alternatives.items():
-                if name not in found and any(
-                    all(self._may_be_empty(symbol, found) for symbol in each) for each in alternatives
-                ):
-                    found.add(name)
-                    grown = True
+
+        def update(name: str) -> Iterable[str]:
+            if name in found or not any(
+                all(self._may_be_empty(symbol, found) for symbol in each) for each in self.alternatives[name]
+            ):
+                return ()
+            found.add(name)
+            return self.users[name]
+
+        self.settle(update)
         return frozenset(found)
 
     def may_be_empty(self, symbol: Symbol) -> bool:
@@ -94,16 +115,17 @@ class Rules:
     def first(self) -> dict[str, int]:
         """The bytes that the texts of each rule begin with, as sets (bit b: byte b)."""
         found = dict.fromkeys(self.alternatives, 0)
-        grown = True
-        while grown:
-            grown = False
-            for name, alternatives in self.alternatives.items():
-                mask = found[name]
-                for each in alternatives:
-                    mask |= self._first_of(each, found)
-                if mask != found[name]:
-                    found[name] = mask
-                    grown = True
+
+        def update(name: str) -> Iterable[str]:
+            mask = found[name]
+            for each in self.alternatives[name]:
+                mask |= self._first_of(each, found)
+            if mask == found[name]:
+                return ()
+            found[name] = mask
+            return self.users[name]
+
+        self.settle(update)
         return found
 
     def first_of(self, symbols: Iterable[Symbol]) -> int:
@@ -119,13 +141,14 @@ class Rules:
 
     def _productive(self) -> set[str]:
         found: set[str] = set()
-        grown = True
-        while grown:
-            grown = False
-            for name, alternatives in self.alternatives.items():
-                if name not in found and any(self._is_live(each, found) for each in alternatives):
-                    found.add(name)
-                    grown = True
+
+        def update(name: str) -> Iterable[str]:
+            if name in found or not any(self._is_live(each, found) for each in self.alternatives[name]):
+                return ()
+            found.add(name)
+            return self.users[name]
+
+        self.settle(update)
         return found
 
     def _is_live(self, alternative: Alternative, productive: set[str]) -> bool:

@@ -54,20 +54,24 @@ def _follows(rules: Rules) -> tuple[dict[str, int], dict[str, bool]]:
     """The bytes that may follow each rule, and whether the output may end there."""
     follows = dict.fromkeys(rules.alternatives, 0)
     ends = {name: name == rules.start for name in rules.alternatives}
-    grown = True
-    while grown:
-        grown = False
-        for name, index, place in _places(rules):
-            inner = base(place[index])
-            if not isinstance(inner, str):
-                continue
-            mask, end = follows[inner] | _after(rules, place, index), ends[inner]
-            if all(map(rules.may_be_empty, place[index + 1 :])):
-                mask |= follows[name]
-                end = end or ends[name]
-            if (mask, end) != (follows[inner], ends[inner]):
-                follows[inner], ends[inner] = mask, end
-                grown = True
+
+    def update(name: str) -> set[str]:
+        changed: set[str] = set()
+        for place in rules.alternatives[name]:
+            for index, symbol in enumerate(place):
+                inner = base(symbol)
+                if not isinstance(inner, str):
+                    continue
+                mask, end = follows[inner] | _after(rules, place, index), ends[inner]
+                if all(map(rules.may_be_empty, place[index + 1 :])):
+                    mask |= follows[name]
+                    end = end or ends[name]
+                if (mask, end) != (follows[inner], ends[inner]):
+                    follows[inner], ends[inner] = mask, end
+                    changed.add(inner)
+        return changed
+
+    rules.settle(update)
     return follows, ends
 
 

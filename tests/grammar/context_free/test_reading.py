@@ -34,8 +34,14 @@ def test_groups_may_go_on_in_the_next_line():
     )
 
 
+def _text(grammar: str) -> str:
+    found = _rule(grammar)
+    assert isinstance(found, Literal)
+    return found.text
+
+
 def test_escapes_of_texts():
-    assert _rule(r'start: "\n\t\\\"\x41é\U0001f600"').text == '\n\t\\"Aé😀'
+    assert _text(r'start: "\n\t\\\"\x41é\U0001f600"') == '\n\t\\"Aé😀'
 
 
 def test_terminals_of_common_come_under_their_name_or_another():

@@ -1,0 +1,177 @@
+import json
+import os
+import random
+from collections import Counter
+from typing import Any
+
+import jsonschema
+import pytest
+
+from lmc.grammar.automaton import Automaton
+from lmc.grammar.building import Arena
+from lmc.grammar.schema import to_node
+from lmc.ir.errors import ConstraintError
+from tests.grammar.context_free.grammar_cases import TREE, of_schema, random_schema, random_value, walked
+
+CASES = 1_000 if os.environ.get("LMC_TEST_FULL") == "1" else 60
+
+
+def _is_valid(validator: Any, text: bytes) -> bool:
+    try:
+        return validator.is_valid(json.loads(text))
+    except RecursionError:  # of the validator, in a schema that says nothing but that it is itself
+        return True
+
+
+def test_nothing_is_accepted_that_jsonschema_does_not():
+    """Random recursive schemas: what masks lead to, derived texts, and random values."""
+    counts: Counter[str] = Counter()
+    for seed in range(CASES):
+        chance = random.Random(seed)
+        schema = {**random_schema(chance), "$defs": {name: random_schema(chance) for name in "AB"}}
+        validator: Any = jsonschema.Draft202012Validator(schema)
+        try:
+            constraint = of_schema(schema, chance.choice(["compact", "flexible"]))
+        except ConstraintError:
+            counts["refused"] += 1
+            continue
+        for _ in range(3):
+            text = walked(constraint, chance)
+            if text is not None:
+                assert constraint.matches(text), (schema, text)
+                assert _is_valid(validator, text), (schema, text)
+                counts["walked"] += 1
+        for text in (constraint.derivations.shortest(), constraint.derivations.example(seed)):
+            assert _is_valid(validator, text), (schema, text)
+            counts["derived"] += 1
+            counts["left out"] += not constraint.matches(text)
+        for _ in range(20):
+            value = random_value(chance)
+            text = json.dumps(value, separators=(",", ":")).encode()
+            if constraint.matches(text):
+                assert _is_valid(validator, text), (schema, text)
+                counts["accepted"] += 1
+    assert counts["refused"] < CASES / 3
+    assert counts["walked"] > CASES
+    assert counts["accepted"] > CASES / 2
+    assert counts["left out"] <= counts["derived"] / 100
+
+
+def test_regular_schemas_are_what_they_are_as_automata():
+    """The cut into tokens of JSON changes nothing."""
+    seen = 0
+    for seed in range(CASES):
+        chance = random.Random(seed)
+        schema = random_schema(chance)
+        arena = Arena()
+        try:
+            automaton = Automaton(to_node(schema, arena), arena)
+            constraint = of_schema(schema)
+        except (ConstraintError, AttributeError):
+            continue
+        for _ in range(30):
+            text = json.dumps(random_value(chance), separators=(",", ":"))
+            assert constraint.matches(text) == automaton.matches(text.encode()), (schema, text)
+            seen += automaton.matches(text.encode())
+    assert seen > CASES
+
+
+def test_a_tree():
+    constraint = of_schema(TREE)
+    deep = '{"name":"a","kids":[' * 40 + '{"name":"b"}' + "]}" * 40
+    for text in ('{"name":"a"}', '{"name":"b","kids":[]}', '{"name":"a","kids":[{"name":"a"},{"name":"b"}]}', deep):
+        assert constraint.matches(text)
+    for text in ("{}", '{"kids":[],"name":"a"}', '{"name":"c"}', '{"name":"a","kids":[1]}', '{"name":"a"} ', deep[:-1]):
+        assert not constraint.matches(text)
+    assert of_schema(TREE, "flexible").matches(' { "name" :\n"a" , "kids" : [ {"name":"a"}\t]} ')
+
+
+def test_alternatives_may_begin_alike():
+    expression = {
+        "$defs": {
+            "sum": {
+                "type": "object",
+                "properties": {
+                    "kind": {"const": "sum"},
+                    "left": {"$ref": "#/$defs/any"},
+                    "right": {"$ref": "#/$defs/any"},
+                },
+                "required": ["kind", "left", "right"],
+            },
+            "leaf": {
+                "type": "object",
+                "properties": {"kind": {"const": "leaf"}, "value": {"type": "integer"}},
+                "required": ["kind", "value"],
+            },
+            "any": {"oneOf": [{"$ref": "#/$defs/sum"}, {"$ref": "#/$defs/leaf"}, {"type": "integer"}]},
+        },
+        "$ref": "#/$defs/any",
+    }
+    constraint = of_schema(expression)
+    leaf = '{"kind":"leaf","value":-12}'
+    assert constraint.matches(leaf)
+    assert constraint.matches(f'{{"kind":"sum","left":{leaf},"right":{{"kind":"sum","left":1,"right":{leaf}}}}}')
+    assert not constraint.matches('{"kind":"leaf","left":1,"right":2}')
+
+
+def test_any_value_is_any_json():
+    for schema in ({}, True, {"type": ["object", "array", "string", "number", "boolean", "null"]}):
+        constraint = of_schema(schema)
+        for text in ('{"a":[1,{"b":null}],"é":"x"}', "[]", "-1.5e3", '"\\u001f"'):
+            assert constraint.matches(text), (schema, text)
+        for text in ("", "nan", "[1,]", "{1:2}", "[1 ,2]"):
+            assert not constraint.matches(text), (schema, text)
+    open_parts = of_schema({"type": "object", "properties": {"a": {"type": "array"}}, "additionalProperties": True})
+    assert open_parts.matches('{"a":[[1],{}],"b":{"c":2}}')
+    assert not open_parts.matches('{"a":1}')
+
+
+def test_references_of_any_form_are_followed():
+    by_name = {"$ref": "#node", "$defs": {"x": {"$anchor": "node", "type": "array", "items": {"$ref": "#node"}}}}
+    assert of_schema(by_name).matches("[[],[[]]]")
+    mutual = {
+        "$ref": "#/$defs/a",
+        "$defs": {
+            "a": {"type": "array", "items": {"$ref": "#/$defs/b"}},
+            "b": {"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}},
+        },
+    }
+    assert of_schema(mutual).matches('[{"a":[{}]},{}]')
+    assert not of_schema(mutual).matches("[[]]")
+
+
+def test_optional_parts_that_can_have_no_value_are_left_out():
+    endless = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/e"}},
+        "$defs": {"e": {"type": "array", "items": {"$ref": "#/$defs/e"}, "minItems": 1}},
+    }
+    assert of_schema(endless).matches("{}")
+    assert not of_schema(endless).matches('{"a":[]}')
+
+
+@pytest.mark.parametrize(
+    ("schema", "pointer"),
+    [
+        ({"type": "array", "items": {"$ref": "#"}, "uniqueItems": True}, "/uniqueItems"),
+        ({"type": "array", "items": {"$ref": "#"}, "contains": {"$ref": "#"}}, "/items"),
+        ({"type": "object", "properties": {"a": {"$ref": "#"}}, "wrong": 1}, "/wrong"),
+        ({"type": "object", "properties": {"a": {"$ref": "#"}, "b": {"$ref": "other.json"}}}, "/properties/b/$ref"),
+        (
+            {"type": "object", "properties": {"a": {"$ref": "#"}, "b": {"type": "string", "pattern": "(a"}}},
+            "/properties/b/pattern",
+        ),
+        ({"$ref": "#"}, "/$ref"),
+    ],
+)
+def test_what_cannot_be_enforced_is_refused_with_its_pointer(schema, pointer):
+    with pytest.raises(ConstraintError) as caught:
+        of_schema(schema)
+    assert caught.value.pointer == pointer
+    assert caught.value.remedy
+
+
+def test_a_schema_that_becomes_too_large_is_refused(monkeypatch):
+    monkeypatch.setattr("lmc.grammar.context_free.cutting.MAX_SYMBOLS", 50)
+    with pytest.raises(ConstraintError, match="a grammar of more than 50 symbols"):
+        of_schema({"type": "object", "properties": {f"p{number}": {"$ref": "#"} for number in range(30)}})
