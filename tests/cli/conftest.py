@@ -12,6 +12,7 @@ PROGRAM = """
 import time
 
 import lmc
+import pydantic
 
 
 @lmc.jit
@@ -56,7 +57,22 @@ def breaks(s, topic: str):
 @lmc.jit
 def word(s, topic: str):
     s += topic
-    return s.gen("a", regex="[a-z]+")
+    return s.gen("a", regex="([a-z]+")
+
+
+class Verdict(pydantic.BaseModel):
+    score: int = pydantic.Field(ge=0, le=9)
+    sure: bool
+
+
+@lmc.jit
+def typed(s, topic: str):
+    s += topic
+    verdict = s.gen("verdict", schema=Verdict)
+    s += f" {verdict.score} "
+    s.gen("number", dtype=int, max_tokens=300)
+    s.gen("word", choices=["p"])
+    return verdict
 
 
 @lmc.jit

@@ -71,7 +71,7 @@ def test_json(lmc, program: str):
 @pytest.mark.parametrize(
     ("arguments", "code", "cause", "remedy"),
     [
-        ([], 2, "has several programs: judge, slow, quiet, breaks, word", "cli_program.py:judge"),
+        ([], 2, "has several programs: judge, slow, quiet, breaks, word, typed, costs", "cli_program.py:judge"),
         ([":jugde"], 2, "has no program 'jugde'", "did you mean 'judge'"),
         ([":judge", "strict=true"], 2, "judge needs essay", "essay=…"),
         ([":judge", "essay=x", "strict=perhaps"], 2, "strict=perhaps: ", "give bool, as JSON"),
@@ -82,7 +82,7 @@ def test_json(lmc, program: str):
         ([":judge", "-o", "none/x"], 2, "none/x can't be written", "folder you may write to"),
         ([":judge", "--model", "none"], 1, "there is no model folder", "config.json"),
         ([":judge", "--model", "toy:3"], 1, "there is no model folder", "config.json"),
-        ([":word"], 1, "has a constraint (regex)", "use select"),
+        ([":word"], 1, "the constraint of 'word/a' is refused: a group without its closing parenthesis", "close it"),
     ],
 )
 def test_what_goes_wrong(lmc, program: str, tmp_path: Path, arguments: list[str], code: int, cause: str, remedy: str):
@@ -94,6 +94,22 @@ def test_what_goes_wrong(lmc, program: str, tmp_path: Path, arguments: list[str]
     assert f"error: {cause}" in said.err or cause in said.err
     assert remedy in said.err.replace("\n", " ")
     assert "Traceback" not in said.err
+
+
+def test_what_generations_may_say(lmc, program: str):
+    said = lmc("compile", f"{program}:typed", "--emit", "grammar", *TOY)
+    assert (said.code, said.err) == (0, "")
+    found = json.loads(said.out)
+    assert [entry["kind"] for entry in found["constraints"]] == ["schema", "dtype", "choices"]
+    assert found["constraints"][0]["definition"]["required"] == ["score", "sure"]
+    assert found["constraints"][0]["generations"] == ["typed/verdict"]
+    assert found["constraints"][2]["facts"]["only"] == "p"
+    assert lmc("compile", f"{program}:typed", "--emit", "grammar", *TOY).out == said.out
+    none = json.loads(lmc("compile", f"{program}:quiet", "--emit", "grammar", "-O0", *TOY).out)
+    assert none == {"program": "quiet", "target": "toy", "constraints": []}
+    remarks = lmc("compile", f"{program}:typed", "--remarks", *TOY).out
+    assert "compile-constraints: the constraint of 'typed/verdict' (schema) has " in remarks
+    assert "'typed/word' can say nothing but 'p': it asks no model (saves 1 token, 1 call)" in remarks
 
 
 def test_a_row_that_is_no_good(lmc, program: str, tmp_path: Path):

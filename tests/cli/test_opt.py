@@ -79,3 +79,17 @@ def test_torch_is_not_loaded(file: Path):
     command = [sys.executable, "-c", code, "opt", "-O2", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.stderr.splitlines()[-1] == "False"
+
+
+def test_a_model_is_whose_tokens_passes_know(file: Path):
+    text = MODULE.replace("module @f {", 'module @f {\n  constraint @c = choices "[\\"p\\"]"').replace(
+        '{id = "f/a"}', '{id = "f/a", constraint = @c}'
+    )
+    file.write_text(text, encoding="utf-8")
+    assert "forced" not in _opt("--passes=compile-constraints", file).stdout
+    found = _opt("--passes=compile-constraints", "--model", "toy", file)
+    assert (found.returncode, found.stderr) == (0, "")
+    assert "forced = [79]" in found.stdout
+    wrong = _opt("--passes=compile-constraints", "--model", "tyo", file)
+    assert wrong.returncode == 1
+    assert "there is no model folder" in wrong.stderr

@@ -53,6 +53,25 @@ def test_one_run_prints_its_value(lmc, program: str):
     assert "calls 2" in said.err
 
 
+def test_typed_values_are_printed_and_written_as_json(lmc, program: str, tmp_path: Path):
+    said = lmc("run", f"{program}:typed", "topic=birds", *TOY)
+    assert said.code == 0
+    value = json.loads(said.out)
+    assert 0 <= value["score"] <= 9
+    assert type(value["sure"]) is bool
+    assert lmc("run", f"{program}:typed", "topic=birds", "-o", "out.jsonl", *TOY).code == 0
+    [row] = read(tmp_path / "out.jsonl")
+    assert row["value"] == row["variables"]["verdict"] == value
+    assert type(row["variables"]["number"]) is int
+    assert row["variables"]["word"] == "p"
+    lmc("compile", f"{program}:typed", "--emit", "plan", "-o", "plan.json", *TOY)
+    assert json.loads(lmc("run", "plan.json", "topic=birds", *TOY).out) == value
+    refused = lmc("run", f"{program}:word", "topic=x", *TOY)
+    assert refused.code == 1
+    assert "cli_program.py:" in refused.err
+    assert "the constraint of 'word/a' is refused" in refused.err
+
+
 def test_text_is_printed_as_it_is_and_a_program_without_result_shows_its_text(lmc, program: str):
     assert len(lmc("run", f"{program}:slow", "seconds=0", *TOY).out.rstrip("\n")) <= 2
     assert lmc("run", f"{program}:quiet", "topic=birds", *TOY).out.startswith("birds")
