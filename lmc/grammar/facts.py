@@ -1,6 +1,7 @@
 """What there is to say of a constraint: how large it is, how long outputs are, what one looks like.
 
-Everything here is exact or None: what would take too long to find out is left open. Nothing depends on the machine.
+What is told is true: exact, or (``longest_tokens``) a bound. What would take too long to find out is None. Nothing
+depends on the machine.
 """
 
 from __future__ import annotations

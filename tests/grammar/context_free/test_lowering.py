@@ -54,7 +54,7 @@ def test_nothing_is_accepted_that_lark_does_not_and_little_is_left_out():
     [
         'start: "a"~2..3 ["b"]\n',
         'start: x{"a", B} x{B, "a"}\nx{one, two}: one two | two\nB: "b"+\n',
-        'start: pair{pair{"a"}} "b"\npair{x}: x x\n',
+        'start: pair{pair{"a"}}\npair{x}: x x\n',
         'start: "A"i B\nB: ("a" | "b")~2\n',
         "start: A\nA: /a(?=)/\n".replace("(?=)", "(b|c)?"),
         'start: A | B\nA.2: "a" "b"~0..2\nB: "b"\n',
