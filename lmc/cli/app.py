@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lmc.cli.compile import compile_command
+from lmc.cli.grammar import grammar_command
 from lmc.cli.opt import OptCommand, opt_command
 from lmc.cli.output import print_error
 from lmc.cli.run import run_command
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 app.command("compile", no_args_is_help=True)(compile_command)
 app.command("run", no_args_is_help=True)(run_command)
+app.command("grammar", no_args_is_help=True)(grammar_command)
 app.command("opt", cls=OptCommand, no_args_is_help=True)(opt_command)
 
 
