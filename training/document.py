@@ -29,12 +29,17 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Segment:
-    """One piece of a document; `choices` lists the alternatives when the answer is one of a few."""
+    """One piece of a document; `choices` lists the alternatives when the answer is one of a few.
+
+    `values` holds the character ranges of the values in an answer that is an object: each is graded by itself, together
+    with what stands between it and the value before.
+    """
 
     text: str
     kind: Kind
     choices: tuple[str, ...] = ()
     graded: bool = True
+    values: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass
@@ -56,6 +61,11 @@ class Document:
         """Append what the model must write; `choices` are alternatives that could stand in its place."""
         self.length += len(text)
         self.segments.append(Segment(text, Kind.ANSWER, choices, graded))
+
+    def object(self, text: str, values: tuple[tuple[int, int], ...]) -> None:
+        """Append an object that the model must write, with the character ranges of its values (`objects.render`)."""
+        self.length += len(text)
+        self.segments.append(Segment(text, Kind.ANSWER, values=values))
 
     def special(self, token: str, *, learned: bool = False) -> None:
         """Append one special token; a learned one ends an answer."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 
 from training import checkpoint, recipe
@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from training.model import Shape
 
 PACKAGE_FOLDER = Path("lmc") / "builtin_model"
+WEIGHTS_FILE = "model.safetensors"
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 
 
-def named_weights(model: Llama) -> dict[str, torch.Tensor]:
-    """Return the weights under transformers' names, in bf16."""
+def _views(model: Llama) -> dict[str, torch.Tensor]:
+    """Return views of the parameters under transformers' names."""
     named: dict[str, torch.Tensor] = {
         "model.embed_tokens.weight": model.embedding,
         "model.norm.weight": model.final_norm,
@@ -39,7 +41,31 @@ def named_weights(model: Llama) -> dict[str, torch.Tensor]:
         named[f"{prefix}mlp.down_proj.weight"] = model.down[layer]
         named[f"{prefix}input_layernorm.weight"] = model.attention_norm[layer]
         named[f"{prefix}post_attention_layernorm.weight"] = model.mlp_norm[layer]
-    return {name: tensor.detach().bfloat16().contiguous() for name, tensor in named.items()}
+    return named
+
+
+def named_weights(model: Llama) -> dict[str, torch.Tensor]:
+    """Return the weights under transformers' names, in bf16."""
+    return {name: view.detach().bfloat16().contiguous() for name, view in _views(model).items()}
+
+
+@torch.no_grad()
+def read(model: Llama, folder: Path) -> None:
+    """Fill the fp32 weights of `model` in place from a folder that `write` made.
+
+    Raises ValueError where its tensors are not those of the model.
+    """
+    stored = load_file(folder / WEIGHTS_FILE)
+    views = _views(model)
+    found = {name: tuple(tensor.shape) for name, tensor in stored.items()}
+    wanted = {name: tuple(view.shape) for name, view in views.items()}
+    if found != wanted:
+        other = sorted(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
+        raise ValueError(
+            f"{folder} holds a network of another shape, first in {other[0]}: train it from its first step"
+        )
+    for name, view in views.items():
+        view.copy_(stored[name])
 
 
 def _config(shape: Shape, tokenizer: Tokenizer) -> dict[str, object]:
@@ -74,10 +100,10 @@ def _config(shape: Shape, tokenizer: Tokenizer) -> dict[str, object]:
 def write(model: Llama, run_folder: Path, folder: Path) -> None:
     """Write weights, configuration, generation defaults and tokenizer into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    weights = folder / "model.safetensors"
+    weights = folder / WEIGHTS_FILE
     save_file(named_weights(model), weights, metadata={"format": "pt"})
     weights.chmod(0o644)
-    for name in ("tokenizer.json", "tokenizer_config.json"):
+    for name in TOKENIZER_FILES:
         shutil.copyfile(run_folder / name, folder / name)
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     ends = [tokenizer.token_to_id(TURN_END), tokenizer.token_to_id(END_OF_TEXT)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from training.document import Document, Kind
-from training.packing import encode_segments
+from training.packing import encode_segments, value_tokens
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -32,7 +32,7 @@ class Grade:
 
 
 def spans(tokenizer: Tokenizer, document: Document) -> tuple[list[int], list[Span]]:
-    """Return the document's tokens and its graded answers."""
+    """Return the document's tokens and its graded answers; an object gives one per value, its key included."""
     ids: list[int] = []
     found: list[Span] = []
     extends = False
@@ -40,6 +40,11 @@ def spans(tokenizer: Tokenizer, document: Document) -> tuple[list[int], list[Spa
         learned = segment.kind in (Kind.ANSWER, Kind.ANSWER_END)
         if learned and extends:
             found[-1] = Span(found[-1].start, found[-1].stop + len(own), found[-1].choices)
+        elif segment.values:
+            stops = [len(ids) + stop for _, stop in value_tokens(tokenizer, segment)]
+            stops[-1] = len(ids) + len(own)
+            starts = [len(ids), *stops[:-1]]
+            found += [Span(start, stop, ()) for start, stop in zip(starts, stops, strict=True)]
         elif learned and segment.graded:
             others = (choice for choice in segment.choices if choice != segment.text)
             encoded = tuple(tuple(tokenizer.encode(choice, add_special_tokens=False).ids) for choice in others)

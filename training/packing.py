@@ -15,10 +15,12 @@ from training.tasks import FAMILIES
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+    from training.document import Segment
     from training.recipe import Stage
 
 CHARACTERS_PER_TOKEN = 2.9
 ANSWER_WEIGHT = 1.0
+FRAME_WEIGHT = 0.2
 SHORT_ANSWER = 3
 PROMPT_WEIGHT = 0.3
 PROMPT_SHARE = 0.15
@@ -50,10 +52,21 @@ def special_id(tokenizer: Tokenizer, token: str) -> int:
     return found
 
 
+def value_tokens(tokenizer: Tokenizer, segment: Segment) -> list[tuple[int, int]]:
+    """Return the token range `[start, stop)`, inside the segment, of each of its values."""
+    offsets = tokenizer.encode(segment.text, add_special_tokens=False).offsets
+    ranges: list[tuple[int, int]] = []
+    for start, stop in segment.values:
+        touched = [index for index, (left, right) in enumerate(offsets) if left < stop and right > start]
+        ranges.append((touched[0], touched[-1] + 1))
+    return ranges
+
+
 def encode(tokenizer: Tokenizer, document: Document) -> tuple[list[int], list[float]]:
     """Return token ids and, for each, how much learning to write it counts: 0 for what the prompt gives.
 
     An answer of fewer than SHORT_ANSWER tokens counts as much as one of that many: a letter decides as much as a name.
+    In an object only its values count fully: keys and punctuation repeat, and would outweigh everything else.
     """
     ids: list[int] = []
     learned: list[float] = []
@@ -62,7 +75,13 @@ def encode(tokenizer: Tokenizer, document: Document) -> tuple[list[int], list[fl
         weight = ANSWER_WEIGHT if segment.kind in (Kind.ANSWER, Kind.ANSWER_END) else 0.0
         if segment.kind is Kind.ANSWER and segment.graded:
             weight *= max(1.0, SHORT_ANSWER / max(1, len(own)))
-        learned += [weight] * len(own)
+        if not segment.values:
+            learned += [weight] * len(own)
+            continue
+        weights = [FRAME_WEIGHT] * len(own)
+        for start, stop in value_tokens(tokenizer, segment):
+            weights[start:stop] = [ANSWER_WEIGHT] * (stop - start)
+        learned += weights
     return ids, learned
 
 

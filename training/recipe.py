@@ -20,6 +20,19 @@ ALL_FAMILIES = {
 EARLY_FAMILIES = {**ALL_FAMILIES, "recall": 0.40}
 FINDING_FAMILIES = {**ALL_FAMILIES, "recall": 0.25, "multiple_choice": 0.30}
 
+CONTINUED_FAMILIES = {
+    "arithmetic": 0.04,
+    "conversation": 0.06,
+    "extraction": 0.14,
+    "fields": 0.12,
+    "joining": 0.08,
+    "judgement": 0.07,
+    "lookup": 0.06,
+    "multiple_choice": 0.20,
+    "recall": 0.08,
+    "structured": 0.15,
+}
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -88,6 +101,16 @@ FULL = Recipe(
         Stage(350, {512: 0.3, 1024: 0.2, 2048: 0.25, 4096: 0.25}, 8192, document_share=(0.15, 1.0), rate=0.35),
     ),
     tokenizer_documents=2500,
+)
+CONTINUED = Recipe(
+    shape=Shape(),
+    stages=(
+        Stage(1650, {512: 0.75, 1024: 0.25}, 8192, CONTINUED_FAMILIES, document_share=(0.1, 0.8), rate=0.14),
+        Stage(550, {512: 0.35, 1024: 0.25, 2048: 0.25, 4096: 0.15}, 8192, CONTINUED_FAMILIES, rate=0.14),
+    ),
+    tokenizer_documents=2500,
+    decay_share=0.95,
+    seed=2,
 )
 SMOKE = Recipe(
     shape=Shape(vocab_size=512, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=2),

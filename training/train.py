@@ -1,4 +1,7 @@
-"""Trains the built-in model: `python -m training.train [--smoke] [--out FOLDER]`. Run again to resume."""
+"""Trains the built-in model: `python -m training.train [--smoke] [--from FOLDER] [--out FOLDER]`. Run again to resume.
+
+With `--from` it goes on from an exported network by `recipe.CONTINUED`, which adds the families that came later.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,9 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 import torch
 from tokenizers import Tokenizer
 
-from training import checkpoint, packing, parallel, probe, recipe, tokenizer
+from training import checkpoint, export, packing, parallel, probe, recipe, tokenizer
 from training.document import Split
-from training.export import PACKAGE_FOLDER
+from training.export import PACKAGE_FOLDER, TOKENIZER_FILES
 from training.model import Llama
 from training.optimizer import Muon
 
@@ -33,17 +36,25 @@ def _tokenizer(out: Path, plan: recipe.Recipe) -> Tokenizer:
     return Tokenizer.from_file(str(path))
 
 
-def _keep_tokenizer(out: Path) -> None:
-    """Start from the shipped tokenizer where there is one: token ids stay what they are when tasks change."""
+def _keep_tokenizer(out: Path, source: Path) -> None:
+    """Start from the tokenizer of `source` where it has one: token ids stay what they are when tasks change."""
     out.mkdir(parents=True, exist_ok=True)
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        if (PACKAGE_FOLDER / name).exists() and not (out / name).exists():
-            shutil.copyfile(PACKAGE_FOLDER / name, out / name)
+    for name in TOKENIZER_FILES:
+        if (source / name).exists() and not (out / name).exists():
+            shutil.copyfile(source / name, out / name)
 
 
-def run(plan: recipe.Recipe, out: Path, *, stop_after: int | None = None, probe_every: int = PROBE_EVERY) -> Llama:
+def run(
+    plan: recipe.Recipe,
+    out: Path,
+    *,
+    source: Path | None = None,
+    stop_after: int | None = None,
+    probe_every: int = PROBE_EVERY,
+) -> Llama:
     """Train, or go on from the checkpoint in `out`, up to `stop_after` steps or the end of the plan.
 
+    The first step starts from new weights, or from those of the exported network in the folder `source`.
     Writes state.safetensors, tokenizer files and log.jsonl (one object per logged step) into `out`.
     """
     out.mkdir(parents=True, exist_ok=True)
@@ -52,6 +63,8 @@ def run(plan: recipe.Recipe, out: Path, *, stop_after: int | None = None, probe_
     muon = Muon(model.matrices(), plan.matrix_rate, decay=plan.matrix_decay)
     adam = torch.optim.AdamW(model.others(), plan.other_rate, betas=(0.9, 0.95), weight_decay=0.0)
     state = out / "state.safetensors"
+    if source is not None and not state.exists():
+        export.read(model, source)
     done = checkpoint.load(state, model, muon, adam) if state.exists() else 0
     last = min(plan.total_steps, stop_after or plan.total_steps)
     with parallel.pool() as pool, (out / "log.jsonl").open("a", encoding="utf-8") as log:
@@ -89,11 +102,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--smoke", action="store_true", help="a tiny network for two minutes at most")
     parser.add_argument("--out", type=Path, default=None, help="folder for checkpoints and the log")
+    parser.add_argument(
+        "--from", dest="source", type=Path, default=None, help="folder of an exported network to go on from"
+    )
     arguments = parser.parse_args()
-    out = arguments.out or Path("build") / ("smoke" if arguments.smoke else "builtin")
+    if arguments.smoke and arguments.source:
+        parser.error("--smoke trains a tiny network from its first step: leave out --from")
+    name = "smoke" if arguments.smoke else "continued" if arguments.source else "builtin"
+    out = arguments.out or Path("build") / name
     if not arguments.smoke:
-        _keep_tokenizer(out)
-    run(recipe.SMOKE if arguments.smoke else recipe.FULL, out)
+        _keep_tokenizer(out, arguments.source or PACKAGE_FOLDER)
+    plan = recipe.SMOKE if arguments.smoke else recipe.CONTINUED if arguments.source else recipe.FULL
+    run(plan, out, source=arguments.source)
 
 
 if __name__ == "__main__":

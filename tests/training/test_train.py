@@ -72,6 +72,37 @@ def test_export_is_the_same_network(tmp_path):
     assert (logits - own).norm() < 0.05 * logits.norm()
 
 
+def test_going_on_starts_from_the_exported_weights(tmp_path):
+    source = tmp_path / "source"
+    first = train.run(PLAN, tmp_path / "run", stop_after=3, probe_every=1000)
+    export.write(first, tmp_path / "run", source)
+    read = Llama(SHAPE, seed=5)
+    export.read(read, source)
+    for own, parameter in zip(first.parameters(), read.parameters(), strict=True):
+        assert torch.equal(own.detach().bfloat16().float(), parameter)
+    plan = replace(PLAN, seed=2)
+    straight = train.run(plan, tmp_path / "straight", source=source, stop_after=4, probe_every=1000)
+    train.run(plan, tmp_path / "resumed", source=source, stop_after=2, probe_every=1000)
+    resumed = train.run(plan, tmp_path / "resumed", source=source, stop_after=4, probe_every=1000)
+    fresh = train.run(plan, tmp_path / "fresh", stop_after=4, probe_every=1000)
+    assert torch.equal(straight.qkv, resumed.qkv)
+    assert not torch.equal(straight.qkv, fresh.qkv)
+
+
+def test_going_on_from_another_shape_is_refused(tmp_path):
+    model = train.run(PLAN, tmp_path / "run", stop_after=1, probe_every=1000)
+    export.write(model, tmp_path / "run", tmp_path / "source")
+    with pytest.raises(ValueError, match=r"source holds a network of another shape, first in model\.layers"):
+        export.read(Llama(replace(SHAPE, intermediate_size=64), seed=1), tmp_path / "source")
+
+
+def test_smoke_and_from_are_refused_together(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["train", "--smoke", "--from", "somewhere"])
+    with pytest.raises(SystemExit):
+        train.main()
+    assert "leave out --from" in capsys.readouterr().err
+
+
 def test_batches_depend_on_seed_and_step_only(vocabulary):
     stage = recipe.Stage(1, {64: 1.0}, 192, {"joining": 0.5, "recall": 0.5}, copying=0.3)
     first = packing.training_batch(vocabulary, 1, 7, 3, 64, stage)
@@ -130,7 +161,7 @@ class _Oracle:
         return type("Output", (), {"logits": logits[None]})()
 
 
-@pytest.mark.parametrize("family", ["judgement", "multiple_choice", "extraction"])
+@pytest.mark.parametrize("family", ["judgement", "multiple_choice", "extraction", "structured", "fields"])
 def test_grading_tells_right_from_wrong(vocabulary, family):
     document = FAMILIES[family](Random(1), Split.HELD_OUT, 1500)
     ids, found = spans(vocabulary, document)
