@@ -105,9 +105,10 @@ def _containing(shape: Shape, builder: Building, rest: Goal, low: int, high: int
     """Arrays of items of one kind, with so many that meet another schema as well."""
     arena, pointer = builder.arena, shape.contains[0].schema.pointer
     item = builder.node(rest, pointer)
-    parts = [_items(builder, [], item, max(low, 1), high)]
+    parts = [_hits(builder, rest, item, contains) for contains in shape.contains]
+    if low > 1 or high is not None:
+        parts.append(_items(builder, [], item, max(low, 1), high))
     low = max(low, *(min(contains.low, 1) for contains in shape.contains))
-    parts += [_hits(builder, rest, item, contains) for contains in shape.contains]
     return _brackets(builder, arena.intersection(parts), low)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from lmc.grammar.building import Arena
 from lmc.grammar.nodes import Node
 from lmc.grammar.schema.arrays import array_node
+from lmc.grammar.schema.checking import ANNOTATIONS
 from lmc.grammar.schema.documents import Document
 from lmc.grammar.schema.errors import Pointer, Subschema, recursive, refusal
 from lmc.grammar.schema.expanding import MAX_DEPTH, Expander
@@ -17,7 +18,19 @@ from lmc.grammar.schema.numbers import Numbers
 from lmc.grammar.schema.objects import object_node
 from lmc.grammar.schema.shapes import Goal, Shape
 from lmc.grammar.schema.strings import Strings
-from lmc.grammar.schema.values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, identity, scalar_text, string_text
+from lmc.grammar.schema.values import (
+    ARRAY,
+    BOOLEAN,
+    NULL,
+    NUMBER,
+    OBJECT,
+    SCALAR,
+    STRING,
+    TYPES,
+    identity,
+    scalar_text,
+    string_text,
+)
 
 
 class Builder:
@@ -31,6 +44,7 @@ class Builder:
         self.expander = Expander(document)
         self.conflict: Pointer = None
         """Where it was first seen that no value meets some part of the schema."""
+        self._plain: dict[str, Node] = {}
         self._made: dict[tuple[int, ...], Node | None] = {}
         self._depth = 0
 
@@ -41,6 +55,9 @@ class Builder:
         """
         if len(goal) == 1:
             goal = (self.expander.target(goal[0]),)
+            plain = _plain_type(goal[0].schema)
+            if plain is not None:
+                return self._plain_node(plain)
         key = tuple(id(sub.schema) for sub in goal)
         if key in self._made:
             node = self._made[key]
@@ -62,6 +79,12 @@ class Builder:
             self.conflict = where
         if goal:
             self._made[key] = node
+        return node
+
+    def _plain_node(self, name: str) -> Node:
+        node = self._plain.get(name)
+        if node is None:
+            node = self._plain[name] = self._shape(Shape(classes=TYPES[name], is_typed=True), None)
         return node
 
     def _shape(self, shape: Shape, pointer: Pointer) -> Node:
@@ -145,6 +168,14 @@ class Builder:
         """Of the values that a shape lists those that meet the rest of it."""
         assert shape.allowed is not None
         return {key: value for key, value in shape.allowed.items() if meets(value, shape, self)}
+
+
+def _plain_type(schema: Any) -> str | None:
+    """The type of a schema that says no more than it: most are like this, and need no shape."""
+    name = schema.get("type") if isinstance(schema, dict) else None
+    if not isinstance(name, str) or not TYPES.get(name, ARRAY) & SCALAR or "$id" in schema:
+        return None
+    return name if all(keyword in ANNOTATIONS or keyword == "type" for keyword in schema) else None
 
 
 def _singles(shape: Shape) -> dict[Hashable, Any]:

@@ -62,6 +62,8 @@ class Strings:
         elif excluded:
             spelled = arena.union(arena.literal(string_text(value, None)[1:-1]) for value in excluded)
             parts.append(arena.complement(spelled))
+        if low == 1 and not all(part.nullable for part in parts):
+            low = 0
         if not is_positive or low or high is not None:
             parts.append(arena.repeat(any_character(), low, high))
         return arena.intersection(parts)
