@@ -43,13 +43,12 @@ class Checked:
 
 @dataclass(frozen=True)
 class Figures:
-    """The times of a case; peers by name, None where they refuse it."""
+    """The times of a case; by name, None where a peer refuses it."""
 
     checked: Checked
     built: Built | str
     outlines_index: float | None
-    first: float
-    first_of: dict[str, float | None]
+    first: dict[str, float | None]
     handed: Handed
     fills: dict[str, float | None]
 
@@ -88,8 +87,7 @@ def timed(right: Checked, setting: Setting) -> Figures:
         checked=right,
         built=timing.built(case, vocabulary),
         outlines_index=_unless_refused(timing.index, case, peers["outlines-core"]),
-        first=timing.our_first_mask(case, vocabulary),
-        first_of={name: _unless_refused(timing.first_mask, case, peers[name]) for name in ("llguidance", "xgrammar")},
+        first=timing.first_masks(case, vocabulary, {name: peers[name] for name in ("llguidance", "xgrammar")}),
         handed=timing.handed_out(case, vocabulary, right.outputs),
         fills={name: _unless_refused(timing.fills, case, peer, right.outputs) for name, peer in peers.items()},
     )

@@ -195,7 +195,9 @@ def test_a_case_is_measured_and_shown(setting, tokenizer, monkeypatch):
     assert built.states >= 4
     assert built.table_bytes > 0
     assert built.file_bytes > 0
-    assert min(built.build, built.load, figures.first, figures.handed.mean, figures.handed.advance) > 0
+    assert min(built.build, built.load, built.read, figures.handed.mean, figures.handed.advance) > 0
+    assert [*figures.first] == ["lmc", "llguidance", "xgrammar"]
+    assert all(figures.first.values())
     assert figures.handed.p99 >= figures.handed.mean / 2
     text = tables.text_of("tiny", 1500, [figures])
     positions = len(tokenizer.encode("aba").ids) + 1
@@ -230,13 +232,12 @@ def test_an_index_with_other_masks_ends_the_script(vocabulary, tokenizer, tokens
         checks.check_index(SHORT, vocabulary, found, masks)
 
 
-BUILT = timing.Built(0.6, 0.005, 10, 5, 3, 900_000, 900_000)
+BUILT = timing.Built(0.6, 0.005, 0.004, 10, 5, 3, 900_000, 900_000)
 KEPT = measuring.Figures(
     checked=measuring.Checked(SHORT, (), 4, dict.fromkeys(peers.PINS, checks.Agreement(4, 4))),
     built=BUILT,
     outlines_index=13.0,
-    first=0.001,
-    first_of={"llguidance": 0.002, "xgrammar": 0.1},
+    first={"lmc": 0.001, "llguidance": 0.002, "xgrammar": 0.1},
     handed=timing.Handed(0.2e-6, 1e-6, 1e-6, 0.2e-6),
     fills=dict.fromkeys(peers.PINS, 1e-4),
 )
@@ -254,7 +255,7 @@ def test_what_keeps_its_limits_is_not_listed():
         ({"built": replace(BUILT, load=0.06)}, "loads 10 times faster than it builds"),
         ({"built": replace(BUILT, table_bytes=2_500_000)}, "table of 2.50 MB"),
         ({"built": "too many states"}, "no index: too many states"),
-        ({"first": 0.003}, "first mask after 3.00 ms, llguidance 2.00 ms"),
+        ({"first": KEPT.first | {"lmc": 0.003}}, "first mask after 3.00 ms, llguidance 2.00 ms"),
         ({"handed": timing.Handed(2e-6, 3e-6, 2e-6, 1e-6)}, "a mask in 2.00 µs"),
         ({"handed": timing.Handed(0.1e-6, 3e-6, 2e-6, 1e-6)}, "p99 of a mask 30 times the mean"),
     ],
@@ -274,7 +275,7 @@ def test_what_peers_refuse_stands_in_the_tables():
         KEPT,
         checked=replace(KEPT.checked, agreements=agreements),
         outlines_index=None,
-        first_of={"llguidance": None, "xgrammar": None},
+        first={"lmc": 0.1, "llguidance": None, "xgrammar": None},
         fills=dict.fromkeys(peers.PINS),
     )
     text = tables.text_of("tiny", 1500, [refused])
