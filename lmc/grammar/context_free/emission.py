@@ -42,10 +42,18 @@ class _Emission:
         _check_depth(rules)
         lines = [_OPTIONS, f"start: {self._names[rules.start]}"]
         for name, alternatives in rules.alternatives.items():
-            lines.append(f"{self._names[name]}: {' | '.join(map(self._alternative, dict.fromkeys(alternatives)))}")
+            lines.append(f"{self._names[name]}: {' | '.join(map(self._alternative, self._merged(alternatives)))}")
         if rules.skipped is not None:
             lines.append(f"%ignore {self._term(rules.skipped)}")
         return "\n".join([*lines, *self._lines, ""])
+
+    def _merged(self, alternatives: list[Alternative]) -> list[Alternative]:
+        """The same alternatives, those that are one terminal together as one: the lexer tells them apart."""
+        nodes = [each[0] for each in alternatives if len(each) == 1 and isinstance(each[0], Node)]
+        if len(nodes) < 2:
+            return list(dict.fromkeys(alternatives))
+        rest = [each for each in alternatives if len(each) != 1 or not isinstance(each[0], Node)]
+        return [(self._rules.derivatives.arena.union(nodes),), *dict.fromkeys(rest)]
 
     def _alternative(self, alternative: Alternative) -> str:
         return " ".join(map(self._symbol, alternative)) or '""'

@@ -7,9 +7,10 @@ texts of a grammar matter.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from lmc.grammar.context_free.common import COMMON
+from lmc.grammar.context_free.scanning import Token, remedy_for, scan
 from lmc.grammar.context_free.syntax import (
     Choice,
     Definition,
@@ -29,36 +30,8 @@ MAX_TEXT = 200_000
 MAX_NESTING = 60
 MAX_REPEATS = 100_000
 
-_TOKENS = re.compile(
-    r"""
-    (?P<SPACE>[ \t]+ | (?://|\#)[^\n]*)
-  | (?P<NEWLINE>\r?\n)
-  | (?P<STRING>"(?:[^"\\\n]|\\[^\n])*"i?)
-  | (?P<PATTERN>/(?![/*])(?:[^/\\\n]|\\[^\n])+/[imslux]*)
-  | (?P<STATEMENT>%[a-z]+)
-  | (?P<NAME>[!?]{0,2}(?:_?[a-z][_a-z0-9]*|_?[A-Z][_A-Z0-9]*))
-  | (?P<NUMBER>-?[0-9]+)
-  | (?P<SIGN>->|\.\.|[:|()\[\]{},.~*+?])
-    """,
-    re.VERBOSE,
-)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "b": "\b", "\\": "\\", '"': '"', "/": "/"}
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
-_REMEDIES = {
-    "{": "repeats are written ~2 or ~2..5",
-    "<": "special tokens are never part of an output; leave them out",
-    "&": "write the intersection out as one pattern",
-    "@": "one grammar has to hold all rules",
-    "'": 'write texts in double quotes: "text"',
-    "/": "write // as a comment, a pattern as /…/ in one line, and a slash in it as \\/",
-    '"': 'close the text with " in the same line',
-}
-
-
-class _Token(NamedTuple):
-    kind: str
-    text: str
-    position: int
 
 
 def read_grammar(text: str) -> Grammar:
@@ -74,7 +47,7 @@ def read_grammar(text: str) -> Grammar:
 class _Reader:
     def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens = self._scan()
+        self._tokens = scan(text)
         self._at = 0
         self._nesting = 0
 
@@ -91,21 +64,6 @@ class _Reader:
             if not self._is("END"):
                 self._need("NEWLINE", "the end of the line")
         return grammar
-
-    def _scan(self) -> list[_Token]:
-        tokens: list[_Token] = []
-        at = 0
-        while at < len(self._text):
-            match = _TOKENS.match(self._text, at)
-            if match is None:
-                remedy = _REMEDIES.get(self._text[at], "see Lark's grammar reference")
-                raise refusal(self._text, at, f"{self._text[at]!r} is not Lark's syntax", remedy)
-            kind = match.lastgroup or ""
-            if kind != "SPACE":
-                tokens.append(_Token(match[0] if kind == "SIGN" else kind, match[0], at))
-            at = match.end()
-        tokens.append(_Token("END", "", at))
-        return tokens
 
     def _definition(self) -> Definition:
         token = self._need("NAME", "a rule, a terminal or a statement")
@@ -137,7 +95,7 @@ class _Reader:
             remedy = "write every rule and terminal out; there are %ignore and %import common"
             raise refusal(self._text, token.position, f"{token.text} is not supported", remedy)
 
-    def _import(self, grammar: Grammar, statement: _Token) -> None:
+    def _import(self, grammar: Grammar, statement: Token) -> None:
         if self._is("."):
             self._refuse_import(statement)
         library = self._need("NAME", "the name of a library")
@@ -156,11 +114,11 @@ class _Reader:
                 break
         self._need(")", ") after the names")
 
-    def _refuse_import(self, statement: _Token) -> NoReturn:
+    def _refuse_import(self, statement: Token) -> NoReturn:
         remedy = "copy its definitions into the grammar; only %import common is there"
         raise refusal(self._text, statement.position, "other files are not read", remedy)
 
-    def _add_common(self, grammar: Grammar, name: _Token, alias: _Token) -> None:
+    def _add_common(self, grammar: Grammar, name: Token, alias: Token) -> None:
         pattern = COMMON.get(name.text)
         if pattern is None:
             problem = f"common has no terminal {name.text}"
@@ -270,7 +228,7 @@ class _Reader:
             raise refusal(self._text, first.position, problem, "give the lower character first")
         return Range(first.text, last.text, first.position)
 
-    def _literal(self, token: _Token) -> Literal:
+    def _literal(self, token: Token) -> Literal:
         quoted, _, flags = token.text[1:].rpartition('"')
 
         def unescape(match: re.Match[str]) -> str:
@@ -289,7 +247,7 @@ class _Reader:
     def _is(self, kind: str) -> bool:
         return self._tokens[self._at].kind == kind
 
-    def _next(self) -> _Token:
+    def _next(self) -> Token:
         token = self._tokens[self._at]
         if token.kind != "END":
             self._at += 1
@@ -301,11 +259,11 @@ class _Reader:
         self._at += 1
         return True
 
-    def _need(self, kind: str, what: str) -> _Token:
+    def _need(self, kind: str, what: str) -> Token:
         token = self._tokens[self._at]
         if token.kind != kind:
             found = {"END": "the end", "NEWLINE": "the end of the line"}.get(token.kind, repr(token.text))
-            remedy = _REMEDIES.get(token.text[:1], "see Lark's grammar reference")
+            remedy = remedy_for(token.text)
             raise refusal(self._text, token.position, f"{found} where {what} should be", remedy)
         self._at += 1
         return token
