@@ -99,7 +99,7 @@ class _Emission:
                 text = "~" + parts[0]
             case Kind.REPEAT:
                 text = parts[0] + _repeats(node.low, node.high)
-            case Kind.EMPTY:
+            case _:
                 raise AssertionError("trimmed rules have no empty terminal")
         name = f"T{len(self._lines)}"
         self._lines.append(f"{name}: {text}")

@@ -30,7 +30,13 @@ def rules_of_schema(schema: dict[str, Any] | bool, arena: Arena, whitespace: Whi
     Raises ``ConstraintError`` for what is wrong or can't be enforced, with the ``pointer`` to the keyword.
     """
     builder = _RecursiveBuilder(Document(schema), arena, whitespace)
-    root = builder.layout.whole(builder.node((Subschema(schema, None),), None))
+    try:
+        root = builder.layout.whole(builder.node((Subschema(schema, None),), None))
+    except RecursionError:  # whether branches of a oneOf overlap may depend on themselves
+        raise ConstraintError(
+            "the schema refers to itself in branches of oneOf that have to be told apart",
+            remedy="give every branch of oneOf a required property with a const of its own, or use anyOf",
+        ) from None
     cutting = Cutting(arena, builder.places)
     cutting.add(_START, root)
     for number, node in builder.rules.items():

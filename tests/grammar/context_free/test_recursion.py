@@ -140,6 +140,12 @@ def test_references_of_any_form_are_followed():
     assert not of_schema(mutual).matches("[[]]")
 
 
+def test_branches_that_can_only_be_told_apart_by_themselves_are_refused():
+    inner = [{"anyOf": [{"type": "string"}, {"$ref": "#"}]}, {"oneOf": [{"type": "integer"}, {"$ref": "#"}]}]
+    with pytest.raises(ConstraintError, match="branches of oneOf that have to be told apart"):
+        of_schema({"type": "object", "properties": {"d": {"oneOf": inner}}, "required": ["d"]})
+
+
 def test_optional_parts_that_can_have_no_value_are_left_out():
     endless = {
         "type": "object",
