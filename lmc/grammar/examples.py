@@ -20,7 +20,8 @@ _PREFERRED = tuple(map(_mask, (string.ascii_lowercase, string.digits, string.asc
 """Byte sets in the order in which a byte is looked for."""
 
 
-_READABLE = _mask(string.ascii_letters + string.digits + string.punctuation + " \n")
+# A backslash begins what is escaped, and so is none of them.
+_READABLE = _mask(string.ascii_letters + string.digits + string.punctuation.replace("\\", "") + " \n")
 
 
 class Sampler:
@@ -41,11 +42,12 @@ class Sampler:
             visits[state] = visits.get(state, 0) + 1
             if automaton.accepting(state) and (not arcs or chance.random() < _stopping(len(written))):
                 return bytes(written)
-            # Of the ways on, those taken least: loops are left, and parts that may be left out come up.
-            fewest = min(visits.get(target, 0) for _, target in arcs)
-            fewest = max(fewest, 3)
-            near = [arc for arc in arcs if visits.get(arc[1], 0) <= fewest]
-            mask, state = chance.choice([arc for arc in near if arc[0] & _READABLE] or near)
+            # Wide sets rather than signs, and what was not taken yet: loops are left, and options come up.
+            weights = [
+                (0.01 + (mask & _READABLE).bit_count() ** 0.5) / (1 + visits.get(target, 0)) ** 2
+                for mask, target in arcs
+            ]
+            mask, state = chance.choices(arcs, weights)[0]
             written.append(self._byte(mask))
         try:
             rest = automaton.shortest(state) if len(automaton) < _MAX_STATES else None
