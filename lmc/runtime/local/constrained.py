@@ -36,6 +36,10 @@ class Walk:
             mask = np.ascontiguousarray(self._states[drafted].mask(), np.uint32)
         return mask_without(mask, forbidden) if forbidden else mask
 
+    def state(self, drafted: int) -> TokenState:
+        """Where it is after so many tokens of the draft."""
+        return self._states[drafted]
+
     def step(self, token: int) -> None:
         """Settle a drawn token that is not the draft's; there is no draft then."""
         with _errors():

@@ -141,7 +141,8 @@ class GenerationTask(Task[Generation]):
         if self._walk is None:
             return Draw(sampling, self._request.seed, position, tuple(sorted(forbidden)), self._prompt_ids, generated)
         mask = self._walk.mask(drafted, forbidden)
-        return Draw(sampling, self._request.seed, position, (), self._prompt_ids, generated, mask)
+        state = None if forbidden else self._walk.state(drafted)
+        return Draw(sampling, self._request.seed, position, (), self._prompt_ids, generated, mask, state)
 
     def _append(self, drawn: Drawn, *, is_drafted: bool) -> None:
         self._statistics.generated_tokens += 1

@@ -10,7 +10,7 @@ from lmc.ir.errors import EngineError
 from lmc.runtime.local.failures import not_numbers
 from lmc.runtime.local.generation import GenerationTask
 from lmc.runtime.local.model import LogitsRows
-from lmc.runtime.local.sampler import Drawn, draw_tokens
+from lmc.runtime.local.sampler import Drawn, OnDevice, draw_tokens
 from lmc.runtime.local.sequence import Sequence
 from lmc.runtime.local.tasks import ScoreTask, Task
 
@@ -18,7 +18,12 @@ from lmc.runtime.local.tasks import ScoreTask, Task
 Reading = list[Drawn | EngineError] | EngineError | None
 
 
-def read_logits(logits: torch.Tensor, owners: Items[LogitsRows], tasks: Mapping[Sequence, Task[Any]]) -> list[Reading]:
+def read_logits(
+    logits: torch.Tensor,
+    owners: Items[LogitsRows],
+    tasks: Mapping[Sequence, Task[Any]],
+    on_device: OnDevice | None = None,
+) -> list[Reading]:
     """Read what is said to each owner of rows of `logits` [R, vocabulary]. All tokens are drawn in one call."""
     read: list[Reading] = [None] * len(owners)
     draws: dict[int, GenerationTask] = {}
@@ -36,18 +41,22 @@ def read_logits(logits: torch.Tensor, owners: Items[LogitsRows], tasks: Mapping[
         for index, is_bad in zip(checks, bad, strict=True):
             read[index] = not_numbers(owners[index].position) if is_bad else None
     if draws:
-        _draw(logits, owners, draws, read)
+        _draw(logits, owners, draws, read, on_device)
     return read
 
 
 def _draw(
-    logits: torch.Tensor, owners: Items[LogitsRows], tasks: Mapping[int, GenerationTask], read: list[Reading]
+    logits: torch.Tensor,
+    owners: Items[LogitsRows],
+    tasks: Mapping[int, GenerationTask],
+    read: list[Reading],
+    on_device: OnDevice | None,
 ) -> None:
     rows = [row for index in tasks for row in range(owners[index].first, owners[index].last)]
     if len(rows) < len(logits):
         logits = logits[rows]
     counts = {index: owners[index].last - owners[index].first for index in tasks}
     wanted = [draw for index, task in tasks.items() for draw in task.draws(owners[index].position, counts[index])]
-    drawn = iter(draw_tokens(logits, wanted))
+    drawn = iter(draw_tokens(logits, wanted, on_device))
     for index, count in counts.items():
         read[index] = [next(drawn) for _ in range(count)]

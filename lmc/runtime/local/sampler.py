@@ -1,19 +1,20 @@
 """From logits to tokens. A draw is a function of logits, parameters, history, seed and position, and of nothing else.
 
-The choice itself is a kernel's (`lmc.runtime.kernels.sampling`); here is what changes logits before it. A kernel that
-draws on the device, from masks that lie there, takes the place of `_choose`.
+The choice itself is a kernel's (`lmc.runtime.kernels.sampling`, on a GPU where possible `masked_draw`); here is what
+changes logits before it.
 """
 
 import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lmc.ir.engine import SamplingParams
+from lmc.ir.engine import SamplingParams, TokenState
 from lmc.ir.errors import EngineError
 from lmc.runtime.kernels.sampling import Choice, Chosen, Mask, choose_tokens, token_weights
 
@@ -27,8 +28,9 @@ NO_IDS: Ids = np.empty(0, np.int64)
 class Draw:
     """One token to be drawn: the `position`-th of its generation (from 0).
 
-    `forbidden` ids can't be drawn, nor what a constraint's `mask` does not allow (None: there is none). `prompt` holds
-    the distinct ids of the prompt and `generated` what was drawn so far; both are read only where `sampling` penalizes.
+    `forbidden` ids can't be drawn, nor what a constraint's `mask` does not allow (None: there is none), which is that
+    of `state` where that is given. `prompt` holds the distinct ids of the prompt and `generated` what was drawn so far;
+    both are read only where `sampling` penalizes.
     """
 
     sampling: SamplingParams
@@ -38,6 +40,7 @@ class Draw:
     prompt: Ids = field(default_factory=lambda: NO_IDS)
     generated: Sequence[int] = ()
     mask: Mask | None = None
+    state: TokenState | None = None
 
     @property
     def adjusts(self) -> bool:
@@ -54,15 +57,24 @@ class Drawn:
     top: tuple[tuple[int, float], ...] = ()
 
 
-def draw_tokens(logits: torch.Tensor, draws: Sequence[Draw]) -> list[Drawn | EngineError]:
+class OnDevice(Protocol):
+    """Draws where the logits are, if it can (`device_draws.py`)."""
+
+    def choose(self, logits: torch.Tensor, draws: Sequence[Draw]) -> list[Chosen] | None: ...
+
+
+def draw_tokens(
+    logits: torch.Tensor, draws: Sequence[Draw], on_device: OnDevice | None = None
+) -> list[Drawn | EngineError]:
     """Draw one token from each row of `logits` [R, vocabulary]; a row that can't be drawn from gives its error.
 
+    With `on_device` nothing of the size of the vocabulary leaves the device where all draws can be made there.
     Log-probabilities are those of the model itself: before bias, penalties, temperature and truncation.
     """
     results: list[Drawn | EngineError] = []
     for first in range(0, len(draws), ROWS_AT_ONCE):
         part = slice(first, first + ROWS_AT_ONCE)
-        results += _draw_part(logits[part].float(), draws[part])
+        results += _draw_part(logits[part].float(), draws[part], on_device)
     return results
 
 
@@ -113,17 +125,20 @@ def token_probabilities(logits: NDArray[np.float32], sampling: SamplingParams) -
     return weights / weights.sum(dtype=np.float64)
 
 
-def _draw_part(logits: torch.Tensor, draws: Sequence[Draw]) -> list[Drawn | EngineError]:
+def _draw_part(logits: torch.Tensor, draws: Sequence[Draw], on_device: OnDevice | None) -> list[Drawn | EngineError]:
     return [
         Drawn(each.token, each.logprob, each.top) if math.isfinite(each.highest) else _undrawable(draw, each.highest)
-        for each, draw in zip(_choose(logits, draws), draws, strict=True)
+        for each, draw in zip(_choose(logits, draws, on_device), draws, strict=True)
     ]
 
 
-def _choose(logits: torch.Tensor, draws: Sequence[Draw]) -> list[Chosen]:
-    if logits.device.type != "cpu" and all(map(_is_plain, draws)):
-        highest, tokens = logits.max(dim=-1)  # nothing else need leave the device
+def _choose(logits: torch.Tensor, draws: Sequence[Draw], on_device: OnDevice | None) -> list[Chosen]:
+    if on_device is not None and all(map(_is_plain, draws)):
+        highest, tokens = logits.max(dim=-1)
         return list(map(Chosen, highest.tolist(), tokens.tolist()))
+    chosen = None if on_device is None else on_device.choose(logits, draws)
+    if chosen is not None:
+        return chosen
     rows = logits.cpu().contiguous().numpy()
     return choose_tokens(rows, [_choice_of(row, draw) for row, draw in zip(rows, draws, strict=True)])
 

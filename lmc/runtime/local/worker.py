@@ -16,6 +16,7 @@ import torch
 from lmc.ir.engine import EngineStatistics
 from lmc.ir.errors import EngineError, LmcError, RequestCancelledError
 from lmc.runtime.local.deadlines import Deadlines
+from lmc.runtime.local.device_draws import draws_on
 from lmc.runtime.local.failures import callback_failed, closed, forked, stopped, too_late
 from lmc.runtime.local.generation import GenerationTask
 from lmc.runtime.local.memory import Slice
@@ -39,6 +40,7 @@ class Worker:
 
     def __init__(self, model: PagedModel, scheduler: Scheduler) -> None:
         self._model = model
+        self._on_device = draws_on(model.device)
         self._scheduler = scheduler
         self._statistics = EngineStatistics()
         self._clock = PhaseClock(self._statistics)
@@ -181,7 +183,7 @@ class Worker:
             self._clock.move(self._model.take_planning_seconds(), "model_seconds", "scheduling_seconds")
             for rows in slices:
                 rows.sequence.computed = rows.end
-            read = read_logits(logits, owners, self._tasks)
+            read = read_logits(logits, owners, self._tasks, self._on_device)
         self._clock.lap("sampling_seconds")
         self._settle(owners, read)
         self._clock.lap("delivery_seconds")

@@ -17,12 +17,6 @@ IMPLEMENTATIONS = ["reference", pytest.param("triton", marks=needs_triton)]
 SIZE = 203
 
 
-@pytest.fixture(autouse=True)
-def interpreter(monkeypatch):
-    """Triton runs kernels in its interpreter where there is no GPU; the variable is read when a kernel is defined."""
-    monkeypatch.setenv("TRITON_INTERPRET", "1")
-
-
 def some_tables(rng: np.random.Generator, states: int = 7) -> Tables:
     """An automaton at random in which each state allows something."""
     classes = int(rng.integers(2, 70))
