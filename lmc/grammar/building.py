@@ -229,7 +229,7 @@ class Arena:
     def _make(
         self,
         key: _Key,
-        kind: Kind,
+        kind: int,
         *,
         nullable: bool,
         certain: bool = True,

@@ -52,11 +52,13 @@ def compile(  # the name by which users know it
 def compile_source(source: Source, tokenizer: Any, *, cache: str | Path | None = None) -> Constraint:
     """The same from a canonical source. Raises like ``compile``."""
     vocabulary = Vocabulary.of(tokenizer)
-    if source.kind == "grammar" or (source.kind == "schema" and schemas.is_recursive(source.data)):
+    if source.kind == "grammar":
         return ContextFreeConstraint(source, vocabulary)
-    return RegularConstraint(
-        automaton_of(source), vocabulary, source.digest, cache=None if cache is None else Path(cache)
-    )
+    try:
+        automaton = automaton_of(source)
+    except schemas.RecursiveSchemaError:
+        return ContextFreeConstraint(source, vocabulary)
+    return RegularConstraint(automaton, vocabulary, source.digest, cache=None if cache is None else Path(cache))
 
 
 def automaton_of(source: Source) -> Automaton:

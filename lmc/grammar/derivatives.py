@@ -130,7 +130,7 @@ class Derivatives:
                 return tuple([(mask, arena.join(target, rest)) for mask, target in _derived(part)])
             case Kind.INTERSECTION:
                 return self._intersection(node)
-            case Kind.COMPLEMENT:
+            case _:
                 return self._complement(node)
 
     def _concat(self, node: Node) -> tuple[Arc, ...]:

@@ -5,14 +5,13 @@ Equal expressions of one arena are one node, so nodes are compared by identity.
 
 from __future__ import annotations
 
-from enum import IntEnum
 from itertools import count
 
 ALL_BYTES = (1 << 256) - 1
 
 
-class Kind(IntEnum):
-    """What a node is."""
+class Kind:
+    """What a node is. Plain integers: an enumeration's members take many times as long to look up."""
 
     EMPTY = 0  # no string at all
     EPSILON = 1  # the empty string
@@ -23,6 +22,9 @@ class Kind(IntEnum):
     INTERSECTION = 6  # all of `parts`
     COMPLEMENT = 7  # any string but those of the only part
     REPEAT = 8  # the only part, `low` to `high` times (None: without end)
+
+
+_NAMES = ("EMPTY", "EPSILON", "BYTE", "LITERAL", "CONCAT", "UNION", "INTERSECTION", "COMPLEMENT", "REPEAT")
 
 
 class Node:
@@ -37,7 +39,7 @@ class Node:
 
     def __init__(
         self,
-        kind: Kind,
+        kind: int,
         *,
         nullable: bool,
         certain: bool = True,
@@ -66,7 +68,7 @@ class Node:
             detail = self.data
         elif self.kind is Kind.REPEAT:
             detail = f"{self.parts[0]!r}{{{self.low},{'' if self.high is None else self.high}}}"
-        return f"{self.kind.name}({detail})"
+        return f"{_NAMES[self.kind]}({detail})"
 
 
 Arc = tuple[int, Node]
@@ -115,7 +117,7 @@ def _longest(node: Node, parts: list[int | None]) -> int | None:
             return min(bounded, default=None)
         case Kind.COMPLEMENT:
             return None
-        case Kind.REPEAT:
+        case _:
             if parts[0] == 0:
                 return 0
             return None if node.high is None or parts[0] is None else node.high * parts[0]
