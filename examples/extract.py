@@ -1,33 +1,40 @@
-"""Extract labelled fields from a sentence: the labels are given, the model writes the values.
+"""Extract a city's facts from a page about it, as an instance of a pydantic class.
 
-lmc run examples/extract.py --input examples/data/sentences.jsonl
+lmc run examples/extract.py --input examples/data/pages.jsonl
+lmc compile examples/extract.py --emit grammar
 """
 
 import json
 from pathlib import Path
 
+from pydantic import BaseModel, Field
+
 import lmc
 
-FIELDS = ("name", "item", "city", "price", "date")
-SENTENCES = Path(__file__).parent / "data" / "sentences.jsonl"
+PAGES = Path(__file__).parent / "data" / "pages.jsonl"
+
+
+class City(BaseModel):
+    name: str = Field(min_length=1, max_length=24)
+    country: str = Field(min_length=1, max_length=24)
+    latitude: float
+    population: int = Field(ge=0)
+    landmarks: list[str] = Field(alias="top 3 landmarks", min_length=3, max_length=3)
 
 
 @lmc.jit
-def extract(s, sentence: str):
-    s += lmc.system("You extract fields from text.")
-    s += lmc.user(f"Sentence: {sentence}\nExtract the fields {', '.join(FIELDS)}.")
-    for field in FIELDS:
-        s += f"{field.capitalize()}:"
-        s.gen(field, max_tokens=24, stop="\n")
-        s += "\n"
-    return {field: s[field].strip() for field in FIELDS}
+def extract(s, page: str) -> City:
+    s += lmc.system("You write JSON only.")
+    s += lmc.user(f"Page:\n{page}\nGive the city of the page as JSON.")
+    # The built-in model writes such objects over several lines: what it may say leaves it that.
+    return s.gen("city", schema=City, whitespace="flexible", max_tokens=200)
 
 
 def main() -> None:
-    rows = [json.loads(line) for line in SENTENCES.read_text(encoding="utf-8").splitlines()]
-    for row, result in zip(rows, extract.batch(rows), strict=True):
-        print(row["sentence"])
-        print("  " + json.dumps(result.value, ensure_ascii=False))
+    rows = [json.loads(line) for line in PAGES.read_text(encoding="utf-8").splitlines()]
+    for result in extract.batch(rows):
+        city: City = result.value
+        print(f"{city.name}, {city.country}: {city.population} people, see {', '.join(city.landmarks)}")
 
 
 if __name__ == "__main__":

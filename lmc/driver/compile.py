@@ -108,7 +108,7 @@ def compile_captured(
     if passes.passes:
         start(cache, captured.module, tokenizer)
     optimized = passes.run(captured.module, PassContext(tokenizer, cache))
-    check(cache, optimized.module, tokenizer)
+    check(cache, captured.module, tokenizer)  # what nobody reads is refused too, as plain Python does
     return Compiled(
         module=optimized.module,
         plan=lower(optimized.module, target),

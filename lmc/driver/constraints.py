@@ -39,7 +39,7 @@ def start(cache: ConstraintCache, module: Module, tokenizer: Tokenizer) -> None:
 
 
 def check(cache: ConstraintCache, module: Module, tokenizer: Tokenizer) -> None:
-    """Compile what no pass has. Raises ``ConstraintError`` at the line of the first generation that is refused."""
+    """Compile what no pass has looked at. Raises ``ConstraintError`` at the line of the first one that is refused."""
     symbols = {entry.name: entry for entry in module.constraints}
     compile = compiler(cache, tokenizer)
     for op in constrained(module):

@@ -97,9 +97,17 @@ class State:
 
         Options: ``max_tokens=256``, ``min_tokens``, ``stop``, ``stop_token_ids``, ``temperature=0``, ``top_p``,
         ``top_k``, ``min_p``, ``frequency_penalty``, ``presence_penalty``, ``repetition_penalty``, ``logit_bias`` (a
-        dict of token ids), ``seed``, ``n``, ``logprobs``, and at most one of ``regex``, ``choices``, ``schema``,
-        ``dtype``, which make the value a typed one. What they do is said at ``lmc.ir.engine.SamplingParams``. Raises
-        ``CaptureError`` for an option that makes no sense.
+        dict of token ids), ``seed``, ``n``, ``logprobs``. What they do is said at ``lmc.ir.engine.SamplingParams``.
+
+        At most one of these says what the text may be, and what the value is: ``regex`` (the whole text matches),
+        ``choices`` (a list of texts), ``grammar`` (Lark's syntax): a text; ``dtype`` (``int``, ``float``, ``bool``,
+        ``str``): a value of that type; ``schema``: an instance, for a pydantic class or another type that pydantic
+        knows, and parsed JSON for a JSON schema (a dict). ``whitespace="flexible"`` lets JSON have spaces and line
+        breaks. ``jump_forward`` says what becomes of text that has to follow: "exact" (drafted, and kept where it is
+        what would have been said), "canonical" (taken as it is) or "off"; see ``lmc.ir.engine.Request``.
+
+        Raises ``CaptureError`` for an option that makes no sense, ``ConstraintError`` for a constraint that is refused
+        and for a text that is cut off before it is one.
         """
         core = self._core
         name = self._checked_name(name)

@@ -14,12 +14,12 @@ from lmc.passes.base import Pass
 from lmc.passes.manager import PassManager
 from lmc.passes.registry import PASSES
 
-# compile-constraints comes first, so that what is refused is refused whether or not somebody reads it.
-# dce comes before canonicalize so that this does not keep apart, for users that are dead, what could be one op.
+# dce comes first so that canonicalize does not keep apart, for users that are dead, what could be one op.
+# compile-constraints comes late, because the driver compiles while the others run, and before those that plan calls.
 PIPELINES = {
     "O0": "",
-    "O1": "compile-constraints,dce,canonicalize,cse,dce",
-    "O2": "compile-constraints,dce,canonicalize,cse,dce,hoist-prefixes,plan-fork-join",
+    "O1": "dce,canonicalize,cse,dce,compile-constraints",
+    "O2": "dce,canonicalize,cse,dce,compile-constraints,hoist-prefixes,plan-fork-join",
 }
 
 _ENTRY = re.compile(r"\s*([^{},\s]+)\s*(?:\{([^{}]*)\})?\s*(,|$)")

@@ -65,3 +65,11 @@ def refused(s: lmc.State, essay: str) -> str:
 def cut_off(s: lmc.State, essay: str) -> str:
     s += essay
     return s.gen("word", regex="[ab]{60,99}", max_tokens=60, stop="zz")
+
+
+@lmc.jit
+def refused_unread(s: lmc.State, essay: str) -> str:
+    s += essay
+    for branch in s.fork(2):
+        branch.gen("nobody", regex="(")
+    return "done"

@@ -77,6 +77,16 @@ def test_what_is_refused_is_told_before_the_first_request(level: str, late: Late
     assert late.order == []
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_what_nobody_reads_is_refused_too(way: str):
+    kind, cause, location, *_ = ran(programs.refused_unread, way, ("x",), 0)
+    assert (kind, cause.partition(": ")[0]) == (
+        ConstraintError,
+        "the constraint of 'refused_unread/fork/0/nobody' is refused",
+    )
+    assert location.startswith(f"{programs.__file__}:")
+
+
 def test_eagerly_it_is_told_where_it_stands(late: LateEngine):
     with pytest.raises(ConstraintError, match="the constraint of 'refused/second' is refused") as caught:
         runner(programs.refused).eager((("x",), {}))

@@ -12,7 +12,8 @@ EXAMPLES = sorted((REPOSITORY / "examples").glob("*.py"))
 
 
 def test_the_promised_examples_are_there():
-    assert {"judge.py", "multiple_choice.py", "extract.py", "chat.py"} <= {path.name for path in EXAMPLES}
+    promised = {"judge.py", "multiple_choice.py", "extract.py", "character.py", "labels.py", "chat.py"}
+    assert promised <= {path.name for path in EXAMPLES}
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
