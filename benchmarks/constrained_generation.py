@@ -10,6 +10,7 @@ engine; runs of the ways alternate. Needs the environment that `constraints.py -
 """
 
 import argparse
+import os
 import statistics
 import sys
 import time
@@ -19,6 +20,10 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from lmc.driver.openmp import SLEEPING_THREADS
+
+os.environ |= SLEEPING_THREADS  # before torch loads
 
 from benchmarks.constraints import go_where_the_peers_are
 from benchmarks.results import machine, processor, table, write_section

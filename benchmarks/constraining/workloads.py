@@ -51,13 +51,12 @@ class Item:
 
 
 def json_character(count: int, seed: int = 0) -> list[Item]:
-    """One object from one regex, up to 256 tokens; the sheet of a character that the prompt describes."""
+    """One object from one regex, up to 256 tokens; the sheet of a character that the prompt lists."""
     rng = random.Random(seed)
     items: list[Item] = []
     for _ in range(count):
         sheet = characters.draw(rng, Split.HELD_OUT)
-        told = characters.tell(rng, Split.HELD_OUT, sheet)
-        prompt = f"Text:\n{told}\nFill in the sheet of the character {sheet.name} as JSON.\nJSON:\n"
+        prompt = f"{characters.listing(rng, sheet)}\nFill in the sheet of the character {sheet.name} as JSON.\nJSON:\n"
         items.append(Item(prompt, (("", CHARACTER),), 256))
     return items
 

@@ -19,7 +19,9 @@ from benchmarks.peers.run_roofline import Prefixes
 from benchmarks.peers.run_vllm import _continuously
 from benchmarks.peers.shapes import Call
 
-SCRIPTS = ("engine.py", "engine_cuda.py", "engine_overhead.py", "kernels.py", "workloads.py")
+SCRIPTS = (
+    *("constrained_generation.py", "engine.py", "engine_cuda.py", "engine_overhead.py", "kernels.py", "workloads.py"),
+)
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
