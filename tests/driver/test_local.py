@@ -1,9 +1,11 @@
 """The whole way on a real model: the built-in one, in fp32 on the CPU."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any, Literal
 
+import pydantic
 import pytest
 
 import lmc
@@ -44,6 +46,46 @@ def test_eager_plain_and_optimized_runs_agree():
         results = JUDGE.on(level=level).batch([{"essay": essay} for essay in ESSAYS])
         for found, oracle in zip(results, expected, strict=True):
             assert (found.value, found.text) == (oracle.value, oracle.text)
+
+
+class City(pydantic.BaseModel):
+    name: str = pydantic.Field(max_length=24)
+    country: str = pydantic.Field(max_length=24)
+    latitude: float
+    population: int
+    landmarks: list[str] = pydantic.Field(alias="top 3 landmarks", min_length=3, max_length=3)
+
+
+@lmc.jit
+def city(s: lmc.State, page: str, jump_forward: Literal["exact", "canonical", "off"]) -> tuple[City, str, int]:
+    s += lmc.system("You write JSON only.")
+    s += lmc.user(f"Page:\n{page}\nGive the city of the page as JSON.")
+    found = s.gen("city", schema=City, whitespace="flexible", max_tokens=200, jump_forward=jump_forward)
+    s += lmc.user(f"Is {found.population} a lot?")
+    many = s.gen("many", choices=["yes, it is", "no, it is not"], jump_forward=jump_forward)
+    s += lmc.user("How sure are you, of 10?")
+    return found, many, s.gen("sure", regex="10|[1-9]", jump_forward=jump_forward)
+
+
+PAGES = [
+    json.loads(line)["page"]
+    for line in (Path(__file__).parents[2] / "examples" / "data" / "pages.jsonl").read_text().splitlines()[:2]
+]
+
+
+def test_constrained_runs_agree_at_every_level_and_with_drafts():
+    program = city.on("builtin", kv_tokens=KV_TOKENS, seed=3)
+    expected = [program.eager(page, "off") for page in PAGES]
+    levels: tuple[Literal["O0", "O2"], ...] = ("O0", "O2")
+    for level in levels:
+        for mode in ("off", "exact"):
+            rows = [{"page": page, "jump_forward": mode} for page in PAGES]
+            for found, oracle in zip(program.on(level=level).batch(rows), expected, strict=True):
+                assert found.error is None
+                assert (found.value, found.text) == (oracle.value, oracle.text)
+    found = program.run(PAGES[0], "canonical")
+    assert type(found.value[0]) is City
+    assert (expected[0].value[0].latitude, expected[0].value[0].population) == (81.62, 1686)
 
 
 def test_a_batch_computes_shared_prefixes_once():
