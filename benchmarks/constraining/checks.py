@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 
 from benchmarks.constraining.cases import Case
 from benchmarks.constraining.meaning import Meaning, unpack
-from benchmarks.constraining.peers import Peer, RefusedError
+from benchmarks.constraining.peers import Compiled, Peer
 from lmc.grammar import Vocabulary, compile
 from lmc.ir.errors import ConstraintError
 
@@ -40,7 +40,7 @@ class Agreement:
     equal: int
     more: int = 0
     less: int = 0
-    refused: str = ""
+    refused: bool = False
 
     @property
     def complete(self) -> bool:
@@ -120,6 +120,7 @@ def check_position(case: Case, meaning: Meaning, before: bytes, mask: Words, tok
 def compare(
     case: Case,
     peer: Peer,
+    compiled: Compiled | None,
     found: Sequence[Output],
     masks: Sequence[Sequence[Words]],
     meaning: Meaning,
@@ -127,13 +128,12 @@ def compare(
 ) -> Agreement:
     """A peer's masks beside ours. Where they part first, ours is held against the definition there too.
 
-    A peer that refuses a token of an output is not asked about the rest of it, which counts as unequal.
+    A peer that refuses a token of an output is not asked about the rest of it, which counts as unequal; ``compiled``
+    is None of one that refuses the case.
     """
-    try:
-        compiled = peer.compile(case)
-    except RefusedError as error:
-        return Agreement(sum(map(len, masks)), 0, refused=str(error))
     positions = equal = 0
+    if compiled is None:
+        return Agreement(sum(map(len, masks)), 0, refused=True)
     first: tuple[int, int] | None = None
     for output, made in zip(found, masks, strict=True):
         walk = compiled.start()

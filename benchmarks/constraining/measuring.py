@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tokenizers import Tokenizer
 
@@ -9,9 +10,11 @@ from benchmarks.constraining import byte_bpe, checks, timing
 from benchmarks.constraining.cases import CASES, Case
 from benchmarks.constraining.checks import Agreement, Output, WrongError
 from benchmarks.constraining.meaning import Meaning
-from benchmarks.constraining.peers import Peer, RefusedError, made_for
+from benchmarks.constraining.peers import Compiled, Peer, RefusedError, made_for
 from benchmarks.constraining.timing import Built, Handed
 from lmc import grammar
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -33,12 +36,16 @@ class Setting:
 
 @dataclass(frozen=True)
 class Checked:
-    """A case whose masks are right: at how many positions that was held against the definition, and the peers."""
+    """A case whose masks are right: at how many positions that was held against the definition, and the peers.
+
+    What they compiled is kept: outlines-core takes minutes for some. None of those that refuse the case.
+    """
 
     case: Case
     outputs: tuple[Output, ...]
     definition: int
     agreements: dict[str, Agreement]
+    compiled: dict[str, Compiled | None]
 
 
 @dataclass(frozen=True)
@@ -70,14 +77,15 @@ def checked(case: Case, setting: Setting) -> Checked:
     masks = checks.our_masks(case, grammar.compile(**case.given(), tokenizer=vocabulary), found)
     definition = checks.check_definition(case, meaning, found, masks, vocabulary.tokens)
     checks.check_index(case, vocabulary, found, masks)
+    compiled = {name: _unless_refused(peer.compile, case) for name, peer in setting.peers.items()}
     agreements = {
-        name: checks.compare(case, peer, found, masks, meaning, vocabulary.tokens)
+        name: checks.compare(case, peer, compiled[name], found, masks, meaning, vocabulary.tokens)
         for name, peer in setting.peers.items()
     }
     parted = [name for name in case.agrees if not agreements[name].complete]
     if parted:
         raise WrongError(f"{case.name}: {', '.join(parted)} should have the same masks: {agreements}")
-    return Checked(case, tuple(found), definition, agreements)
+    return Checked(case, tuple(found), definition, agreements, compiled)
 
 
 def timed(right: Checked, setting: Setting) -> Figures:
@@ -89,11 +97,14 @@ def timed(right: Checked, setting: Setting) -> Figures:
         outlines_index=_unless_refused(timing.index, case, peers["outlines-core"]),
         first=timing.first_masks(case, vocabulary, {name: peers[name] for name in ("llguidance", "xgrammar")}),
         handed=timing.handed_out(case, vocabulary, right.outputs),
-        fills={name: _unless_refused(timing.fills, case, peer, right.outputs) for name, peer in peers.items()},
+        fills={
+            name: None if compiled is None else timing.fills(compiled, right.outputs)
+            for name, compiled in right.compiled.items()
+        },
     )
 
 
-def _unless_refused(measure: Callable[..., float], *about: object) -> float | None:
+def _unless_refused(measure: Callable[..., Answer], *about: object) -> Answer | None:
     try:
         return measure(*about)
     except RefusedError:

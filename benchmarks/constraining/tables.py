@@ -130,7 +130,8 @@ def _first(found: Sequence[Figures]) -> str:
     rows = [
         [figures.checked.case.name, *(_scaled(seconds, 1e3) for seconds in figures.first.values())] for figures in found
     ]
-    return table(["compile and first mask, ms", *found[0].first], rows)
+    note = "What all constraints of a library share has been made before.\n\n"
+    return note + table(["compile and first mask, ms", *found[0].first], rows)
 
 
 def _handed(found: Sequence[Figures]) -> str:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from benchmarks.constraining.cases import Case
 from benchmarks.constraining.checks import Output
-from benchmarks.constraining.peers import Peer, RefusedError
+from benchmarks.constraining.peers import Compiled, Peer, RefusedError
 from lmc import grammar
 from lmc.ir.errors import ConstraintError
 
@@ -176,9 +176,8 @@ def handed_out(case: Case, vocabulary: grammar.Vocabulary, found: Sequence[Outpu
     return Handed(mean / len(states), float(np.percentile(each, 99)) / 1e9, copied / len(states), walked / steps)
 
 
-def fills(case: Case, peer: Peer, found: Sequence[Output]) -> float:
-    """Mean seconds in which a peer fills a mask along outputs that it has walked before. Raises ``RefusedError``."""
-    compiled = peer.compile(case)
+def fills(compiled: Compiled, found: Sequence[Output]) -> float:
+    """Mean seconds in which a peer fills a mask along outputs that it has walked before."""
     means: list[float] = []
     for _ in range(WALKS):
         seconds: list[float] = []
