@@ -98,6 +98,8 @@ class CanonicalTask(GenerationTask):
         if walk is None or not forced:
             return False
         tokens = self._encoded_again([*ids, *forced])
+        if len(tokens) > self._max_tokens:
+            tokens = [*ids, *forced]
         common = common_prefix_length((ids, tokens))
         self._stopper.rewind(common)
         del self._logprobs[common:]
@@ -105,8 +107,7 @@ class CanonicalTask(GenerationTask):
             self._note(self._stopper.append(token))
             if self._stopper.finish_reason is not None:
                 break
-        if len(ids) == len(tokens):
-            self._end_if_complete()
+        self._end_if_complete()
         self._statistics.generated_tokens += len(forced)
         self._statistics.drafted_tokens += len(forced)
         self._statistics.accepted_tokens += len(forced)

@@ -121,7 +121,7 @@ class LocalEngine:
             task = self._generation(request, room, on_delta)
         except LmcError as error:
             return DoneHandle[Generation].failed(error)
-        length = min(len(request.prompt) + request.sampling.max_tokens, self._info.context_length)
+        length = min(len(request.prompt) + task.SPACE * request.sampling.max_tokens, self._info.context_length)
         return self._start(task, length - 1, instance=request.instance, timeout=request.timeout)
 
     def score(self, request: ScoreRequest) -> Handle[Score]:

@@ -132,9 +132,10 @@ class Sequence:
 
     def drop_draft(self) -> None:
         """Take back what is left of the draft."""
-        self.length -= self.drafted
-        self.drafted = 0
-        self.unchanged = min(self.unchanged, self.length)
+        if self.drafted:
+            self.length -= self.drafted
+            self.drafted = 0
+            self.unchanged = min(self.unchanged, self.length)
 
     def rewrite(self, kept: int, tokens: Tokens[int]) -> None:
         """Let other tokens follow the first `kept` ones; there is no draft then."""

@@ -28,6 +28,7 @@ class PrefixModel:
         self.null_page = kv_tokens
         self.scratch_page = kv_tokens + 1
         self.vocabulary_size = vocabulary_size
+        self.device = torch.device("cpu")
         self.pages: dict[int, tuple[int, ...]] = {}
         self.spoiled: set[int] = set()
         self._logits_after = logits_after

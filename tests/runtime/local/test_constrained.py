@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
-from lmc.ir.engine import JumpForward, Request, SamplingParams, ScoreRequest, common_prefix_length
+from lmc.ir.engine import EngineInfo, JumpForward, Request, SamplingParams, ScoreRequest, common_prefix_length
 from lmc.ir.errors import ConstraintError
+from lmc.runtime.local.engine import LocalEngine
 from tests.ir.constraints_for_tests import LETTERS, Piece, Run, TemplateConstraint
 from tests.runtime.local.conftest import OpenEngine
 from tests.runtime.local.oracle import CLOSE_CALL
 from tests.runtime.local.outcomes import run
+from tests.runtime.local.prefix_model import PrefixModel
+from tests.runtime.local.small_model import small_logits_after, small_tokenizer
 
 TEXTS: tuple[tuple[Piece | str, ...], ...] = (
     ('{"the name":"', Run(LETTERS + b" ", 1, 9), '","the dog is lazy":', (b"true", b"false"), "}"),
@@ -153,3 +156,22 @@ def test_text_that_is_forced_as_a_whole_needs_no_model(open_engine: OpenEngine) 
     assert engine.statistics.steps == 1
     score = engine.score(ScoreRequest((5, 6), (found[0],))).future.result(60)
     assert [entry.logprob for entry in read[5]] == pytest.approx(score.logprobs[0], abs=1e-4)
+
+
+@pytest.mark.parametrize("logprobs", [None, 1])
+def test_canonical_tokens_may_be_more_than_were_generated(logprobs: int | None) -> None:
+    """The tokenizer writes abcaa as ab, ca, a; `max_tokens` lets abc, aa through."""
+    words = small_tokenizer()
+    abc, aa = words.encode("abc")[0], words.encode("aa")[0]
+    model: Any = PrefixModel(small_logits_after, kv_tokens=100, vocabulary_size=words.vocabulary_size)
+    sampling = SamplingParams(max_tokens=2, logit_bias=((abc, 100.0),), logprobs=logprobs)
+    request = Request((1, 3), sampling, constraint=TemplateConstraint(words, (b"abcaa", b"b")))
+    with LocalEngine(model, words, EngineInfo("small", 100, 100)) as engine:
+        plain, canonical = run(engine, [request, replace(request, jump_forward="canonical")])
+    assert plain[:4] == ((abc, aa), "abcaa", "", "eos")
+    assert canonical[:4] == (words.encode("abcaa"), "abcaa", "", "eos")
+    assert len(canonical[0]) == 3
+    if logprobs is not None:
+        said = (1, 3, *canonical[0])
+        expected = [small_logits_after(said[:at]).log_softmax(-1)[said[at]].item() for at in (2, 3, 4)]
+        assert [entry.logprob for entry in canonical[5]] == pytest.approx(expected, abs=1e-5)

@@ -5,27 +5,22 @@ is a box of such numbers, whose volume is its probability. The tree of all outpu
 the engine is asked for what it says at two opposite corners of each box.
 """
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from lmc.ir.engine import EngineInfo, Request, SamplingParams
-from lmc.ir.tokenizer import Tokenizer
 from lmc.runtime.local import sampler
 from lmc.runtime.local.drafting import DraftLength
 from lmc.runtime.local.engine import LocalEngine
 from lmc.runtime.local.sampler import Draw
 from tests.ir.constraints_for_tests import Run, TemplateConstraint, TemplateState
 from tests.runtime.local.prefix_model import PrefixModel
+from tests.runtime.local.small_model import END, SMALL_TOKENS, small_logits_after, small_tokenizer
 from tests.runtime.local.test_sampler import plain_probabilities
 
-TOKENS = ("<|end|>", "a", "b", "c", "ab", "bc", "ca", "abc", "cab", "aa", "bcab")
-MERGES = (("a", "b"), ("b", "c"), ("c", "a"), ("ab", "c"), ("c", "ab"), ("a", "a"), ("bc", "ab"))
-END = 0
 PROMPT = (1, 3)
 MARGIN = 4e-7  # from the sides of a box; what a draw is decided by is exact to 2e-7
 CONSTRAINTS = {
@@ -40,29 +35,6 @@ SAMPLINGS = (
 )
 
 
-def tokenizer() -> Tokenizer:
-    definition = {
-        "version": "1.0",
-        "model": {
-            "type": "BPE",
-            "vocab": {t: i for i, t in enumerate(TOKENS)},
-            "merges": [" ".join(m) for m in MERGES],
-        },
-        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False},
-        "decoder": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False},
-        "added_tokens": [
-            {"id": END, "content": "<|end|>", "special": True, "normalized": False}
-            | dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
-        ],
-    }
-    return Tokenizer.from_json(json.dumps(definition), eos_tokens=["<|end|>"])
-
-
-def logits_after(prefix: tuple[int, ...]) -> torch.Tensor:
-    generator = np.random.default_rng(abs(hash(prefix)))
-    return torch.from_numpy(generator.standard_normal(len(TOKENS)).astype(np.float32) * 1.5)
-
-
 def outputs(
     state: TemplateState,
     sampling: SamplingParams,
@@ -73,7 +45,7 @@ def outputs(
     if state.complete:
         yield said, box
         return
-    logits = logits_after((*PROMPT, *said)).numpy()
+    logits = small_logits_after((*PROMPT, *said)).numpy()
     allowed = [token for token in state.allowed if token != END or len(said) >= sampling.min_tokens]
     logits[np.setdiff1d(np.arange(logits.size), allowed or state.allowed)] = -np.inf
     history = (np.array(PROMPT), list(said))
@@ -91,7 +63,7 @@ def outputs(
 def test_each_output_has_the_probability_of_masked_decoding(
     monkeypatch: pytest.MonkeyPatch, name: str, sampling: SamplingParams
 ) -> None:
-    words = tokenizer()
+    words = small_tokenizer()
     constraint = TemplateConstraint(words, *CONSTRAINTS[name])
     found = list(outputs(constraint.start(), sampling))
     volumes = [np.prod([high - low for low, high in box]) for _, box in found]
@@ -107,7 +79,7 @@ def test_each_output_has_the_probability_of_masked_decoding(
     ]
     monkeypatch.setattr(DraftLength, "limit", lambda _: 40)  # however the last ones fared
     monkeypatch.setattr(sampler, "uniform", lambda seed, position: corners[seed][position])
-    model: Any = PrefixModel(logits_after, kv_tokens=4000, vocabulary_size=len(TOKENS))
+    model: Any = PrefixModel(small_logits_after, kv_tokens=4000, vocabulary_size=len(SMALL_TOKENS))
     with LocalEngine(model, words, EngineInfo("exhaustive", 200, 4000), max_running=50) as engine:
         handles = [
             engine.submit(Request(PROMPT, sampling, seed, constraint=constraint)) for seed in range(len(corners))

@@ -76,3 +76,24 @@ def test_tokens_that_are_rewritten_are_computed_again_also_where_they_were_cache
     simulation.scheduler.finish(sequence)
     assert simulation.memory.radix.total_tokens == 8
     assert simulation.memory.radix.pinned_tokens == 0
+
+
+def test_rewritten_tokens_that_were_no_numbers_are_forgotten_and_those_of_others_are_not() -> None:
+    simulation = Simulation(60, 64, 10, 0)
+    simulation.add((0, 1, 2, 4, 5, 6), 0)
+    simulation.run()
+    sequence = simulation.add((0, 1, 2), 20)
+    sequence.rewrite(3, (4, 5, 6))
+    simulation.memory.fit(sequence)
+    simulation.model.compute(simulation.scheduler.next_step())
+    assert sequence.found == 6
+    sequence.rewrite(4, (7, 8))
+    simulation.memory.fit(sequence)
+    simulation.model.compute(simulation.scheduler.next_step())
+    simulation.scheduler.drop(sequence)
+    simulation.scheduler.purge(sequence)
+    lengths = [
+        simulation.memory.radix.match_prefix(tokens, sequence.cache_key).length
+        for tokens in ((0, 1, 2, 4, 7, 8), (0, 1, 2, 4, 5, 6))
+    ]
+    assert lengths == [4, 6]
