@@ -22,6 +22,8 @@ from lmc.ir.errors import ConstraintError, InputError
 
 _LIMIT = 256
 _WORKERS = 2
+# States of a constraint that is worked out ahead of time: what has more would hold up the compiler for seconds.
+MAX_STATES = 20_000
 
 # The texts that stand for a value of a Python type. JSON writes numbers so; truth values as JSON or Python does.
 DTYPES = {
@@ -133,7 +135,7 @@ class ConstraintCache:
         if not isinstance(constraint, RegularConstraint):
             return Built(constraint, constraint.facts(), source.digest, "a context-free grammar has no end of states")
         try:
-            index = constraint.build()
+            index = constraint.build(max_states=MAX_STATES)
         except ConstraintError as error:
             return Built(constraint, constraint.facts(), source.digest, error.cause)
         return Built(constraint, constraint.facts(), _language(index))
