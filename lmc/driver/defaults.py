@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lmc.grammar.store import IndexStore
-from lmc.ir.errors import InputError
+from lmc.ir.errors import ConstraintError, InputError
 from lmc.ir.target import KINDS, KvTokens, Target
 
 ENVIRONMENT = "LMC_TARGET"
@@ -60,7 +60,7 @@ def resolve_grammar_cache(*, environment: Mapping[str, str] | None = None, folde
     """Where token indexes of constraints are kept between processes; None for nowhere.
 
     What ``LMC_GRAMMAR_CACHE`` names, else ``grammar_cache`` of ``[tool.lmc]`` (relative to its pyproject.toml), else
-    the user's cache. "off" is nowhere. Raises ``InputError``.
+    the user's cache. "off" is nowhere. Raises ``InputError``, also for a folder that was named and can't be used.
     """
     environment = os.environ if environment is None else environment
     here = Path.cwd() if folder is None else folder
@@ -74,7 +74,10 @@ def resolve_grammar_cache(*, environment: Mapping[str, str] | None = None, folde
         except RuntimeError:  # a user without a home
             return None
     base = here if environment.get(GRAMMAR_CACHE) else place
-    return base / Path(named).expanduser()
+    try:
+        return IndexStore(base / Path(named).expanduser()).folder
+    except ConstraintError as error:
+        raise InputError(error.cause, remedy=error.remedy) from error
 
 
 def _parse(settings: Mapping[str, Any]) -> Target:

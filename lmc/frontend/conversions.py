@@ -50,9 +50,9 @@ class JsonTypes:
         self._conversions: dict[str, Conversion] = {}
 
     def name(self, schema: JsonSchema) -> str:
-        """The name that stands for ``schema`` alone: its own, with a number where another class has it."""
+        """The name that stands for ``schema`` alone: its own, with a number where another one has it."""
         name, number = schema.name, 0
-        while (known := self._schemas.setdefault(name, schema)) is not schema and (known.kind or schema.kind):
+        while not _is_same(self._schemas.setdefault(name, schema), schema):
             number += 1
             name = f"{schema.name}_{number}"
         return name
@@ -70,3 +70,7 @@ class JsonTypes:
         """How a run makes values of JSON text without running code of the user's."""
         found = self._schemas.items()
         return {name: schema.read for name, schema in found if schema.read is not None and not schema.runs_code}
+
+
+def _is_same(one: JsonSchema, other: JsonSchema) -> bool:
+    return one is other or (one.kind is None and other.kind is None and one.text == other.text)

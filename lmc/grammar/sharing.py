@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +18,7 @@ from lmc.grammar.constraint import Constraint, RegularConstraint
 from lmc.grammar.facts import Facts
 from lmc.grammar.index import TokenIndex
 from lmc.grammar.sources import KINDS, Source, Whitespace
+from lmc.grammar.store import IndexStore
 from lmc.grammar.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError, InputError
 
@@ -87,11 +89,12 @@ def _language(index: TokenIndex) -> str:
 class ConstraintCache:
     """Keeps what it compiled, the last used ones first to stay. Safe for threads: two that ask get one.
 
-    ``folder`` is where complete token indexes are kept between processes (None: nowhere). What is refused is not kept.
+    ``folder`` is where complete token indexes are kept between processes (None, and where it can't be trusted or written
+    to: nowhere). What is refused is not kept.
     """
 
     def __init__(self, *, folder: str | Path | None = None, limit: int = _LIMIT) -> None:
-        self._folder = folder
+        self._named = None if folder is None else Path(folder)
         self._limit = limit
         self._compiled: OrderedDict[Key, Future[Constraint]] = OrderedDict()
         self._built: OrderedDict[Key, Future[Built]] = OrderedDict()
@@ -126,6 +129,15 @@ class ConstraintCache:
 
     def __len__(self) -> int:
         return len(self._compiled)
+
+    @cached_property
+    def _folder(self) -> Path | None:
+        if self._named is None:
+            return None
+        try:
+            return IndexStore(self._named).folder
+        except ConstraintError:
+            return None
 
     def _compile(self, source: Source, vocabulary: Vocabulary) -> Constraint:
         return compile_source(source, vocabulary, cache=self._folder)

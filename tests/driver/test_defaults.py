@@ -142,3 +142,10 @@ def test_a_grammar_cache_that_is_no_text_is_refused(tmp_path: Path):
     with pytest.raises(InputError, match="grammar_cache is no text") as caught:
         resolve_grammar_cache(environment={}, folder=folder)
     assert "grammar_cache" in (caught.value.remedy or "")
+
+
+def test_a_grammar_cache_that_was_named_and_can_not_be_used_is_refused(tmp_path: Path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="file can't hold token indexes") as caught:
+        resolve_grammar_cache(environment={"LMC_GRAMMAR_CACHE": "file"}, folder=tmp_path)
+    assert caught.value.remedy == "name another folder"

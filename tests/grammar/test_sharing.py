@@ -124,6 +124,15 @@ def test_indexes_are_kept_in_the_folder(tmp_path: Path):
     assert file.stat().st_mtime_ns == before
 
 
+def test_a_folder_that_can_not_be_used_is_done_without(tmp_path: Path):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "shared").mkdir(mode=0o777)
+    (tmp_path / "shared").chmod(0o777)
+    for folder in ("file", "file/below", "shared"):
+        assert ConstraintCache(folder=tmp_path / folder).built(WORD, BYTES).facts.states == 10
+    assert list((tmp_path / "shared").iterdir()) == []
+
+
 def test_what_has_no_complete_index_says_why():
     cache = ConstraintCache()
     assert cache.built(WORD, BYTES).unbuilt is None

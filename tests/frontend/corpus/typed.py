@@ -355,3 +355,13 @@ def appended_json_texts(s, a: str):
 def appended_json_that_is_no_text(s, a: str):
     s += a
     s += s.gen("t", schema=DIGIT)
+
+
+@case("w")
+def two_schemas_without_a_title(s, a: str):
+    s += a
+    x = s.gen("x", schema={"type": "object", "properties": {"k": {"type": "string", "enum": ["t"]}}, "required": ["k"]})
+    y = s.gen("y", schema={"type": "object", "properties": {"k": DIGIT}, "required": ["k"]})
+    z = s.gen("z", schema={"type": "object", "properties": {"k": DIGIT}, "required": ["k"]})
+    s += x["k"] + f"{y['k']} {z['k']}"
+    return x["k"] + "!", y["k"] + 1, z["k"]
