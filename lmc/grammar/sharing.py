@@ -89,8 +89,8 @@ def _language(index: TokenIndex) -> str:
 class ConstraintCache:
     """Keeps what it compiled, the last used ones first to stay. Safe for threads: two that ask get one.
 
-    ``folder`` is where complete token indexes are kept between processes; None, and one that can't be trusted or written
-    to, is nowhere. What is refused is not kept.
+    ``folder`` is where complete token indexes are kept between processes; None is nowhere, and so is one that can't be
+    trusted or written to. What is refused is not kept.
     """
 
     def __init__(self, *, folder: str | Path | None = None, limit: int = _LIMIT) -> None:
