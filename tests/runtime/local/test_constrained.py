@@ -9,7 +9,7 @@ import pytest
 from lmc.ir.engine import EngineInfo, JumpForward, Request, SamplingParams, ScoreRequest, common_prefix_length
 from lmc.ir.errors import ConstraintError
 from lmc.runtime.local.engine import LocalEngine
-from tests.ir.constraints_for_tests import LETTERS, Piece, Run, TemplateConstraint
+from tests.ir.constraints_for_tests import LETTERS, Piece, Run, TemplateConstraint, TemplateState
 from tests.runtime.local.conftest import OpenEngine
 from tests.runtime.local.oracle import CLOSE_CALL
 from tests.runtime.local.outcomes import run
@@ -175,3 +175,31 @@ def test_canonical_tokens_may_be_more_than_were_generated(logprobs: int | None) 
         said = (1, 3, *canonical[0])
         expected = [small_logits_after(said[:at]).log_softmax(-1)[said[at]].item() for at in (2, 3, 4)]
         assert [entry.logprob for entry in canonical[5]] == pytest.approx(expected, abs=1e-5)
+
+
+def test_what_was_computed_of_other_tokens_is_not_cached_for_the_final_ones() -> None:
+    """Forced text that is known token by token: it is encoded again several times before anything is computed."""
+    words = small_tokenizer()
+
+    class OneByOne(TemplateState):
+        def forced(self) -> list[int]:
+            return super().forced()[:1]
+
+        def advance(self, token_id: int) -> TemplateState:
+            return OneByOne(self.owner, super().advance(token_id).places)
+
+    class Slow(TemplateConstraint):
+        def start(self) -> TemplateState:
+            return OneByOne(self, super().start().places)
+
+    model: Any = PrefixModel(small_logits_after, kv_tokens=100, vocabulary_size=words.vocabulary_size)
+    abc, a = words.encode("abc")[0], words.encode("a")[0]
+    sampling = SamplingParams(max_tokens=9, logit_bias=((abc, 100.0), (a, 90.0)))
+    request = Request((1, 3), sampling, constraint=Slow(words, (b"abcaacb", b"abcc", b"b")), jump_forward="canonical")
+    with LocalEngine(model, words, EngineInfo("small", 100, 100)) as engine:
+        (found,) = run(engine, [request])
+        assert found[:2] == (words.encode("abcaacb"), "abcaacb")
+        assert found[0][0] != abc
+        # Reading a page of another prefix is an error of this model.
+        (after,) = run(engine, [Request((1, 3, *found[0]), SamplingParams(max_tokens=2))])
+        assert isinstance(after[0], tuple)
