@@ -19,7 +19,9 @@ Rows = NDArray[np.int32]
 DEAD = -1
 UNKNOWN = -2
 MAX_STATES = 200_000
-MAX_WORK = 200_000  # see `Arena.work`; of `expand_all`
+MAX_STATES_AHEAD = 40_000  # made by `expand_all`
+MAX_STATES_SEARCHED = 30_000  # for a shortest output
+MAX_WORK = 80_000  # see `Arena.work`; of `expand_all`
 MAX_WORK_OF_STATE = 150_000
 
 
@@ -93,7 +95,7 @@ class Automaton:
         for mask, target in found:
             row[self._bytes(mask)] = target
 
-    def expand_all(self, max_states: int = MAX_STATES) -> None:
+    def expand_all(self, max_states: int = MAX_STATES_AHEAD) -> None:
         """Make every row, breadth first. Raises ``ConstraintError`` where that is too much; what was made stays."""
         state, worked = 0, self._derivatives.arena.work
         while state < len(self):
@@ -144,7 +146,10 @@ class Automaton:
         return bytes(forced)
 
     def shortest(self, state: int = 0) -> bytes | None:
-        """A shortest rest of an output from a state on, the first by its bytes; None where there is no output."""
+        """A shortest rest of an output from a state on, the first by its bytes; None where there is no output.
+
+        Raises ``ConstraintError`` where that would take too long.
+        """
         before: dict[int, tuple[int, int]] = {}
         queue = deque([state])
         while queue:
@@ -155,6 +160,8 @@ class Automaton:
                     at, byte = before[at]
                     found.append(byte)
                 return bytes(reversed(found))
+            if len(before) > MAX_STATES_SEARCHED:
+                raise too_many_states(MAX_STATES_SEARCHED)
             for mask, target in self.arcs(at):
                 if target not in before and target != state:
                     before[target] = (at, (mask & -mask).bit_length() - 1)

@@ -9,6 +9,8 @@ from lmc.ir.errors import ConstraintError
 
 MAX_NODES = 500_000
 MAX_PARTS = 20_000
+MAX_LITERAL = 20_000  # bytes
+MAX_WORK = 200_000  # until an automaton sets limits of its own
 
 _Key = tuple[object, ...]
 
@@ -19,12 +21,12 @@ class Arena:
     Nodes may have parts from another arena; only an equal expression of the own one is not recognised as the same then.
     ``max_nodes`` bounds what it makes in all, also by derivatives; beyond it every method raises ``ConstraintError``.
     ``work`` counts nodes made and parts that unions and intersections were made from: a measure of time that is the
-    same on every machine. Beyond ``work_limit`` (None: as long as there are nodes) methods raise too.
+    same on every machine. Beyond ``work_limit`` methods raise too.
     """
 
     def __init__(self, max_nodes: int = MAX_NODES) -> None:
         self.work = 0
-        self.work_limit: int | None = None
+        self.work_limit = MAX_WORK
         self._max_nodes = max_nodes
         self._nodes: dict[_Key, Node] = {}
         self.empty, self.epsilon, self.everything = EMPTY, EPSILON, EVERYTHING
@@ -36,6 +38,12 @@ class Arena:
         """Nodes made so far."""
         return len(self._nodes)
 
+    def charge(self, work: int) -> None:
+        """Count work. Raises ``ConstraintError`` beyond ``work_limit``."""
+        self.work += work
+        if self.work > self.work_limit:
+            raise _too_large("too many steps at one place")
+
     def byte_set(self, mask: int) -> Node:
         """One byte out of a set (bit b: byte b)."""
         if not mask:
@@ -46,6 +54,8 @@ class Arena:
         """Exactly these bytes."""
         if len(data) < 2:
             return self.byte_set(1 << data[0]) if data else self.epsilon
+        if len(data) > MAX_LITERAL:
+            raise _too_large(f"a text of more than {MAX_LITERAL} bytes")
         return self._make((Kind.LITERAL, data), Kind.LITERAL, nullable=False, data=data)
 
     def concat(self, *parts: Node) -> Node:
@@ -63,6 +73,7 @@ class Arena:
         while left.kind is Kind.CONCAT:
             head, left = left.parts
             heads.append(head)
+        self.charge(len(heads))
         right = self._prepend(left, right)
         for head in reversed(heads):
             right = self._prepend(head, right)
@@ -74,7 +85,7 @@ class Arena:
         mask = 0
         for part in parts:
             inner = part.parts if part.kind is Kind.UNION else (part,)
-            self.work += len(inner)
+            self.charge(len(inner))
             for each in inner:
                 if each.kind is Kind.BYTE:
                     mask |= each.mask
@@ -106,7 +117,7 @@ class Arena:
         mask: int | None = None
         for part in parts:
             inner = part.parts if part.kind is Kind.INTERSECTION else (part,)
-            self.work += len(inner)
+            self.charge(len(inner))
             for each in inner:
                 if each.kind is Kind.BYTE:
                     mask = each.mask if mask is None else mask & each.mask
@@ -188,6 +199,7 @@ class Arena:
         """Neighbours as one node: bytes as a literal, repeats of the same part as one repeat."""
         data, more = _bytes_of(left), _bytes_of(right)
         if data and more:
+            self.charge((len(data) + len(more)) // 64)
             return self.literal(data + more)
         if left.kind is Kind.REPEAT and right.kind is Kind.REPEAT and left.parts == right.parts:
             high = None if left.high is None or right.high is None else left.high + right.high
@@ -243,9 +255,7 @@ class Arena:
         if node is None:
             if len(self._nodes) >= self._max_nodes:
                 raise _too_large(f"more than {self._max_nodes} expressions")
-            self.work += 1
-            if self.work_limit is not None and self.work > self.work_limit:
-                raise _too_large("too many expressions for a single state")
+            self.charge(1)
             node = Node(
                 kind,
                 nullable=nullable,

@@ -76,7 +76,7 @@ def automaton_of(source: Source) -> Automaton:
         raise ConstraintError(
             f"nothing meets the constraint ({source.kind})",
             remedy="look for parts that contradict each other: an empty class, bounds that cross, a required part "
-            "that can't be",
+            "that can't be, a length that no text of the format has as it is written here",
         )
     return automaton
 

@@ -118,6 +118,7 @@ class Derivatives:
             case Kind.BYTE:
                 return ((node.mask, arena.epsilon),)
             case Kind.LITERAL:
+                arena.charge(len(node.data) // 64)
                 return ((1 << node.data[0], arena.literal(node.data[1:])),)
             case Kind.CONCAT:
                 return self._concat(node)

@@ -7,8 +7,9 @@ depends on the machine.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,8 @@ from lmc.ir.errors import ConstraintError
 
 if TYPE_CHECKING:
     from lmc.grammar.context_free import ContextFreeConstraint
+
+T = TypeVar("T")
 
 MAX_STEPS = 20_000_000  # of the search for the shortest output in an index
 MAX_WALKS = 64  # of the vocabulary, where there is no index
@@ -74,11 +77,11 @@ class Regular(Protocol):
 def regular_facts(constraint: Regular) -> Facts:
     """The facts of a regular constraint; more of them once it is built. The caller holds its lock."""
     automaton, index, vocabulary = constraint.automaton, constraint.index, constraint.vocabulary
-    only = _only(automaton)
-    example = only if only is not None else _example(automaton)
+    only = _if_quick(lambda: _only(automaton))
+    example = only if only is not None else _if_quick(lambda: _example(automaton))
     sizes = (None,) * 4
     if index is None:
-        shortest = _shortest_walk(automaton, vocabulary)
+        shortest = _if_quick(lambda: _shortest_walk(automaton, vocabulary))
     else:
         shortest = shortest_in_index(index)
         sizes = (len(index), index.class_count, index.mask_count, index.nbytes)
@@ -97,15 +100,24 @@ def regular_facts(constraint: Regular) -> Facts:
 def context_free_facts(constraint: ContextFreeConstraint) -> Facts:
     """The facts of a context-free constraint. The caller holds its lock."""
     derivations = constraint.derivations
-    example = next(filter(constraint.matches, _derived(constraint)), None)
+    example = _if_quick(lambda: next(filter(constraint.matches, _derived(constraint)), None))
+    only = _if_quick(lambda: derivations.only)
     return Facts(
         "context-free",
         constraint.digest,
-        longest_tokens=derivations.longest,
-        only=_text(derivations.only),
+        longest_tokens=_if_quick(lambda: derivations.longest),
+        only=_text(only),
         example=_text(example),
         forced_share=None if example is None else forced_share(constraint.start(), constraint.vocabulary, example),
     )
+
+
+def _if_quick(find: Callable[[], T]) -> T | None:
+    """What is found; None where a budget forbids."""
+    try:
+        return find()
+    except ConstraintError:
+        return None
 
 
 def shortest_in_index(index: TokenIndex) -> int | None:

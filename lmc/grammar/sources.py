@@ -98,7 +98,9 @@ def _schema(value: Any) -> str:
         )
     try:
         return canonical_json(made)
-    except (TypeError, ValueError, RecursionError) as error:
+    except RecursionError:
+        raise ConstraintError("the schema is nested too deeply", remedy="nest less deeply") from None
+    except (TypeError, ValueError) as error:
         raise ConstraintError(f"the schema is no JSON: {error}", remedy="give a JSON Schema") from None
 
 

@@ -247,13 +247,27 @@ def test_budgets_are_refused_by_count():
         arena.repeat(arena.literal(b"a"), 3, 2)
 
 
-def test_a_state_that_takes_too_long_is_refused():
+def test_what_takes_too_many_steps_is_refused():
     arena = Arena()
     node = arena.literal(b"a")
     for _ in range(2000):
         node = arena.repeat(arena.concat(node, arena.literal(b"b")), 0, None)
-    with pytest.raises(ConstraintError, match="too many expressions for a single state"):
+    with pytest.raises(ConstraintError, match="too many steps at one place"):
         Automaton(node, arena).expand(0)
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_texts_that_double_are_refused(most):
+    arena = Arena()
+    node = arena.repeat(arena.literal(b"a"), 1, most)
+
+    def double(node: Node) -> Node:
+        for _ in range(60):
+            node = arena.concat(node, arena.literal(b"x"), node)
+        return node
+
+    with pytest.raises(ConstraintError, match=r"too many steps at one place|a text of more than 20000 bytes"):
+        double(node)
 
 
 def test_a_search_without_end_is_refused():
@@ -261,5 +275,5 @@ def test_a_search_without_end_is_refused():
     both = arena.byte_set(3 << 97)
     a_30th = arena.concat(arena.repeat(both, 0, None), arena.literal(b"a"), arena.repeat(both, 30, 30))
     b_30th = arena.concat(arena.repeat(both, 0, None), arena.literal(b"b"), arena.repeat(both, 30, 30))
-    with pytest.raises(ConstraintError, match="whether anything meets the constraint"):
+    with pytest.raises(ConstraintError, match=r"whether anything meets the constraint|too many steps"):
         Automaton(arena.intersection([a_30th, b_30th, arena.complement(a_30th)]), arena)
