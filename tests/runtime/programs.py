@@ -1,6 +1,7 @@
 """Random straight-line programs with generations, choices, host calls and expressions that may raise."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -61,7 +62,7 @@ class _Maker:
     def gen(self, draw: st.DrawFn, location: Location) -> None:
         temperature = draw(st.sampled_from([0.0, 1.0]))
         kind, constrained = draw(constrained_sampling())
-        fields = {"max_tokens": draw(st.integers(1, 4)), "temperature": temperature, **constrained}
+        fields: dict[str, Any] = {"max_tokens": draw(st.integers(1, 4)), "temperature": temperature, **constrained}
         if draw(st.integers(0, 3)) == 0:
             fields["max_tokens"] = 3  # what may be too few for the constraint: an error
         context, value = self.builder.emit(
@@ -72,6 +73,7 @@ class _Maker:
 
     def sample(self, draw: st.DrawFn, location: Location) -> None:
         kind, constrained = draw(constrained_sampling())
+        fields: dict[str, Any] = {"max_tokens": 2, "temperature": 1.0, **constrained}
         (values,) = self.builder.emit(
             SampleOp,
             [list_of(kind)],
@@ -79,7 +81,7 @@ class _Maker:
             id=f"random/s{self.count}",
             n=draw(st.integers(1, 3)),
             location=location,
-            **{"max_tokens": 2, "temperature": 1.0, **constrained},
+            **fields,
         )
         self.others.append(values)
 
