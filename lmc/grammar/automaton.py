@@ -23,6 +23,7 @@ MAX_STATES_AHEAD = 40_000  # made by `expand_all`
 MAX_STATES_SEARCHED = 30_000  # for a shortest output
 MAX_WORK = 80_000  # see `Arena.work`; of `expand_all`
 MAX_WORK_OF_STATE = 150_000
+_SMALLER = "give smaller bounds, ASCII classes, or fewer alternatives that begin alike"
 
 
 class Automaton:
@@ -99,8 +100,12 @@ class Automaton:
         """Make every row, breadth first. Raises ``ConstraintError`` where that is too much; what was made stays."""
         state, worked = 0, self._derivatives.arena.work
         while state < len(self):
-            if len(self) > max_states or self._derivatives.arena.work - worked > MAX_WORK:
+            if len(self) > max_states:
                 raise too_many_states(max_states)
+            if self._derivatives.arena.work - worked > MAX_WORK:
+                raise ConstraintError(
+                    f"all states of the constraint can't be worked out in {MAX_WORK} steps", remedy=_SMALLER
+                )
             self.expand(state)
             state += 1
 
@@ -194,5 +199,5 @@ def too_many_states(limit: int) -> ConstraintError:
     """What is said of an automaton that grows beyond a budget."""
     return ConstraintError(
         f"the constraint needs more than {limit} states",
-        remedy="give smaller bounds, ASCII classes, or fewer alternatives that begin alike",
+        remedy=_SMALLER,
     )
