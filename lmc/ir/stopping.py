@@ -5,8 +5,8 @@ One ``Stopper`` follows one generation token by token. Engines share it, so they
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from lmc.ir.engine import FinishReason, Generation, SamplingParams, TokenDelta, TokenLogprob
 from lmc.ir.tokenizer import Tokenizer
@@ -15,8 +15,7 @@ from lmc.ir.tokenizer import Tokenizer
 _MAX_INCOMPLETE_TOKENS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class _Boundary:
+class _Boundary(NamedTuple):
     """The text length after a token, whether that token ended on a whole code point, and where decoding stood then."""
 
     length: int

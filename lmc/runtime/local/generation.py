@@ -48,6 +48,11 @@ class GenerationTask(Task[Generation]):
         self._statistics = EngineStatistics()
 
     @property
+    def is_constrained(self) -> bool:
+        """Whether text may have to follow. If not, there are no drafts, and no token changes."""
+        return self._walk is not None
+
+    @property
     def ended(self) -> bool:
         """Whether no further token is wanted."""
         return self._stopper.finish_reason is not None
@@ -75,16 +80,19 @@ class GenerationTask(Task[Generation]):
         Raises:
             LmcError: the constraint does.
         """
-        is_drafted = drawn.token == self.sequence.next_drafted
-        self._accepted += is_drafted
-        self._statistics.accepted_tokens += is_drafted
+        sequence = self.sequence
+        is_drafted = drawn.token == sequence.next_drafted if sequence.drafted else False
         self._append(drawn, is_drafted=is_drafted)
-        if is_drafted and not self.ended:
-            self.sequence.accept()
-            return True
-        self.sequence.drop_draft()
+        if is_drafted:
+            self._accepted += 1
+            self._statistics.accepted_tokens += 1
+            if not self.ended:
+                sequence.accept()
+                return True
+        if sequence.drafted:
+            sequence.drop_draft()
         if not self.ended:
-            self.sequence.append(drawn.token)
+            sequence.append(drawn.token)
         return False
 
     def propose(self) -> None:
@@ -108,8 +116,8 @@ class GenerationTask(Task[Generation]):
 
     def deliver(self) -> None:
         """Call the stream's callback with what the last tokens settled; its errors come out."""
-        deltas, self._deltas = self._deltas, []
         if self._on_delta is not None:
+            deltas, self._deltas = self._deltas, []
             for delta in deltas:
                 self._on_delta(delta)
 
@@ -146,7 +154,9 @@ class GenerationTask(Task[Generation]):
 
     def _append(self, drawn: Drawn, *, is_drafted: bool) -> None:
         self._statistics.generated_tokens += 1
-        self._note(self._stopper.append(drawn.token))
+        delta = self._stopper.append(drawn.token)
+        if delta is not None:
+            self._note(delta)
         if drawn.logprob is not None:
             self._logprobs.append(TokenLogprob(drawn.token, drawn.logprob, drawn.top))
         if self._walk is None or drawn.token in self._stopper.ends:
@@ -162,5 +172,5 @@ class GenerationTask(Task[Generation]):
             self._note(self._stopper.complete())
 
     def _note(self, delta: TokenDelta | None) -> None:
-        if delta is not None:
+        if delta is not None and self._on_delta is not None:
             self._deltas.append(delta)

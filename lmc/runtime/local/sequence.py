@@ -131,11 +131,10 @@ class Sequence:
         self.first_wanted_row = self.settled - 1
 
     def drop_draft(self) -> None:
-        """Take back what is left of the draft."""
-        if self.drafted:
-            self.length -= self.drafted
-            self.drafted = 0
-            self.unchanged = min(self.unchanged, self.length)
+        """Take back what is left of a draft."""
+        self.length -= self.drafted
+        self.drafted = 0
+        self.unchanged = min(self.unchanged, self.length)
 
     def rewrite(self, kept: int, tokens: Tokens[int]) -> None:
         """Let other tokens follow the first `kept` ones; there is no draft then."""

@@ -192,11 +192,9 @@ class Worker:
         self._clock.lap("scheduling_seconds")
 
     def _count(self, slices: Items[Slice]) -> None:
-        totals, rows = self._statistics, 0
-        for each in slices:
-            rows += each.end - each.start
-            if not each.sequence.is_decoding:
-                totals.prefilled_tokens += max(min(each.end, each.sequence.admitted) - each.start, 0)
+        totals, rows = self._statistics, sum(each.end - each.start for each in slices)
+        prefills = [each for each in slices if not each.sequence.is_decoding]
+        totals.prefilled_tokens += sum(max(min(each.end, each.sequence.admitted) - each.start, 0) for each in prefills)
         totals.steps += 1
         totals.rows += rows
         totals.largest_step = max(totals.largest_step, rows)
@@ -224,7 +222,7 @@ class Worker:
                 return
             if not self._act(task, partial(task.take, each)):
                 break
-        if not task.future.done():
+        if task.is_constrained and not task.future.done():
             self._act(task, task.propose)
             self._scheduler.memory.fit(task.sequence)
 
@@ -232,7 +230,8 @@ class Worker:
         """Have a generation do something, stream what that settled, and end it if it ended; else what it gave."""
         try:
             given = action()
-            error = task.violation() if task.ended else None
+            ended = task.ended
+            error = task.violation() if ended else None
         except LmcError as failure:
             self._end(task, error=failure)
             return False
@@ -240,7 +239,7 @@ class Worker:
             task.deliver()
         except BaseException as failure:  # whatever the user's callback raises fails this request only
             error = callback_failed(failure)
-        if task.ended or error is not None:
+        if ended or error is not None:
             self._end(task, error=error)
             return False
         return bool(given)
