@@ -1,0 +1,57 @@
+"""Constraints of `lmc.grammar` on the engine: what they give in all modes."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lmc import grammar
+from lmc.ir.engine import JUMP_FORWARD, Request, SamplingParams
+from lmc.ir.errors import ConstraintError
+from tests.runtime.local.conftest import OpenEngine
+from tests.runtime.local.outcomes import run
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "the name": {"type": "string", "maxLength": 9},
+        "dogs": {"type": "array", "items": {"enum": ["lazy", "quick"]}, "maxItems": 3},
+        "brown": {"type": "boolean"},
+    },
+    "required": ["the name", "dogs", "brown"],
+    "additionalProperties": False,
+}
+LARK = 'start: "The quick (" start ")" | "brown" " fox"?'
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"regex": r"The quick (brown|red|grey)? fox jumps over \d{1,3} lazy dogs\."},
+        {"choices": ["yes", "no", "The quick brown fox", "The lazy dog", ""]},
+        {"schema": SCHEMA},
+        {"grammar": LARK},
+    ],
+    ids=lambda source: next(iter(source)),
+)
+def test_compiled_constraints_are_kept_in_all_modes(open_engine: OpenEngine, source: dict[str, Any]) -> None:
+    engine = open_engine(deterministic=True)
+    constraint = grammar.compile(**source, tokenizer=engine.tokenizer)
+    sampling = SamplingParams(max_tokens=90, temperature=1.0, logprobs=0)
+    requests = [Request((9, 8, 7 + seed), sampling, seed, constraint=constraint) for seed in range(8)]
+    found = {mode: run(engine, [replace(each, jump_forward=mode) for each in requests]) for mode in JUMP_FORWARD}
+    assert found["exact"] == found["off"]
+    whole = 0
+    for mode in JUMP_FORWARD:
+        for outcome in found[mode]:
+            if outcome[0] is ConstraintError:
+                assert "max_tokens" in outcome[1]
+                continue
+            whole += 1
+            assert constraint.matches(outcome[1])
+            if mode == "canonical":
+                assert outcome[0] == engine.tokenizer.encode(outcome[1])
+            if "schema" in source:
+                assert {*json.loads(outcome[1])} == {"the name", "dogs", "brown"}
+    assert whole >= 12
