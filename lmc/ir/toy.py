@@ -199,7 +199,7 @@ class ToyEngine:
                 f"no token can be said at position {len(stopper.token_ids)}: the constraint allows none",
                 remedy="report this: a state of a constraint is complete or allows a token",
             )
-        candidates = self._speaker.candidates(position, allowed, draw)
+        candidates = self._speaker.candidates(position, allowed, len(stopper.token_ids), draw)
         if not adjusts:
             return candidates[_mix(draw) % len(candidates)]
         biased = {token_id for token_id, _ in request.sampling.logit_bias}.intersection(allowed)

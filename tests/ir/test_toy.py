@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmc import grammar
 from lmc.ir.engine import (
     JUMP_FORWARD,
     PrefixCaching,
@@ -275,3 +276,25 @@ def test_a_constraint_that_allows_nothing_is_an_error():
     constraint.start().mask()[:] = 0
     with pytest.raises(EngineError, match="no token can be said at position 0: the constraint allows none"):
         constrained(constraint)
+
+
+RECURSIVE = {
+    "$defs": {
+        "node": {
+            "type": "object",
+            "properties": {"v": {"type": "string"}, "kids": {"type": "array", "items": {"$ref": "#/$defs/node"}}},
+            "required": ["v", "kids"],
+        }
+    },
+    "$ref": "#/$defs/node",
+}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [{"schema": RECURSIVE}, {"schema": {"type": "object"}}, {"regex": "(ab)*c"}, {"regex": r'"([^"\\]|\\.)*"'}],
+)
+def test_it_comes_to_an_end_where_a_constraint_has_none(source: dict[str, Any]):
+    constraint = grammar.compile(**source, tokenizer=toy_tokenizer())
+    texts = [constrained(constraint, seed=seed).text for seed in range(40)]
+    assert len({*texts}) > 5
