@@ -5,7 +5,7 @@
 
 import dataclasses
 import enum
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field, field_validator
 from typing_extensions import TypedDict
@@ -16,7 +16,7 @@ from tests.frontend.corpus.cases import case
 from tests.frontend.harness import effect
 
 DIGIT = {"type": "integer", "minimum": 0, "maximum": 9}
-OBJECT = {
+OBJECT: dict[str, Any] = {
     "type": "object",
     "properties": {
         "name": {"type": "string", "enum": ["ann", "bob"]},
