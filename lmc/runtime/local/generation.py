@@ -81,7 +81,7 @@ class GenerationTask(Task[Generation]):
             LmcError: the constraint does.
         """
         sequence = self.sequence
-        is_drafted = drawn.token == sequence.next_drafted if sequence.drafted else False
+        is_drafted = sequence.drafted > 0 and drawn.token == sequence.next_drafted
         self._append(drawn, is_drafted=is_drafted)
         if is_drafted:
             self._accepted += 1
