@@ -164,10 +164,18 @@ class Derivatives:
         return _gathered([*others, (rest, self.arena.everything)] if rest else others)
 
     def _united(self, arcs: list[Arc]) -> tuple[Arc, ...]:
-        union = self.arena.union
         return _gathered(
-            [(mask, targets[0] if len(targets) == 1 else union(targets)) for mask, targets in _disjoint(arcs)]
+            [(mask, targets[0] if len(targets) == 1 else self._union(targets)) for mask, targets in _disjoint(arcs)]
         )
+
+    def _union(self, targets: list[Node]) -> Node:
+        """Any of them. What all begin with is taken once: a counter in front of hundreds of texts is one counter."""
+        heads: list[Node] = []
+        while (head := _common_head(targets)) is not None:
+            self.arena.charge(len(targets))
+            heads.append(head)
+            targets = [target.parts[1] for target in targets]
+        return self.arena.concat(*heads, self.arena.union(targets))
 
 
 def _derived(node: Node) -> tuple[Arc, ...]:
@@ -186,6 +194,15 @@ def _needed(node: Node) -> Iterable[Node]:
             return heads
         node = node.parts[1]
     return [*heads, node]
+
+
+def _common_head(nodes: list[Node]) -> Node | None:
+    """The first part of all of them; None where they begin with different ones."""
+    first = nodes[0]
+    if first.kind is not Kind.CONCAT:
+        return None
+    head = first.parts[0]
+    return head if all(node.kind is Kind.CONCAT and node.parts[0] is head for node in nodes) else None
 
 
 def _disjoint(arcs: list[Arc]) -> list[tuple[int, list[Node]]]:

@@ -203,6 +203,20 @@ def test_counters_cost_no_states_ahead_of_time():
     assert Automaton(arena.repeat(arena.literal(b"a"), 5, 1_000_000_000), arena).forced_bytes(0) == b"aaaaa"
 
 
+def test_a_counter_in_front_of_many_texts_is_one_counter():
+    def work(count: int, times: int) -> int:
+        arena = Arena()
+        spaces = arena.repeat(arena.literal(b" "), 0, times)
+        texts = [arena.concat(arena.literal(b","), spaces, arena.literal(b"t%d" % each)) for each in range(count)]
+        automaton = Automaton(arena.union(texts), arena)
+        automaton.expand_all(1000)
+        assert automaton.matches(b"," + b" " * times + b"t7")
+        assert not automaton.matches(b"," + b" " * (times + 1) + b"t7")
+        return arena.work + len(arena)
+
+    assert work(100, 40) - work(100, 20) == work(10, 40) - work(10, 20)
+
+
 @pytest.mark.parametrize(
     ("build_root", "fitting"),
     [
