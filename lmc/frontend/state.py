@@ -102,9 +102,11 @@ class State:
         At most one of these says what the text may be, and what the value is: ``regex`` (the whole text matches),
         ``choices`` (a list of texts), ``grammar`` (Lark's syntax): a text; ``dtype`` (``int``, ``float``, ``bool``,
         ``str``): a value of that type; ``schema``: an instance, for a pydantic class or another type that pydantic
-        knows, and parsed JSON for a JSON schema (a dict). ``whitespace="flexible"`` lets JSON have spaces and line
-        breaks. ``jump_forward`` says what becomes of text that has to follow: "exact" (drafted, and kept where it is
-        what would have been said), "canonical" (taken as it is) or "off"; see ``lmc.ir.engine.Request``.
+        knows, and parsed JSON for a JSON schema (a dict). ``whitespace="flexible"`` lets JSON have spaces and
+        indented lines, as ``json.dumps(indent=4)`` writes them down to ten levels.
+
+        ``jump_forward`` says what becomes of text that has to follow: "exact" (drafted, and kept where it is what would
+        have been said), "canonical" (taken as it is) or "off"; see ``lmc.ir.engine.Request``.
 
         Raises ``CaptureError`` for an option that makes no sense, ``ConstraintError`` for a constraint that is refused
         and for a text that is cut off before it is one.

@@ -36,7 +36,7 @@ def compile(  # the name by which users know it
         choices: the texts that the output may be.
         grammar: a context-free grammar in Lark's syntax; its rule ``start`` is the output.
         tokenizer: whose tokens they are: of transformers or ``tokenizers``, a model folder, or a ``Vocabulary``.
-        whitespace: "compact": JSON without spaces; "flexible": with what JSON allows between its tokens.
+        whitespace: "compact": JSON without spaces; "flexible": with single spaces and indented lines; see ``Layout``.
         cache: a folder in which complete token indexes (``build``) are kept and looked for.
 
     Returns:

@@ -15,7 +15,7 @@ Whitespace = Literal["compact", "flexible"]
 KINDS = ("regex", "choices", "schema", "grammar")
 WHITESPACE: tuple[Whitespace, ...] = get_args(Whitespace)
 # To be raised when the language of any text changes, or how it becomes an automaton.
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Source:
     """A constraint as text: ``kind`` is one of ``KINDS``.
 
     ``text`` is the pattern, the Lark grammar, or canonical JSON: the list of choices, the schema. ``whitespace`` says
-    where a schema's JSON may have white space: "compact": nowhere; "flexible": wherever JSON allows it.
+    what a schema's JSON may have between its tokens: "compact": nothing; "flexible": spaces and indented lines.
     """
 
     kind: str

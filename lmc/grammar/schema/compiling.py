@@ -20,7 +20,7 @@ def to_node(schema: dict[str, Any] | bool, arena: Arena, *, whitespace: Whitespa
     Args:
         schema: JSON Schema 2020-12, as parsed JSON. Nothing of it is fetched.
         arena: makes the nodes.
-        whitespace: "compact": none; "flexible": any amount wherever JSON allows it.
+        whitespace: "compact": none; "flexible": spaces and indented lines, as printers write them; see ``Layout``.
 
     Raises:
         RecursiveSchemaError: values may nest without bound.

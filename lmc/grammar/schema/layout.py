@@ -6,22 +6,30 @@ from typing import Literal
 
 from lmc.grammar.building import Arena
 from lmc.grammar.nodes import Node
-from lmc.grammar.schema.alphabet import byte_mask
 
 Whitespace = Literal["compact", "flexible"]
+MAX_SPACES = 40
+MAX_TABS = 10
 
 
 class Layout:
-    """The punctuation of one arena. ``compact``: no white space; ``flexible``: any amount wherever JSON allows it."""
+    """The punctuation of one arena.
+
+    ``compact``: no white space. ``flexible``: what printers of JSON write, and no more, because a model may go on with
+    spaces for as long as it is allowed to. A space around a colon and before a comma; inside of brackets, behind a
+    comma and around the whole a space, a line break, or both, the line indented by ``MAX_SPACES`` or ``MAX_TABS`` at
+    most.
+    """
 
     def __init__(self, arena: Arena, whitespace: Whitespace) -> None:
         self._arena = arena
-        self.space = arena.epsilon
-        if whitespace == "flexible":
-            self.space = arena.repeat(arena.byte_set(byte_mask(" \t\n\r")), 0, None)
-        self.comma = arena.concat(self.space, arena.literal(b","), self.space)
-        self._colon = arena.concat(self.space, arena.literal(b":"), self.space)
         self._is_compact = whitespace == "compact"
+        self._break, blank = arena.epsilon, arena.epsilon
+        if whitespace == "flexible":
+            blank = arena.optional(arena.literal(b" "))
+            self._break = arena.concat(blank, arena.optional(_new_line(arena)))
+        self.comma = arena.concat(blank, arena.literal(b","), self._break)
+        self._colon = arena.concat(blank, arena.literal(b":"), blank)
 
     def key(self, name: bytes) -> Node:
         """A property name in quotes and the colon behind it."""
@@ -43,11 +51,18 @@ class Layout:
         """``inner``, or nothing as well, in brackets. ``inner`` does not take the empty string."""
         arena = self._arena
         close = arena.literal(pair[1:])
-        inner = arena.concat(inner, self.space)
+        inner = arena.concat(inner, self._break)
         if may_be_empty:
             inner = arena.optional(inner)
-        return arena.concat(arena.literal(pair[:1]), self.space, inner, close)
+        return arena.concat(arena.literal(pair[:1]), self._break, inner, close)
 
     def whole(self, node: Node) -> Node:
         """A value as a whole text."""
-        return self._arena.concat(self.space, node, self.space)
+        return self._arena.concat(self._break, node, self._break)
+
+
+def _new_line(arena: Arena) -> Node:
+    """A line break of either kind, and the indent of the next line."""
+    spaces = arena.repeat(arena.literal(b" "), 0, MAX_SPACES)
+    tabs = arena.repeat(arena.literal(b"\t"), 0, MAX_TABS)
+    return arena.concat(arena.optional(arena.literal(b"\r")), arena.literal(b"\n"), arena.union([spaces, tabs]))

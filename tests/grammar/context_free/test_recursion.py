@@ -83,7 +83,9 @@ def test_a_tree():
         assert constraint.matches(text)
     for text in ("{}", '{"kids":[],"name":"a"}', '{"name":"c"}', '{"name":"a","kids":[1]}', '{"name":"a"} ', deep[:-1]):
         assert not constraint.matches(text)
-    assert of_schema(TREE, "flexible").matches(' { "name" :\n"a" , "kids" : [ {"name":"a"}\t]} ')
+    flexible = of_schema(TREE, "flexible")
+    assert flexible.matches(' { "name" : "a" ,\n  "kids" : [ {"name":"a"}\n\t]} ')
+    assert not flexible.matches('{"name":"a",\n\n"kids":[]}')
 
 
 def test_alternatives_may_begin_alike():

@@ -1,4 +1,4 @@
-"""White space: none where it is compact, any where JSON has it where it is flexible."""
+"""White space: none where it is compact; what printers of JSON write, and not without end, where it is flexible."""
 
 import json
 import random
@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lmc.grammar.schema.layout import MAX_SPACES, MAX_TABS
 from lmc.ir.errors import ConstraintError
 from tests.grammar.schema.sampling import automaton_of, draw
 
@@ -26,32 +27,86 @@ VALUES = [
 ]
 
 
-def _spread(value: Any, space: str) -> str:
-    """With white space wherever there may be some."""
+def _nested(depth: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A schema of objects and arrays in each other, and a value of it whose innermost lines have that many indents."""
+    schema: dict[str, Any] = {"type": "integer"}
+    value: Any = 1
+    for level in range(depth):
+        if level % 2:
+            schema, value = {"type": "object", "properties": {"k": schema}}, {"k": value}
+        else:
+            schema, value = {"type": "array", "items": schema}, [value, value]
+    return schema, value
+
+
+def _spread(value: Any, space: str, line: str) -> str:
+    """With ``space`` around colons and before commas, and with ``line`` wherever a line may end."""
     if isinstance(value, dict):
-        pairs = (f"{space}{json.dumps(key)}{space}:{_spread(each, space)}" for key, each in value.items())
-        return f"{space}{{{','.join(pairs) or space}}}{space}"
-    if isinstance(value, list):
-        return f"{space}[{','.join(_spread(each, space) for each in value) or space}]{space}"
-    return f"{space}{json.dumps(value)}{space}"
+        pairs = [f"{json.dumps(key)}{space}:{space}{_spread(each, space, line)}" for key, each in value.items()]
+    elif isinstance(value, list):
+        pairs = [_spread(each, space, line) for each in value]
+    else:
+        return json.dumps(value)
+    inner = line + f"{space},{line}".join(pairs) + line if pairs else line
+    return f"{{{inner}}}" if isinstance(value, dict) else f"[{inner}]"
 
 
 @pytest.mark.parametrize("value", VALUES)
-def test_spaces_wherever_json_has_them(value: Any):
+def test_spaces_and_lines_where_printers_write_them(value: Any):
     compact, flexible = automaton_of(SCHEMA), automaton_of(SCHEMA, "flexible")
-    for space in ("", " ", "\n", "\t \r\n  "):
-        text = _spread(value, space)
+    for space, line in (("", ""), (" ", " "), ("", "\n"), (" ", "\r\n  "), ("", " \n" + "\t" * MAX_TABS)):
+        text = line + _spread(value, space, line) + line
         assert json.loads(text) == value
-        assert compact.matches(text.encode()) == (space == "")
+        assert compact.matches(text.encode()) == (line == "")
         assert flexible.matches(text.encode())
-    for indent in (None, 2, "\t"):
-        assert flexible.matches(json.dumps(value, indent=indent).encode())
+
+
+@pytest.mark.parametrize("indent", [None, 0, 1, 2, 3, 4, 5, "\t"])
+def test_what_json_dumps_writes(indent: Any):
+    schema, value = _nested(8)
+    automaton = automaton_of(schema, "flexible")
+    assert automaton.matches(json.dumps(value, indent=indent).encode())
+    for value in VALUES:
+        assert automaton_of(SCHEMA, "flexible").matches(json.dumps(value, indent=indent).encode())
 
 
 @pytest.mark.parametrize(
-    "text", ['{"a":[1 2]}', '{ "a" : [1 , ] }', '{"a":[1]\x0b}', '{"a" "b"}', '{"a":[-\n1]}', "{}}", ""]
+    ("line", "most"), [("\n" + " " * MAX_SPACES, " "), ("\n" + "\t" * MAX_TABS, "\t"), ("\n", "\n"), (" ", " ")]
 )
-def test_no_space_within_a_token_nor_for_one(text: str):
+@pytest.mark.parametrize(
+    "text", ["{}{{}}", '{{{}"a":[]}}', '{{"a":[]{}}}', '{{"a":[{}1]}}', '{{"a":[1,{}2]}}', "{{}}{}"]
+)
+def test_a_run_of_white_space_ends(text: str, line: str, most: str):
+    automaton = automaton_of(SCHEMA, "flexible")
+    assert automaton.matches(text.format(line).encode())
+    assert not automaton.matches(text.format(line + most).encode())
+
+
+def test_outputs_of_bounded_parts_are_bounded():
+    schema = {"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]}
+    line = len(" \r\n") + MAX_SPACES
+    assert automaton_of(schema, "flexible").longest == len('{"a" : false}') + 4 * line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":[1 2]}',
+        '{ "a" : [1 , ] }',
+        '{"a":[1]\x0b}',
+        '{"a" "b"}',
+        '{"a":[-\n1]}',
+        '{"a":\n[]}',
+        '{"a"  :[]}',
+        '{"a":[1\n,2]}',
+        '{"a":[1,\t2]}',
+        '{"a":[\r1]}',
+        '{"a":[\n \t1]}',
+        "{}}",
+        "",
+    ],
+)
+def test_no_space_within_a_token_nor_elsewhere_nor_for_one(text: str):
     assert not automaton_of(SCHEMA, "flexible").matches(text.encode())
 
 
@@ -69,7 +124,7 @@ def test_the_whole_may_stand_between_spaces():
         automaton = automaton_of(schema, "flexible")
         text = automaton.shortest()
         assert text is not None
-        assert automaton.matches(b" \n" + text + b"\t ")
+        assert automaton.matches(b" \n" + text + b"\n")
 
 
 def test_a_part_that_no_value_meets_is_no_better_with_spaces():
