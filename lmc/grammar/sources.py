@@ -15,7 +15,7 @@ Whitespace = Literal["compact", "flexible"]
 KINDS = ("regex", "choices", "schema", "grammar")
 WHITESPACE: tuple[Whitespace, ...] = get_args(Whitespace)
 # To be raised when the language of any text changes, or how it becomes an automaton.
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True)

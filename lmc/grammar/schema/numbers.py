@@ -24,7 +24,7 @@ from lmc.grammar.schema.values import FRACTIONAL, NUMBER, WHOLE, class_of, exact
 
 EXACT_DIGITS = 15  # decimal numbers of so many digits stay different as floats
 MAX_LISTED = 512  # multiples between two bounds that are written out one by one
-MAX_BINARY_PLACES = 10
+MAX_PLACES = 10
 
 
 class Numbers:
@@ -51,8 +51,6 @@ class Numbers:
         if low is not None and high is not None and _cross(low, high):
             return self._arena.empty
         multiple = _common(shape.multiples)
-        if multiple is not None and multiple.denominator & (multiple.denominator - 1):
-            raise _inexact(shape)
         if classes == WHOLE:
             node = self._whole_numbers(low, high, multiple, shape)
         elif multiple is None:
@@ -72,6 +70,8 @@ class Numbers:
         )
 
     def _whole_numbers(self, low: Bound | None, high: Bound | None, multiple: Fraction | None, shape: Shape) -> Node:
+        if multiple is not None and multiple.denominator > 1:  # validators divide by a float
+            low, high = _within_digits(low, high, 0)
         first = None if low is None else math.floor(low.value) + 1 if low.is_open else math.ceil(low.value)
         last = None if high is None else math.ceil(high.value) - 1 if high.is_open else math.floor(high.value)
         if first is not None and last is not None and first > last:
@@ -83,18 +83,14 @@ class Numbers:
             return self._arena.union(
                 self._arena.literal(str(number).encode()) for number in multiples_among(first, last, step)
             )
-        node = self._multiples(step, first, last, shape)
-        return node if first is None and last is None else self._arena.intersection([node, self.between(first, last)])
-
-    def _multiples(self, step: int, first: int | None, last: int | None, shape: Shape) -> Node:
         digits = max(len(str(abs(bound))) for bound in (first or 0, last or 0))
         if first is None or last is None:
             digits = max(digits, EXACT_DIGITS)
         node = multiples_of(step, self._arena, digits)
-        if node is None:
-            remedy = "give bounds with fewer multiples between them, or a smaller step"
-            raise refusal(shape.multiples[0][1], f"multiples of {step} need too large an automaton", remedy)
-        return self._arena.union([self._zero, node, self._arena.concat(self._minus, node)])
+        if isinstance(node, str):
+            raise _too_large(Fraction(step), node, shape)
+        signed = self._arena.concat(self._arena.optional(self._minus), node)
+        return self._arena.intersection([signed, self.between(first, last)])
 
     def _decimals(self, low: Bound | None, high: Bound | None, excluded: list[Fraction], classes: int) -> Node:
         near = [abs(bound.value) for bound in (low, high) if bound is not None] + [abs(value) for value in excluded]
@@ -103,18 +99,11 @@ class Numbers:
             node = self._signed(low, high, max(EXACT_DIGITS - widest, 0))
             exact_bounds = [bound for bound in (low, high) if bound is not None and not bound.is_open]
             return self._arena.union([node, *(self._spelled(bound.value) for bound in exact_bounds)])
-        # Not whole, whether read as a decimal or as a float: one digit after the point is not 0.
         places = 6
-        limit = Fraction(10 ** (EXACT_DIGITS - places))
-        low = low if low is not None and low.value > -limit else Bound(-limit, True, None)
-        high = high if high is not None and high.value < limit else Bound(limit, True, None)
+        low, high = _within_digits(low, high, places)
         if _cross(low, high):
             return self._arena.empty
-        arena = self._arena
-        digits = arena.repeat(self._digit, 0, None)
-        fraction = arena.concat(arena.literal(b"."), digits, arena.byte_set(byte_mask("123456789")), digits)
-        pattern = arena.concat(arena.optional(self._minus), arena.repeat(self._digit, 1, None), fraction)
-        return arena.intersection([self._signed(low, high, places), pattern])
+        return self._arena.intersection([self._signed(low, high, places), self._with_fraction()])
 
     def _spelled(self, value: Fraction) -> Node:
         """A number in the shortest way without an exponent, where that is short."""
@@ -125,27 +114,29 @@ class Numbers:
         return self._arena.literal(text.encode())
 
     def _parts(self, low: Bound | None, high: Bound | None, step: Fraction, classes: int, shape: Shape) -> Node:
-        """Multiples of a fraction whose denominator is a power of two, so that floats hold them exactly."""
+        """Multiples of a fraction, as decimals with no more places than it has."""
         arena = self._arena
-        limit = Fraction(10**12)
-        low = low if low is not None and low.value > -limit else Bound(-limit, True, None)
-        high = high if high is not None and high.value < limit else Bound(limit, True, None)
+        places = len(decimal_digits(step)[1])
+        low, high = _within_digits(low, high, min(places, EXACT_DIGITS))
+        node = None if places > MAX_PLACES else multiples_of(int(step * 10**places), arena, EXACT_DIGITS, places)
+        if isinstance(node, Node):
+            signed = arena.concat(arena.optional(self._minus), node)
+            whole = [] if classes & WHOLE else [self._with_fraction()]
+            return arena.intersection([signed, self._signed(low, high, places), *whole])
         first, last = math.ceil(low.value / step), math.floor(high.value / step)
-        if last - first < MAX_LISTED:
-            found = [step * factor for factor in range(first, last + 1) if is_within(step * factor, low, high)]
-            return arena.union(
-                self._spelled(value) for value in found if classes & (WHOLE if value.denominator == 1 else FRACTIONAL)
-            )
-        places = step.denominator.bit_length() - 1
-        if step.numerator != 1 or places > MAX_BINARY_PLACES:
-            remedy = "give bounds with fewer multiples between them, or use a step of 0.5, 0.25, ..."
-            raise refusal(shape.multiples[0][1], f"multiples of {float(step):g} need too large an automaton", remedy)
-        endings = [decimal_digits(step * factor)[1] for factor in range(1, step.denominator)]
-        fraction = arena.concat(arena.literal(b"."), arena.union(arena.literal(each.encode()) for each in endings))
-        if classes & WHOLE:
-            fraction = arena.optional(fraction)
-        pattern = arena.concat(arena.optional(self._minus), arena.repeat(self._digit, 1, None), fraction)
-        return arena.intersection([self._signed(low, high, places), pattern])
+        if last - first >= MAX_LISTED:
+            raise _too_large(step, node or f"they have more than {MAX_PLACES} digits behind the point", shape)
+        found = [step * factor for factor in range(first, last + 1) if is_within(step * factor, low, high)]
+        return arena.union(
+            self._spelled(value) for value in found if classes & (WHOLE if value.denominator == 1 else FRACTIONAL)
+        )
+
+    def _with_fraction(self) -> Node:
+        """Numbers that are not whole, whether read as decimals or as floats: one digit after the point is not 0."""
+        arena = self._arena
+        digits = arena.repeat(self._digit, 0, None)
+        fraction = arena.concat(arena.literal(b"."), digits, arena.byte_set(byte_mask("123456789")), digits)
+        return arena.concat(arena.optional(self._minus), arena.repeat(self._digit, 1, None), fraction)
 
     def _signed(self, low: Bound | None, high: Bound | None, places: int) -> Node:
         """Numbers between two bounds with up to so many digits of a fraction."""
@@ -211,6 +202,15 @@ def _cross(low: Bound, high: Bound) -> bool:
     return low.value > high.value or (low.value == high.value and (low.is_open or high.is_open))
 
 
+def _within_digits(low: Bound | None, high: Bound | None, places: int) -> tuple[Bound, Bound]:
+    """The bounds, but so that ``EXACT_DIGITS`` digits are enough with so many places."""
+    limit = Fraction(10 ** (EXACT_DIGITS - places))
+    return (
+        low if low is not None and low.value > -limit else Bound(-limit, True, None),
+        high if high is not None and high.value < limit else Bound(limit, True, None),
+    )
+
+
 def is_within(value: Fraction, low: Bound | None, high: Bound | None) -> bool:
     """Whether a number keeps to the bounds."""
     if low is not None and (value < low.value or (value == low.value and low.is_open)):
@@ -218,10 +218,6 @@ def is_within(value: Fraction, low: Bound | None, high: Bound | None) -> bool:
     return high is None or value < high.value or (value == high.value and not high.is_open)
 
 
-def _inexact(shape: Shape) -> Exception:
-    value, pointer = next(each for each in shape.multiples if each[0].denominator & (each[0].denominator - 1))
-    return refusal(
-        pointer,
-        f"validators that compute in binary disagree on what is a multiple of {float(value):g}",
-        "use a whole number of the smallest unit, a step like 0.5 or 0.25, or a string with a pattern",
-    )
+def _too_large(step: Fraction, cause: str, shape: Shape) -> Exception:
+    remedy = "give bounds with fewer multiples between them, or a step with smaller factors"
+    return refusal(shape.multiples[0][1], f"multiples of {float(step):g} need too large an automaton: {cause}", remedy)

@@ -2,15 +2,28 @@
 
 import json
 import random
+from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import jsonschema
+from jsonschema.validators import extend
 
 from lmc.grammar.automaton import Automaton
 from lmc.grammar.building import Arena
 from lmc.grammar.schema import to_node
 
 CHECKER = jsonschema.Draft202012Validator.FORMAT_CHECKER
+
+
+def _multiple_of(_validator: Any, step: Any, instance: Any, _schema: Any) -> Iterator[jsonschema.ValidationError]:
+    """As decimals: `jsonschema` divides floats, and so takes 19.99 for no multiple of 0.01."""
+    is_number = isinstance(instance, int | float) and not isinstance(instance, bool)
+    if is_number and (Fraction(repr(instance)) / Fraction(repr(step))).denominator > 1:
+        yield jsonschema.ValidationError(f"{instance} is no multiple of {step}")
+
+
+VALIDATOR: Any = extend(jsonschema.Draft202012Validator, {"multipleOf": _multiple_of})
 
 
 def automaton_of(schema: Any, whitespace: Any = "compact") -> Automaton:
@@ -28,7 +41,7 @@ def accepts(schema: Any, value: Any) -> bool:
 
 
 def is_valid(schema: Any, value: Any) -> bool:
-    return jsonschema.Draft202012Validator(schema, format_checker=CHECKER).is_valid(value)
+    return VALIDATOR(schema, format_checker=CHECKER).is_valid(value)
 
 
 def draw(automaton: Automaton, source: random.Random, steps: int = 60) -> bytes:

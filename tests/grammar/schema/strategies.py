@@ -76,7 +76,8 @@ _plain_numbers = st.one_of(
     _schema(_INTEGER, minimum=numbers, maximum=numbers, multipleOf=st.integers(1, 13)),
 )
 number_schemas = st.one_of(
-    _plain_numbers, _schema(_NUMBER, minimum=numbers, maximum=numbers, multipleOf=st.sampled_from([0.5, 0.25, 1.5, 3]))
+    _plain_numbers,
+    _schema(_NUMBER, minimum=numbers, maximum=numbers, multipleOf=st.sampled_from([0.5, 0.25, 1.5, 3, 0.01, 2.5, 0.3])),
 )
 _types = st.sampled_from(
     ["null", "boolean", "integer", "string", "number", ["integer", "null"], ["string", "boolean"]]

@@ -11,8 +11,6 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from lmc.grammar.automaton import Automaton
-from lmc.grammar.building import Arena
-from lmc.grammar.schema.multiples import multiples_of
 from lmc.ir.errors import ConstraintError
 from tests.grammar.schema.sampling import automaton_of, draw, is_valid
 
@@ -97,15 +95,67 @@ def test_a_bound_with_many_digits_is_an_output():
     assert automaton_of(schema).shortest() == b"0.30000000000000004"
 
 
-@pytest.mark.parametrize("step", [2, 3, 4, 5, 6, 7, 8, 12, 15, 20, 25, 60, 64, 100, 125, 128, 250, 1000])
+@pytest.mark.parametrize("step", [2, 3, 4, 5, 6, 7, 8, 12, 15, 20, 25, 60, 64, 100, 125, 128, 250, 365, 1000, 3600])
 def test_multiples(step: int):
-    arena = Arena()
-    node = multiples_of(step, arena, 6)
-    assert node is not None
-    automaton = Automaton(node, arena)
-    for number in [*range(3 * step + 30), *range(10**5, 10**5 + 2 * step)]:
-        assert automaton.matches(str(number).encode()) == (number > 0 and number % step == 0)
+    automaton = automaton_of({"type": "integer", "multipleOf": step})
+    for number in [*range(3 * step + 30), *range(10**5, 10**5 + 2 * step), *range(-3 * step, 0)]:
+        assert automaton.matches(str(number).encode()) == (number % step == 0)
     assert not automaton.matches(b"0" + str(step).encode())
+    assert not automaton.matches(b"-0")
+
+
+@given(
+    st.one_of(
+        st.decimals("0.001", 20, places=3), st.decimals("0.1", 400, places=1), st.sampled_from([Decimal("1e-9")])
+    ),
+    st.lists(st.tuples(st.integers(-(10**6), 10**6), st.sampled_from(["0", "0.1", "0.01", "0.0005"])), min_size=20),
+    st.sampled_from([{}, {"minimum": -3}, {"exclusiveMaximum": 1000.5}]),
+)
+@example(Decimal("0.01"), [(1999, "0")], {})
+def test_multiples_are_those_of_decimals(step: Decimal, near: list[tuple[int, str]], bounds: dict[str, Any]):
+    schema = {"type": "number", "multipleOf": float(step), **bounds}
+    try:
+        automaton = automaton_of(schema)
+    except ConstraintError as error:
+        if "too large an automaton" not in error.cause:
+            raise
+        return
+    for factor, more in near:
+        value = float(factor * step + Decimal(more))
+        text = f"{Decimal(repr(value)):f}"
+        if len(text.strip("-").replace(".", "")) <= 15 and value:
+            assert automaton.matches(text.removesuffix(".0").encode()) == is_valid(schema, value), text
+
+
+def test_zeros_may_end_a_multiple():
+    automaton = automaton_of({"type": "number", "multipleOf": 0.01})
+    for text in ("19.99", "19.9", "19.90", "19.00", "19", "0", "0.00", "-0.07"):
+        assert automaton.matches(text.encode()), text
+    for text in ("19.999", "19.990", "-0", "-0.00", "019.9", "1e2", "19."):
+        assert not automaton.matches(text.encode()), text
+
+
+@pytest.mark.parametrize("step", [0.5, 1.5, 0.01])
+def test_whole_multiples_of_a_fraction_can_be_divided_by_a_float(step: float):
+    automaton = automaton_of({"type": "integer", "multipleOf": step})
+    assert automaton.matches(b"999999999999999")
+    assert not automaton.matches(b"1" + b"0" * 400)
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        (997, "dividing by 997 leaves 997 remainders after each of 15 digits"),
+        (86400, "dividing by 86400 leaves 86400 remainders"),
+        (1e-12, "they have more than 10 digits behind the point"),
+    ],
+)
+def test_multiples_that_need_too_many_nodes(step: float, why: str):
+    with pytest.raises(ConstraintError, match=f"need too large an automaton: {why}") as caught:
+        automaton_of({"type": "number", "multipleOf": step})
+    assert caught.value.pointer == "/multipleOf"
+    few = automaton_of({"type": "number", "multipleOf": step, "minimum": 0, "maximum": 9 * step})
+    assert few.matches(f"{Decimal(repr(step)):f}".encode())
 
 
 @given(
