@@ -69,6 +69,8 @@ class Arena:
         """One after the other, of two."""
         if left is EPSILON:
             return right
+        if right is EPSILON:
+            return left
         heads: list[Node] = []
         while left.kind is Kind.CONCAT:
             head, left = left.parts
