@@ -12,7 +12,7 @@ from typing import Any
 
 from lmc.grammar.schema import values
 from lmc.grammar.schema.checking import Internal
-from lmc.grammar.schema.errors import Pointer, Subschema
+from lmc.grammar.schema.errors import Pointer, Subschema, refusal
 from lmc.grammar.schema.shapes import Bound, Contains, Count, Items, Members, Shape, Text
 
 Absorb = Callable[[Shape, dict[Any, Any], Any, Pointer], None]
@@ -123,6 +123,15 @@ def _format(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer)
         shape.formats += (Text(value, False, (pointer, "format")),)
 
 
+def _content(shape: Shape, schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
+    media = schema.get("contentMediaType")
+    if media != "application/json" or "contentEncoding" in schema:
+        cause = "contentSchema can be enforced where contentMediaType is application/json, without contentEncoding"
+        raise refusal((pointer, "contentSchema"), cause, "say so, or leave it out")
+    shape.implied |= values.STRING
+    shape.contents += (Subschema(value, (pointer, "contentSchema")),)
+
+
 def _items(shape: Shape, schema: dict[Any, Any], _value: Any, pointer: Pointer) -> None:
     """`prefixItems` and `items`; called for the first of them that there is."""
     shape.implied |= values.ARRAY
@@ -199,6 +208,7 @@ ABSORB: dict[Any, Absorb] = {
     "pattern": _pattern,
     Internal.NOT_PATTERN: _not_pattern,
     "format": _format,
+    "contentSchema": _content,
     "prefixItems": _items,
     "items": _items_alone,
     "contains": _contains,

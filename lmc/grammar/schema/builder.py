@@ -10,7 +10,8 @@ from lmc.grammar.nodes import Node
 from lmc.grammar.schema.arrays import array_node
 from lmc.grammar.schema.checking import ANNOTATIONS
 from lmc.grammar.schema.documents import Document
-from lmc.grammar.schema.errors import Pointer, Subschema, recursive, refusal
+from lmc.grammar.schema.embedding import embedded
+from lmc.grammar.schema.errors import Pointer, RecursiveSchemaError, Subschema, recursive, refusal
 from lmc.grammar.schema.expanding import MAX_DEPTH, Expander
 from lmc.grammar.schema.layout import Layout, Whitespace
 from lmc.grammar.schema.membership import meets
@@ -31,6 +32,7 @@ from lmc.grammar.schema.values import (
     scalar_text,
     string_text,
 )
+from lmc.ir.errors import ConstraintError
 
 
 class Builder:
@@ -39,11 +41,13 @@ class Builder:
     def __init__(self, document: Document, arena: Arena, whitespace: Whitespace) -> None:
         self.arena = arena
         self.layout = Layout(arena, whitespace)
-        self.strings = Strings(arena)
+        self.strings = Strings(arena, self._embedded)
         self.numbers = Numbers(arena)
         self.expander = Expander(document)
         self.conflict: Pointer = None
         """Where it was first seen that no value meets some part of the schema."""
+        self._inner: Builder | None = None
+        self._contents: dict[Node, Node] = {}
         self._plain: dict[str, Node] = {}
         self._made: dict[tuple[int, ...], Node | None] = {}
         self._depth = 0
@@ -129,6 +133,19 @@ class Builder:
         if not parts:
             return self.arena.empty
         return self.arena.concat(parts[0], *(node for part in parts[1:] for node in (self.layout.comma, part)))
+
+    def _embedded(self, goal: Goal) -> Node:
+        """The contents of strings that are JSON, without white space, of values which meet a goal."""
+        if self._inner is None:
+            self._inner = Builder(self.expander.document, self.arena, "compact")
+        try:
+            node = self._inner.node(goal, None)
+        except RecursiveSchemaError as error:
+            remedy = "say what the values in the text are, without reference to the schema around them"
+            raise ConstraintError(error.cause, remedy=remedy, pointer=error.pointer) from None
+        if node not in self._contents:
+            self._contents[node] = embedded(node, self.arena)
+        return self._contents[node]
 
     def listed(self, goal: Goal) -> dict[Hashable, Any] | None:
         """The values that meet a goal by what tells equal ones, where schemas list them; else None."""

@@ -71,6 +71,7 @@ ASSERTIONS: dict[str, _Check] = {
     "maxLength": _COUNT,
     "pattern": _TEXT,
     "format": _TEXT,
+    "contentSchema": _SCHEMA,
     "prefixItems": _SCHEMAS,
     "items": _SCHEMA,
     "contains": _SCHEMA,
@@ -120,7 +121,6 @@ _REMEDIES = {
     "id": "use $id",
     "$dynamicRef": "use $ref",
     "$recursiveRef": "use $ref",
-    "contentSchema": "leave it out: what is written inside of a text is not checked",
 }
 _MALFORMED_REMEDIES = {
     "items": "use prefixItems for a list of schemas",

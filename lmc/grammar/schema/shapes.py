@@ -84,8 +84,9 @@ class Shape:
 
     ``classes`` are the classes of values that are left; ``is_typed`` says that some `type` or `enum` named them, and
     ``implied`` are the classes that other keywords are about. ``allowed``, where not None, are all values there are, by
-    identity. ``unique`` is where the keyword stands, None without it; ``unevaluated`` are `unevaluatedItems` and
-    `unevaluatedProperties` that are false around other schemas; ``is_rewritten``: some of it comes from a negation.
+    identity. ``contents`` are schemas of what a string holds as JSON. ``unique`` is where the keyword stands, None
+    without it; ``unevaluated`` are `unevaluatedItems` and `unevaluatedProperties` that are false around other schemas;
+    ``is_rewritten``: some of it comes from a negation.
 
     What a field holds is replaced, never changed, so that copies share it.
     """
@@ -103,6 +104,7 @@ class Shape:
     max_length: Count | None = None
     patterns: tuple[Text, ...] = ()
     formats: tuple[Text, ...] = ()
+    contents: tuple[Subschema, ...] = ()
     items: tuple[Items, ...] = ()
     contains: tuple[Contains, ...] = ()
     min_items: Count | None = None

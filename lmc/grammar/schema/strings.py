@@ -7,7 +7,7 @@ pairs; an escape counts as the one character that it stands for. In any other st
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from lmc.grammar.automaton import Automaton
 from lmc.grammar.building import Arena
@@ -17,15 +17,16 @@ from lmc.grammar.schema.alphabet import JSON, any_character, any_spelling
 from lmc.grammar.schema.errors import Pointer, refusal
 from lmc.grammar.schema.formats import KNOWN, UNRESTRICTED, format_node
 from lmc.grammar.schema.patterns import pattern_node
-from lmc.grammar.schema.shapes import Shape, Text
+from lmc.grammar.schema.shapes import Goal, Shape, Text
 from lmc.grammar.schema.values import string_text
 
 
 class Strings:
-    """Makes the nodes of one arena."""
+    """Makes the nodes of one arena. ``inner`` gives the contents of strings that are the JSON of what meets a goal."""
 
-    def __init__(self, arena: Arena) -> None:
+    def __init__(self, arena: Arena, inner: Callable[[Goal], Node]) -> None:
         self._arena = arena
+        self._inner = inner
         self._quote = arena.literal(b'"')
         self._quoted: dict[Node, Node] = {}
         self._patterns: dict[tuple[str, bool], Node] = {}
@@ -52,10 +53,12 @@ class Strings:
             return arena.empty
         excluded = [value for value in shape.excluded if isinstance(value, str)]
         formats = [text for text in shape.formats if self._is_restricting(text)]
-        if not shape.patterns and not formats and not excluded:
+        if not shape.patterns and not formats and not excluded and not shape.contents:
             return arena.repeat(any_spelling(), low, high)
         parts = [self._pattern(text) for text in shape.patterns] + [format_node(text.text) for text in formats]
-        is_positive = bool(formats) or not all(text.is_negated for text in shape.patterns)
+        if shape.contents:
+            parts.append(self._inner(shape.contents))
+        is_positive = bool(formats or shape.contents) or not all(text.is_negated for text in shape.patterns)
         if excluded and not parts:
             parts.append(self.other_than(excluded))
             is_positive = True
@@ -101,6 +104,7 @@ class Strings:
             return False
         nodes = [self._pattern(text) for text in shape.patterns]
         nodes += [format_node(text.text) for text in shape.formats if self._is_restricting(text)]
+        nodes += [self._inner(shape.contents)] if shape.contents else []
         return all(self.holds(node, value, shape.pointer) for node in nodes)
 
     def pattern(self, pattern: str, pointer: Pointer, *, is_negated: bool = False) -> Node:

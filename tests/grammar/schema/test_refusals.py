@@ -31,7 +31,6 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
     "a keyword that is like none": ({"zzzzzz": 1}, "/zzzzzz", "is not supported", "begin its name with x-"),
     "a keyword of an older dialect": ({"dependencies": {}}, "/dependencies", "is not supported", "dependentRequired"),
     "a keyword of OpenAPI": ({"type": "string", "nullable": True}, "/nullable", "is not supported", '"null"]'),
-    "contentSchema": ({"type": "string", "contentSchema": {}}, "/contentSchema", "is not supported", "not checked"),
     "a dynamic reference": ({"$dynamicRef": "#a"}, "/$dynamicRef", "is not supported", "use $ref"),
     "an unknown type": ({"type": "strin"}, "/type", "type has to be one of null, boolean", "2020-12"),
     "no type": ({"type": []}, "/type", "type has to be", "2020-12"),

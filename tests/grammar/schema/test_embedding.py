@@ -1,0 +1,81 @@
+"""JSON within a string: `contentSchema` of `application/json`."""
+
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from lmc.grammar.schema import RecursiveSchemaError
+from lmc.ir.errors import ConstraintError
+from tests.grammar.schema import strategies
+from tests.grammar.schema.sampling import accepts, automaton_of, compact, draw, is_valid
+
+_JSON = {"type": "string", "contentMediaType": "application/json"}
+
+
+def _text(schema: Any, **more: Any) -> dict[str, Any]:
+    return {**_JSON, "contentSchema": schema, **more}
+
+
+@given(
+    schema=strategies.schemas,
+    seed=st.integers(0, 2**32 - 1),
+    values=st.lists(strategies.plain_values, min_size=4, max_size=8),
+)
+def test_what_a_string_holds_is_json_of_the_schema(schema: Any, seed: int, values: list[Any]):
+    try:
+        inner = automaton_of(schema)
+        outer = automaton_of(_text(schema))
+    except ConstraintError:
+        assume(False)
+        raise
+    source = random.Random(seed)
+    for _ in range(3 if not outer.is_empty else 0):
+        output = draw(outer, source)
+        text = json.loads(output)
+        assert is_valid(schema, json.loads(text)), output
+        assert inner.matches(text.encode())
+    for value in values:
+        text = compact(value).decode()
+        assert outer.matches(compact(text)) == inner.matches(text.encode()), text
+
+
+def test_strings_in_strings():
+    schema = _text(_text({"enum": ['a"\\\n', 1]}))
+    for value in ('a"\\\n', 1):
+        assert accepts(schema, compact(compact(value).decode()).decode())
+    assert not accepts(schema, compact("1").decode() + " ")
+
+
+def test_beside_other_keywords_and_as_a_key():
+    assert accepts(_text({"type": "integer"}, maxLength=2, pattern="^1"), "17")
+    assert not accepts(_text({"type": "integer"}, maxLength=2), "170")
+    assert not accepts(_text({"type": "integer"}, pattern="^1"), "27")
+    keys = {"additionalProperties": {"type": "null"}, "propertyNames": _text({"type": "integer", "minimum": 3})}
+    assert accepts(keys, {"3": None, "40": None})
+    assert not accepts(keys, {"2": None})
+    assert accepts(_text({"type": "integer"}, enum=["1", "a", "02"]), "1")
+    assert not accepts(_text({"type": "integer"}, enum=["1", "a", "02"]), "02")
+
+
+@pytest.mark.parametrize(
+    ("schema", "pointer", "cause"),
+    [
+        ({"contentSchema": {}}, "/contentSchema", "contentMediaType is application/json"),
+        (_text({}, contentEncoding="base64"), "/contentSchema", "without contentEncoding"),
+        (_text(3), "/contentSchema", "contentSchema has to be a schema"),
+        (_text({}), "/contentSchema", "any JSON value is allowed here"),
+        (_text({"items": {"$ref": "#/contentSchema"}}), "/contentSchema", "refers to itself"),
+        (_text({"minimum": "1"}), "/contentSchema/minimum", "has to be a number"),
+        ({"type": "string", "not": _text({"type": "null"})}, "/not/contentSchema", "would have to be negated"),
+    ],
+)
+def test_what_can_not_be_enforced(schema: Any, pointer: str, cause: str):
+    with pytest.raises(ConstraintError, match=cause) as caught:
+        automaton_of(schema)
+    assert not isinstance(caught.value, RecursiveSchemaError)
+    assert caught.value.pointer == pointer
+    assert caught.value.remedy
