@@ -7,22 +7,25 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.breaks import CaptureBreak
+from lmc.frontend.misuse import BranchesMisuse, Handle
 from lmc.frontend.refusals import bad
 
 if TYPE_CHECKING:
     from lmc.frontend.state import State
 
 
-class RoleBlock:
+class RoleBlock(Handle):
     """``with s.user():`` – what is appended inside belongs to one message."""
 
-    __slots__ = ("_role", "_state")
+    __slots__ = ("__weakref__", "_role", "_state")
+    instead = "open the message and append to the state inside: with s.user(): s += …"
 
     def __init__(self, state: State, role: str) -> None:
         self._state = state
         self._role = role
 
     def __enter__(self) -> State:
+        self._state.core.session.blocks.opened(self)
         self._state.begin_role(self._role)
         return self._state
 
@@ -33,7 +36,7 @@ class RoleBlock:
             self._state.end_role()
 
 
-class Branches(Sequence["State"]):
+class Branches(BranchesMisuse, Sequence["State"]):
     """What ``s.fork(n)`` gives: the branches in order; ``branches["name"]`` is the list of that variable's values."""
 
     __slots__ = ("_states",)

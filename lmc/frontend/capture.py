@@ -102,11 +102,12 @@ class _Attempt:
             except RecursionError as error:
                 recorder.stop_too_deep(raised_at(error.__traceback__))
             except Exception as error:
+                at = error.location if isinstance(error, LmcError) else None
                 # It raises for these arguments as plain Python does: the eager continuation does it at the right time.
                 recorder.stop(
                     f"this raises {type(error).__name__}: {_first_line(error)}",
                     "nothing has to change for the program to run: it raises this when it does",
-                    raised_at(error.__traceback__),
+                    at or raised_at(error.__traceback__),
                 )
         if recorder.broken is not None:
             recorder.finish_broken()
@@ -129,6 +130,7 @@ class _Attempt:
         value = transformed.function(operators, state, *args, **kwargs)
         if recorder.broken is not None:
             return  # a `finally` of the user's swallowed the break
+        recorder.blocks.check_all()
         recorder.finish(core.context, core.variables, value)
 
     def _arranged(self, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:

@@ -121,9 +121,6 @@ class EagerSession(Session):
     def transcript(self, context: Context) -> str:
         return context.transcript()
 
-    def is_text(self, value: Any) -> bool:
-        return isinstance(value, str)
-
     def as_text(self, value: Any) -> str:
         return str.__getitem__(value, slice(None))
 
@@ -147,7 +144,12 @@ class EagerSession(Session):
         """Results of a generation or of draws."""
         start = time.perf_counter()
         requests = semantics.generation_requests(
-            op, context, run_seed=self.run_seed, instance=self.instance, constraints=constraints
+            op,
+            context,
+            op_id=op.id,
+            run_seed=self.run_seed,
+            instance=self.instance,
+            constraints=constraints,
         )
         asked = enumerate(timed(requests, self.timeout))
         handles = [self.engine.submit(request, self._watch(op, index)) for index, request in asked]
@@ -163,7 +165,7 @@ class EagerSession(Session):
         """Results of a choice."""
         start = time.perf_counter()
         choices = semantics.select_choices(op, {})
-        requests = semantics.select_requests(op, context, choices, instance=self.instance)
+        requests = semantics.select_requests(op, context, choices, op_id=op.id, instance=self.instance)
         scores = self._wait([self.engine.score(request) for request in timed(requests, self.timeout)])
         self._record(op.id, score_profile(scores, time.perf_counter() - start))
         results = semantics.select_results(op, context, choices, scores)
@@ -278,7 +280,8 @@ def run_eager(function: JittedFunction, bound: Bound, session: EagerSession) -> 
 
 
 def eager_outcome(function: JittedFunction, core: Core, value: Any, session: EagerSession) -> Outcome:
-    """What a finished run gave."""
+    """What a finished run gave. Raises ``CaptureError`` for a role block that was never opened."""
+    session.blocks.check_all()
     profile = Profile(function.name, session.profile)
     return Outcome(value, dict(core.variables), core.context.transcript(), profile)
 

@@ -9,7 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lmc.frontend.misuse import Handle
+from lmc.frontend.proxy import Proxy, symbol
 from lmc.frontend.refusals import bad
+from lmc.ir.errors import CaptureError
+from lmc.ir.types import ANY, TEXT, JsonType
 
 
 class Appendable:
@@ -60,17 +64,20 @@ _MISSING: Any = object()
 
 
 def system(content: Any = _MISSING) -> Message:
-    """A system message: ``s += lmc.system("You are brief.")``. Raises ``CaptureError`` without content."""
+    """A system message: ``s += lmc.system("You are brief.")``. Raises ``CaptureError`` for what is no text."""
     return _message("system", content)
 
 
 def user(content: Any = _MISSING) -> Message:
-    """A user message: ``s += lmc.user(f"Essay: {essay}")``. Raises ``CaptureError`` without content."""
+    """A user message: ``s += lmc.user(f"Essay: {essay}")``. Raises ``CaptureError`` for what is no text."""
     return _message("user", content)
 
 
 def assistant(content: Any = _MISSING) -> Message:
-    """An assistant message: ``s += lmc.assistant("It is " + lmc.gen("animal"))``. Raises ``CaptureError`` without."""
+    """An assistant message: ``s += lmc.assistant("It is " + lmc.gen("animal"))``.
+
+    Raises ``CaptureError`` for what is neither text nor to be generated.
+    """
     return _message("assistant", content)
 
 
@@ -90,11 +97,36 @@ def _message(role: str, content: Any) -> Message:
             f"lmc.{role}() has no content",
             f'write s += lmc.{role}("…"), or open the message and append to it inside: with s.{role}(): s += "…"',
         )
-    # type(), not isinstance(): a Proxy refuses the latter.
-    parts = content.parts if type(content) is Several else (content,)
-    if any(type(part) is Message for part in parts):
-        raise bad(f"a {role} message holds another message", "append them one after the other")
+    for part in _flat(content):
+        if type(part) is Message:
+            raise bad(f"a {role} message holds another message", "append them one after the other")
+        if type(part) not in (Generation, Selection) and not is_text(part):
+            raise no_text(part, f"a {role} message holds")
     return Message(role, content)
+
+
+def is_text(value: Any) -> bool:
+    """Whether ``value`` can be appended as text: a str, or in a capture what will be one."""
+    # type(), not isinstance(): a Proxy refuses the latter.
+    if type(value) is not Proxy:
+        return issubclass(type(value), str)
+    kind = symbol(value).type
+    return kind in (TEXT, ANY) or isinstance(kind, JsonType)
+
+
+def no_text(content: Any, where: str) -> CaptureError:
+    """The error for ``content``, which is no text, where one is needed."""
+    kind: Any = type(content)
+    name = str(symbol(content).type).removeprefix("!") if kind is Proxy else kind.__name__
+    if content is None:
+        remedy = "append what the call returns only if it returns a text; s.gen() and s.user() append by themselves"
+    elif issubclass(kind, Appendable):
+        remedy = "append messages one after the other"
+    elif issubclass(kind, Handle):
+        remedy = kind.instead
+    else:
+        remedy = "make it a text: f'{value}' or str(value)"
+    return bad(f"{where} a {name}, text is needed", remedy)
 
 
 def _flat(part: Any) -> tuple[Any, ...]:

@@ -155,7 +155,7 @@ class Operators(Symbolic):
     def changed_key(self, owner: Any, key: Any) -> Any:
         """The key under which ``owner`` is to be changed; in a capture only what the capture made may be."""
         recorder = self.recorder
-        if recorder is None or type(owner) is Branches:
+        if recorder is None or type(owner) in (State, Branches):
             return key
         if type(owner) not in (list, dict) or id(owner) in recorder.foreign:
             raise self.mutation(recorder, owner)

@@ -29,7 +29,7 @@ from lmc.ir.ops import (
     SelectOp,
     TranscriptOp,
 )
-from lmc.ir.types import ANY, CTX, TEXT, JsonType, ListType, list_of
+from lmc.ir.types import ANY, CTX, TEXT, ListType, list_of
 
 
 class Recorder(TypedRecorder):
@@ -154,18 +154,9 @@ class Recorder(TypedRecorder):
         (result,) = self.emit(TranscriptOp, (TEXT,), context=context)
         return self.proxy(result, "the text of the state")
 
-    def is_text(self, value: Any) -> bool:
-        if type(value) is not Proxy:
-            return isinstance(value, str)
-        kind = symbol(value).type
-        return kind in (TEXT, ANY) or isinstance(kind, JsonType)
-
     def may_raise(self) -> None:
         if self.protected:
             raise self.stop_protected()
-
-    def describe(self, value: Any) -> str:
-        return str(symbol(value).type).removeprefix("!") if type(value) is Proxy else super().describe(value)
 
     def as_text(self, value: Any) -> Any:
         if type(value) is not Proxy:

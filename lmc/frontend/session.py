@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+from lmc.frontend.misuse import RoleBlocks
 from lmc.frontend.sampling import GenerationOptions
 
 NEEDED = "its value is needed now"
@@ -18,17 +19,19 @@ class Session(ABC):
 
     ``ticks`` counts the operations of transformed code; ``served`` says which of them a host call answered. A replay
     of the captured part takes the same steps, so it finds those answers again. ``path`` is that of the program which
-    runs now, where calls that belong to no handle get their ids.
+    runs now, where calls that belong to no handle get their ids. ``blocks`` are the role blocks still to be opened.
     """
 
     def __init__(self) -> None:
         self.ticks = 0
         self.served: dict[int, str] = {}
         self.path = ""
+        self.blocks = RoleBlocks()
         self._counts: dict[str, int] = {}
 
     def allocate(self, path: str, name: str) -> str:
         """A stable id for what comes next called ``name`` on ``path``: ``path/name``, ``path/name#1`` and so on."""
+        self.blocks.check()
         return self._allocate(f"{path}/{name if name.isidentifier() else escape(name)}")
 
     def allocate_host(self, path: str, name: str) -> str:
@@ -76,20 +79,12 @@ class Session(ABC):
     def transcript(self, context: Any) -> Any:
         """The text of the whole context."""
 
-    @abstractmethod
-    def is_text(self, value: Any) -> bool:
-        """Whether ``value`` can be appended: a str, or in a capture what will be one."""
-
     def may_raise(self) -> None:  # noqa: B027 - only a capture has to know
         """Note that what comes next may raise, depending on what texts turn out to be."""
 
-    def describe(self, value: Any) -> str:
-        """What an error calls ``value``."""
-        return type(value).__name__
-
     @abstractmethod
     def as_text(self, value: Any) -> Any:
-        """``value``, for which ``is_text`` holds, in the form that ``extend`` takes."""
+        """``value``, which is text or will be, in the form that ``extend`` takes."""
 
     @abstractmethod
     def concrete(self, value: Any, use: str = NEEDED) -> Any:

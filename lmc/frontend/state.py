@@ -12,7 +12,8 @@ from typing import Any
 
 from lmc.frontend import sampling
 from lmc.frontend.branches import Branches, RoleBlock
-from lmc.frontend.messages import Appendable, Generation, Message, Selection, Several
+from lmc.frontend.messages import Generation, Message, Selection, Several, is_text, no_text
+from lmc.frontend.misuse import StateMisuse
 from lmc.frontend.refusals import bad, described, near
 from lmc.frontend.session import Session
 from lmc.ir.errors import CaptureError
@@ -52,7 +53,7 @@ class Core:
         return made
 
 
-class State:
+class State(StateMisuse):
     """A context that grows: ``s += text``, ``s.gen(…)``, ``s.select(…)``, ``s.fork(n)``, ``s["name"]``."""
 
     __slots__ = ("_core", "_path")
@@ -68,6 +69,7 @@ class State:
     def append(self, content: Any) -> None:
         """Append text, a message, a generation or a choice. Raises ``CaptureError`` for anything else."""
         kind = type(content)
+        self._core.session.blocks.check()
         if kind is Several:
             for part in content.parts:
                 self.append(part)
@@ -185,6 +187,7 @@ class State:
 
     def text(self) -> Any:
         """The text of the whole context, the chat template's own marks included."""
+        self._core.session.blocks.check()
         return self._core.session.transcript(self._core.context)
 
     def __repr__(self) -> str:
@@ -205,8 +208,11 @@ class State:
         return self._core
 
     def _role(self, role: str, content: Any) -> RoleBlock | None:
+        self._core.session.blocks.check()
         if content is _MISSING:
-            return RoleBlock(self, role)
+            block = RoleBlock(self, role)
+            self._core.session.blocks.made(block, role)
+            return block
         self._append_message(Message(role, content))
         return None
 
@@ -218,16 +224,16 @@ class State:
             with RoleBlock(self, message.role):
                 self.append(content)
             return
-        if not core.session.is_text(content):
-            raise _wrong_content(core.session, content, f"a {message.role} message holds")
+        if not is_text(content):
+            raise no_text(content, f"a {message.role} message holds")
         text = core.session.as_text(content)
         self._open_role(message.role)
         core.context = core.session.extend(core.context, message.role, text)
 
     def _append_text(self, content: Any) -> None:
         core = self._core
-        if not core.session.is_text(content):
-            raise _wrong_content(core.session, content, "the program appends")
+        if not is_text(content):
+            raise no_text(content, "the program appends")
         if type(content) is str and not content:
             return
         core.context = core.session.extend(core.context, None, core.session.as_text(content))
@@ -276,14 +282,3 @@ class State:
     def _unknown(self, name: Any) -> UnknownVariableError:
         found = bad(f"the state has no variable {name!r}", near(str(name), list(self._core.variables)))
         return UnknownVariableError(found.cause, remedy=found.remedy, location=found.location)
-
-
-def _wrong_content(session: Session, content: Any, where: str) -> CaptureError:
-    kind = session.describe(content)
-    if content is None:
-        remedy = "append what the call returns only if it returns a text; s.gen() and s.user() append by themselves"
-    elif issubclass(type(content), Appendable):
-        remedy = "append messages one after the other"
-    else:
-        remedy = "make it a text: f'{value}' or str(value)"
-    return bad(f"{where} a {kind}, text is needed", remedy)

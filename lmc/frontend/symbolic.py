@@ -67,8 +67,11 @@ class Symbolic(Calls, Reads):
         return recorder.pure(name, operands)
 
     def _symbolic_binary(self, recorder: Recorder, name: str, left: Any, right: Any) -> Any:
+        operand: Any
         for operand in (left, right):
-            if type(operand) is not Proxy and isinstance(operand, Appendable):
+            if type(operand) in (State, Branches) or (type(operand) is not Proxy and isinstance(operand, Appendable)):
+                if name != "add":
+                    raise self.foreign_operator(recorder, name, operand)
                 return operand + right if operand is left else operand.__radd__(left)
         if name == "add" and _is_text(left) and _is_text(right):
             return recorder.concat((left, right))
