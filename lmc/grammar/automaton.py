@@ -12,6 +12,7 @@ from lmc.grammar.building import Arena
 from lmc.grammar.derivatives import Derivatives
 from lmc.grammar.nodes import Node, longest_length
 from lmc.grammar.prefix_tree import prefix_tree
+from lmc.grammar.runs import Runs, counted, groups_inside, run_of
 from lmc.ir.errors import ConstraintError
 
 Rows = NDArray[np.int32]
@@ -30,9 +31,9 @@ class Automaton:
     """States 0 (the start) to ``len(self) - 1``; every one of them can still reach acceptance.
 
     ``rows`` [capacity, 256] holds the state after each byte, ``DEAD`` where that byte can't come; a row that is not
-    made yet is all ``UNKNOWN``. The array is another one after states were added. Not safe for several threads at
-    once; whoever shares an automaton holds a lock around ``expand`` and what calls it (all but ``rows``, ``accepting``
-    and ``is_expanded``).
+    made yet is all ``UNKNOWN``. ``runs`` are those that were noted. Both are other arrays after states were added. Not
+    safe for several threads at once; whoever shares an automaton holds a lock around ``expand`` and what calls it (all
+    but ``rows``, ``accepting`` and ``is_expanded``).
 
     Raises ``ConstraintError``, also later, where more than ``max_states`` come into being.
     """
@@ -45,6 +46,7 @@ class Automaton:
         self._columns: dict[int, NDArray[np.intp]] = {}
         self._accepting = bytearray()
         self.rows: Rows = np.full((16, 256), UNKNOWN, np.int32)
+        self.runs = Runs.none(16)
         self._root: Node | None = root
         self._longest: int | None = None
         self.is_empty = not self._derivatives.is_live(root)
@@ -59,6 +61,7 @@ class Automaton:
         arena = Arena()
         made = cls(arena.epsilon, arena)
         made.rows, accepting = prefix_tree(sorted(set(strings)))
+        made.runs = Runs.none(len(made.rows))
         made._accepting = bytearray(accepting.tobytes())
         made._root, made._longest = None, max(map(len, strings), default=0)
         made.is_empty = not strings
@@ -95,6 +98,20 @@ class Automaton:
         row.fill(DEAD)
         for mask, target in found:
             row[self._bytes(mask)] = target
+
+    def note_run(self, state: int) -> None:
+        """Say in ``runs`` what is seen at a state, whose row is made."""
+        if state >= len(self._nodes):
+            return
+        node, runs = self._nodes[state], self.runs
+        row = self.rows[state]
+        mask, length = counted(node)
+        following = row[mask.bit_length() - 1]
+        if length and np.count_nonzero(row == following) == mask.bit_count():
+            runs.nexts[state] = following
+        else:
+            mask, length = run_of(node)
+        runs.groups[state], runs.lengths[state] = groups_inside(mask), length
 
     def expand_all(self, max_states: int = MAX_STATES_AHEAD) -> None:
         """Make every row, breadth first. Raises ``ConstraintError`` where that is too much; what was made stays."""
@@ -183,6 +200,7 @@ class Automaton:
             if state == len(self.rows):
                 more = np.full((len(self.rows), 256), UNKNOWN, np.int32)
                 self.rows = np.concatenate((self.rows, more))
+                self.runs = self.runs.grown(len(self.rows))
             self._nodes.append(node)
             self._accepting.append(node.nullable)
         return state

@@ -13,9 +13,14 @@ from numpy.typing import NDArray
 
 from lmc.grammar.automaton import Automaton
 from lmc.grammar.native.library import library
+from lmc.grammar.runs import group_bits
 
-# As in native/trie.h.
+# As in native/trie.h and native/walk.c.
 _NODE = np.dtype([("end", np.int32), ("token", np.int32), ("label", np.uint32)])
+_SUBTREE = np.dtype([("groups", np.uint64), ("first", np.int32), ("height", np.int32)])
+_PLACE = np.dtype([("groups", np.uint64), *((name, np.int32) for name in ("at", "end", "state", "left"))])
+_FRAME_SIZE = 32
+_GROUP_BITS = group_bits()
 _MORE_TOKENS = 1 << 8
 _DEPTH_SHIFT = 9
 
@@ -84,23 +89,26 @@ class Trie:
         assert native is not None
         words = np.zeros((self.size + 31) // 32, np.uint32)
         tokens, nexts = (np.empty(self.size if with_nexts else 0, np.int32) for _ in range(2))
-        path = np.empty(self.longest + 1, np.uintp)
-        begun, left, begun_states, left_states, unknown = np.empty((5, len(self.nodes)), np.int32)
-        begun[0], begun_states[0] = 0, state
+        path = np.empty((self.longest + 1) * _FRAME_SIZE, np.uint8)
+        places, unknown = np.empty((2, len(self.nodes)), _PLACE), np.empty(len(self.nodes), np.int32)
+        places[0, 0] = 0, 1, len(self.nodes), state, 0
         call = _WalkCall(
-            *(array.ctypes.data for array in (self.nodes, self.same)),
-            *(None, path.ctypes.data, words.ctypes.data),
+            *(array.ctypes.data for array in (self.nodes, self._subtrees, self.sorted_ids, self.same, _GROUP_BITS)),
+            *(None, None, None, None, path.ctypes.data, words.ctypes.data),
             *((tokens.ctypes.data, nexts.ctypes.data) if with_nexts else (None, None)),
-            *(0, begun.ctypes.data, left.ctypes.data, begun_states.ctypes.data, left_states.ctypes.data),
-            *(1, unknown.ctypes.data),
+            *(0, places[0].ctypes.data, places[1].ctypes.data, 1, unknown.ctypes.data),
         )
         address, rows, missing = ctypes.byref(call), None, [state]
         while missing:
             for each in sorted(set(missing)):
                 automaton.expand(each)
-            if rows is not automaton.rows:  # another array once states were added
+                if not with_nexts:
+                    automaton.note_run(each)
+            if rows is not automaton.rows:  # other arrays once states were added
                 rows = automaton.rows
                 call.rows = rows.ctypes.data
+                if not with_nexts:
+                    call.run_groups, call.run_lengths, call.run_nexts = (each.ctypes.data for each in automaton.runs)
             count: int = native.lmc_trie_walk(address)
             missing = unknown[:count].tolist()
         return Walk(words, tokens[: call.pairs], nexts[: call.pairs])
@@ -133,6 +141,17 @@ class Trie:
             tokens, values = tokens[has_token], values[has_token]
             yield tokens, values
             tokens = self.same[tokens]
+
+    @cached_property
+    def _subtrees(self) -> NDArray[np.void]:
+        native = library()
+        assert native is not None
+        found = np.empty(len(self.nodes) + 1, _SUBTREE)
+        native.lmc_trie_subtrees(
+            *(self.nodes.ctypes.data, len(self.nodes), self.same.ctypes.data),
+            *(_GROUP_BITS.ctypes.data, found.ctypes.data),
+        )
+        return found
 
     @cached_property
     def bytes(self) -> NDArray[np.uint8]:
@@ -173,9 +192,11 @@ class _WalkCall(ctypes.Structure):
     """``walk_call`` of native/walk.c."""
 
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("nodes", "same", "rows", "path", "mask", "tokens", "nexts")),
+        *((name, ctypes.c_void_p) for name in ("nodes", "subtrees", "sorted", "same", "group_bits")),
+        *((name, ctypes.c_void_p) for name in ("rows", "run_groups", "run_lengths", "run_nexts")),
+        *((name, ctypes.c_void_p) for name in ("path", "mask", "tokens", "nexts")),
         ("pairs", ctypes.c_int64),
-        *((name, ctypes.c_void_p) for name in ("begun", "left", "begun_states", "left_states")),
+        *((name, ctypes.c_void_p) for name in ("begun", "later")),
         ("count", ctypes.c_int64),
         ("unknown", ctypes.c_void_p),
     )

@@ -32,3 +32,20 @@ int64_t lmc_trie_build(const uint8_t *data, const int64_t *starts, const int32_t
     for (; depth >= 0; depth--) nodes[path[depth]].end = (int32_t)made;
     return made;
 }
+
+/* What is below each of `count` nodes, and one more for the end: `subtrees` [count + 1]. `group_bits` [256] has the bit
+ * of the group of each byte. */
+void lmc_trie_subtrees(const trie_node *nodes, int64_t count, const int32_t *same, const uint64_t *group_bits,
+                       subtree *subtrees) {
+    int32_t tokens = 0;
+    for (int64_t at = 0; at < count; at++) {
+        subtrees[at] = (subtree){at ? group_bits[nodes[at].label & 0xff] : 0, tokens, at > 0};
+        for (int32_t token = nodes[at].token; token >= 0; token = same[token]) tokens++;
+    }
+    subtrees[count] = (subtree){0, tokens, 0};
+    for (int64_t at = count - 1; at >= 0; at--)
+        for (int64_t child = at + 1; child < nodes[at].end; child = nodes[child].end) {
+            subtrees[at].groups |= subtrees[child].groups;
+            if (subtrees[at].height <= subtrees[child].height) subtrees[at].height = subtrees[child].height + (at > 0);
+        }
+}

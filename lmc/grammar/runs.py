@@ -1,0 +1,131 @@
+"""Runs: sets of bytes of which any so many may follow a place, in any order, whatever else may.
+
+Within a word, a string of JSON or a counted repeat of a class, most tokens consist of bytes of one such set. A walk of
+the vocabulary takes them a subtree at a time and needs no states for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from string import punctuation
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmc.grammar.nodes import ALL_BYTES, Kind, Node
+
+UNBOUNDED = 1 << 30
+_MAX_PARTS = 16  # of a union, and in front of a concatenation, that are looked at
+_MAX_DEPTH = 4
+
+Run = tuple[int, int]
+"""A set of bytes (bit b: byte b) and of how many of them."""
+
+
+class Runs(NamedTuple):
+    """Runs of states: the groups of bytes, a bit each, and how many bytes; 0 where none is known.
+
+    Where ``nexts`` is not -1, the state counts: it is the one after a byte of the run, only bytes of the run lead
+    there, and but for these any byte leads from all states of the run, the one after its end too, to the same.
+    """
+
+    groups: NDArray[np.uint64]
+    lengths: NDArray[np.int32]
+    nexts: NDArray[np.int32]
+
+    @classmethod
+    def none(cls, states: int) -> Runs:
+        """As long as nothing is known."""
+        return cls(np.zeros(states, np.uint64), np.zeros(states, np.int32), np.full(states, -1, np.int32))
+
+    def grown(self, states: int) -> Runs:
+        """The same with room for more states."""
+        more = Runs.none(states - len(self.lengths))
+        return Runs(
+            np.concatenate((self.groups, more.groups)),
+            np.concatenate((self.lengths, more.lengths)),
+            np.concatenate((self.nexts, more.nexts)),
+        )
+
+
+def _groups() -> tuple[int, ...]:
+    """Sets of bytes that patterns mostly hold or lack together, few enough for a word of 64 bits."""
+    ranges = ((0x80, 0xFF), *(map(ord, pair) for pair in ("af", "gz", "AF", "GZ", "09")))
+    found = [(1 << last + 1) - (1 << first) for first, last in ranges]
+    found += [1 << byte for byte in (*b" \t\n\r", *punctuation.encode())]
+    return (*found, ALL_BYTES & ~sum(found))
+
+
+_GROUPS = _groups()
+_NONE: Run = (0, 0)
+
+
+def group_bits() -> NDArray[np.uint64]:
+    """Of each byte the bit of its group, [256]."""
+    bits = [1 << number for byte in range(256) for number, group in enumerate(_GROUPS) if group >> byte & 1]
+    return np.array(bits, np.uint64)
+
+
+@lru_cache(maxsize=4096)
+def groups_inside(mask: int) -> int:
+    """The groups of which a set has every byte, a bit each."""
+    return sum(1 << number for number, group in enumerate(_GROUPS) if group & ~mask == 0)
+
+
+def run_of(node: Node) -> Run:
+    """The longest run that can be seen at the beginning of a node that has a string; (0, 0) where there is none."""
+    return _run(node, _MAX_DEPTH)
+
+
+def counted(node: Node) -> Run:
+    """The run that a node counts: a repeat of one set of bytes, none of which what follows can begin with.
+
+    The arcs of the node have been asked for.
+    """
+    head, tail = node.parts if node.kind is Kind.CONCAT else (node, None)
+    if head.kind is not Kind.REPEAT or head.low or head.high is None or head.parts[0].kind is not Kind.BYTE:
+        return _NONE
+    mask = head.parts[0].mask
+    if tail is not None and any(mask & other for other, _ in tail.derived or ()):
+        return _NONE
+    return mask, head.high
+
+
+def _run(node: Node, depth: int) -> Run:
+    if not depth:
+        return _NONE
+    match node.kind:
+        case Kind.REPEAT:
+            (part,) = node.parts
+            inner = _run(part, depth - 1) if part.certain else _NONE
+            byte = next((each for each in _alternatives(part) if each.kind is Kind.BYTE), None)
+            return inner if byte is None else max(inner, (byte.mask, node.high or UNBOUNDED), key=_length)
+        case Kind.UNION:
+            live = (each for each in _alternatives(node) if each.certain)
+            return max((_run(each, depth - 1) for each in live), key=_length, default=_NONE)
+        case Kind.CONCAT:
+            return max((_run(each, depth - 1) for each in _beginnings(node)), key=_length)
+        case _:
+            return _NONE
+
+
+def _alternatives(node: Node) -> tuple[Node, ...]:
+    return node.parts[:_MAX_PARTS] if node.kind is Kind.UNION else (node,)
+
+
+def _beginnings(node: Node) -> Iterator[Node]:
+    """Parts of a concatenation up to the first that can't be empty."""
+    for _ in range(_MAX_PARTS):
+        if node.kind is not Kind.CONCAT:
+            yield node
+            return
+        yield node.parts[0]
+        if not node.parts[0].nullable:
+            return
+        node = node.parts[1]
+
+
+def _length(run: Run) -> int:
+    return run[1]
