@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lmc.ir import builtins
 from lmc.ir.builder import Builder
-from lmc.ir.core import WHITESPACE, Attribute, Constraint, Effect, Function, HostFunction, Module, Value
+from lmc.ir.core import WHITESPACE, Attribute, Block, Constraint, Effect, Function, HostFunction, Module, Value
 from lmc.ir.engine import JUMP_FORWARD
 from lmc.ir.errors import Location
 from lmc.ir.ops import (
@@ -36,7 +36,7 @@ from lmc.ir.ops import (
     TranscriptOp,
 )
 from lmc.ir.types import ANY, BOOL, CTX, FLOAT, INT, NONE, TEXT, Type, json_of, list_of
-from tests.ir.region_ops import MapOp, YieldOp
+from tests.ir.region_ops import BothOp, MapOp, YieldOp
 
 # Whatever can be in a Python string, lone surrogates and control characters included.
 any_text = st.text(st.characters(exclude_categories=()), max_size=12)
@@ -187,8 +187,9 @@ class _Body:
         return tuple(self._draw(st.lists(entry, max_size=3)))
 
     def _id(self) -> str:
+        """An id without holes: what a user writes is escaped."""
         self._ids += 1
-        return f"{self._draw(texts)}/{self._ids}"
+        return f"{self._draw(texts).replace('*', '%2A').replace('$', '%24')}/{self._ids}"
 
     def _plan(self) -> dict[str, Any]:
         wave = self._draw(st.one_of(st.none(), st.integers(0, 5)))
@@ -300,20 +301,20 @@ class _Body:
         fitting = [value for value in self._values if value.type != CTX]
         over = self._draw(st.lists(st.sampled_from(fitting), max_size=2)) if fitting else []
         outside = list(self._values)
-        blocks: dict[str, list[Any]] = {"body": [], "otherwise": []}
-        for name in self._draw(st.lists(st.sampled_from(sorted(blocks)), max_size=2)):
+        kind = self._draw(st.sampled_from([MapOp, BothOp]))
+        blocks: dict[str, Block] = {}
+        for name in kind.REGION_FIELDS:
             inner = Builder([self._value(self._draw(value_types)) for _ in range(self._draw(st.integers(0, 2)))])
             self._ops(inner, self._draw(st.integers(0, 3)), depth - 1)
             inner.emit(YieldOp, values=self._not_contexts())
-            blocks[name].append(inner.block())
+            blocks[name] = inner.block()
             self._values = list(outside)
-        fields = {name: tuple(found) for name, found in blocks.items()}
-        self._emit(builder, MapOp, [self._draw(value_types)], over=tuple(over), **fields)
+        self._emit(builder, kind, [self._draw(value_types)], over=tuple(over), **blocks)
 
     def _terminate(self, builder: Builder) -> None:
         if self._draw(st.integers(0, 4)) == 0:
             values = self._not_contexts()
-            ids = tuple(f"{self._draw(texts)}/{index}" for index in range(len(values)))
+            ids = tuple(self._id() for _ in values)
             builder.emit(BreakOp, values=values, ids=ids, counts=(1,) * len(ids), cause=self._draw(texts))
             return
         context = self._context(builder)

@@ -17,7 +17,7 @@ from lmc.ir.ordering import waits_of
 from lmc.ir.verifier import verify
 
 FORMAT = "lmc.plan"
-VERSION = 3
+VERSION = 4
 MAX_CHARACTERS = 256 * 2**20
 MAX_INSTRUCTIONS = 1_000_000
 
@@ -167,7 +167,7 @@ def _load_field(kind: str, data: Any, slots: Sequence[Value]) -> Any:
         return load_literal(data)
     if kind == "operands":
         return tuple(load_slot(entry, slots) for entry in list_of_width(data, "operands"))
-    if kind == "regions":
+    if kind == "region":
         raise PlanError("a plan holds no regions")
     loaded = tuple(load_entry(entry, slots) for entry in list_of_width(data, kind))
     if kind == "parts" and not all(isinstance(entry, str | Value) for entry in loaded):

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import networkx
 
 from lmc.ir.core import Block, Effect, Op, Value, walk
-from lmc.ir.ordering import effects_of, uses, waits_of
+from lmc.ir.ordering import uses, waits_of
+from lmc.ir.regions import effects_of
 from lmc.ir.types import CTX
 
 if TYPE_CHECKING:

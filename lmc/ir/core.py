@@ -3,7 +3,7 @@
 Everything is immutable. Ops compare by identity; their operands are ``Value``s, which compare by name and type, so a
 pass is one forward walk with a substitution map and nothing ever walks def-use chains recursively.
 
-A concrete op is a dataclass whose fields are declared with ``operand()``, ``operands()``, ``parts()``, ``regions()`` or
+A concrete op is a dataclass whose fields are declared with ``operand()``, ``operands()``, ``parts()``, ``region()`` or
 ``attribute()``. Those declarations drive printer, parser, verifier, substitution and serialization, so adding an op
 means adding one class (see the package's README).
 """
@@ -21,7 +21,8 @@ from lmc.ir.types import Type
 
 Attribute = None | bool | int | float | str | tuple["Attribute", ...]
 Part = "str | Value"
-FieldKind = Literal["operand", "operands", "parts", "arguments", "regions", "attribute"]
+FieldKind = Literal["operand", "operands", "parts", "arguments", "region", "attribute"]
+BlockKind = Literal["function", "region"]
 SymbolKind = Literal["constraint", "host"]
 CONSTRAINT_KINDS = ("regex", "choices", "schema", "grammar", "dtype")
 WHITESPACE = ("compact", "flexible")
@@ -71,9 +72,9 @@ def arguments() -> Any:
     return dataclasses.field(default=(), metadata={_KIND: "arguments"})
 
 
-def regions() -> Any:
-    """A field that holds a tuple of Blocks."""
-    return dataclasses.field(default=(), metadata={_KIND: "regions"})
+def region() -> Any:
+    """A field that holds one Block."""
+    return dataclasses.field(metadata={_KIND: "region"})
 
 
 def attribute(
@@ -98,6 +99,7 @@ class Op:
     location: Location | None = None
 
     NAME: ClassVar[str]
+    ENDS: ClassVar[tuple[BlockKind, ...]] = ()
     IS_TERMINATOR: ClassVar[bool] = False
     FIELDS: ClassVar[tuple[tuple[str, FieldKind], ...]] = ()
     VALUE_FIELDS: ClassVar[tuple[tuple[str, FieldKind], ...]] = ()
@@ -136,9 +138,7 @@ class Op:
     @property
     def regions(self) -> tuple[Block, ...]:
         """The op's regions, in field order."""
-        if not self.REGION_FIELDS:
-            return ()
-        return tuple(block for name in self.REGION_FIELDS for block in getattr(self, name))
+        return tuple(getattr(self, name) for name in self.REGION_FIELDS)
 
     def substitute(self, mapping: Mapping[Value, Value]) -> Op:
         """The op with operands replaced by ``mapping`` (regions untouched); itself where nothing changes."""
@@ -164,18 +164,19 @@ OpClass = TypeVar("OpClass", bound=type[Op])
 _REGISTRY: dict[str, type[Op]] = {}
 
 
-def register(name: str, *, terminator: bool = False) -> Callable[[OpClass], OpClass]:
-    """Class decorator: make a dataclass an op called ``name`` (``dialect.op``)."""
+def register(name: str, *, ends: tuple[BlockKind, ...] = ()) -> Callable[[OpClass], OpClass]:
+    """Class decorator: make a dataclass an op called ``name`` (``dialect.op``), which ``ends`` such blocks."""
 
     def decorate(cls: OpClass) -> OpClass:
         made = dataclass(frozen=True, eq=False, kw_only=True)(cls)
         made.NAME = name
-        made.IS_TERMINATOR = terminator
+        made.ENDS = ends
+        made.IS_TERMINATOR = bool(ends)
         made.FIELDS = tuple(
             (field.name, field.metadata[_KIND]) for field in dataclasses.fields(made) if _KIND in field.metadata
         )
-        made.VALUE_FIELDS = tuple(field for field in made.FIELDS if field[1] not in {"attribute", "regions"})
-        made.REGION_FIELDS = tuple(name for name, kind in made.FIELDS if kind == "regions")
+        made.VALUE_FIELDS = tuple(field for field in made.FIELDS if field[1] not in {"attribute", "region"})
+        made.REGION_FIELDS = tuple(name for name, kind in made.FIELDS if kind == "region")
         if name in _REGISTRY:
             raise ValueError(f"two ops are called {name}")
         _REGISTRY[name] = made

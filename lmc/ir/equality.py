@@ -27,8 +27,6 @@ def structurally_equal(left: Module, right: Module) -> bool:
         for first, second in zip(one.ops, other.ops, strict=True):
             if op_key(first) != op_key(second) or (first.results, first.location) != (second.results, second.location):
                 return False
-            if len(first.regions) != len(second.regions):
-                return False
             work.extend(zip(first.regions, second.regions, strict=True))
     return True
 
@@ -36,17 +34,15 @@ def structurally_equal(left: Module, right: Module) -> bool:
 def op_key(op: Op) -> tuple[Any, ...]:
     """A hashable key that two ops share where they have the same class, operands and attributes.
 
-    Results, location and the contents of regions (only their number counts) are left out.
+    Results, location and regions are left out.
     """
     held: list[Any] = [type(op)]
     for name, kind in op.FIELDS:
         value = getattr(op, name)
-        if kind == "regions":
-            held.append(len(value))
-        elif kind == "attribute":
+        if kind == "attribute":
             held.append(exact_key(value))
         elif kind == "operand":
             held.append(value)
-        else:
+        elif kind != "region":
             held.append(tuple(entry if isinstance(entry, Value) else exact_key(entry) for entry in value))
     return tuple(held)

@@ -83,6 +83,10 @@ class RequestCancelledError(LmcError):
     """The request was cancelled by its owner."""
 
 
+class LoopLimitError(LmcError):
+    """A loop of the program went on for more rounds than its limit allows."""
+
+
 class ConstraintError(LmcError):
     """A constraint that is refused, can't be met, or that an output does not meet.
 

@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmc.ir import semantics, structure
+from lmc.ir import control_flow, semantics, structure
 from lmc.ir.constraints import Constraints
-from lmc.ir.core import Module, Op, Value
+from lmc.ir.core import Block, Module, Op, Value
 from lmc.ir.engine import Engine, Generation, Score
 from lmc.ir.errors import InputError, LmcError
 from lmc.ir.ops import BreakOp, HostCallOp, ReturnOp, SamplingOp, SelectOp
 from lmc.ir.profile import OpProfile, Profile, Usage
+from lmc.ir.regions import RegionOp, may_break
 
 Memo = dict[str, tuple[Any, ...]]
 
@@ -23,8 +24,8 @@ class Outcome:
     """What running a module gave.
 
     ``value``, ``variables`` and ``text`` are the program's result, its names on the root context and its transcript.
-    ``memo`` is None, or, where the module ends in ``lm.break``, the results of what ran by op id: the eager
-    continuation takes them from there. ``profile`` says what each op cost.
+    ``memo`` is None, or, where the run ended at ``lm.break``, the results of what ran by op id: the eager continuation
+    takes them from there. ``profile`` says what each op cost.
     """
 
     value: Any
@@ -57,9 +58,14 @@ def interpret(
     environment = bind_parameters(body.parameters, inputs)
     found = constraints or semantics.NO_CONSTRAINTS
     machine = _Machine(engine, environment, dict(hosts or {}), run_seed, instance, found)
-    for op in body.ops[:-1]:
-        machine.run(op)
-    return outcome(body.terminator, environment, Profile(module.name, machine.profile))
+    if may_break(body):
+        machine.log = {}
+    try:
+        machine.run_ops(body)
+        end = body.terminator
+    except _BreakReached as broken:
+        end = broken.op
+    return outcome(end, environment, Profile(module.name, machine.profile), machine.log)
 
 
 def bind_parameters(parameters: Sequence[Value], inputs: Mapping[str, Any]) -> dict[Value, Any]:
@@ -74,8 +80,14 @@ def bind_parameters(parameters: Sequence[Value], inputs: Mapping[str, Any]) -> d
     return {parameter: inputs[parameter.name] for parameter in parameters}
 
 
-def outcome(terminator: Op, environment: Mapping[Value, Any], profile: Profile) -> Outcome:
-    """What a body gives that ended at ``terminator``."""
+def outcome(
+    terminator: Op, environment: Mapping[Value, Any], profile: Profile, log: Mapping[str, tuple[Any, ...]] | None = None
+) -> Outcome:
+    """What a run gives that ended at ``terminator``.
+
+    ``log`` holds the results of the ops with an id that ran, by ``semantics.runtime_id``; it is needed for
+    ``lm.break``, whose memo it is, together with what the op itself lists.
+    """
     if isinstance(terminator, ReturnOp):
         leaves = [environment[value] for value in terminator.values]
         names = zip(terminator.variable_names, terminator.variables, strict=True)
@@ -86,11 +98,7 @@ def outcome(terminator: Op, environment: Mapping[Value, Any], profile: Profile) 
             profile=profile,
         )
     if isinstance(terminator, BreakOp):
-        values = iter(environment[value] for value in terminator.values)
-        memo = {
-            op_id: tuple(next(values) for _ in range(count))
-            for op_id, count in zip(terminator.ids, terminator.counts, strict=True)
-        }
+        memo = {**(log or {}), **semantics.listed_results(terminator, environment)}
         return Outcome(None, {}, "", profile, memo)
     raise TypeError(f"{terminator.NAME} ends no program")
 
@@ -118,8 +126,21 @@ def score_profile(scores: Sequence[Score], seconds: float) -> OpProfile:
     return OpProfile(usage, seconds)
 
 
+class _BreakReached(Exception):  # noqa: N818 - no error
+    """The run came to an ``lm.break`` in a region."""
+
+    def __init__(self, op: BreakOp) -> None:
+        super().__init__()
+        self.op = op
+
+
 @dataclass
 class _Machine:
+    """Runs ops one after the other. All blocks share one environment, since names are unique in a function.
+
+    Recursion is as deep as regions are nested, which the verifier has bounded.
+    """
+
     engine: Engine
     environment: dict[Value, Any]
     hosts: dict[str, Callable[..., Any]]
@@ -127,13 +148,32 @@ class _Machine:
     instance: int
     constraints: Constraints = semantics.NO_CONSTRAINTS
     profile: dict[str, OpProfile] = field(default_factory=dict)
+    log: Memo | None = None
+
+    def run_ops(self, block: Block) -> None:
+        """Run the ops of a block, but for its terminator."""
+        for op in block.ops[:-1]:
+            self.run(op)
 
     def run(self, op: Op) -> None:
         """Run one op and bind its results."""
         results = self._results(op)
         self.environment.update(zip(op.results, results, strict=True))
+        if self.log is not None and isinstance(op, SamplingOp | SelectOp | HostCallOp):
+            self.log[semantics.runtime_id(op, self.environment)] = results
+
+    def _region(self, block: Block, arguments: Sequence[Any]) -> tuple[Any, ...]:
+        """The values of the operands of a region's terminator. Raises ``_BreakReached`` where that is a break."""
+        self.environment.update(zip(block.parameters, arguments, strict=True))
+        self.run_ops(block)
+        end = block.terminator
+        if isinstance(end, BreakOp):
+            raise _BreakReached(end)
+        return tuple(self.environment[value] for value in end.operands)
 
     def _results(self, op: Op) -> tuple[Any, ...]:
+        if isinstance(op, RegionOp):
+            return control_flow.run(op, self.environment, self._region)
         if semantics.is_local(op):
             return semantics.evaluate(op, self.environment, self.engine.tokenizer, self.constraints)
         if isinstance(op, SamplingOp):
@@ -147,20 +187,27 @@ class _Machine:
     def _generate(self, op: SamplingOp) -> tuple[Any, ...]:
         context = self.environment[op.context]
         start = time.perf_counter()
+        op_id = semantics.runtime_id(op, self.environment)
         requests = semantics.generation_requests(
-            op, context, run_seed=self.run_seed, instance=self.instance, constraints=self.constraints
+            op,
+            context,
+            op_id=op_id,
+            run_seed=self.run_seed,
+            instance=self.instance,
+            constraints=self.constraints,
         )
         generations = [self.engine.submit(request).future.result() for request in requests]
-        self._record(op.id, generation_profile(generations, time.perf_counter() - start))
+        self._record(op_id, generation_profile(generations, time.perf_counter() - start))
         return semantics.generation_results(op, context, generations, self.constraints)
 
     def _select(self, op: SelectOp) -> tuple[Any, ...]:
         context = self.environment[op.context]
         start = time.perf_counter()
         choices = semantics.select_choices(op, self.environment)
-        requests = semantics.select_requests(op, context, choices, instance=self.instance)
+        op_id = semantics.runtime_id(op, self.environment)
+        requests = semantics.select_requests(op, context, choices, op_id=op_id, instance=self.instance)
         scores = [self.engine.score(request).future.result() for request in requests]
-        self._record(op.id, score_profile(scores, time.perf_counter() - start))
+        self._record(op_id, score_profile(scores, time.perf_counter() - start))
         return semantics.select_results(op, context, choices, scores)
 
     def _call_host(self, op: HostCallOp) -> tuple[Any, ...]:

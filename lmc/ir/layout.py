@@ -8,16 +8,24 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeGuard, cast
 
-from lmc.ir.core import Attribute, FieldKind, Op, SymbolKind, op_names
+from lmc.ir.core import Attribute, Block, FieldKind, Op, SymbolKind, Value, op_names
 
 MAX_ATTRIBUTE_DEPTH = 32
 MAX_INTEGER_BITS = 4096
 _SCALARS = (type(None), bool, int, float, str)
+_HELD: dict[FieldKind, str] = {
+    "operand": "a value",
+    "operands": "a tuple of values",
+    "parts": "a tuple of strings and values",
+    "arguments": "a tuple of literals and values",
+    "region": "a block",
+    "attribute": "a literal",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,26 @@ class Field:
         """Whether the op can't be built without it."""
         return self.default is dataclasses.MISSING
 
+    @property
+    def held(self) -> str:
+        """What the field holds, in words."""
+        return _HELD[self.kind]
+
+    def accepts(self, held: object) -> bool:
+        """Whether the field may hold this."""
+        if self.kind == "attribute":
+            return self.type.accepts(held)
+        if self.kind == "region":
+            return isinstance(held, Block)
+        if self.kind == "operand":
+            return isinstance(held, Value)
+        return is_tuple_of_values(held, self._accepts_literal)
+
+    def _accepts_literal(self, entry: object) -> bool:
+        if self.kind == "arguments":
+            return is_attribute(entry) and not exceeds_bounds(entry)
+        return self.kind == "parts" and isinstance(entry, str)
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -80,15 +108,22 @@ def layout_of(kind: type[Op]) -> Layout:
     fields = tuple(_fields(kind))
     attributes = [field for field in fields if field.kind == "attribute"]
     return Layout(
-        positional=tuple(field for field in fields if field.keyword or field.kind not in {"attribute", "regions"}),
+        positional=tuple(field for field in fields if field.keyword or field.kind not in {"attribute", "region"}),
         attributes=tuple(sorted(attributes, key=lambda field: field.name)),
-        regions=tuple(field for field in fields if field.kind == "regions"),
+        regions=tuple(field for field in fields if field.kind == "region"),
         symbols=tuple(field for field in attributes if field.symbol is not None),
         has_id=any(field.name == "id" for field in attributes),
     )
 
 
-def is_attribute(value: object) -> bool:
+def is_tuple_of_values(held: object, accepts: Callable[[object], bool] = lambda _: False) -> bool:
+    """Whether ``held`` is a tuple of values, and of other entries that ``accepts`` takes."""
+    return type(held) is tuple and all(
+        isinstance(entry, Value) or accepts(entry) for entry in cast("tuple[object, ...]", held)
+    )
+
+
+def is_attribute(value: object) -> TypeGuard[Attribute]:
     """Whether ``value`` is a literal the IR can hold, at most ``MAX_ATTRIBUTE_DEPTH`` tuples deep. Never recursive."""
     level = [value]
     for _ in range(MAX_ATTRIBUTE_DEPTH + 1):

@@ -5,9 +5,16 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from lmc.ir.core import Effect, Op, Value, attribute, operand, parts, register
+from lmc.ir.core import Effect, Op, Value, attribute, operand, operands, parts, register
 from lmc.ir.engine import JUMP_FORWARD, SamplingParams
-from lmc.ir.rules import expect_context, expect_one_of, expect_plan, expect_results, expect_sampling
+from lmc.ir.rules import (
+    expect_context,
+    expect_occurrences,
+    expect_one_of,
+    expect_plan,
+    expect_results,
+    expect_sampling,
+)
 from lmc.ir.types import ANY, BOOL, CTX, FLOAT, INT, TEXT, JsonType, ListType, Type, list_of
 
 SELECT_METHODS = ("token_length_normalized", "greedy_token", "unconditional_likelihood_normalized")
@@ -18,7 +25,8 @@ PREFILL_SCOPES = ("instance", "batch")
 class SamplingOp(Op):
     """What ``lm.gen`` and ``lm.sample`` share.
 
-    ``id`` is the stable id (random draws, journal and profile are keyed by it), ``name`` the user's variable.
+    ``id`` is the stable id (random draws, journal and profile are keyed by it), ``occurrences`` are the numbers in its
+    holes (``lmc.ir.ids``), ``name`` is the user's variable.
     ``constraint`` names a module symbol, ``jump_forward`` says how an engine goes through text that has to follow (see
     ``lmc.ir.engine.Request``). The other attributes are those of ``lmc.ir.engine.SamplingParams``; ``seed`` takes the
     place of the run's seed. ``wave`` and ``group`` are plan-fork-join's (see ``expect_plan``).
@@ -29,6 +37,7 @@ class SamplingOp(Op):
 
     context: Value = operand()
     id: str = attribute()
+    occurrences: tuple[Value, ...] = operands(())
     name: str | None = attribute(None)
     max_tokens: int = attribute(256)
     min_tokens: int = attribute(0)
@@ -74,6 +83,7 @@ class SamplingOp(Op):
 
     def verify(self) -> None:
         expect_context(self, self.context)
+        expect_occurrences(self, (self.id,), self.occurrences)
         expect_sampling(self, self.sampling)
         expect_one_of(self, "jump_forward", self.jump_forward, JUMP_FORWARD)
         expect_plan(self, self.wave, self.group)
@@ -144,11 +154,13 @@ class SelectOp(Op):
     """Append the likeliest of ``choices``: results are the new context, the choice and a ``!any`` of scores.
 
     ``choices`` holds literals and ``!text`` values, or one ``!list<!text>``. ``method`` is one of ``SELECT_METHODS``.
+    ``occurrences`` are the numbers in the holes of ``id`` (``lmc.ir.ids``).
     """
 
     context: Value = operand()
     choices: tuple[str | Value, ...] = parts()
     id: str = attribute()
+    occurrences: tuple[Value, ...] = operands(())
     name: str | None = attribute(None)
     method: str = attribute("token_length_normalized")
     wave: int | None = attribute(None)
@@ -168,6 +180,7 @@ class SelectOp(Op):
 
     def verify(self) -> None:
         expect_context(self, self.context)
+        expect_occurrences(self, (self.id,), self.occurrences)
         expect_one_of(self, "method", self.method, SELECT_METHODS)
         if not self.choices:
             raise self.fail("no choices", "give at least one")

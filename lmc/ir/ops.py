@@ -1,6 +1,7 @@
 """The ops of the IR. One class each: typed fields, effect, ``verify``. README.md says how to add one.
 
-Those that a model answers stand in ``model_ops.py``; import them from here like all others.
+Those that a model answers stand in ``model_ops.py``; import them from here like all others. Those that hold regions
+stand in ``region_ops.py``.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ from lmc.ir.rules import (
     expect_context,
     expect_keywords,
     expect_not_context,
+    expect_occurrences,
     expect_one_of,
     expect_results,
     expect_text_parts,
 )
 from lmc.ir.structure import leaf_count
-from lmc.ir.types import CTX, TEXT, type_of
+from lmc.ir.types import CTX, TEXT, holds_context, type_of
 
 __all__ = [
     "HOST_EFFECTS",
@@ -145,18 +147,22 @@ class PyCallOp(Op):
         expect_keywords(self, self.keywords, len(self.arguments))
         if len(self.results) != 1:
             raise self.fail(f"has one result, not {len(self.results)}")
-        if any(value.type == CTX for value in (*self.operands, *self.results)):
+        if any(holds_context(value.type) for value in (*self.operands, *self.results)):
             raise self.fail("a context is no Python value", "use the lm ops")
 
 
 @register("host.call")
 class HostCallOp(Op):
-    """Call a function of the user's program. ``host`` names a module symbol; ``declared`` repeats its effect."""
+    """Call a function of the user's program. ``host`` names a module symbol; ``declared`` repeats its effect.
+
+    ``occurrences`` are the numbers in the holes of ``id`` (``lmc.ir.ids``).
+    """
 
     host: str = attribute(keyword=True, symbol="host")
     id: str = attribute()
     arguments: tuple[Attribute | Value, ...] = arguments()
     keywords: tuple[str, ...] = attribute(())
+    occurrences: tuple[Value, ...] = operands(())
     declared: str = attribute("writes")
 
     @property
@@ -172,8 +178,9 @@ class HostCallOp(Op):
         expect_keywords(self, self.keywords, len(self.arguments))
         if len(self.results) != 1:
             raise self.fail(f"has one result, not {len(self.results)}")
-        if any(value.type == CTX for value in (*self.operands, *self.results)):
+        if any(holds_context(value.type) for value in (*self.operands, *self.results)):
             raise self.fail("a context can't be passed to a host function", "pass its text")
+        expect_occurrences(self, (self.id,), self.occurrences)
 
 
 @register("py.assume")
@@ -196,7 +203,7 @@ class AssumeOp(Op):
         expect_results(self)
 
 
-@register("lm.return", terminator=True)
+@register("lm.return", ends=("function",))
 class ReturnOp(Op):
     """End of the program.
 
@@ -228,21 +235,24 @@ class ReturnOp(Op):
         expect_results(self)
 
 
-@register("lm.break", terminator=True)
+@register("lm.break", ends=("function", "region"))
 class BreakOp(Op):
     """End of what could be captured; the program goes on eagerly.
 
-    The results of the ops whose ``ids`` stand here (``counts[i]`` values each, flattened in ``values``) take the place
-    of running those again.
+    The results of all ops with an id that ran take the place of running those again. So do ``values`` (``counts[i]``
+    for each of ``ids``, flattened), for calls that were found to give what others give; ``occurrences`` are the numbers
+    in the holes of ``ids``.
     """
 
     values: tuple[Value, ...] = operands(())
     ids: tuple[str, ...] = attribute(())
     counts: tuple[int, ...] = attribute(())
+    occurrences: tuple[Value, ...] = operands(())
     cause: str = attribute("")
 
     def verify(self) -> None:
         fits = len(self.ids) == len(self.counts) and sum(self.counts) == len(self.values)
         if not fits or min(self.counts, default=0) < 0:
             raise self.fail("ids, counts and values don't fit together")
+        expect_occurrences(self, self.ids, self.occurrences)
         expect_results(self)

@@ -6,31 +6,33 @@ One set of rules for every pass, the backend and the graph views, so that a plan
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
-from lmc.ir.core import Effect, Op, Value, walk
-from lmc.ir.ops import AssumeOp, HostCallOp
-from lmc.ir.types import ANY, JsonType, ListType
+from lmc.ir.core import Block, Effect, Op, Value, walk
+from lmc.ir.regions import RegionOp, can_change, effects_of, gives_objects, is_write
 
 
-def waits_of(ops: Sequence[Op]) -> list[tuple[int, ...]]:
+def waits_of(ops: Sequence[Op], shared: AbstractSet[Value] | None = None) -> list[tuple[int, ...]]:
     """For each op of a block the indices of those it waits for, ascending. Linear in operands.
 
     Writes keep their order, reads wait for the last write, and a write waits for everything earlier that reads or may
     raise: where plain Python would have stopped before a write, it does not happen here either. Looking into a list or
     an object that a host function gave counts as a read, since any write may change it. ``py.assume`` only checks.
+
+    An op with regions does all that the ops inside do, and uses what they use from outside. For the block of a region
+    ``shared`` is needed: ``shared_values`` of the function's body.
     """
     producers: dict[Value, int] = {}
-    shared: set[Value] = set()
+    shared = shared_values(ops) if shared is None else shared
     last_write: int | None = None
     before_next_write: list[int] = []
     found: list[tuple[int, ...]] = []
     for index, op in enumerate(ops):
         used = list(uses(op))
         needed = {producers[value] for value in used if value in producers}
-        looks_at_shared = any(value in shared for value in used)
-        effects = effects_of(op)
+        looks = any(value in shared for value in used) or (isinstance(op, RegionOp) and op.gives_objects)
         writes = is_write(op)
-        reads = Effect.READS in effects or looks_at_shared
+        reads = looks or Effect.READS in effects_of(op)
         if last_write is not None and (writes or reads):
             needed.add(last_write)
         if writes:
@@ -40,31 +42,26 @@ def waits_of(ops: Sequence[Op]) -> list[tuple[int, ...]]:
             before_next_write.append(index)
         found.append(tuple(sorted(needed)))
         producers.update((value, index) for value in op.results)
-        if looks_at_shared or isinstance(op, HostCallOp):
-            shared.update(value for value in op.results if _can_change(value))
     return found
 
 
-def is_write(op: Op) -> bool:
-    """Whether the op changes something outside the graph, so that no op that may fail can trade places with it."""
-    return Effect.WRITES in effects_of(op) and not isinstance(op, AssumeOp)
+def shared_values(ops: Sequence[Op]) -> set[Value]:
+    """The values of ``ops`` and their regions that may be, or hold, an object which a host function gave.
 
-
-def effects_of(op: Op) -> frozenset[Effect]:
-    """The effects of an op and of all ops in its regions."""
-    return frozenset((op.effect, *(inner.effect for inner in walk(op.regions))))
+    What a region is given, and what it gives, may all be such an object where one comes in or is made inside.
+    """
+    shared: set[Value] = set()
+    for op in walk((Block((), tuple(ops)),)):
+        if not gives_objects(op) and all(value not in shared for value in uses(op)):
+            continue
+        shared.update(filter(can_change, op.results))
+        for region in op.regions:
+            shared.update(filter(can_change, region.parameters))
+    return shared
 
 
 def uses(op: Op) -> Iterator[Value]:
-    """The values an op uses, those from outside that its regions use included; repeats included."""
+    """The values an op uses, repeats included, and those from outside that its regions use."""
     yield from op.operands
-    if not op.regions:
-        return
-    inner = [*walk(op.regions)]
-    defined = {value for one in inner for value in one.results}
-    defined.update(value for one in (op, *inner) for region in one.regions for value in region.parameters)
-    yield from (value for one in inner for value in one.operands if value not in defined)
-
-
-def _can_change(value: Value) -> bool:
-    return value.type == ANY or isinstance(value.type, ListType | JsonType)
+    if isinstance(op, RegionOp):
+        yield from op.free_values

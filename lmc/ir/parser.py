@@ -20,7 +20,7 @@ from lmc.ir.reader import read_module
 from lmc.ir.verifier import verify
 
 MAX_BYTES = 16 * 1024 * 1024
-MAX_NESTING = 72
+MAX_NESTING = 104
 _BRACKETS = re.compile(r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"|//[^\n]*|[\[({<\])}>]')
 _READABLE = {
     "VALUE": "a value (%name)",

@@ -128,10 +128,10 @@ def _steps(block: Block, depth: int) -> Iterator[str | _Region]:
     for op in block.ops:
         text = margin + print_op(op)
         for field in layout_of(type(op)).regions:
-            for region in getattr(op, field.name):
-                yield f"{text} ^{field.name}{_parameters(region.parameters)} {{"
-                yield _Region(region, depth + 1)
-                text = margin + "}"
+            region = getattr(op, field.name)
+            yield f"{text} ^{field.name}{_parameters(region.parameters)} {{"
+            yield _Region(region, depth + 1)
+            text = margin + "}"
         if op.location is None:
             yield text
         else:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from lark import Token, Tree
 
-import lmc.ir.ops  # noqa: F401  # pyright: ignore[reportUnusedImport]  (fills the registry of ops)
+import lmc.ir.region_ops  # noqa: F401  # pyright: ignore[reportUnusedImport]  (fills the registry of ops)
 from lmc.ir.core import Block, Constraint, Effect, Function, HostFunction, Module, Op, Value, op_class
 from lmc.ir.diagnostics import Source, shown
 from lmc.ir.errors import Location, ParseError
@@ -168,13 +168,15 @@ class _FieldsReader:
             self.found[field.name] = self._attribute(field, literal)
 
     def region(self, name: Token, block: Block) -> None:
-        """Append a block to the field called ``name``."""
+        """Give the field called ``name`` its block."""
         names = [field.name for field in self._layout.regions]
         if name not in names:
             raise self._read.error(
                 name, f"{self._op} has no region {shown(name)}", f"it has: {', '.join(names) or 'none'}"
             )
-        self.found[str(name)] = (*self.found.get(name, ()), block)
+        if name in self.found:
+            raise self._read.error(name, f"the region {shown(name)} is given twice", "leave one of them out")
+        self.found[str(name)] = block
 
     def check_complete(self) -> None:
         """Raise ``ParseError`` where a field without a default was not given."""
@@ -187,6 +189,11 @@ class _FieldsReader:
             if field.required and field.name not in self.found:
                 raise self._read.error(
                     self._op, f"{self._op} lacks its attribute {field.name}", f"add {{{field.name} = …}} ({field.type})"
+                )
+        for field in self._layout.regions:
+            if field.name not in self.found:
+                raise self._read.error(
+                    self._op, f"{self._op} lacks its region {field.name}", f"add ^{field.name}() {{ … }}"
                 )
 
     def _operand(self, field: Field, item: Branch) -> Any:

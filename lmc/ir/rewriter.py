@@ -122,9 +122,7 @@ def with_regions(op: Op, regions: Sequence[Block]) -> Op:
     """The op with other regions, in field order; itself where they are the same objects."""
     if all(new is old for new, old in zip(regions, op.regions, strict=True)):
         return op
-    remaining = iter(regions)
-    changed = {name: tuple(next(remaining) for _ in getattr(op, name)) for name, kind in op.FIELDS if kind == "regions"}
-    return dataclasses.replace(op, **changed)
+    return dataclasses.replace(op, **dict(zip(op.REGION_FIELDS, regions, strict=True)))
 
 
 class _Substitution(Mapping[Value, Value]):

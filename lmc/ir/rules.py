@@ -8,7 +8,8 @@ from itertools import pairwise
 
 from lmc.ir.core import Op, Value
 from lmc.ir.engine import SamplingParams
-from lmc.ir.types import CTX, TEXT
+from lmc.ir.ids import count_holes
+from lmc.ir.types import BOOL, CTX, INT, TEXT, holds_context
 
 
 def expect_context(op: Op, value: Value) -> None:
@@ -19,8 +20,29 @@ def expect_context(op: Op, value: Value) -> None:
 
 def expect_not_context(op: Op, value: Value) -> None:
     """``value`` is something a Python value can stand for."""
-    if value.type == CTX:
-        raise op.fail(f"{value} is a context", "use its text or its variables")
+    if holds_context(value.type):
+        what = "a context" if value.type == CTX else "a list of contexts"
+        raise op.fail(f"{value} is {what}", "use its text or its variables")
+
+
+def expect_flag(op: Op, value: Value) -> None:
+    """``value`` is true or false."""
+    if value.type != BOOL:
+        raise op.fail(f"{value} is {value.type}, a truth value (!bool) is needed", 'convert it with py.call "bool"')
+
+
+def expect_occurrences(op: Op, ids: Sequence[str], occurrences: Sequence[Value]) -> None:
+    """There is a number for each hole of ``ids`` (``lmc.ir.ids``)."""
+    holes = sum(map(count_holes, ids))
+    if holes != len(occurrences):
+        named = ", ".join(map(repr, ids))
+        raise op.fail(
+            f"{holes} holes (* or $) in {named}, but {len(occurrences)} occurrences",
+            "give a number for each; write %2A and %24 where the signs themselves are meant",
+        )
+    for value in occurrences:
+        if value.type != INT:
+            raise op.fail(f"occurrence {value} is {value.type}, a number (!int) is needed")
 
 
 def expect_one_of(op: Op, what: str, found: str, known: Sequence[str]) -> None:

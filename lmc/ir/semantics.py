@@ -17,13 +17,16 @@ from lmc.ir.context import Context
 from lmc.ir.core import Op, Value
 from lmc.ir.engine import Generation, Request, Score, ScoreRequest, derive_seed
 from lmc.ir.errors import InputError, LmcError
+from lmc.ir.ids import fill_holes
 from lmc.ir.ops import (
     AssumeOp,
     BeginOp,
+    BreakOp,
     ConcatOp,
     ContextOp,
     EndOp,
     ExtendOp,
+    HostCallOp,
     PrefillOp,
     PyCallOp,
     SampleOp,
@@ -59,6 +62,13 @@ def is_local(op: Op) -> bool:
     return type(op) in _EVALUATORS or (isinstance(op, SamplingOp) and op.forced is not None)
 
 
+def runtime_id(op: SamplingOp | SelectOp | HostCallOp, environment: Environment) -> str:
+    """The id under which this run of the op draws, reports and is recorded: ``op.id`` with its holes filled."""
+    if not op.occurrences:
+        return op.id
+    return fill_holes(op.id, [environment[value] for value in op.occurrences])
+
+
 def join_text(text: Sequence[str | Value], environment: Environment) -> str:
     """The text of a ``parts()`` field."""
     return "".join(part if isinstance(part, str) else environment[part] for part in text)
@@ -74,10 +84,17 @@ def call_arguments(
 
 
 def generation_requests(
-    op: SamplingOp, context: Context, *, run_seed: int, instance: int, constraints: Constraints = NO_CONSTRAINTS
+    op: SamplingOp,
+    context: Context,
+    *,
+    op_id: str,
+    run_seed: int,
+    instance: int,
+    constraints: Constraints = NO_CONSTRAINTS,
 ) -> list[Request]:
     """What to submit for ``lm.gen`` (one request) or ``lm.sample`` (``n`` requests over one prompt).
 
+    ``op_id`` is the op's ``runtime_id``.
     Raises ``ConstraintError`` where the op's constraint can't be compiled.
     """
     count = op.n if isinstance(op, SampleOp) else 1
@@ -88,8 +105,8 @@ def generation_requests(
         Request(
             prompt=context.prompt,
             sampling=op.sampling,
-            seed=derive_seed(seed, instance, op.id, 0, sample),
-            op_id=op.id,
+            seed=derive_seed(seed, instance, op_id, 0, sample),
+            op_id=op_id,
             instance=instance,
             constraint=constraint,
             jump_forward=jump_forward,
@@ -141,14 +158,29 @@ def select_choices(op: SelectOp, environment: Environment) -> list[str]:
     return checked_choices(choices, op.location)
 
 
-def select_requests(op: SelectOp, context: Context, choices: Sequence[str], *, instance: int) -> list[ScoreRequest]:
-    """What to score: the choices after the context; for the unconditional method also after nothing."""
+def select_requests(
+    op: SelectOp, context: Context, choices: Sequence[str], *, op_id: str, instance: int
+) -> list[ScoreRequest]:
+    """What to score: the choices after the context; for the unconditional method also after nothing.
+
+    ``op_id`` is the op's ``runtime_id``.
+    """
     prompt, continuations = context.choices(choices)
-    requests = [ScoreRequest(prompt, continuations, op_id=op.id, instance=instance)]
+    requests = [ScoreRequest(prompt, continuations, op_id=op_id, instance=instance)]
     if op.method == "unconditional_likelihood_normalized":
         start = context.tokenizer.start_ids
-        requests.append(ScoreRequest(start, continuations, op_id=op.id, instance=instance))
+        requests.append(ScoreRequest(start, continuations, op_id=op_id, instance=instance))
     return requests
+
+
+def listed_results(op: BreakOp, environment: Environment) -> dict[str, tuple[Any, ...]]:
+    """What an ``lm.break`` lists: results by id, with the holes of all ids filled."""
+    values = iter(environment[value] for value in op.values)
+    numbers = iter(environment[value] for value in op.occurrences)
+    return {
+        fill_holes(op_id, numbers): tuple(next(values) for _ in range(count))
+        for op_id, count in zip(op.ids, op.counts, strict=True)
+    }
 
 
 def select_results(

@@ -58,6 +58,23 @@ def json_of(schema: str) -> JsonType:
     return JsonType("json", schema)
 
 
+def holds_context(kind: Type) -> bool:
+    """Whether values of ``kind`` are contexts, or lists of them."""
+    while isinstance(kind, ListType):
+        kind = kind.element
+    return kind == CTX
+
+
+def fits(found: Type, place: Type) -> bool:
+    """Whether a value of type ``found`` can go where values of type ``place`` are expected.
+
+    It can where both are equal, and into ``!any`` wherever it is no context; the same holds for elements of lists.
+    """
+    while isinstance(found, ListType) and isinstance(place, ListType):
+        found, place = found.element, place.element
+    return found == place or (place == ANY and not holds_context(found))
+
+
 def type_of(value: object) -> Type:
     """The type of a plain Python value: its own where the IR has one, else ``!any``."""
     if value is None:

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from types import UnionType
 from typing import Any
 
 from lmc.ir.constraint_rules import verify_constraint
-from lmc.ir.core import Attribute, Block, Effect, FieldKind, Function, HostFunction, Module, Op, Value
+from lmc.ir.core import Attribute, Block, Effect, Function, HostFunction, Module, Op, Value
 from lmc.ir.errors import VerifyError
-from lmc.ir.layout import MAX_INTEGER_BITS, Field, Layout, exceeds_bounds, is_attribute, layout_of
+from lmc.ir.ids import UniqueIds
+from lmc.ir.layout import MAX_INTEGER_BITS, Field, Layout, exceeds_bounds, is_tuple_of_values, layout_of
 from lmc.ir.printer import print_name, print_symbol, print_type, print_value
+from lmc.ir.regions import RegionOp
 from lmc.ir.types import SIMPLE_TYPES, JsonType, ListType, Type
 
-MAX_REGION_DEPTH = 32
+MAX_REGION_DEPTH = 64
 MAX_TYPE_DEPTH = 32
 
 
@@ -54,17 +55,32 @@ def _verify_names(module: Module) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Define:
-    """Work: the results of ``op`` come into being, after its regions."""
+class _Enter:
+    """Work: ``block`` begins, which ``owner`` holds (None: it is the function's body)."""
 
-    op: Op
+    block: Block
+    owner: RegionOp | None
 
 
+@dataclass(frozen=True, slots=True)
 class _Leave:
     """Work: the innermost open block ends."""
 
+    owner: RegionOp | None
 
-_Work = Block | Op | _Define | _Leave
+
+@dataclass(frozen=True, slots=True)
+class _Finish:
+    """Work: ``op`` ends after its regions; its results come into being."""
+
+    op: RegionOp
+
+
+_Work = _Enter | Op | _Leave | _Finish
+_ENDS = {
+    "function": "end it with lm.return or lm.break",
+    "region": "end it with cf.yield, cf.condition or lm.break",
+}
 
 
 class _FunctionVerifier:
@@ -84,30 +100,31 @@ class _FunctionVerifier:
         self._defined: dict[str, Value] = {}
         self._visible: set[str] = set()
         self._open: list[list[str]] = []
-        self._ids: set[str] = set()
+        self._ids = UniqueIds()
 
     def run(self) -> None:
         """Raise ``VerifyError`` for the first rule that is broken, in the order of the text."""
-        work: list[_Work] = [self._function.body]
+        work: list[_Work] = [_Enter(self._function.body, None)]
         while work:
             item = work.pop()
-            if isinstance(item, Block):
-                work.append(_Leave())
-                work.extend(self._enter(item))
+            if isinstance(item, _Enter):
+                work.append(_Leave(item.owner))
+                work.extend(reversed(item.block.ops))
+                self._enter(item.block, item.owner)
+            elif isinstance(item, RegionOp):
+                self._check_op(item)
+                work.append(_Finish(item))
+                work.extend(_Enter(region, item) for region in reversed(item.regions))
             elif isinstance(item, Op):
                 self._check_op(item)
-                if item.regions:
-                    work.append(_Define(item))
-                    work.extend(reversed(item.regions))
-                else:
-                    self._define_results(item)
-            elif isinstance(item, _Define):
-                self._define_results(item.op)
+                self._verified.add(item)
+                self._define_results(item)
+            elif isinstance(item, _Leave):
+                self._leave(item.owner)
             else:
-                self._visible.difference_update(self._open.pop())
+                self._finish(item.op)
 
-    def _enter(self, block: Block) -> Iterable[Op]:
-        """Open ``block``; gives its ops, last first."""
+    def _enter(self, block: Block, owner: RegionOp | None) -> None:
         where = f"func @{self._function.name}"
         if not block.ops:
             raise VerifyError(f"{where}: a block is empty", remedy="end it with a terminator such as lm.return")
@@ -120,11 +137,28 @@ class _FunctionVerifier:
                 raise op.fail("stands before the end of its block", "a terminator is the last op")
         if not block.terminator.IS_TERMINATOR:
             raise block.terminator.fail("ends a block, but is no terminator", "add one, such as lm.return")
+        kind = "function" if owner is None else "region"
+        if kind not in block.terminator.ENDS:
+            raise block.terminator.fail(f"can't end a {kind}", _ENDS[kind])
         self._open.append([])
         for parameter in block.parameters:
             self._check_type(parameter, None)
             self._define(parameter, None)
-        return reversed(block.ops)
+        if owner is not None and owner.EXCLUSIVE:
+            self._ids.enter()
+
+    def _leave(self, owner: RegionOp | None) -> None:
+        self._visible.difference_update(self._open.pop())
+        if owner is not None and owner.EXCLUSIVE:
+            self._ids.leave()
+
+    def _finish(self, op: RegionOp) -> None:
+        if op.EXCLUSIVE:
+            self._ids.join(len(op.regions))
+        if op not in self._verified:
+            op.verify_regions()
+            self._verified.add(op)
+        self._define_results(op)
 
     def _define_results(self, op: Op) -> None:
         for value in op.results:
@@ -132,9 +166,7 @@ class _FunctionVerifier:
 
     def _define(self, value: Value, op: Op | None) -> None:
         if value.name in self._defined:
-            raise self._error(
-                op, f"{print_value(value)} is defined twice", "give each value of a function its own name"
-            )
+            raise self._error(op, f"{print_value(value)} is defined twice", "give each value its own name")
         self._defined[value.name] = value
         self._visible.add(value.name)
         self._open[-1].append(value.name)
@@ -148,20 +180,19 @@ class _FunctionVerifier:
             self._check_use(value, op)
         if is_new:
             op.verify()
-            self._verified.add(op)
         for field in layout.symbols:
             self._check_symbol(op, field, getattr(op, field.name))
         if layout.has_id:
-            self._check_id(op, str(getattr(op, "id")))  # noqa: B009  (only some classes have one)
+            self._check_id(op)
 
     def _check_fields(self, op: Op, layout: Layout) -> None:
-        if not _is_tuple_of(Value, op.results):
+        if not is_tuple_of_values(op.results):
             raise op.fail("results are a tuple of values")
         for value in op.results:
             self._check_type(value, op)
         for field in (*layout.positional, *layout.regions):
-            if field.kind != "attribute" and not _holds(field, getattr(op, field.name)):
-                raise op.fail(f"{field.name} does not hold {_HELD[field.kind]}")
+            if field.kind != "attribute" and not field.accepts(getattr(op, field.name)):
+                raise op.fail(f"{field.name} does not hold {field.held}")
         for field in layout.attributes:
             self._check_attribute(op, field, getattr(op, field.name))
 
@@ -201,10 +232,12 @@ class _FunctionVerifier:
                 "make both the same",
             )
 
-    def _check_id(self, op: Op, name: str) -> None:
-        if name in self._ids:
-            raise op.fail(f"two ops have the id {name!r}", "an id is unique in its function")
-        self._ids.add(name)
+    def _check_id(self, op: Any) -> None:
+        if not self._ids.take((op.id, op.occurrences)):
+            raise op.fail(
+                f"two ops have the id {op.id!r}",
+                "an id is unique in its function, but for arms of a cf.cond; give those in a region occurrences",
+            )
 
     def _check_type(self, value: Value, op: Op | None) -> None:
         kind = value.type
@@ -225,31 +258,6 @@ class _FunctionVerifier:
         if op is not None:
             return op.fail(cause, remedy)
         return VerifyError(f"func @{self._function.name}: {cause}", remedy=remedy)
-
-
-def _is_tuple_of(kind: type[Any] | UnionType, held: object) -> bool:
-    return type(held) is tuple and all(isinstance(entry, kind) for entry in held)
-
-
-_HELD: dict[FieldKind, str] = {
-    "operand": "a value",
-    "operands": "a tuple of values",
-    "parts": "a tuple of strings and values",
-    "arguments": "a tuple of literals and values",
-    "regions": "a tuple of blocks",
-}
-
-
-def _holds(field: Field, held: object) -> bool:
-    """Whether a field that is no attribute holds what its declaration says."""
-    if field.kind == "operand":
-        return isinstance(held, Value)
-    if field.kind == "arguments":
-        return type(held) is tuple and all(
-            isinstance(entry, Value) or (is_attribute(entry) and not exceeds_bounds(entry)) for entry in held
-        )
-    kinds: dict[FieldKind, Any] = {"operands": Value, "parts": str | Value, "regions": Block}
-    return _is_tuple_of(kinds[field.kind], held)
 
 
 def _first_repeated(names: Iterable[str]) -> str | None:

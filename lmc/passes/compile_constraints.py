@@ -131,7 +131,7 @@ class _Rewrite:
     def _op(self, op: Op) -> Op:
         """Recursion is as deep as regions are nested, which the verifier has bounded."""
         if op.regions:
-            inner = {name: tuple(map(self._block, getattr(op, name))) for name in op.REGION_FIELDS}
+            inner = {name: self._block(getattr(op, name)) for name in op.REGION_FIELDS}
             return dataclasses.replace(op, **inner)
         if not isinstance(op, SamplingOp) or op.constraint is None:
             return op

@@ -11,7 +11,8 @@ from typing import ClassVar
 from lmc.ir.core import Block, Effect, Op, Value
 from lmc.ir.errors import InputError
 from lmc.ir.ops import PrefillOp, SamplingOp, SelectOp
-from lmc.ir.ordering import is_write, waits_of
+from lmc.ir.ordering import waits_of
+from lmc.ir.regions import is_write
 from lmc.ir.types import CTX
 from lmc.passes.base import Pass, PassContext
 from lmc.passes.rounds import earliest_rounds, limited_rounds

@@ -36,19 +36,27 @@ def generate(machine: Machine, index: int, op: SamplingOp) -> None:
     around = machine.around
     context = machine.environment[op.context]
     constraints = around.constraints
+    op_id = semantics.runtime_id(op, machine.environment)
     requests = semantics.generation_requests(
-        op, context, run_seed=around.run_seed, instance=machine.instance, constraints=constraints
+        op,
+        context,
+        op_id=op_id,
+        run_seed=around.run_seed,
+        instance=machine.instance,
+        constraints=constraints,
     )
     start = time.perf_counter()
 
     def finish(generations: list[Any]) -> tuple[Any, ...]:
-        machine.record(op.id, generation_profile(generations, time.perf_counter() - start))
+        machine.record(op_id, generation_profile(generations, time.perf_counter() - start))
         return semantics.generation_results(op, context, generations, constraints)
 
     call = machine.call(index, len(requests), finish)
     for number, request in enumerate(timed(requests, around.request_timeout)):
         machine.count_tokens(request.prompt, op.max_tokens)
-        machine.request(call, number, partial(around.engine.submit, request, _on_delta(machine, op, number)))
+        machine.request(
+            call, number, partial(around.engine.submit, request, _on_delta(machine, op_id, op.name, number))
+        )
 
 
 def select(machine: Machine, index: int, op: SelectOp) -> None:
@@ -56,13 +64,14 @@ def select(machine: Machine, index: int, op: SelectOp) -> None:
     engine = machine.around.engine
     context = machine.environment[op.context]
     choices = semantics.select_choices(op, machine.environment)
-    requests = semantics.select_requests(op, context, choices, instance=machine.instance)
+    op_id = semantics.runtime_id(op, machine.environment)
+    requests = semantics.select_requests(op, context, choices, op_id=op_id, instance=machine.instance)
     start = time.perf_counter()
 
     def finish(scores: list[Any]) -> tuple[Any, ...]:
-        machine.record(op.id, score_profile(scores, time.perf_counter() - start))
+        machine.record(op_id, score_profile(scores, time.perf_counter() - start))
         results = semantics.select_results(op, context, choices, scores)
-        machine.report(op.id, op.name, 0, results[1])
+        machine.report(op_id, op.name, 0, results[1])
         return results
 
     call = machine.call(index, len(requests), finish)
@@ -121,12 +130,12 @@ def _stable_prefix(context: Any) -> tuple[int, ...]:
         return ()
 
 
-def _on_delta(machine: Machine, op: SamplingOp, sample: int) -> OnDelta | None:
+def _on_delta(machine: Machine, op_id: str, name: str | None, sample: int) -> OnDelta | None:
     if machine.around.on_event is None:
         return None
 
     def report(delta: TokenDelta) -> None:
-        machine.report(op.id, op.name, sample, delta.text)
+        machine.report(op_id, name, sample, delta.text)
 
     return report
 

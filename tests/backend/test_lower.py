@@ -69,7 +69,7 @@ def test_a_constraint_is_refused_at_the_users_line_elsewhere():
 
 
 def test_regions_are_refused():
-    op = region_ops.make(region_ops.MapOp, body=(Block(),), location=Location("loop.py", 2))
+    op = region_ops.make(region_ops.MapOp, body=Block(), location=Location("loop.py", 2))
     module = Module("f", (Function("f", Block((), (op,))),))
     with pytest.raises(LoweringError, match=r"loop\.py:2: test\.map has regions") as caught:
         lower(module, TOY)

@@ -1,22 +1,31 @@
-"""Ops with regions that exist only in tests, for all that must handle regions."""
+"""Ops with regions that exist only in tests and demand nothing of them, for all that must handle regions."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from lmc.ir.core import Block, Op, Value, operands, regions, register
+from lmc.ir.core import Block, Op, Value, operands, region, register
+from lmc.ir.regions import RegionOp
 
 
 @register("test.map")
-class MapOp(Op):
-    """Two kinds of regions over some values."""
+class MapOp(RegionOp):
+    """One region over some values."""
 
     over: tuple[Value, ...] = operands(())
-    body: tuple[Block, ...] = regions()
-    otherwise: tuple[Block, ...] = regions()
+    body: Block = region()
 
 
-@register("test.yield", terminator=True)
+@register("test.both")
+class BothOp(RegionOp):
+    """Two regions over some values."""
+
+    over: tuple[Value, ...] = operands(())
+    body: Block = region()
+    otherwise: Block = region()
+
+
+@register("test.yield", ends=("region",))
 class YieldOp(Op):
     """Ends a region."""
 

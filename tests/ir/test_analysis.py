@@ -143,7 +143,7 @@ def test_regions_count_with_their_op():
     write = make(HostCallOp, x, host="h", id="a")
     extend = make(ExtendOp, d, context=c, text=(x,))
     region = Block((parameter,), (write, extend, make(YieldOp, values=(parameter,))))
-    outer = make(MapOp, over=(x,), body=(region,))
+    outer = make(MapOp, over=(x,), body=region)
     first = make(ContextOp, c)
     assert [*uses(outer)] == [x, c]
     assert effects_of(outer) == {Effect.PURE, Effect.WRITES}

@@ -7,7 +7,7 @@ from lmc.ir.errors import Location, VerifyError
 from lmc.ir.ops import ConcatOp, ContextOp, EndOp, ExtendOp, PyCallOp, ReturnOp
 from lmc.ir.printer import print_module
 from lmc.ir.types import CTX, TEXT
-from tests.ir.region_ops import MapOp, YieldOp, make
+from tests.ir.region_ops import BothOp, MapOp, YieldOp, make
 
 C, D, T, U = Value("c", CTX), Value("d", CTX), Value("t", TEXT), Value("u", TEXT)
 
@@ -37,15 +37,15 @@ def test_substitution_replaces_operands_only():
 
 def test_substitution_leaves_regions_alone():
     region = Block((), (make(YieldOp, values=(T,)),))
-    op = make(MapOp, over=(T,), body=(region,))
+    op = make(MapOp, over=(T,), body=region)
     assert op.substitute({T: U}).regions == (region,)
     assert op.substitute({T: U}).operands == (U,)
 
 
 def test_walk_visits_outer_before_inner_in_order():
     first, second, last = make(YieldOp), make(YieldOp), make(YieldOp)
-    inner = make(MapOp, body=(Block((), (first,)),))
-    outer = make(MapOp, body=(Block((), (inner, second)),), otherwise=(Block((), (last,)),))
+    inner = make(MapOp, body=Block((), (first,)))
+    outer = make(BothOp, body=Block((), (inner, second)), otherwise=Block((), (last,)))
     end = make(ReturnOp, context=C)
     assert [*walk([Block((), (outer, end)), Block((), (first,))])] == [outer, inner, first, second, last, end, first]
 
@@ -53,7 +53,7 @@ def test_walk_visits_outer_before_inner_in_order():
 def test_walk_is_not_recursive():
     op: Op = make(YieldOp)
     for _ in range(5_000):
-        op = make(MapOp, body=(Block((), (op,)),))
+        op = make(MapOp, body=Block((), (op,)))
     assert sum(1 for _ in walk([Block((), (op,))])) == 5_001
 
 

@@ -6,13 +6,13 @@ import math
 import pytest
 from hypothesis import given
 
-from lmc.ir.core import Block, Module, Value
+from lmc.ir.core import Block, Module, Op, Value
 from lmc.ir.equality import op_key, structurally_equal
 from lmc.ir.layout import exact_key, is_attribute, layout_of
 from lmc.ir.ops import AssumeOp, GenOp, HostCallOp
 from lmc.ir.parser import parse
 from lmc.ir.types import INT
-from tests.ir.region_ops import MapOp, YieldOp, make
+from tests.ir.region_ops import BothOp, MapOp, YieldOp, make
 from tests.ir.test_printer import EVERY_OP
 from tests.strategies import literals, modules
 
@@ -50,14 +50,14 @@ def test_modules_that_differ_anywhere_are_not_equal(old: str, new: str):
     assert not structurally_equal(parse(EVERY_OP), parse(changed))
 
 
-def test_the_contents_and_number_of_regions_count():
-    def module(*names: str) -> Module:
-        regions = tuple(Block((), (make(YieldOp, values=(Value(name, INT),)),)) for name in names)
-        return parse(EVERY_OP).with_main(Block((), (make(MapOp, body=regions),)))
+def test_the_contents_of_regions_count():
+    def module(kind: type[Op], **values: str) -> Module:
+        regions = {name: Block((), (make(YieldOp, values=(Value(value, INT),)),)) for name, value in values.items()}
+        return parse(EVERY_OP).with_main(Block((), (make(kind, **regions),)))
 
-    assert structurally_equal(module("a", "b"), module("a", "b"))
-    assert not structurally_equal(module("a", "b"), module("a", "c"))
-    assert not structurally_equal(module("a", "b"), module("a"))
+    assert structurally_equal(module(BothOp, body="a", otherwise="b"), module(BothOp, body="a", otherwise="b"))
+    assert not structurally_equal(module(BothOp, body="a", otherwise="b"), module(BothOp, body="a", otherwise="c"))
+    assert not structurally_equal(module(BothOp, body="a", otherwise="b"), module(MapOp, body="a"))
 
 
 def test_keys_of_ops_leave_out_results_and_location():
@@ -85,10 +85,10 @@ def test_every_literal_is_an_attribute_with_a_key(literal):
 
 def test_layouts_follow_the_declarations():
     layout = layout_of(HostCallOp)
-    assert [field.name for field in layout.positional] == ["host", "arguments"]
+    assert [field.name for field in layout.positional] == ["host", "arguments", "occurrences"]
     assert [field.name for field in layout.attributes] == ["declared", "host", "id", "keywords"]
     assert layout.has_id
-    assert [field.name for field in layout_of(MapOp).regions] == ["body", "otherwise"]
+    assert [field.name for field in layout_of(BothOp).regions] == ["body", "otherwise"]
     types = {field.name: str(field.type) for field in layout_of(GenOp).attributes}
     assert types["stop"] == "tuple of str"
     assert types["seed"] == "int or none"

@@ -14,7 +14,7 @@ from lmc.ir.parser import parse
 from lmc.ir.printer import is_word, print_attribute, print_module, print_op, print_string, print_type, print_value
 from lmc.ir.types import CTX, INT, TEXT, json_of, list_of
 from lmc.ir.verifier import verify
-from tests.ir.region_ops import MapOp, YieldOp, make
+from tests.ir.region_ops import BothOp, YieldOp, make
 from tests.strategies import literals, modules, value_types
 
 # Every op, as it is printed. A new op adds its line here.
@@ -44,6 +44,31 @@ module @judge {
   }
   func @broken(%essay: !text) {
     lm.break (%essay) {cause = "eval(x)", counts = [1], ids = ["broken/a"]}
+  }
+  func @flow(%flag: !bool, %start: !ctx, %items: !list<!text>) {
+    %n = py.call len (%items) : !int
+    %c, %x = cf.cond %flag : !ctx, !any ^then() {
+      %c1, %x1 = lm.gen %start {id = "flow/x"} : !ctx, !text
+      cf.yield (%c1, %x1)
+    } ^otherwise() {
+      cf.yield (%start, %flag)
+    }
+    %c5, %m = cf.loop (%c, %n) {limit = 3} : !ctx, !int ^condition(%c2: !ctx, %i: !int) {
+      %c3, %go, %go.meta = lm.select %c2 ["yes", "no"] (%i) {id = "flow/go*"} : !ctx, !text, !any
+      %on = py.call eq (%go, "yes") : !bool
+      cf.condition %on (%c3, %i)
+    } ^body(%c4: !ctx, %j: !int) {
+      %k = py.call add (%j, 1) : !int
+      cf.yield (%c4, %k)
+    }
+    %views = cf.map (%items) {strict = true} : !list<!ctx> ^body(%index: !int, %item: !text) {
+      %view, %y = lm.gen %c5 (%index, %m) {id = "flow/view$/y*"} : !ctx, !text
+      cf.yield (%view)
+    }
+    %found, %best = cf.race (%items, %views) : !bool, !text ^body(%at: !int, %said: !text, %in: !ctx) {
+      cf.yield (%flag, %said)
+    }
+    lm.break (%best) (%m) {cause = "eval(x)", counts = [1], ids = ["flow/z*"]}
   }
 }
 """
@@ -165,15 +190,15 @@ def test_locations_stand_in_one_column_and_after_the_regions():
     builder.emit(ContextOp, [CTX], location=Location("a b.py", 3))
     inner = Builder([Value("i", INT)])
     inner.emit(YieldOp)
-    builder.emit(MapOp, body=(inner.block(), inner.block()), location=Location("a b.py", 4))
+    builder.emit(BothOp, body=inner.block(), otherwise=inner.block(), location=Location("a b.py", 4))
     builder.ops.extend(_return("0")[-1:])
     module = Module("m", (Function("m", builder.block()),))
     lines = print_module(module).splitlines()
     assert lines[2] == f'{"    %0 = lm.context : !ctx":<100} loc("a b.py":3)'
     assert lines[3:8] == [
-        "    test.map {} ^body(%i: !int) {",
+        "    test.both {} ^body(%i: !int) {",
         "      test.yield {}",
-        "    } ^body(%i: !int) {",
+        "    } ^otherwise(%i: !int) {",
         "      test.yield {}",
         f'{"    }":<100} loc("a b.py":4)',
     ]

@@ -13,7 +13,7 @@ from lmc.ir.parser import parse
 from lmc.ir.rewriter import Rewriter, names_in, rewrite, with_regions
 from lmc.ir.types import ANY, CTX, TEXT
 from lmc.ir.verifier import verify
-from tests.ir.region_ops import MapOp, YieldOp, make
+from tests.ir.region_ops import BothOp, MapOp, YieldOp, make
 from tests.strategies import modules
 
 
@@ -108,8 +108,9 @@ def test_an_op_may_become_several_and_none():
 
 def test_regions_are_rewritten_before_their_op_and_see_what_was_replaced_around_them():
     x, y = Value("x", TEXT), Value("y", TEXT)
-    inner = make(MapOp, over=(y,), otherwise=(Block((), (make(YieldOp, values=(y,)),)),))
-    outer = make(MapOp, body=(Block((), (inner, make(YieldOp))), Block((), (make(YieldOp, values=(y,)),))))
+    inner = make(MapOp, over=(y,), body=Block((), (make(YieldOp, values=(y,)),)))
+    last = Block((), (make(YieldOp, values=(y,)),))
+    outer = make(BothOp, body=Block((), (inner, make(YieldOp))), otherwise=last)
     copied = make(ConcatOp, y, text=(x,))
     context = Value("c", CTX)
     ops = (make(ContextOp, context), copied, outer, make(ReturnOp, context=context))
@@ -133,7 +134,7 @@ def test_regions_are_rewritten_before_their_op_and_see_what_was_replaced_around_
         "test.map",
         "test.yield",
         "test.yield",
-        "test.map",
+        "test.both",
         "lm.return",
     ]
     assert [scope for _, scope in seen] == [(0,), (0,), (0, 1, 2), (0, 1), (0, 1), (0, 3), (0,), (0,)]
@@ -142,17 +143,17 @@ def test_regions_are_rewritten_before_their_op_and_see_what_was_replaced_around_
 
 def test_blocks_that_did_not_change_are_kept():
     same = Block((), (make(YieldOp),))
-    op = make(MapOp, body=(same,), otherwise=(same, same))
-    assert with_regions(op, [same, same, same]) is op
+    op = make(BothOp, body=same, otherwise=same)
+    assert with_regions(op, [same, same]) is op
     other = Block((), (make(YieldOp),))
-    changed = with_regions(op, [same, other, same])
-    assert changed.regions == (same, other, same)
-    assert [len(getattr(changed, name)) for name in ("body", "otherwise")] == [1, 2]
+    changed = with_regions(op, [same, other])
+    assert changed.regions == (same, other)
+    assert changed.otherwise is other  # type: ignore[attr-defined]
 
 
 def test_fresh_names_avoid_those_in_regions():
     region = Block((Value("i", TEXT),), (make(ConcatOp, Value("v", TEXT)), make(YieldOp)))
-    function = Function("m", Block((Value("x", TEXT),), (make(MapOp, Value("r", ANY), body=(region,)),)))
+    function = Function("m", Block((Value("x", TEXT),), (make(MapOp, Value("r", ANY), body=region),)))
     assert names_in(function) == {"i", "v", "x", "r"}
     rewriter = Rewriter(function)
     assert [rewriter.fresh(TEXT).name, rewriter.fresh(TEXT).name, rewriter.fresh(CTX, "i").name] == [
@@ -165,7 +166,7 @@ def test_fresh_names_avoid_those_in_regions():
 def test_deep_regions_and_long_chains_are_no_matter():
     op: Op = make(PyCallOp, Value("deep", TEXT), function="str", arguments=(Value("x", TEXT),))
     for _ in range(3_000):
-        op = make(MapOp, body=(Block((), (op,)),))
+        op = make(MapOp, body=Block((), (op,)))
     module = Module("m", (Function("m", Block((Value("x", TEXT),), (op,))),))
     assert rewrite(module, keep) is module
 

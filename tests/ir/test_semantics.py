@@ -80,9 +80,9 @@ def test_an_assumption_that_fails_stops_the_program(found: object, expected: obj
     assert caught.value.location == Location("a.py", 4)
 
 
-def test_ops_that_need_an_engine_or_a_host_are_not_local():
+def test_ops_that_need_an_engine_a_host_or_regions_are_not_local():
     not_local = {name for name in op_names() if (kind := op_class(name)) and kind not in semantics._EVALUATORS}
-    assert {name for name in not_local if not name.startswith("test.")} == {
+    assert {name for name in not_local if not name.startswith(("test.", "cf."))} == {
         "lm.gen",
         "lm.sample",
         "lm.select",
@@ -108,7 +108,7 @@ class TestGenerations:
 
     def test_requests_take_prompt_parameters_and_a_seed_of_their_own(self):
         op = make(GenOp, D, T, context=C, id="main/a", max_tokens=3, stop=("x",), temperature=0.5)
-        (request,) = semantics.generation_requests(op, self.context, run_seed=5, instance=2)
+        (request,) = semantics.generation_requests(op, self.context, op_id=op.id, run_seed=5, instance=2)
         assert request.prompt == self.context.prompt
         assert request.sampling == op.sampling
         assert request.seed == derive_seed(5, 2, "main/a")
@@ -116,12 +116,15 @@ class TestGenerations:
 
     def test_a_seed_of_the_program_takes_the_place_of_the_run_seed(self):
         op = make(GenOp, D, T, context=C, id="main/a", seed=9)
-        seeds = {semantics.generation_requests(op, self.context, run_seed=run, instance=0)[0].seed for run in range(3)}
+        seeds = {
+            semantics.generation_requests(op, self.context, op_id=op.id, run_seed=run, instance=0)[0].seed
+            for run in range(3)
+        }
         assert seeds == {derive_seed(9, 0, "main/a")}
 
     def test_every_sample_has_its_own_seed(self):
         op = make(SampleOp, T, context=C, id="main/a", n=3)
-        requests = semantics.generation_requests(op, self.context, run_seed=0, instance=0)
+        requests = semantics.generation_requests(op, self.context, op_id=op.id, run_seed=0, instance=0)
         assert len({request.seed for request in requests}) == 3
         assert len({request.prompt for request in requests}) == 1
 
@@ -176,11 +179,13 @@ class TestSelect:
             semantics.select_choices(self.op(T), {T: 1})
 
     def test_requests_score_the_choices_after_the_context_and_for_one_method_after_nothing(self):
-        (request,) = semantics.select_requests(self.op("yes", "no"), self.context, ["yes", "no"], instance=3)
+        (request,) = semantics.select_requests(
+            self.op("yes", "no"), self.context, ["yes", "no"], op_id="main/s", instance=3
+        )
         assert (request.prompt, request.continuations) == self.context.choices(["yes", "no"])
         assert (request.op_id, request.instance) == ("main/s", 3)
         op = self.op("yes", "no", method="unconditional_likelihood_normalized")
-        conditional, unconditional = semantics.select_requests(op, self.context, ["yes", "no"], instance=0)
+        conditional, unconditional = semantics.select_requests(op, self.context, ["yes", "no"], op_id=op.id, instance=0)
         assert conditional.continuations == unconditional.continuations
         assert unconditional.prompt == TOKENIZER.start_ids
 

@@ -16,7 +16,7 @@ from lmc.ir.parser import parse
 from lmc.ir.printer import print_module
 from lmc.ir.types import ANY, CTX, INT, TEXT, ListType, Type, json_of, list_of
 from lmc.ir.verifier import MAX_REGION_DEPTH, MAX_TYPE_DEPTH, verify
-from tests.ir.region_ops import MapOp, YieldOp, make
+from tests.ir.region_ops import BothOp, MapOp, YieldOp, make
 from tests.strategies import modules
 
 CONTEXT = Value("c", CTX)
@@ -88,8 +88,8 @@ MODULES: list[tuple[str, str]] = [
         "lm.gen: two ops have the id 'a'",
     ),
     (
-        "module @m { func @m(%x: !text) { %c = lm.context : !ctx test.map {} ^body() { %i = lm.end %c : !ctx "
-        "test.yield {} } ^body() { %j = lm.end %i : !ctx test.yield {} } lm.return %c } }",
+        "module @m { func @m(%x: !text) { %c = lm.context : !ctx test.both {} ^body() { %i = lm.end %c : !ctx "
+        "test.yield {} } ^otherwise() { %j = lm.end %i : !ctx test.yield {} } lm.return %c } }",
         "lm.end: %i is not visible here",
     ),
     (
@@ -140,9 +140,9 @@ class _Strange(Type):
         (make(PyCallOp, Value("x", TEXT), function="str", arguments=(_DEEP_TUPLE,)), "arguments does not hold"),
         (make(PyCallOp, Value("x", TEXT), function="str", arguments=(1 << 5000,)), "arguments does not hold"),
         (make(ReturnOp, context=CONTEXT, values=(1,)), "values does not hold a tuple of values"),
-        (make(MapOp, body=(1,)), "test.map: body does not hold a tuple of blocks"),
-        (dataclasses.replace(make(MapOp), results=[]), "test.map: results are a tuple of values"),
-        (dataclasses.replace(make(MapOp), results=("a",)), "test.map: results are a tuple of values"),
+        (make(BothOp, body=1, otherwise=Block()), "test.both: body does not hold a block"),
+        (dataclasses.replace(make(ConcatOp), results=[]), "text.concat: results are a tuple of values"),
+        (dataclasses.replace(make(ConcatOp), results=("a",)), "text.concat: results are a tuple of values"),
         (make(AssumeOp, value=CONTEXT, expected=[1]), "py.assume: expected is any literal, not list"),
         (make(AssumeOp, value=CONTEXT, expected=_DEEP_TUPLE), "py.assume: expected is any literal, not tuple"),
         (make(AssumeOp, value=CONTEXT, expected=(1 << 5000,)), "py.assume: expected holds a number of more than 4096"),
@@ -153,12 +153,10 @@ class _Strange(Type):
     ],
 )
 def test_rules_of_fields_names_and_types(op, cause):
-    assert cause in error_of(module_of(op if not op.IS_TERMINATOR else _not_last(op))).cause
-
-
-def _not_last(op: Op) -> Op:
-    """A map around a terminator, which may not stand in the middle."""
-    return make(MapOp, body=(Block((), (op,)),))
+    module = module_of(op)
+    if op.IS_TERMINATOR:
+        module = module.with_main(Block((), module.main.body.ops[:-1]))
+    assert cause in error_of(module).cause
 
 
 @pytest.mark.parametrize(
@@ -212,10 +210,10 @@ def test_constraints_of_every_kind_verify():
 def test_values_of_a_region_are_gone_after_it_and_those_around_it_visible_in_it():
     inner = make(EndOp, Value("d", CTX), context=CONTEXT)
     region = Block((Value("i", INT),), (inner, make(YieldOp, values=(Value("i", INT),))))
-    verify(module_of(make(MapOp, Value("r", ANY), body=(region,))))
+    verify(module_of(make(MapOp, Value("r", ANY), body=region)))
     after = make(EndOp, Value("e", CTX), context=Value("d", CTX))
-    assert "%d is not visible here" in error_of(module_of(make(MapOp, body=(region,)), after)).cause
-    in_itself = make(MapOp, Value("r", INT), body=(Block((), (make(YieldOp, values=(Value("r", INT),)),)),))
+    assert "%d is not visible here" in error_of(module_of(make(MapOp, body=region), after)).cause
+    in_itself = make(MapOp, Value("r", INT), body=Block((), (make(YieldOp, values=(Value("r", INT),)),)))
     assert "%r is used before it is defined" in error_of(module_of(in_itself)).cause
 
 
@@ -223,12 +221,12 @@ def test_values_of_a_region_are_gone_after_it_and_those_around_it_visible_in_it(
 def test_regions_are_bounded_in_depth(depth):
     op: Op = make(YieldOp)
     for _ in range(depth):
-        op = make(MapOp, body=(Block((), (op, make(YieldOp)) if isinstance(op, MapOp) else (op,)),))
+        op = make(MapOp, body=Block((), (op, make(YieldOp)) if isinstance(op, MapOp) else (op,)))
     module = module_of(op)
     if depth <= MAX_REGION_DEPTH:
         verify(module)
     else:
-        assert "regions are nested deeper than 32" in error_of(module).cause
+        assert "regions are nested deeper than 64" in error_of(module).cause
 
 
 def test_types_are_bounded_in_depth():
@@ -246,7 +244,7 @@ def test_what_verifies_at_the_bounds_can_be_read_back():
         kind, literal = list_of(kind), (literal,)
     op: Op = make(AssumeOp, value=Value("x", kind), expected=literal)
     for _ in range(MAX_REGION_DEPTH):
-        op = make(MapOp, body=(Block((), (op, make(YieldOp))),))
+        op = make(MapOp, body=Block((), (op, make(YieldOp))))
     module = module_of(op, parameters=(Value("x", kind),))
     verify(module)
     verify(parse(print_module(module)))

@@ -126,7 +126,7 @@ def test_generations_in_regions_are_compiled_too():
     module = module_of('constraint @a = choices "[\\"x\\"]"', "@a")
     context, generation, _ = module.main.body.ops
     inner = region_ops.make(region_ops.YieldOp, values=(generation.results[1],))
-    outer = region_ops.make(region_ops.MapOp, body=(Block((), (generation, inner)),))
+    outer = region_ops.make(region_ops.MapOp, body=Block((), (generation, inner)))
     ends = parse_verified(HEAD.format(symbols="", body="    lm.return %0")).main.body.ops[-1]
     block = Block((), (context, outer, ends))
     found = compiled(Module("f", (Function("f", block),), module.constraints))[0]

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from lmc.ir.errors import ParseError
 from lmc.ir.ops import SamplingOp, SelectOp
-from lmc.ir.ordering import is_write, waits_of
+from lmc.ir.ordering import waits_of
+from lmc.ir.regions import is_write
 from lmc.passes import PassManager
 from lmc.passes.plan_fork_join import PlanForkJoin
 from lmc.passes.rounds import earliest_rounds, weight_of

@@ -1,0 +1,99 @@
+"""What ops with regions compute, given what running a region gives.
+
+The functions here run nothing themselves. The interpreter runs regions one after the other through ``run``; an executor
+that runs them at the same time takes the parts: which elements there are, and what becomes of what they yield.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from lmc.ir.core import Block, Op, Value
+from lmc.ir.errors import InputError, LoopLimitError
+from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp
+
+Environment = Mapping[Value, Any]
+RunRegion = Callable[[Block, Sequence[Any]], tuple[Any, ...]]
+"""Runs a region with these values for its parameters; gives those of its terminator's operands."""
+
+
+def run(op: Op, environment: Environment, run_region: RunRegion) -> tuple[Any, ...]:
+    """Results of an op with regions. Regions run one after the other, elements by index."""
+    runner = _RUNNERS.get(type(op))
+    if runner is None:
+        raise TypeError(f"{op.NAME} has regions of no known meaning")
+    return runner(op, environment, run_region)
+
+
+def chosen_region(op: CondOp, environment: Environment) -> Block:
+    """The region of a ``cf.cond`` that runs."""
+    return op.then if environment[op.flag] else op.otherwise
+
+
+def check_round(op: LoopOp, rounds: int) -> None:
+    """Raise ``LoopLimitError`` where a loop that has run its body ``rounds`` times may not do so once more."""
+    if op.limit is not None and rounds >= op.limit:
+        raise LoopLimitError(
+            f"the loop went on after {op.limit} rounds, which is its limit",
+            remedy="raise the limit, or see to it that the loop ends earlier",
+            location=op.location,
+        )
+
+
+def elements(op: MapOp | RaceOp, environment: Environment) -> list[tuple[Any, ...]]:
+    """The values of the body's parameters for each element: its index, then one entry of each list.
+
+    Raises ``ValueError`` where lists that are strict differ in length, ``InputError`` for a race without elements.
+    """
+    strict = isinstance(op, MapOp) and op.strict
+    rows = list(zip(*(environment[value] for value in op.lists), strict=strict))
+    if isinstance(op, RaceOp) and not rows:
+        raise InputError(
+            "a race has no elements, so it can't be won",
+            remedy="give it a list that is not empty",
+            location=op.location,
+        )
+    return [(index, *row) for index, row in enumerate(rows)]
+
+
+def map_results(op: MapOp, yielded: Sequence[tuple[Any, ...]]) -> tuple[list[Any], ...]:
+    """Results of a ``cf.map`` from what each element yielded, in order."""
+    return tuple([row[column] for row in yielded] for column in range(len(op.results)))
+
+
+def _run_cond(op: CondOp, environment: Environment, run_region: RunRegion) -> tuple[Any, ...]:
+    return run_region(chosen_region(op, environment), ())
+
+
+def _run_loop(op: LoopOp, environment: Environment, run_region: RunRegion) -> tuple[Any, ...]:
+    values = tuple(environment[value] for value in op.initial)
+    rounds = 0
+    while True:
+        goes_on, *values = run_region(op.condition, values)
+        if not goes_on:
+            return tuple(values)
+        check_round(op, rounds)
+        values = run_region(op.body, values)
+        rounds += 1
+
+
+def _run_map(op: MapOp, environment: Environment, run_region: RunRegion) -> tuple[Any, ...]:
+    return map_results(op, [run_region(op.body, values) for values in elements(op, environment)])
+
+
+def _run_race(op: RaceOp, environment: Environment, run_region: RunRegion) -> tuple[Any, ...]:
+    yielded: tuple[Any, ...] = ()
+    for values in elements(op, environment):
+        yielded = run_region(op.body, values)
+        if yielded[0]:
+            break
+    return (bool(yielded[0]), *yielded[1:])
+
+
+_RUNNERS: dict[type[Op], Callable[[Any, Environment, RunRegion], tuple[Any, ...]]] = {
+    CondOp: _run_cond,
+    LoopOp: _run_loop,
+    MapOp: _run_map,
+    RaceOp: _run_race,
+}

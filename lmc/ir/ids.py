@@ -1,0 +1,67 @@
+"""Stable ids of ops in regions: templates, whose holes take the numbers that are known when the op runs.
+
+Plain Python calls the uses of one name ``f/x``, ``f/x#1``, ``f/x#2`` and so on. An op in a region runs many times or
+not at all, so which use it is becomes a value of the program. In an id ``*`` stands for the number of a use (nothing
+for the first, else ``#k``) and ``$`` for a plain number; ``f/view$/x*`` becomes ``f/view3/x#1``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_HOLE = re.compile(r"[*$]")
+
+
+def count_holes(template: str) -> int:
+    """How many numbers an id needs."""
+    return template.count("*") + template.count("$")
+
+
+def fill_holes(template: str, numbers: Iterable[int]) -> str:
+    """The id with ``numbers`` in its holes, in order. Of an iterator it takes as many as there are holes."""
+    remaining = iter(numbers)
+    return _HOLE.sub(lambda hole: _filled(hole.group(), next(remaining)), template)
+
+
+def _filled(hole: str, number: int) -> str:
+    if hole == "$":
+        return str(number)
+    return f"#{number}" if number else ""
+
+
+class UniqueIds:
+    """The ids of a function so far, with their occurrences.
+
+    Regions of which only one runs may hold the same ids. So each of them begins with those from before the op, and
+    ``_regions`` keeps what each open one of them has taken.
+    """
+
+    def __init__(self) -> None:
+        self._taken: set[object] = set()
+        self._regions: list[list[object]] = []
+
+    def take(self, key: object) -> bool:
+        """Whether ``key`` was free."""
+        if key in self._taken:
+            return False
+        self._taken.add(key)
+        if self._regions:
+            self._regions[-1].append(key)
+        return True
+
+    def enter(self) -> None:
+        """One of several exclusive regions begins."""
+        self._regions.append([])
+
+    def leave(self) -> None:
+        """It ends: what it has taken is free in the next one."""
+        self._taken.difference_update(self._regions[-1])
+
+    def join(self, count: int) -> None:
+        """All ``count`` regions of the op have ended: what each has taken is taken now."""
+        keys = [key for region in self._regions[-count:] for key in region]
+        del self._regions[-count:]
+        self._taken.update(keys)
+        if self._regions:
+            self._regions[-1].extend(keys)

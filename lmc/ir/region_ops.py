@@ -1,0 +1,208 @@
+"""Control flow: ops that run their regions once, several times, for each element of a list, or not at all.
+
+A region sees the values of the blocks around it. What it gives is what its terminator lists; a region of ``cf.cond`` or
+``cf.loop`` may end in ``lm.break`` instead, and then the captured part ends there.
+
+Where a value goes to a place with a type of its own (a parameter, a result), it has that type, or the place is
+``!any``: so values of different types can meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from lmc.ir.core import Block, Op, Value, attribute, operand, operands, region, register
+from lmc.ir.ops import BreakOp
+from lmc.ir.regions import RegionOp
+from lmc.ir.rules import expect_flag
+from lmc.ir.types import ANY, INT, ListType, Type, fits
+
+
+@register("cf.yield", ends=("region",))
+class YieldOp(Op):
+    """End of a region: what it gives to the op that holds it."""
+
+    values: tuple[Value, ...] = operands(())
+
+    def verify(self) -> None:
+        if self.results:
+            raise self.fail("has no results")
+
+
+@register("cf.condition", ends=("region",))
+class ConditionOp(Op):
+    """End of a loop's condition: where ``flag`` is true, a round begins with ``values``, else they are the results."""
+
+    flag: Value = operand()
+    values: tuple[Value, ...] = operands(())
+
+    def verify(self) -> None:
+        expect_flag(self, self.flag)
+        if self.results:
+            raise self.fail("has no results")
+
+
+@register("cf.cond")
+class CondOp(RegionOp):
+    """Run ``then`` where ``flag`` is true, else ``otherwise``; results are what that region yields.
+
+    Each region ends in ``cf.yield`` or ``lm.break`` and has no parameters.
+    """
+
+    EXCLUSIVE: ClassVar[bool] = True
+
+    flag: Value = operand()
+    then: Block = region()
+    otherwise: Block = region()
+
+    def verify(self) -> None:
+        expect_flag(self, self.flag)
+
+    def verify_regions(self) -> None:
+        for name, block in (("then", self.then), ("otherwise", self.otherwise)):
+            _expect_parameters(self, name, block, ())
+            end = block.terminator
+            if isinstance(end, YieldOp):
+                _expect_flow(self, f"what {name} yields", end.values, "results", _types(self.results))
+            elif not isinstance(end, BreakOp):
+                raise self.fail(f"{name} ends in {end.NAME}", "end it with cf.yield or lm.break")
+
+
+@register("cf.loop")
+class LoopOp(RegionOp):
+    """Run ``body`` as long as ``condition`` says so.
+
+    ``condition`` begins with ``initial``, later with what ``body`` yielded, and ends in ``cf.condition``. While its
+    flag is true, its values are the parameters of ``body``; once it is false, they are the results. With ``limit``, a
+    round more than that raises ``LoopLimitError``. Both regions may end in ``lm.break`` instead.
+    """
+
+    initial: tuple[Value, ...] = operands(())
+    limit: int | None = attribute(None)
+    condition: Block = region()
+    body: Block = region()
+
+    @property
+    def may_raise(self) -> bool:
+        return self.limit is not None or self.inner_may_raise
+
+    def verify(self) -> None:
+        if self.limit is not None and self.limit < 1:
+            raise self.fail(f"limit is {self.limit}", "allow at least one round")
+
+    def verify_regions(self) -> None:
+        carried = _types(self.condition.parameters)
+        _expect_flow(self, "initial", self.initial, "parameters of condition", carried)
+        end = self.condition.terminator
+        if isinstance(end, ConditionOp):
+            _expect_flow(self, "values of condition", end.values, "parameters of body", _types(self.body.parameters))
+            _expect_flow(self, "values of condition", end.values, "results", _types(self.results))
+        elif not isinstance(end, BreakOp):
+            raise self.fail(f"condition ends in {end.NAME}", "end it with cf.condition or lm.break")
+        end = self.body.terminator
+        if isinstance(end, YieldOp):
+            _expect_flow(self, "what body yields", end.values, "parameters of condition", carried)
+        elif not isinstance(end, BreakOp):
+            raise self.fail(f"body ends in {end.NAME}", "end it with cf.yield or lm.break")
+
+
+@register("cf.map")
+class MapOp(RegionOp):
+    """Run ``body`` for each element of ``lists`` at the same time; results are lists of what it yields, in order.
+
+    Parameters of ``body`` are the index and one element of each list. There are as many elements as the shortest list
+    has; where ``strict``, lists of different lengths raise ``ValueError``, as ``zip`` does.
+    """
+
+    lists: tuple[Value, ...] = operands()
+    strict: bool = attribute(False)
+    body: Block = region()
+
+    @property
+    def may_raise(self) -> bool:
+        return (self.strict and len(self.lists) > 1) or self.inner_may_raise
+
+    def verify(self) -> None:
+        _expect_lists(self, self.lists)
+        for value in self.results:
+            if not isinstance(value.type, ListType):
+                raise self.fail(f"result {value} is {value.type}", "results are lists of what body yields")
+
+    def verify_regions(self) -> None:
+        yielded = _yielded_by_elements(self, self.lists, self.body)
+        elements = [value.type.element for value in self.results if isinstance(value.type, ListType)]
+        _expect_flow(self, "what body yields", yielded, "elements of results", elements)
+
+
+@register("cf.race")
+class RaceOp(RegionOp):
+    """Run ``body`` for each element of ``lists`` at the same time until one is good.
+
+    ``body`` is that of ``cf.map``, but the first value it yields says whether the element is good. The good element of
+    the lowest index wins, so that runs are repeatable; those after it are cancelled. Results are whether there is one,
+    and then the other values of the winner, or of the last element where none is good. Lists without any element raise
+    ``InputError``. Nothing in ``body`` may write, since elements may be cancelled.
+    """
+
+    lists: tuple[Value, ...] = operands()
+    body: Block = region()
+
+    @property
+    def may_raise(self) -> bool:
+        return True
+
+    def verify(self) -> None:
+        _expect_lists(self, self.lists)
+        if not self.results:
+            raise self.fail("has no results", "the first one is whether an element is good")
+        expect_flag(self, self.results[0])
+
+    def verify_regions(self) -> None:
+        yielded = _yielded_by_elements(self, self.lists, self.body)
+        if not yielded:
+            raise self.fail("body yields nothing", "the first value says whether the element is good")
+        expect_flag(self, yielded[0])
+        _expect_flow(self, "what body yields", yielded, "results", _types(self.results))
+        if self.writes:
+            raise self.fail("an op in body writes", "elements may be cancelled: write after the race")
+
+
+def _expect_lists(op: Op, lists: Sequence[Value]) -> None:
+    if not lists:
+        raise op.fail("no lists", "give at least one")
+    for value in lists:
+        if not isinstance(value.type, ListType):
+            raise op.fail(f"{value} is {value.type}, a list is needed", 'make one with py.call "list"')
+
+
+def _yielded_by_elements(op: RegionOp, lists: Sequence[Value], body: Block) -> tuple[Value, ...]:
+    """What ``body`` yields, whose elements run at the same time."""
+    elements = [value.type.element for value in lists if isinstance(value.type, ListType)]
+    _expect_parameters(op, "body", body, (INT, *elements))
+    if op.breaks:
+        raise op.fail("lm.break stands in a body whose elements run at the same time", "break before or after it")
+    end = body.terminator
+    if not isinstance(end, YieldOp):
+        raise op.fail(f"body ends in {end.NAME}", "end it with cf.yield")
+    return end.values
+
+
+def _expect_parameters(op: Op, name: str, block: Block, given: Sequence[Type]) -> None:
+    types = _types(block.parameters)
+    if len(types) != len(given) or not all(map(fits, given, types)):
+        raise op.fail(f"parameters of {name} are ({_listed(types)}), should be ({_listed(given)})")
+
+
+def _expect_flow(op: Op, what: str, values: Sequence[Value], where: str, places: Sequence[Type]) -> None:
+    found = _types(values)
+    if len(found) != len(places) or not all(map(fits, found, places)):
+        raise op.fail(f"{what} are ({_listed(found)}), but {where} ({_listed(places)})", f"a place of {ANY} takes any")
+
+
+def _types(values: Sequence[Value]) -> list[Type]:
+    return [value.type for value in values]
+
+
+def _listed(types: Sequence[Type]) -> str:
+    return ", ".join(map(str, types))

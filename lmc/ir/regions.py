@@ -1,0 +1,117 @@
+"""What all ops with regions share: what their regions do and use, worked out once for each op."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from lmc.ir.core import Block, Effect, Op, Value
+from lmc.ir.ops import AssumeOp, BreakOp, HostCallOp
+from lmc.ir.types import ANY, JsonType, ListType, holds_context
+
+_STRENGTH = (Effect.PURE, Effect.SAMPLES, Effect.READS, Effect.WRITES)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RegionOp(Op):
+    """Base of the ops that hold regions.
+
+    What is worked out here is kept with the op, so that looking at every op of a nested module stays linear.
+    """
+
+    EXCLUSIVE: ClassVar[bool] = False
+    """Whether at most one of the regions runs."""
+
+    def verify_regions(self) -> None:
+        """Raise ``VerifyError`` where regions and op don't fit together. Everything inside is verified already."""
+
+    @property
+    def effect(self) -> Effect:
+        """The strongest of what the ops inside do."""
+        return max(self.effects, key=_STRENGTH.index)
+
+    @cached_property
+    def effects(self) -> frozenset[Effect]:
+        """Everything the ops inside do; at least ``PURE``."""
+        return frozenset((Effect.PURE, *(effect for op in self._inner for effect in effects_of(op))))
+
+    @property
+    def may_raise(self) -> bool:
+        return self.inner_may_raise
+
+    @property
+    def billable(self) -> bool:
+        return self.inner_billable
+
+    @cached_property
+    def inner_may_raise(self) -> bool:
+        """Whether an op inside may raise."""
+        return any(op.may_raise for op in self._inner)
+
+    @cached_property
+    def inner_billable(self) -> bool:
+        """Whether an op inside is billable."""
+        return any(op.billable for op in self._inner)
+
+    @cached_property
+    def writes(self) -> bool:
+        """Whether an op inside changes something outside the graph."""
+        return any(is_write(op) for op in self._inner)
+
+    @cached_property
+    def breaks(self) -> bool:
+        """Whether the captured part may end inside, at an ``lm.break``."""
+        return any(map(may_break, self.regions))
+
+    @cached_property
+    def gives_objects(self) -> bool:
+        """Whether a host function that is called inside gives an object which others may change."""
+        return any(map(gives_objects, self._inner))
+
+    @cached_property
+    def free_values(self) -> tuple[Value, ...]:
+        """The values from outside that the ops inside use, each once, in the order of their first uses."""
+        inside = {value for region in self.regions for value in region.parameters}
+        found: dict[Value, None] = {}
+        for op in self._inner:
+            found.update((value, None) for value in op.operands)
+            if isinstance(op, RegionOp):
+                found.update((value, None) for value in op.free_values)
+            inside.update(op.results)
+        return tuple(value for value in found if value not in inside)
+
+    @property
+    def _inner(self) -> tuple[Op, ...]:
+        """The ops of the regions, without those in regions of their own."""
+        return tuple(op for region in self.regions for op in region.ops)
+
+
+def effects_of(op: Op) -> frozenset[Effect]:
+    """The effects of an op and of all ops in its regions."""
+    return op.effects if isinstance(op, RegionOp) else frozenset((op.effect,))
+
+
+def is_write(op: Op) -> bool:
+    """Whether the op changes something outside the graph, so that no op that may fail can trade places with it."""
+    if isinstance(op, RegionOp):
+        return op.writes
+    return op.effect is Effect.WRITES and not isinstance(op, AssumeOp)
+
+
+def may_break(block: Block) -> bool:
+    """Whether the captured part may end in this block or in a region of it, at an ``lm.break``."""
+    return isinstance(block.terminator, BreakOp) or any(isinstance(op, RegionOp) and op.breaks for op in block.ops)
+
+
+def gives_objects(op: Op) -> bool:
+    """Whether a host function gives an object here, in a region too, which others may change."""
+    if isinstance(op, RegionOp):
+        return op.gives_objects
+    return isinstance(op, HostCallOp) and any(map(can_change, op.results))
+
+
+def can_change(value: Value) -> bool:
+    """Whether the value may be a Python object that can change."""
+    kind = value.type
+    return kind == ANY or (isinstance(kind, ListType | JsonType) and not holds_context(kind))
