@@ -9,7 +9,7 @@ from lmc.frontend.misuse import RoleBlocks
 from lmc.frontend.sampling import GenerationOptions
 
 NEEDED = "its value is needed now"
-_ESCAPES = {"%": "%25", "/": "%2F", "#": "%23", "@": "%40"}
+_ESCAPES = {"%": "%25", "/": "%2F", "#": "%23", "@": "%40", "*": "%2A", "$": "%24"}
 
 
 class Session(ABC):

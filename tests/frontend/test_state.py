@@ -296,11 +296,12 @@ def test_ids_are_those_of_the_design():
         sub()
         sub.on_state(s)
         s.gen("a/b", max_tokens=1)
+        s.gen("2*$a", max_tokens=1)
 
     ids = [
         "judge/v", "judge/v#1", "judge/gen", "judge/gen#1", "judge/select", "judge/fork/1/j", "judge/fork/0/fork/0/j",
         "judge/fork#1/0/j", "judge/copy/k", "judge/inner/i", "judge/inner/gen", "judge/inner#1/i", "judge/inner#1/gen",
-        "judge/inner#2/i", "judge/inner#2/gen", "judge/a%2Fb",
+        "judge/inner#2/i", "judge/inner#2/gen", "judge/a%2Fb", "judge/2%2A%24a",
     ]  # fmt: skip
     found = [op.id for op in captured_ops(judge) if isinstance(op, GenOp | SelectOp)]
     assert found == ids
