@@ -21,13 +21,15 @@ Absorb = Callable[[Shape, dict[Any, Any], Any, Pointer], None]
 _EXACT_FLOATS = 2**53
 
 
-def _type(shape: Shape, _schema: dict[Any, Any], value: Any, _pointer: Pointer) -> None:
+def _type(shape: Shape, schema: dict[Any, Any], value: Any, _pointer: Pointer) -> None:
     if isinstance(value, str):
         named = values.TYPES[value]
     else:
         named = 0
         for name in value:
             named |= values.TYPES[name]
+    if schema.get("nullable"):
+        named |= values.NULL
     shape.classes &= named
     shape.is_typed = True
 
@@ -55,8 +57,10 @@ def _allow(shape: Shape, found: dict[Any, Any]) -> None:
 def _bound(keyword: str) -> Absorb:
     is_low, is_open = keyword.endswith("inimum"), keyword.startswith("exclusive")
 
-    def absorb(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
-        add_bound(shape, value, is_low=is_low, is_open=is_open, pointer=(pointer, keyword))
+    def absorb(shape: Shape, schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
+        if not isinstance(value, bool):  # else the bound beside it reads it
+            opened = is_open or schema.get(f"exclusive{keyword.capitalize()}") is True
+            add_bound(shape, value, is_low=is_low, is_open=opened, pointer=(pointer, keyword))
 
     return absorb
 
@@ -133,11 +137,11 @@ def _content(shape: Shape, schema: dict[Any, Any], value: Any, pointer: Pointer)
 
 
 def _items(shape: Shape, schema: dict[Any, Any], _value: Any, pointer: Pointer) -> None:
-    """`prefixItems` and `items`; called for the first of them that there is."""
+    """`prefixItems` and `items`, or in older drafts `items` and `additionalItems`; called for the first there is."""
     shape.implied |= values.ARRAY
-    at = (pointer, "prefixItems")
-    prefix = [Subschema(each, (at, index)) for index, each in enumerate(schema.get("prefixItems", ()))]
-    rest = Subschema(schema["items"], (pointer, "items")) if "items" in schema else None
+    first, others = ("items", "additionalItems") if isinstance(schema.get("items"), list) else ("prefixItems", "items")
+    prefix = [Subschema(each, ((pointer, first), index)) for index, each in enumerate(schema.get(first, ()))]
+    rest = Subschema(schema[others], (pointer, others)) if others in schema else None
     shape.items += (Items(prefix, rest),)
 
 

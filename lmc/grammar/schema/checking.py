@@ -6,7 +6,7 @@ import difflib
 import math
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import Any
+from typing import Any, NamedTuple
 
 from lmc.grammar.schema.errors import Pointer, refusal
 
@@ -47,6 +47,14 @@ def _is_map(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(name, str) for name in value)
 
 
+def _is_items(value: Any) -> bool:
+    return isinstance(value, dict | bool | list)
+
+
+def _is_dependencies(value: Any) -> bool:
+    return _is_map(value) and all(isinstance(each, dict | bool) or _is_names(each) for each in value.values())
+
+
 _Check = tuple[Callable[[Any], bool], str]
 
 _NUMBER: _Check = (_is_number, "a number")
@@ -73,7 +81,8 @@ ASSERTIONS: dict[str, _Check] = {
     "format": _TEXT,
     "contentSchema": _SCHEMA,
     "prefixItems": _SCHEMAS,
-    "items": _SCHEMA,
+    "items": (_is_items, "a schema, or as in older drafts a list of schemas"),
+    "additionalItems": _SCHEMA,
     "contains": _SCHEMA,
     "minContains": _COUNT,
     "maxContains": _COUNT,
@@ -94,6 +103,7 @@ ASSERTIONS: dict[str, _Check] = {
         "an object of lists of texts",
     ),
     "dependentSchemas": _MAP,
+    "dependencies": (_is_dependencies, "an object of schemas and lists of texts"),
     "$ref": _TEXT,
     "allOf": _SCHEMAS,
     "anyOf": _SCHEMAS,
@@ -105,6 +115,8 @@ ASSERTIONS: dict[str, _Check] = {
 }
 """Keywords that restrict values, each with what its own value has to be."""
 
+_FLAGS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
+
 # They say nothing about which values are valid. `discriminator` is OpenAPI's; see `combining.py` for what it adds.
 ANNOTATIONS = frozenset(
     {
@@ -115,25 +127,52 @@ ANNOTATIONS = frozenset(
 )  # fmt: skip
 
 _REMEDIES = {
-    "additionalItems": "use items beside prefixItems",
-    "dependencies": "use dependentRequired or dependentSchemas",
-    "nullable": 'write {"type": [..., "null"]}',
     "id": "use $id",
     "$dynamicRef": "use $ref",
     "$recursiveRef": "use $ref",
 }
 _MALFORMED_REMEDIES = {
-    "items": "use prefixItems for a list of schemas",
-    "exclusiveMinimum": "write the bound here, in place of minimum",
-    "exclusiveMaximum": "write the bound here, in place of maximum",
+    "exclusiveMinimum": "write the bound here, in place of minimum, or name the older dialect in $schema",
+    "exclusiveMaximum": "write the bound here, in place of maximum, or name the older dialect in $schema",
     "required": "list the names in the schema of the object, not in that of a property",
 }
-# What these say is read as 2020-12 reads it; what they say differently is refused where it stands.
-_DIALECTS = ("draft/2020-12/", "draft/2019-09/", "draft-07/", "draft-06/")
-OLD_DIALECTS = ("draft-07/", "draft-06/")
 
 
-def check_schema(schema: Any, pointer: Pointer) -> None:
+class Dialect(NamedTuple):
+    """Where a dialect differs from 2020-12 in what it says; a keyword that only older ones have is read as there.
+
+    ``ignores_siblings``: keywords beside `$ref` say nothing. ``has_flags``: `exclusiveMinimum` and `exclusiveMaximum`
+    are true or false. ``has_nullable``: `nullable` adds null to `type`.
+    """
+
+    ignores_siblings: bool = False
+    has_flags: bool = False
+    has_nullable: bool = False
+
+
+_DIALECTS = {
+    "json-schema.org/draft/2020-12/": Dialect(),
+    "json-schema.org/draft/2019-09/": Dialect(),
+    "json-schema.org/draft-07/": Dialect(ignores_siblings=True),
+    "json-schema.org/draft-06/": Dialect(ignores_siblings=True),
+    "json-schema.org/draft-04/": Dialect(ignores_siblings=True, has_flags=True),
+    "spec.openapis.org/oas/3.1/": Dialect(),
+    "spec.openapis.org/oas/3.0/": Dialect(ignores_siblings=True, has_flags=True, has_nullable=True),
+}
+
+
+def dialect_of(schema: Any) -> Dialect:
+    """What ``$schema`` at the root names. Raises ``ConstraintError`` for what is none of those that are read."""
+    named = schema.get("$schema", "") if isinstance(schema, dict) else ""
+    if named == "":
+        return Dialect()
+    for part, dialect in _DIALECTS.items():
+        if isinstance(named, str) and part in named:
+            return dialect
+    raise refusal((None, "$schema"), f"unknown dialect {_shown(named)}", "write the schema for 2020-12")
+
+
+def check_schema(schema: Any, pointer: Pointer, dialect: Dialect) -> None:
     """Raise ``ConstraintError`` for a keyword of this schema, not of those in it, that is unknown or malformed."""
     if not isinstance(schema, dict):
         if isinstance(schema, bool):
@@ -142,18 +181,35 @@ def check_schema(schema: Any, pointer: Pointer) -> None:
     for keyword, value in schema.items():
         check = ASSERTIONS.get(keyword)
         if check is not None:
-            if not check[0](value):
+            is_flag = dialect.has_flags and isinstance(value, bool) and _FLAGS.get(keyword) in schema
+            if not is_flag and not check[0](value):
                 remedy = _MALFORMED_REMEDIES.get(keyword, "see JSON Schema 2020-12")
                 raise refusal((pointer, keyword), f"{keyword} has to be {check[1]}, not {_shown(value)}", remedy)
+        elif keyword == "nullable":
+            _check_nullable(schema, pointer, dialect)
         elif keyword not in ANNOTATIONS and not isinstance(keyword, Internal):
             _check_unknown(keyword, pointer)
+    if "additionalItems" in schema and not isinstance(schema.get("items"), list):
+        remedy = "use items beside prefixItems"
+        raise refusal((pointer, "additionalItems"), "additionalItems says nothing unless items is a list", remedy)
+    if "prefixItems" in schema and isinstance(schema.get("items"), list):
+        remedy = "use items for the schema of the others"
+        raise refusal((pointer, "items"), "items is a list of schemas beside prefixItems", remedy)
 
 
-def check_dialect(schema: Any) -> None:
-    """Raise ``ConstraintError`` for a ``$schema`` at the root that is none of those that are read."""
-    dialect = schema.get("$schema", "") if isinstance(schema, dict) else ""
-    if dialect and not (isinstance(dialect, str) and any(known in dialect for known in _DIALECTS)):
-        raise refusal((None, "$schema"), f"unknown dialect {_shown(dialect)}", "write the schema for 2020-12")
+def _check_nullable(schema: dict[Any, Any], pointer: Pointer, dialect: Dialect) -> None:
+    at = (pointer, "nullable")
+    value = schema["nullable"]
+    if not isinstance(value, bool):
+        raise refusal(at, f"nullable has to be true or false, not {_shown(value)}", "see OpenAPI 3.0")
+    if not value:
+        return
+    if not dialect.has_nullable:
+        remedy = 'write {"type": [..., "null"]}, or "$schema": "https://spec.openapis.org/oas/3.0/schema/2021-09-28"'
+        raise refusal(at, "nullable is a keyword of OpenAPI 3.0; in JSON Schema null stays forbidden", remedy)
+    if "type" not in schema:
+        remedy = 'write {"anyOf": [..., {"enum": [null]}]}'
+        raise refusal(at, "nullable says nothing without a type beside it", remedy)
 
 
 def _check_unknown(keyword: Any, pointer: Pointer) -> None:

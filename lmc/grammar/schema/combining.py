@@ -14,7 +14,7 @@ from lmc.grammar.schema.shapes import Choice, Goal, Items, Members, Path, Shape
 
 _Made = TypeVar("_Made")
 
-_IN_PLACE = ("$ref", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas")
+_IN_PLACE = ("$ref", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas", "dependencies")
 
 
 class Place(NamedTuple):
@@ -72,7 +72,9 @@ def followed(sub: Subschema, path: Path, at: Pointer) -> Path:
 
 def _reference(expander: Expanding, shape: Shape, place: Place) -> None:
     at = (place.sub.pointer, "$ref")
-    if expander.document.ignores_siblings and any(each in ASSERTIONS and each != "$ref" for each in place.sub.schema):
+    if expander.document.dialect.ignores_siblings and any(
+        each in ASSERTIONS and each != "$ref" for each in place.sub.schema
+    ):
         raise refusal(at, "the dialect of $schema ignores what stands beside $ref", 'put the $ref into an "allOf"')
     target = expander.document.resolve(place.value, at)
     expander.absorb(shape, target, followed(target, place.path, at))
@@ -145,36 +147,30 @@ def _if(expander: Expanding, shape: Shape, place: Place) -> None:
     shape.choices += (Choice(goals, place.path),)
 
 
-def _dependent_required(expander: Expanding, shape: Shape, place: Place) -> None:
-    def choices() -> list[list[Goal]]:
-        at = (place.sub.pointer, "dependentRequired")
-        return [
-            [(_absent(name, (at, name)),), (Subschema({"required": [name, *others]}, (at, name)),)]
-            for name, others in place.value.items()
-            if others
-        ]
+def _dependent(keyword: str) -> Combine:
+    """What is asked of an object where it has a property: a schema, or the names of others."""
 
-    _depend(expander.once("dependentRequired", place.sub.schema, choices), shape, place)
+    def combine(expander: Expanding, shape: Shape, place: Place) -> None:
+        at = (place.sub.pointer, keyword)
 
+        def choices() -> list[list[Goal]]:
+            found: list[list[Goal]] = []
+            for name, each in place.value.items():
+                where = (at, name)
+                if each == []:
+                    continue
+                if isinstance(each, list):
+                    present: Goal = (Subschema({"required": [name, *each]}, where),)
+                else:
+                    present = (Subschema({"required": [name]}, where), Subschema(each, where))
+                found.append([(Subschema({"properties": {name: False}}, where),), present])
+            return found
 
-def _dependent_schemas(expander: Expanding, shape: Shape, place: Place) -> None:
-    def choices() -> list[list[Goal]]:
-        at = (place.sub.pointer, "dependentSchemas")
-        return [
-            [(_absent(name, (at, name)),), (Subschema({"required": [name]}, (at, name)), Subschema(each, (at, name)))]
-            for name, each in place.value.items()
-        ]
+        shape.implied |= values.OBJECT
+        made = expander.once(keyword, place.sub.schema, choices)
+        shape.choices += tuple(Choice(goals, place.path) for goals in made)
 
-    _depend(expander.once("dependentSchemas", place.sub.schema, choices), shape, place)
-
-
-def _depend(choices: list[list[Goal]], shape: Shape, place: Place) -> None:
-    shape.implied |= values.OBJECT
-    shape.choices += tuple(Choice(goals, place.path) for goals in choices)
-
-
-def _absent(name: str, at: Pointer) -> Subschema:
-    return Subschema({"properties": {name: False}}, at)
+    return combine
 
 
 def _internal_choices(expander: Expanding, shape: Shape, place: Place) -> None:
@@ -205,12 +201,13 @@ def _unevaluated_items(_expander: Expanding, shape: Shape, place: Place) -> None
     schema, pointer = place.sub
     at = (pointer, "unevaluatedItems")
     shape.implied |= values.ARRAY
-    if place.value is True or place.value == {} or "items" in schema:
+    items = schema.get("items", [])
+    if place.value is True or place.value == {} or not isinstance(items, list) or "additionalItems" in schema:
         return
     if any(keyword in schema for keyword in (*_IN_PLACE, "contains")):
         _only_produced(shape, place, "unevaluatedItems")
     else:
-        prefix = [Subschema(True, at)] * len(schema.get("prefixItems", ()))
+        prefix = [Subschema(True, at)] * len(schema.get("prefixItems", items))
         shape.items += (Items(prefix, Subschema(place.value, at)),)
 
 
@@ -247,8 +244,9 @@ COMBINE: dict[Any, Combine] = {
     "oneOf": _one_of,
     "not": _not,
     "if": _if,
-    "dependentRequired": _dependent_required,
-    "dependentSchemas": _dependent_schemas,
+    "dependentRequired": _dependent("dependentRequired"),
+    "dependentSchemas": _dependent("dependentSchemas"),
+    "dependencies": _dependent("dependencies"),
     "unevaluatedItems": _unevaluated_items,
     "unevaluatedProperties": _unevaluated_properties,
     "$id": _identity,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import unquote
 
-from lmc.grammar.schema.checking import OLD_DIALECTS, check_dialect
+from lmc.grammar.schema.checking import dialect_of
 from lmc.grammar.schema.errors import Pointer, Subschema, refusal
 
 # Values that are no schemas, so nothing in them is an anchor.
@@ -16,15 +16,13 @@ class Document:
     """The whole schema. References reach into it: ``#``, ``#/json/pointer``, ``#anchor``, bare or after its ``$id``."""
 
     def __init__(self, schema: Any) -> None:
-        check_dialect(schema)
         self.schema = schema
+        self.dialect = dialect_of(schema)
         self._known: dict[str, Subschema] = {}
         self._anchors: dict[str, Subschema] | None = None
         given = schema if isinstance(schema, dict) else {}
         identity = given.get("$id", "")
         self._base = identity.partition("#")[0] if isinstance(identity, str) else ""
-        self.ignores_siblings = any(name in str(given.get("$schema", "")) for name in OLD_DIALECTS)
-        """Whether its dialect ignores keywords beside ``$ref``."""
 
     def resolve(self, reference: str, pointer: Pointer) -> Subschema:
         """What a ``$ref`` at ``pointer`` means. Raises ``ConstraintError`` where that is not in this schema."""

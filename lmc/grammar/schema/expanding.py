@@ -190,7 +190,7 @@ class Expander:
 
     def _check(self, sub: Subschema) -> None:
         if id(sub.schema) not in self._checked:
-            check_schema(sub.schema, sub.pointer)
+            check_schema(sub.schema, sub.pointer, self.document.dialect)
             self._checked.add(id(sub.schema))
 
 

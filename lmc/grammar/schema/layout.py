@@ -49,12 +49,18 @@ class Layout:
 
     def brackets(self, pair: bytes, inner: Node, *, may_be_empty: bool) -> Node:
         """``inner``, or nothing as well, in brackets. ``inner`` does not take the empty string."""
-        arena = self._arena
-        close = arena.literal(pair[1:])
-        inner = arena.concat(inner, self._break)
+        inner = self._arena.concat(inner, self._break)
         if may_be_empty:
-            inner = arena.optional(inner)
-        return arena.concat(arena.literal(pair[:1]), self._break, inner, close)
+            inner = self._arena.optional(inner)
+        return self.opened(pair, self._arena.concat(inner, self._arena.literal(pair[1:])))
+
+    def opened(self, pair: bytes, inner: Node) -> Node:
+        """``inner``, which closes the bracket itself, behind the opening one."""
+        return self._arena.concat(self._arena.literal(pair[:1]), self._break, inner)
+
+    def closing(self, pair: bytes) -> Node:
+        """The closing bracket behind the last of what is in it."""
+        return self._arena.concat(self._break, self._arena.literal(pair[1:]))
 
     def whole(self, node: Node) -> Node:
         """A value as a whole text."""

@@ -26,12 +26,14 @@ _Negate = Callable[[dict[Any, Any], Any, Pointer], _Alternatives]
 def negate(sub: Subschema, document: Document) -> Subschema:
     """A schema for the values that do not meet ``sub``. Raises ``ConstraintError`` where there is none."""
     schema, pointer = sub
-    check_schema(schema, pointer)
+    check_schema(schema, pointer, document.dialect)
     if isinstance(schema, bool):
         return Subschema(not schema, pointer)
     goals: list[Goal] = []
     for keyword, value in schema.items():
         if keyword in ANNOTATIONS or (isinstance(keyword, str) and keyword.startswith("x-")):
+            continue
+        if keyword == "nullable" and not value:
             continue
         if keyword == "$ref":
             goals.append((negated(document.resolve(value, (pointer, keyword))),))
@@ -86,8 +88,10 @@ def _spelled_out(value: list[Any] | dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(value), "maxProperties": len(value)}
 
 
-def _bound(counterpart: str) -> _Negate:
-    def rule(_schema: dict[Any, Any], value: Any, _pointer: Pointer) -> _Alternatives:
+def _bound(keyword: str, counterpart: str) -> _Negate:
+    def rule(schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
+        if isinstance(schema.get(f"exclusive{keyword[-7:].capitalize()}"), bool):
+            raise _refused(keyword, pointer)
         yield {"type": "number", counterpart: value}
 
     return rule
@@ -120,6 +124,8 @@ def _prefix_items(_schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alt
 
 
 def _items(schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
+    if isinstance(value, list):
+        raise _refused("items", pointer)
     before = len(schema.get("prefixItems", ()))
     if value is False:
         yield {"type": "array", "minItems": before + 1}
@@ -155,17 +161,18 @@ def _additional(_schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alter
     yield from ()
 
 
-def _dependent_required(_schema: dict[Any, Any], value: Any, _pointer: Pointer) -> _Alternatives:
-    for name, others in value.items():
-        for other in others:
-            yield {"type": "object", "required": [name], "properties": {other: False}}
+def _dependent(keyword: str) -> _Negate:
+    def rule(_schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
+        at = (pointer, keyword)
+        for name, each in value.items():
+            if isinstance(each, list):
+                for other in each:
+                    yield {"type": "object", "required": [name], "properties": {other: False}}
+            else:
+                present = Subschema({"type": "object", "required": [name]}, pointer)
+                yield (present, negated(Subschema(each, (at, name))))
 
-
-def _dependent_schemas(_schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
-    at = (pointer, "dependentSchemas")
-    for name, each in value.items():
-        present = Subschema({"type": "object", "required": [name]}, pointer)
-        yield (present, negated(Subschema(each, (at, name))))
+    return rule
 
 
 def _all_of(_schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
@@ -213,10 +220,10 @@ _RULES: dict[Any, _Negate] = {
     "type": _type,
     "const": _const,
     "enum": _enum,
-    "minimum": _bound("exclusiveMaximum"),
-    "maximum": _bound("exclusiveMinimum"),
-    "exclusiveMinimum": _bound("maximum"),
-    "exclusiveMaximum": _bound("minimum"),
+    "minimum": _bound("minimum", "exclusiveMaximum"),
+    "maximum": _bound("maximum", "exclusiveMinimum"),
+    "exclusiveMinimum": _bound("exclusiveMinimum", "maximum"),
+    "exclusiveMaximum": _bound("exclusiveMaximum", "minimum"),
     "minLength": _low_count("string", "maxLength"),
     "maxLength": _high_count("string", "minLength"),
     "pattern": _pattern,
@@ -232,8 +239,9 @@ _RULES: dict[Any, _Negate] = {
     "additionalProperties": _additional,
     "minProperties": _low_count("object", "maxProperties"),
     "maxProperties": _high_count("object", "minProperties"),
-    "dependentRequired": _dependent_required,
-    "dependentSchemas": _dependent_schemas,
+    "dependentRequired": _dependent("dependentRequired"),
+    "dependentSchemas": _dependent("dependentSchemas"),
+    "dependencies": _dependent("dependencies"),
     "allOf": _all_of,
     "anyOf": _any_of,
     "oneOf": _one_of,

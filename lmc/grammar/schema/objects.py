@@ -20,6 +20,7 @@ from lmc.grammar.schema.values import string_text
 
 MAX_COUNTED = 5_000  # properties times counts
 MAX_PATTERNS = 4
+_PAIR = b"{}"
 
 
 class Building(Protocol):
@@ -138,10 +139,10 @@ class _Names:
 def _braces(shape: Shape, builder: Building, members: list[Member], extra: Node) -> Node:
     """The members in their order and any number of others, within the bounds on how many there are.
 
-    Read from the right: what may follow once ``count`` members are there. Counts that make no difference are one, and
+    Read from the right, the closing bracket first: what may follow once ``count`` members are there. Counts that make no difference are one, and
     then optional members are a plain sequence, so that hundreds of them cost no more than each by itself.
     """
-    arena, comma = builder.arena, builder.layout.comma
+    arena, layout, comma = builder.arena, builder.layout, builder.layout.comma
     low = 0 if shape.min_members is None else shape.min_members.value
     high = None if shape.max_members is None else shape.max_members.value
     has_extra = extra is not arena.empty
@@ -165,13 +166,15 @@ def _braces(shape: Shape, builder: Building, members: list[Member], extra: Node)
         most = None if high is None else high - count
         if least is None or (most is not None and most < least):
             return arena.empty
-        return arena.repeat(arena.concat(comma, extra), least, most if has_extra else 0)
+        return arena.concat(arena.repeat(arena.concat(comma, extra), least, most if has_extra else 0), closing)
 
-    key, later_key = builder.layout.key, builder.layout.later_key
+    key, later_key, closing = layout.key, layout.later_key, layout.closing(_PAIR)
     after = [arena.empty, *(extras(count) for count in range(1, top + 1))]
     alone: list[Node] = []  # what follows each member where it is the only one so far, from the last on
-    for name, value, is_required in reversed(members):
+    for at, (name, value, is_required) in reversed([*enumerate(members)]):
         alone.append(after[1] if top else arena.empty)
+        if not at:
+            break
         following = [arena.concat(later_key(name), value, after[count + 1]) for count in range(1, top)]
         if high is None and is_required:
             following.append(arena.concat(later_key(name), value, after[top]))
@@ -187,8 +190,10 @@ def _braces(shape: Shape, builder: Building, members: list[Member], extra: Node)
     for (name, value, is_required), rest in zip(members, reversed(alone), strict=True):
         firsts.append(arena.concat(key(name), value, rest))
         if is_required:
-            return builder.layout.brackets(b"{}", arena.union(firsts), may_be_empty=False)
+            return layout.opened(_PAIR, arena.union(firsts))
     if has_extra and low <= 1 and high != 0:
         more = arena.repeat(arena.concat(comma, extra), 0, None if high is None else high - 1)
-        firsts.append(arena.concat(extra, more))
-    return builder.layout.brackets(b"{}", arena.union(firsts), may_be_empty=low == 0)
+        firsts.append(arena.concat(extra, more, closing))
+    if low == 0:
+        firsts.append(arena.literal(_PAIR[1:]))
+    return layout.opened(_PAIR, arena.union(firsts))
