@@ -7,8 +7,8 @@ import numpy as np
 import torch
 
 from lmc.grammar.constraint import RegularConstraint, State
+from lmc.runtime.kernels.choices import Chosen
 from lmc.runtime.kernels.masked_draw import UNCONSTRAINED, DeviceTables, Draws, Implementation, Tables, draw_masked
-from lmc.runtime.kernels.sampling import Chosen
 from lmc.runtime.local.sampler import Draw, uniform
 
 MAX_CONSTRAINTS = 64

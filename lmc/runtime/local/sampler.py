@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from lmc.ir.engine import SamplingParams, TokenState
 from lmc.ir.errors import EngineError
-from lmc.runtime.kernels.sampling import Choice, Chosen, Mask, choose_tokens, token_weights
+from lmc.runtime.kernels.choices import Choice, Chosen, Mask
+from lmc.runtime.kernels.sampling import choose_tokens, token_weights
 
 Ids = NDArray[np.int64]
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+from lmc.runtime.kernels.choices import Choice
 from lmc.runtime.kernels.masked_draw import UNCONSTRAINED, DeviceTables, Draws, Tables, draw_masked
-from lmc.runtime.kernels.sampling import Choice, choose_tokens
+from lmc.runtime.kernels.sampling import choose_tokens
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton has no wheel for this platform")
 IMPLEMENTATIONS = ["reference", pytest.param("triton", marks=needs_triton)]

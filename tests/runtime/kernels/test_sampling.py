@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from lmc.runtime.kernels import sampling
+from lmc.runtime.kernels import native_sampling, sampling
+from lmc.runtime.kernels.choices import Choice, Chosen
 from lmc.runtime.kernels.native.library import why_not
-from lmc.runtime.kernels.sampling import Choice, Chosen, Implementation, choose_tokens, token_weights
+from lmc.runtime.kernels.sampling import Implementation, choose_tokens, token_weights
 
 IMPLEMENTATIONS: list[Implementation] = ["reference", *([] if why_not() else ["native"])]
 both = pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
@@ -248,7 +249,7 @@ def test_a_row_is_the_same_alone_in_any_batch_and_with_any_threads(size: int) ->
 
 def test_without_a_compiler_the_reference_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampling, "why_not", lambda: "no C compiler")
-    monkeypatch.setattr(sampling, "library", lambda: pytest.fail("the library was asked for"))
+    monkeypatch.setattr(native_sampling, "library", lambda: pytest.fail("the library was asked for"))
     logits = np.array([[0.0, 5.0, 1.0]], np.float32)
     assert choose_tokens(logits, [Choice(temperature=1.0, top_k=1, uniform=0.5)]) == [Chosen(5.0, 1)]
     assert token_weights(logits[0], Choice(temperature=1.0, top_k=1)).tolist() == [0.0, 1.0, 0.0]
