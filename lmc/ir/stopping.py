@@ -5,6 +5,7 @@ One ``Stopper`` follows one generation token by token. Engines share it, so they
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -27,7 +28,8 @@ class _Boundary(NamedTuple):
 class Stopper:
     """Follows one generation: ``append`` each token until ``finish_reason`` is set, then take ``generation``.
 
-    ``end_ids`` (the tokenizer's EOS) end it as "eos", ``sampling``'s stops as "stop", ``max_tokens`` as "length".
+    ``extend`` takes several tokens at once, which costs less. ``end_ids`` (the tokenizer's EOS) end the generation as
+    "eos", ``sampling``'s stops as "stop", ``max_tokens`` as "length".
     The engine must not sample an end or stop token before ``min_tokens`` (see ``forbidden``).
     """
 
@@ -38,7 +40,7 @@ class Stopper:
         self._sampling = sampling
         self._text = ""
         self._emitted = 0
-        self._boundaries: list[_Boundary] = []
+        self._boundaries: list[_Boundary | None] = []  # None within what was decoded at once
         self._window = 0  # first token of the decoding window
         self._decoded = 0  # first token whose text is not in _text yet
         self._stop_at: int | None = None  # character offset of the matched stop string
@@ -50,7 +52,7 @@ class Stopper:
     def text_is_exact(self) -> bool:
         """Whether the text of the kept tokens says which bytes they are."""
         kept = self._kept_tokens()
-        return "\ufffd" not in self._text and (kept == 0 or self._boundaries[kept - 1].whole)
+        return "\ufffd" not in self._text and self._boundary(kept).whole
 
     @property
     def forbidden(self) -> frozenset[int]:
@@ -74,15 +76,25 @@ class Stopper:
             return self._delta(len(self._text))
         previous = len(self._text)
         self._decode()
-        if len(self.token_ids) >= self._sampling.min_tokens:
+        if self._longest_stop and len(self.token_ids) >= self._sampling.min_tokens:
             self._match(previous)
         if self.finish_reason is None and len(self.token_ids) >= self._sampling.max_tokens:
             self.finish_reason = "length"
         if self._stop_at is not None:
             return self._delta(self._stop_at)
-        if self.finish_reason is not None:
+        if self.finish_reason is not None or not self._longest_stop:
             return self._delta(len(self._text))
         return self._delta(len(self._text) - self._held_back())
+
+    def extend(self, token_ids: Sequence[int]) -> TokenDelta | None:
+        """Take sampled tokens up to the one that ends the generation; gives all text that is final now, if any."""
+        length = len(self.token_ids) + len(token_ids)
+        ends = length > self._sampling.max_tokens or not self.ends.isdisjoint(token_ids)
+        if self._longest_stop or ends or not self._decode_ascii(token_ids):
+            return self._append_each(token_ids)
+        if length == self._sampling.max_tokens:
+            self.finish_reason = "length"
+        return self._delta(len(self._text))
 
     def complete(self) -> TokenDelta | None:
         """End as at EOS, but without a token: nothing may follow. A stop that was met stays what ended it."""
@@ -97,10 +109,17 @@ class Stopper:
         """
         if self.finish_reason is not None:
             raise RuntimeError("the generation has ended")
-        del self.token_ids[count:], self._boundaries[count:]
-        last = self._boundaries[-1] if self._boundaries else _Boundary(0, True, 0, 0)
+        known = count
+        while known and self._boundaries[known - 1] is None:
+            known -= 1
+        again = self.token_ids[known:count]
+        del self.token_ids[known:], self._boundaries[known:]
+        last = self._boundary(known)
         self._text = self._text[: last.length]
         self._window, self._decoded = last.window, last.decoded
+        for token_id in again:
+            self.token_ids.append(token_id)
+            self._decode()
 
     def generation(
         self,
@@ -114,11 +133,10 @@ class Stopper:
             raise RuntimeError("the generation is still running")
         end = len(self._text) if self._stop_at is None else self._stop_at
         kept = self._kept_tokens()
-        settled = self._boundaries[kept - 1].length if kept else 0
         return Generation(
             token_ids=tuple(self.token_ids[:kept]),
             text=self._text[:end],
-            remainder=self._text[settled:end] if self._stop_at is not None else "",
+            remainder="" if self._stop_at is None else self._text[self._boundary(kept).length : end],
             finish_reason=self.finish_reason,
             matched_stop=self._matched,
             logprobs=None if logprobs is None else logprobs[:kept],
@@ -131,6 +149,42 @@ class Stopper:
         self._ends_with_token = True
         self._matched = token_id
         self.finish_reason = "stop" if token_id in self._sampling.stop_token_ids else "eos"
+
+    def _append_each(self, token_ids: Sequence[int]) -> TokenDelta | None:
+        text = ""
+        for token_id in token_ids:
+            delta = self.append(token_id)
+            text += "" if delta is None else delta.text
+            if self.finish_reason is not None:
+                break
+        return TokenDelta(text) if text else None
+
+    def _boundary(self, count: int) -> _Boundary:
+        """After the first ``count`` tokens, where that is known."""
+        found = self._boundaries[count - 1] if count else _Boundary(0, True, 0, 0)
+        if found is None:
+            raise AssertionError("a boundary within what was decoded at once is asked for")
+        return found
+
+    def _decode_ascii(self, token_ids: Sequence[int]) -> bool:
+        """Add tokens and their text, and where decoding stands then, if it is the same as one by one.
+
+        It is where each character is a byte: then each token ends on a whole code point.
+        """
+        if not token_ids or self._decoded != len(self.token_ids):
+            return False
+        window = self.token_ids[self._window :]
+        known = self._tokenizer.decode(window)
+        now = self._tokenizer.decode([*window, *token_ids])
+        added = now[len(known) :]
+        if not added.isascii():
+            return False
+        self.token_ids += token_ids
+        self._text += added
+        self._window, self._decoded = len(self.token_ids) - 1, len(self.token_ids)
+        self._boundaries += [None] * (len(token_ids) - 1)
+        self._boundaries.append(_Boundary(len(self._text), True, self._window, self._decoded))
+        return True
 
     def _decode(self) -> None:
         known = self._tokenizer.decode(self.token_ids[self._window : self._decoded])
@@ -157,11 +211,12 @@ class Stopper:
         if self._stop_at is None:
             return len(self.token_ids) - self._ends_with_token
         kept = 0
-        for index, boundary in enumerate(self._boundaries):
+        for count in range(1, len(self._boundaries) + 1):
+            boundary = self._boundary(count)
             if boundary.length > self._stop_at:
                 break
             if boundary.whole:
-                kept = index + 1
+                kept = count
         return kept
 
     def _held_back(self) -> int:

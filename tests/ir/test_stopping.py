@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import pytest
+import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import decoders, models
 
-from lmc.ir.engine import Generation, SamplingParams, TokenLogprob
+from lmc.ir.engine import Generation, SamplingParams, TokenDelta, TokenLogprob
 from lmc.ir.stopping import Stopper
 from lmc.ir.tokenizer import Tokenizer
+from lmc.ir.toy import toy_tokenizer
 from tests.ir.tokenizers_for_tests import trained
 
 TOKENIZER = trained("llama3")
@@ -140,8 +143,6 @@ def test_a_running_generation_has_no_result():
 
 
 def _bytes_only() -> Tokenizer:
-    from lmc.ir.toy import toy_tokenizer
-
     return toy_tokenizer()
 
 
@@ -198,3 +199,82 @@ def test_it_says_where_the_text_is_not_all_of_the_bytes():
             stopper.append(token_id)
         stopper.complete()
         assert stopper.text_is_exact == exact
+
+
+def _with_spaces_spelled_out() -> Tokenizer:
+    """As of Llama 2: the first space of a text is not its own, and what has no token is spelled in bytes."""
+    pieces = ["<unk>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), *"▁helowrdé", "▁hello", "▁w"]
+    made = tokenizers.Tokenizer(models.BPE({piece: at for at, piece in enumerate(pieces)}, [], byte_fallback=True))
+    steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    made.decoder = decoders.Sequence(steps)
+    made.add_special_tokens(["</s>"])
+    return Tokenizer.from_json(made.to_str(), eos_tokens=["</s>"])
+
+
+SEVERAL = {"merges": TOKENIZER, "bytes": toy_tokenizer(), "spaces": _with_spaces_spelled_out()}
+
+
+@given(
+    st.sampled_from([*SEVERAL]),
+    st.lists(st.integers(0, 399) | st.integers(30, 130), max_size=40),
+    st.booleans(),
+    st.lists(st.integers(1, 9), max_size=12),
+    st.builds(
+        SamplingParams,
+        max_tokens=st.integers(1, 50),
+        min_tokens=st.sampled_from([0, 0, 7]),
+        stop=st.sampled_from([(), (), (), ("o", "ll"), ("yes or", "y")]),
+        stop_token_ids=st.sampled_from([(), (40,)]),
+    ),
+)
+def test_several_tokens_at_once_are_the_same_as_one_by_one(
+    name: str, ids: list[int], told: bool, lengths: list[int], sampling: SamplingParams
+):
+    """Whatever the tokens are, wherever it ends, and also what comes after them one by one."""
+    tokenizer = SEVERAL[name]
+    ids = [*tokenizer.encode(TEXT)] if told else [each % tokenizer.vocabulary_size for each in ids]
+    one, several = Stopper(tokenizer, sampling), Stopper(tokenizer, sampling)
+    at, streamed = 0, ["", ""]
+    for length in (*lengths, *([1] * len(ids))):
+        some = ids[at : at + length]
+        at += length
+        for token_id in some:
+            delta = one.append(token_id)
+            streamed[0] += delta.text if delta is not None else ""
+            if one.finish_reason is not None:
+                break
+        delta = several.extend(some) if length > 1 else several.append(some[0]) if some else None
+        streamed[1] += delta.text if delta is not None else ""
+        assert (one.token_ids, one.finish_reason) == (several.token_ids, several.finish_reason)
+        assert streamed[0] == streamed[1]
+        if one.finish_reason is not None:
+            break
+    one.complete()
+    several.complete()
+    assert one.generation() == several.generation()
+    assert one.text_is_exact == several.text_is_exact
+
+
+@given(st.integers(0, 30), st.integers(0, 30))
+def test_what_came_at_once_can_be_taken_back_in_part(first: int, cut: int):
+    ids = TOKENIZER.encode("I'll say the essay is on topic: yes or no? hello world " * 2)
+    one, several = (Stopper(TOKENIZER, SamplingParams(max_tokens=999)) for _ in "12")
+    for token_id in ids[:first]:
+        several.append(token_id)
+    several.extend(ids[first:40])
+    several.rewind(cut)
+    for token_id in ids[:cut]:
+        one.append(token_id)
+    for stopper in (one, several):
+        stopper.append(ids[cut])
+        stopper.complete()
+    assert one.generation() == several.generation()
+
+
+def test_several_ascii_tokens_are_decoded_once(monkeypatch: pytest.MonkeyPatch):
+    ids = TOKENIZER.encode("the essay is on topic: yes or no?")
+    stopper = Stopper(TOKENIZER, SamplingParams())
+    decode, calls = Tokenizer.decode, []
+    monkeypatch.setattr(Tokenizer, "decode", lambda self, ids: calls.append(ids) or decode(self, ids))
+    assert stopper.extend(ids) == TokenDelta("the essay is on topic: yes or no?")
+    assert len(calls) == 2
