@@ -63,7 +63,7 @@ class _Attempt:
         untransformed function runs from its beginning, and not the transformed one, which has more of them.
         """
         recorder = self.recorder
-        kept = Recorder(recorder.builder.parameters, recorder.inputs, start=recorder.start)
+        kept = Recorder(recorder.regions.root.parameters, recorder.inputs, start=recorder.start)
         kept.broken, kept.value_guards, kept.reads = recorder.broken, recorder.value_guards, recorder.reads
         kept.finish_broken()
         self.recorder = kept
@@ -73,7 +73,7 @@ class _Attempt:
         recorder = self.recorder
         module = Module(
             self.function.name,
-            (Function(self.function.name, recorder.builder.block()),),
+            (Function(self.function.name, recorder.regions.root.block()),),
             tuple(recorder.constraints.values()),
             tuple(recorder.hosts.symbols.values()),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import BuiltinFunctionType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
@@ -15,12 +16,14 @@ from lmc.frontend.hosts import HostTable
 from lmc.frontend.locations import user_location
 from lmc.frontend.messages import Appendable
 from lmc.frontend.proxy import Expression, Proxy, ProxyMethod
+from lmc.frontend.regions import MAX_OPEN, Regions
 from lmc.frontend.session import Session
 from lmc.frontend.specs import Record
 from lmc.frontend.state import State
 from lmc.ir.builder import Builder
 from lmc.ir.core import Constraint, Op, Value
 from lmc.ir.errors import Location
+from lmc.ir.ids import count_holes
 from lmc.ir.types import Type
 
 SCALARS = frozenset({type(None), bool, int, float, str})
@@ -58,6 +61,15 @@ _FIXED_BUILTINS = frozenset(
 _MAX_OPS = 500_000
 
 
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """How far a capture was: ops of the program's own block, results recorded, operations counted."""
+
+    ops: int
+    recorded: int
+    ticks: int
+
+
 class Emitter(Session):
     """The part of ``Recorder`` that appends ops. ``inputs`` are the arguments that are given, by name."""
 
@@ -71,7 +83,7 @@ class Emitter(Session):
     ) -> None:
         super().__init__()
         self.start = start
-        self.builder = Builder(parameters)
+        self.regions = Regions(parameters, self._counts)
         self.inputs = inputs
         self.careful = careful
         self.hosts = HostTable()
@@ -92,6 +104,8 @@ class Emitter(Session):
         self.hazard = False  # such a call came after a read of data that it may have changed
         self.last_host: tuple[int, str, Value] | None = None  # tick, id and result of the last host call
         self._recorded: list[tuple[str, tuple[Value, ...]]] = []
+        self._entry: Checkpoint | None = None  # where the outermost open construct begins
+        self._op_count = 0
         self._lengths: dict[Value, Proxy] = {}
         self._specialised: dict[Value, Any] = {}
         self._evaluated: dict[Expression, Any] = {}
@@ -100,8 +114,50 @@ class Emitter(Session):
         """The exception that ends this capture here. Once ended, it stays so for the first reason."""
         if self.broken is None:
             self.broken = Break(location or user_location(), cause, remedy)
+            if self._entry is not None:
+                self._cut_back(self._entry)
             self.break_tick = self.ticks
         return CaptureBreak(self.broken)
+
+    @property
+    def builder(self) -> Builder:
+        """Where ops go: the innermost open region, or the program's own block."""
+        return self.regions.builder
+
+    def touch(self, held: Any) -> None:
+        self.regions.touch(held)
+
+    def begin_construct(self) -> None:
+        """A condition or a loop begins whose way is known only when the program runs.
+
+        What can't be captured in it ends the capture here: before the outermost of them.
+        """
+        if self.regions.depth >= MAX_OPEN:
+            raise self.stop(
+                f"conditions and loops stand deeper than {MAX_OPEN} in each other", "move a part into a function"
+            )
+        if self._entry is None:
+            self._entry = Checkpoint(len(self.regions.root.ops), len(self._recorded), self.ticks)
+        self.last_host = None
+
+    def end_construct(self) -> None:
+        """It is in the graph."""
+        if self.regions.depth == 0:
+            self._entry = None
+        self.last_host = None
+
+    def _cut_back(self, entry: Checkpoint) -> None:
+        self.regions.abandon()
+        del self.regions.root.ops[entry.ops :]
+        del self._recorded[entry.recorded :]
+        self.ticks = entry.ticks
+        self.served = {tick: op_id for tick, op_id in self.served.items() if tick <= entry.ticks}
+        self._entry = None
+
+    def record(self, op_id: str, results: tuple[Value, ...]) -> None:
+        """Note the results of an op with an id; those of regions, and of ids with holes, are known to runs alone."""
+        if self.regions.depth == 0 and not count_holes(op_id):
+            self._recorded.append((op_id, results))
 
     def emit(
         self,
@@ -119,12 +175,22 @@ class Emitter(Session):
         """
         if self.broken is not None:
             raise CaptureBreak(self.broken)
-        if len(self.builder.ops) >= _MAX_OPS:
+        self._op_count += 1
+        if self._op_count > _MAX_OPS:
             raise self.stop(f"the program is longer than {_MAX_OPS} operations", "bound its loops")
-        results = self.builder.emit(kind, types, names=names, location=location or user_location(), **fields)
-        if self.protected and not total and self.builder.ops[-1].may_raise:
-            self.builder.ops.pop()
+        builder = self.regions.builder
+        results = builder.emit(kind, types, names=names, location=location or user_location(), **fields)
+        made = builder.ops[-1]
+        if self.protected and not total and made.may_raise:
+            builder.ops.pop()
             raise self.stop_protected()
+        if not all(map(self.regions.sees, made.operands)):
+            builder.ops.pop()
+            raise self.stop(
+                "a value that was made on one way through the program is used where that way may not have been taken",
+                "bind it to a variable on every way",
+            )
+        self.regions.defined(results)
         return results
 
     def stop_too_deep(self, location: Location | None) -> CaptureBreak:

@@ -72,7 +72,7 @@ class Recorder(TypedRecorder):
     def finish_broken(self) -> None:
         """End with ``lm.break``: everything that ran is handed to the eager continuation."""
         assert self.broken is not None
-        self.builder.emit(
+        self.regions.root.emit(
             BreakOp,
             location=self.broken.location,
             values=tuple(value for _, results in self._recorded for value in results),
@@ -109,7 +109,7 @@ class Recorder(TypedRecorder):
             constraint=self._constraint(options.constraint),
             **options.attributes,
         )
-        self._recorded.append((op_id, results))
+        self.record(op_id, results)
         value, *meta = (self._drawn(result, name) for result in results[1:])
         return results[0], self.converted(value, op_id, _origin(name), options), meta[0] if meta else None
 
@@ -128,7 +128,7 @@ class Recorder(TypedRecorder):
             constraint=self._constraint(options.constraint),
             **options.attributes,
         )
-        self._recorded.append((op_id, results))
+        self.record(op_id, results)
         drawn, *meta = (self._drawn(result, name) for result in results)
         drawn = self.converted(drawn, op_id, _origin(name), options)
         values = [self.pure("getitem", (drawn, index), total=True) for index in range(count)]
@@ -147,7 +147,7 @@ class Recorder(TypedRecorder):
             name=name,
             method=method,
         )
-        self._recorded.append((op_id, results))
+        self.record(op_id, results)
         return results[0], self._drawn(results[1], name), self._drawn(results[2], name)
 
     def transcript(self, context: Value) -> Proxy:

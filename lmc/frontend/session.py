@@ -27,7 +27,7 @@ class Session(ABC):
         self.served: dict[int, str] = {}
         self.path = ""
         self.blocks = RoleBlocks()
-        self._counts: dict[str, int] = {}
+        self._counts: dict[Any, Any] = {}
 
     def allocate(self, path: str, name: str) -> str:
         """A stable id for what comes next called ``name`` on ``path``: ``path/name``, ``path/name#1`` and so on."""
@@ -78,6 +78,9 @@ class Session(ABC):
     @abstractmethod
     def transcript(self, context: Any) -> Any:
         """The text of the whole context."""
+
+    def touch(self, held: Any) -> None:  # noqa: B027 - only a capture has to know
+        """Note that ``held``, a list, dict, set or the core of a handle, is about to change."""
 
     def may_raise(self) -> None:  # noqa: B027 - only a capture has to know
         """Note that what comes next may raise, depending on what texts turn out to be."""

@@ -52,6 +52,13 @@ class Core:
         made.unsure = self.unsure
         return made
 
+    def take(self, other: Core) -> None:
+        """Become what ``other`` is."""
+        self.context = other.context
+        self.variables = dict(other.variables)
+        self.metas = dict(other.metas)
+        self.chat, self.bare, self.unsure = other.chat, other.bare, other.unsure
+
 
 class State(StateMisuse):
     """A context that grows: ``s += text``, ``s.gen(…)``, ``s.select(…)``, ``s.fork(n)``, ``s["name"]``."""
@@ -114,6 +121,7 @@ class State(StateMisuse):
         and for a text that is cut off before it is one.
         """
         core = self._core
+        core.session.touch(core)
         name = self._checked_name(name)
         checked, count = sampling.options(options, core.session.concrete)
         op_id = core.session.allocate(self._path, name or "gen")
@@ -133,6 +141,7 @@ class State(StateMisuse):
         context).
         """
         core = self._core
+        core.session.touch(core)
         name = self._checked_name(name)
         method = core.session.concrete(method, "the method of select has to be known now")
         if method not in SELECT_METHODS:
@@ -218,6 +227,7 @@ class State(StateMisuse):
 
     def _append_message(self, message: Message) -> None:
         core = self._core
+        core.session.touch(core)
         content = message.content
         kind = type(content)
         if kind in (Several, Generation, Selection):
@@ -232,6 +242,7 @@ class State(StateMisuse):
 
     def _append_text(self, content: Any) -> None:
         core = self._core
+        core.session.touch(core)
         if not is_text(content):
             raise no_text(content, "the program appends")
         if type(content) is str and not content:
@@ -255,11 +266,13 @@ class State(StateMisuse):
 
     def begin_role(self, role: str) -> None:
         """Open a turn of ``role``; see ``RoleBlock``."""
+        self._core.session.touch(self._core)
         self._open_role(role)
         self._core.context = self._core.session.begin(self._core.context, role)
 
     def end_role(self) -> None:
         """Close the open turn."""
+        self._core.session.touch(self._core)
         self._core.context = self._core.session.end(self._core.context)
 
     def _assign(self, name: str | None, value: Any, meta: Any | None) -> None:

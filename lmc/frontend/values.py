@@ -59,6 +59,7 @@ class ValueRecorder(Emitter):
         if found.value is None:
             parts = self.ir_parts(proxy)
             (found.value,) = self.emit(ConcatOp, (TEXT,), text=parts, location=found.location)
+            self.regions.note(lambda: setattr(found, "value", None))
         return found.value
 
     def ir_parts(self, text: Any) -> tuple[str | Value, ...]:
@@ -167,6 +168,7 @@ class ValueRecorder(Emitter):
             return self.pure("len", (items,))
         if value not in self._lengths:
             self._lengths[value] = self.pure("len", (items,))
+            self.regions.note(lambda: self._lengths.pop(value, None))
         return self._lengths[value]
 
     def host_call(
@@ -271,7 +273,7 @@ class ValueRecorder(Emitter):
             keywords=keywords,
             declared=effect.value,
         )
-        self._recorded.append((op_id, results))
+        self.record(op_id, results)
         self.last_host = (self.ticks, op_id, results[0])
         return self.proxy(results[0], origin, volatile=result_type not in _PLAIN_TYPES)
 
