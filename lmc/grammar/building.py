@@ -77,8 +77,11 @@ class Arena:
             heads.append(head)
         self.charge(len(heads))
         right = self._prepend(left, right)
+        # As long as the last part stays what it is, so do its neighbours.
+        is_kept = right.kind is Kind.CONCAT and right.parts[0] is left
+        put_before = self._pair if is_kept else self._prepend
         for head in reversed(heads):
-            right = self._prepend(head, right)
+            right = put_before(head, right)
         return right
 
     def union(self, parts: Iterable[Node]) -> Node:
@@ -189,6 +192,10 @@ class Arena:
         joined = self._joined(head, following)
         if joined is not None:
             return self._prepend(joined, rest)
+        return self._pair(head, tail)
+
+    def _pair(self, head: Node, tail: Node) -> Node:
+        """The same of two that can't be joined."""
         return self._make(
             (Kind.CONCAT, head, tail),
             Kind.CONCAT,

@@ -139,8 +139,9 @@ class _Names:
 def _braces(shape: Shape, builder: Building, members: list[Member], extra: Node) -> Node:
     """The members in their order and any number of others, within the bounds on how many there are.
 
-    Read from the right, the closing bracket first: what may follow once ``count`` members are there. Counts that make no difference are one, and
-    then optional members are a plain sequence, so that hundreds of them cost no more than each by itself.
+    Read from the right, the closing bracket first: what may follow once ``count`` members are there. Counts that make
+    no difference are one, and then optional members are a plain sequence, so that hundreds of them cost no more than
+    each by itself.
     """
     arena, layout, comma = builder.arena, builder.layout, builder.layout.comma
     low = 0 if shape.min_members is None else shape.min_members.value
