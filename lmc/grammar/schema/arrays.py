@@ -1,39 +1,12 @@
-"""Arrays of a shape: items by place, counts, ``contains``, ``uniqueItems``."""
+"""Arrays of a shape: items by place, counts, ``contains``. What `uniqueItems` says is in ``uniqueness.py``."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from itertools import pairwise
-from typing import Any, Protocol
-
-from lmc.grammar.building import Arena
 from lmc.grammar.nodes import Node
 from lmc.grammar.schema.errors import Pointer, recursive, refusal
-from lmc.grammar.schema.layout import Layout
 from lmc.grammar.schema.negation import negated
 from lmc.grammar.schema.shapes import Contains, Goal, Shape
-
-MAX_ANY_ORDER = 8  # values of which every order is produced where items have to differ
-MAX_COUNTED = 2_000  # values times counts
-
-
-class Building(Protocol):
-    """What is needed of a ``Builder``."""
-
-    arena: Arena
-    layout: Layout
-
-    def node(self, goal: Goal, pointer: Pointer) -> Node:
-        """The values that meet a goal."""
-        ...
-
-    def listed(self, goal: Goal) -> dict[Hashable, Any] | None:
-        """All values that meet a goal, where they are a short list."""
-        ...
-
-    def literal(self, value: Any) -> Node:
-        """One value."""
-        ...
+from lmc.grammar.schema.uniqueness import Building, unique_items
 
 
 def array_node(shape: Shape, builder: Building, pointer: Pointer) -> Node:
@@ -72,7 +45,7 @@ def array_node(shape: Shape, builder: Building, pointer: Pointer) -> Node:
     if high is not None and high < low:
         return arena.empty
     if shape.unique is not None and (high is None or high > 1):
-        return _unique(shape, builder, low, high)
+        return _brackets(builder, unique_items(shape, builder, low, high), low)
     if shape.contains:
         return _containing(shape, builder, rest, low, high)
     return _brackets(builder, _items(builder, slots, item, max(low, 1), high), low)
@@ -135,79 +108,3 @@ def _hits(builder: Building, rest: Goal, item: Node, contains: Contains) -> Node
     high = contains.high
     parts.append(arena.concat(miss, misses, arena.repeat(group, contains.low, high)))
     return arena.union(parts)
-
-
-def _unique(shape: Shape, builder: Building, low: int, high: int | None) -> Node:
-    """Arrays of different values out of a list of them: in any order where they are few, else in that of the list."""
-    prefix = max((len(items.prefix) for items in shape.items), default=0)
-    lists = [builder.listed(shape.item_goal(index)) for index in range(prefix)]
-    rest = builder.listed(shape.item_goal(prefix)) if high is None or high > prefix else {}
-    if shape.contains or rest is None or (prefix and (rest or not _are_distinct(lists))):
-        raise refusal(
-            shape.unique,
-            "uniqueItems is supported only for items out of a list of values (enum, const, boolean)",
-            "leave it out and remove duplicates afterwards, list the values in an enum, or give maxItems 1",
-        )
-    if prefix:
-        places = range(prefix if high is None else min(prefix, high))
-        slots = [builder.node(shape.item_goal(index), shape.unique) for index in places]
-        return _brackets(builder, _items(builder, slots, builder.arena.empty, max(low, 1), high), low)
-    values = [builder.literal(value) for value in rest.values()]
-    high = len(values) if high is None else min(high, len(values))
-    if high < low:
-        return builder.arena.empty
-    if len(values) > MAX_ANY_ORDER:
-        return _brackets(builder, _ordered(builder, values, max(low, 1), high, shape.unique), low)
-    return _brackets(builder, _any_order(builder, values, max(low, 1), high), low)
-
-
-def _are_distinct(lists: list[dict[Hashable, Any] | None]) -> bool:
-    seen: set[Hashable] = set()
-    for found in lists:
-        if found is None or not seen.isdisjoint(found):
-            return False
-        seen.update(found)
-    return True
-
-
-def _any_order(builder: Building, values: list[Node], low: int, high: int) -> Node:
-    arena, comma = builder.arena, builder.layout.comma
-    made: dict[int, Node] = {}
-
-    def after(used: int) -> Node:
-        """What may follow the values of this bit set."""
-        node = made.get(used)
-        if node is None:
-            count = used.bit_count()
-            node = arena.epsilon
-            if count < high:
-                more = arena.union(
-                    arena.concat(comma, value, after(used | 1 << index))
-                    for index, value in enumerate(values)
-                    if not used >> index & 1
-                )
-                node = more if count < low else arena.optional(more)
-            made[used] = node
-        return node
-
-    return arena.union(arena.concat(value, after(1 << index)) for index, value in enumerate(values))
-
-
-def _ordered(builder: Building, values: list[Node], low: int, high: int, pointer: Pointer) -> Node:
-    arena, comma = builder.arena, builder.layout.comma
-    top = high if high < len(values) else low
-    if top > 1 and len(values) * top > MAX_COUNTED:
-        raise refusal(
-            pointer, "uniqueItems with so many values and counts", "give fewer values, or leave the counts out"
-        )
-    # What may follow when so many items are there (`top` without an upper bound: or more) and only the values from some
-    # place on are left. Optional parts in a row keep it linear where counts do not matter any more.
-    is_bounded = high < len(values)
-    after = [arena.epsilon if count >= low else arena.empty for count in range(1, top + 1)]
-    firsts: list[Node] = []
-    for value in reversed(values):
-        firsts.append(arena.concat(value, after[0]))
-        more = arena.concat(comma, value)
-        last = after[-1] if is_bounded else arena.concat(arena.optional(more), after[-1])
-        after = [arena.union([arena.concat(more, taken), left]) for left, taken in pairwise(after)] + [last]
-    return arena.union(firsts)

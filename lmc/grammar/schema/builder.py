@@ -20,6 +20,7 @@ from lmc.grammar.schema.objects import object_node
 from lmc.grammar.schema.shapes import Goal, Shape
 from lmc.grammar.schema.strings import Strings
 from lmc.grammar.schema.values import (
+    ANY,
     ARRAY,
     BOOLEAN,
     NULL,
@@ -28,6 +29,8 @@ from lmc.grammar.schema.values import (
     SCALAR,
     STRING,
     TYPES,
+    WHOLE,
+    class_of,
     identity,
     scalar_text,
     string_text,
@@ -148,15 +151,29 @@ class Builder:
         return self._contents[node]
 
     def listed(self, goal: Goal) -> dict[Hashable, Any] | None:
-        """The values that meet a goal by what tells equal ones, where schemas list them; else None."""
+        """The values that meet a goal by what tells equal ones, where schemas list them; else None.
+
+        Whole numbers between bounds are a list where they are few.
+        """
         found: dict[Hashable, Any] = {}
         for shape in self.expander.expand(goal):
             if shape.allowed is not None:
                 found.update(self._allowed(shape))
-            elif shape.is_open or shape.meant & ~(NULL | BOOLEAN):
+                continue
+            numbers = self.numbers.listed(shape) if shape.meant & WHOLE else []
+            if shape.is_open or shape.meant & ~(NULL | BOOLEAN | WHOLE) or numbers is None:
                 return None
-            else:
-                found.update(_singles(shape))
+            found.update(_singles(shape))
+            found.update((number, number) for number in numbers)
+        return found
+
+    def classes(self, goal: Goal) -> int:
+        """The classes of the values that are produced for a goal; all where nothing is said of them."""
+        found = 0 if goal else ANY
+        for shape in self.expander.expand(goal):
+            found |= shape.meant if shape.allowed is None else 0
+            for value in (shape.allowed or {}).values():
+                found |= class_of(value)
         return found
 
     def key_list(self, goal: Goal) -> list[str] | None:

@@ -23,7 +23,7 @@ from lmc.grammar.schema.shapes import Bound, Shape
 from lmc.grammar.schema.values import FRACTIONAL, NUMBER, WHOLE, class_of, exact
 
 EXACT_DIGITS = 15  # decimal numbers of so many digits stay different as floats
-MAX_LISTED = 512  # multiples between two bounds that are written out one by one
+MAX_LISTED = 512  # numbers between two bounds that are written out one by one
 MAX_PLACES = 10
 
 
@@ -60,6 +60,21 @@ class Numbers:
         else:
             node = self._parts(low, high, multiple, classes, shape)
         return self._without(node, excluded)
+
+    def listed(self, shape: Shape) -> list[int] | None:
+        """The whole numbers that meet a shape, where bounds leave few; else None."""
+        low, high = shape.low, shape.high
+        if low is None or high is None or high.value - low.value > MAX_LISTED:
+            return None
+        steps = [step for step, _ in shape.multiples]
+        excluded = [exact(value) for value in shape.excluded if class_of(value) & NUMBER]
+        return [
+            number
+            for number in range(math.ceil(low.value), math.floor(high.value) + 1)
+            if is_within(Fraction(number), low, high)
+            and all((number / step).denominator == 1 for step in steps)
+            and number not in excluded
+        ]
 
     def between(self, low: int | None, high: int | None) -> Node:
         """Whole numbers from ``low`` to ``high``, both included."""

@@ -23,6 +23,7 @@ _A, _B = {"type": "integer"}, {"type": "string"}
 def _older(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     some = st.lists(inner, max_size=3)
     names = st.lists(st.sampled_from(strategies.NAMES), max_size=2)
+    dependencies = st.dictionaries(st.sampled_from(strategies.NAMES), names | inner, max_size=2)
     return st.one_of(
         st.fixed_dictionaries(
             {"type": st.just("array"), "items": some},
@@ -32,7 +33,7 @@ def _older(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
             {
                 "type": st.just("object"),
                 "properties": st.dictionaries(st.sampled_from(strategies.NAMES), inner, max_size=3),
-                "dependencies": st.dictionaries(st.sampled_from(strategies.NAMES), names | inner, max_size=2),
+                "dependencies": dependencies,
             },
             optional={
                 "not": st.dictionaries(

@@ -1,0 +1,181 @@
+"""Items that have to differ: `uniqueItems`.
+
+What came before has to be remembered, so items are out of lists of values (`enum`, `const`, truth values, whole numbers
+between bounds), or of classes that nothing else in the array is of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from itertools import pairwise
+from typing import Any, Protocol
+
+from lmc.grammar.building import Arena
+from lmc.grammar.nodes import Node
+from lmc.grammar.schema.errors import Pointer, refusal
+from lmc.grammar.schema.layout import Layout
+from lmc.grammar.schema.shapes import Goal, Shape
+from lmc.grammar.schema.values import class_of
+
+MAX_ANY_ORDER = 8  # values of which every order is produced
+MAX_COUNTED = 2_000  # values times counts, or sets of values that came before
+MAX_DEPTH = 100  # items that differ by place
+
+Values = dict[Hashable, Any]
+"""Values by what tells equal ones."""
+
+
+class Building(Protocol):
+    """What is needed of a ``Builder``."""
+
+    arena: Arena
+    layout: Layout
+
+    def node(self, goal: Goal, pointer: Pointer) -> Node:
+        """The values that meet a goal."""
+        ...
+
+    def listed(self, goal: Goal) -> Values | None:
+        """All values that meet a goal, where they are a short list."""
+        ...
+
+    def classes(self, goal: Goal) -> int:
+        """The classes of the values that are produced for a goal."""
+        ...
+
+    def literal(self, value: Any) -> Node:
+        """One value."""
+        ...
+
+
+def unique_items(shape: Shape, builder: Building, low: int, high: int | None) -> Node:
+    """``low`` to ``high`` different items, at least one, with commas.
+
+    Of more than ``MAX_ANY_ORDER`` listed values they are in the order of the list. Raises ``ConstraintError`` for items
+    out of an endless supply, and for too many values.
+    """
+    prefix = max((len(items.prefix) for items in shape.items), default=0)
+    if high is not None:
+        prefix = min(prefix, high)
+    goals = [shape.item_goal(index) for index in range(prefix)]
+    has_rest = bool(shape.item_goal(prefix)) and (high is None or high > prefix)
+    rest = builder.listed(shape.item_goal(prefix)) if has_rest else {}
+    if shape.contains or rest is None:
+        raise _endless(shape.unique)
+    high = prefix + len(rest) if high is None else min(high, prefix + len(rest))
+    if high < low:
+        return builder.arena.empty
+    if prefix:
+        return _Tuple(shape, builder, goals, rest).node(max(low, 1), high)
+    values = [builder.literal(value) for value in rest.values()]
+    if len(values) > MAX_ANY_ORDER:
+        return _ordered(builder, values, max(low, 1), high, shape.unique)
+    return _any_order(builder, values, max(low, 1), high)
+
+
+def _endless(pointer: Pointer) -> Exception:
+    return refusal(
+        pointer,
+        "uniqueItems is supported only for items out of a list of values (enum, const, boolean, few integers)",
+        "leave it out and remove duplicates afterwards, list the values in an enum, or give maxItems 1",
+    )
+
+
+class _Tuple:
+    """Items by place (``goals``), and others out of a list behind them."""
+
+    def __init__(self, shape: Shape, builder: Building, goals: list[Goal], rest: Values) -> None:
+        self._builder, self._goals, self._pointer = builder, goals, shape.unique
+        self._lists = [*map(builder.listed, goals), *[rest] * len(rest)]
+        self._later: list[set[Hashable]] = [set()]
+        """What is listed from each place on."""
+        for values in reversed(self._lists):
+            self._later.append(self._later[-1].union(values or ()))
+        self._later.reverse()
+        self._made: dict[tuple[int, frozenset[Hashable]], Node] = {}
+        classes = [*map(builder.classes, goals), *map(class_of, rest.values())]
+        for index in range(len(goals)):
+            if self._lists[index] is None and any(
+                classes[index] & own for own in classes[:index] + classes[index + 1 :]
+            ):
+                raise _endless(self._pointer)
+
+    def node(self, low: int, high: int) -> Node:
+        """``low`` to ``high`` items, at least one."""
+
+        def items(index: int, used: frozenset[Hashable]) -> Node:
+            """The items from a place on, none of them one of ``used``."""
+            node = self._made.get((index, used))
+            if node is None:
+                if len(self._made) == MAX_COUNTED or index > MAX_DEPTH:
+                    remedy = "give lists with fewer values in common, or fewer items"
+                    raise refusal(self._pointer, "uniqueItems with so many values in several places", remedy)
+                node = self._made[index, used] = arena.union(
+                    arena.concat(item, behind(index + 1, left)) for item, left in self._choices(index, used)
+                )
+            return node
+
+        def behind(index: int, used: frozenset[Hashable]) -> Node:
+            if index == high:
+                return arena.epsilon
+            more = arena.concat(self._builder.layout.comma, items(index, used & self._later[index]))
+            return more if index < low else arena.optional(more)
+
+        arena = self._builder.arena
+        return items(0, frozenset())
+
+    def _choices(self, index: int, used: frozenset[Hashable]) -> Iterator[tuple[Node, frozenset[Hashable]]]:
+        """What may stand at a place, each with those values that may not come again."""
+        values, later = self._lists[index], self._later[index + 1]
+        if values is None:
+            yield self._builder.node(self._goals[index], self._pointer), used
+            return
+        once = [self._builder.literal(value) for key, value in values.items() if key not in used | later]
+        if once:
+            yield self._builder.arena.union(once), used
+        for key, value in values.items():
+            if key in later and key not in used:
+                yield self._builder.literal(value), used | {key}
+
+
+def _any_order(builder: Building, values: list[Node], low: int, high: int) -> Node:
+    arena, comma = builder.arena, builder.layout.comma
+    made: dict[int, Node] = {}
+
+    def after(used: int) -> Node:
+        """What may follow the values of this bit set."""
+        node = made.get(used)
+        if node is None:
+            count = used.bit_count()
+            node = arena.epsilon
+            if count < high:
+                more = arena.union(
+                    arena.concat(comma, value, after(used | 1 << index))
+                    for index, value in enumerate(values)
+                    if not used >> index & 1
+                )
+                node = more if count < low else arena.optional(more)
+            made[used] = node
+        return node
+
+    return arena.union(arena.concat(value, after(1 << index)) for index, value in enumerate(values))
+
+
+def _ordered(builder: Building, values: list[Node], low: int, high: int, pointer: Pointer) -> Node:
+    arena, comma = builder.arena, builder.layout.comma
+    top = high if high < len(values) else low
+    if top > 1 and len(values) * top > MAX_COUNTED:
+        raise refusal(
+            pointer, "uniqueItems with so many values and counts", "give fewer values, or leave the counts out"
+        )
+    # What may follow when so many items are there (`top` without an upper bound: or more) and only the values from some
+    # place on are left. Optional parts in a row keep it linear where counts do not matter any more.
+    is_bounded = high < len(values)
+    after = [arena.epsilon if count >= low else arena.empty for count in range(1, top + 1)]
+    firsts: list[Node] = []
+    for value in reversed(values):
+        firsts.append(arena.concat(value, after[0]))
+        more = arena.concat(comma, value)
+        last = after[-1] if is_bounded else arena.concat(arena.optional(more), after[-1])
+        after = [arena.union([arena.concat(more, taken), left]) for left, taken in pairwise(after)] + [last]
+    return arena.union(firsts)
