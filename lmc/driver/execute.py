@@ -144,7 +144,7 @@ class Execution:
         outcome = end.outcome
         assert outcome is not None
         if outcome.memo is None:
-            self._on_result(job.number, Result(outcome.value, outcome.variables, outcome.text, outcome.profile))
+            self._on_result(job.number, Result.of(outcome))
             return
         work = asyncio.get_running_loop().run_in_executor(
             self._eager_pool, partial(self._continue, job, outcome.memo, outcome.profile)
@@ -182,7 +182,7 @@ class Execution:
             _name_line(error)
             return Result.failed(error, Profile.merge(before.program, [before, self._profile(session)]))
         profile = Profile.merge(before.program, [before, self._profile(session)])
-        return Result(outcome.value, outcome.variables, outcome.text, profile)
+        return Result.of(outcome, profile)
 
     def _profile(self, session: EagerSession) -> Profile:
         return Profile(self._function.name, session.profile)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic_core import to_jsonable_python
 
 from lmc.ir.errors import LmcError, RequestCancelledError
+from lmc.ir.interpreter import Outcome
 from lmc.ir.profile import Profile, Usage
 
 
@@ -20,6 +21,7 @@ class Result:
     ``value`` is what the function returned, ``variables`` the names on its state, ``text`` the whole conversation.
     ``profile`` says what each op cost, by stable id. ``error`` is None, an ``LmcError``, or what the user's code
     raised; then there is no value, but ``profile`` counts what was done.
+    ``messages`` are the roles and contents of a chat.
     """
 
     value: Any
@@ -27,11 +29,18 @@ class Result:
     text: str
     profile: Profile = field(repr=False)
     error: BaseException | None = None
+    messages: Sequence[Mapping[str, str]] = field(default=(), repr=False)
 
     @property
     def usage(self) -> Usage:
         """Prompt, cached and generated tokens, and calls of the engine."""
         return self.profile.usage
+
+    @classmethod
+    def of(cls, outcome: Outcome, profile: Profile | None = None) -> Result:
+        """What a run that came to its end gave; ``profile`` where it counts more than that outcome."""
+        found = outcome.profile if profile is None else profile
+        return cls(outcome.value, outcome.variables, outcome.text, found, messages=outcome.messages)
 
     @classmethod
     def failed(cls, error: BaseException, profile: Profile) -> Result:

@@ -127,7 +127,7 @@ class Runner:
         options = self.options
         session = EagerSession(engine, run_seed=options.seed, timeout=options.timeout, compile=start.compile)
         outcome = run_eager(self._function, bind(self._function, *arguments), session)
-        return Result(outcome.value, outcome.variables, outcome.text, outcome.profile)
+        return Result.of(outcome)
 
     def _entered(self) -> Start:
         """A call that enters the background loop."""

@@ -118,7 +118,7 @@ def _result(end: Finished) -> Result:
     if end.outcome is None:
         assert end.error is not None
         return Result.failed(end.error, end.profile)
-    return Result(end.outcome.value, end.outcome.variables, end.outcome.text, end.profile)
+    return Result.of(end.outcome, end.profile)
 
 
 def _read(path: str) -> str:

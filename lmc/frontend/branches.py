@@ -14,7 +14,21 @@ if TYPE_CHECKING:
     from lmc.frontend.state import State
 
 
-class RoleBlock(Handle):
+class Block(Handle):
+    """What ``with`` opens on a state."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> Any:
+        raise NotImplementedError
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        raise NotImplementedError
+
+
+class RoleBlock(Block):
     """``with s.user():`` – what is appended inside belongs to one message."""
 
     __slots__ = ("__weakref__", "_role", "_state")

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from types import BuiltinMethodType, FrameType, FunctionType, GeneratorType, MethodDescriptorType, MethodType
 from typing import TYPE_CHECKING, Any, cast
 
-from lmc.frontend import disorder, messages, sizes
-from lmc.frontend.branches import Branches, RoleBlock
+from lmc.frontend import disorder, sizes
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.harmless import VIEWS, is_deeply_harmless, is_harmless
 from lmc.frontend.host_calls import FRAME_FUNCTION_IDS
 from lmc.frontend.locations import is_user_file
+from lmc.frontend.messages import OWN_FUNCTIONS
+from lmc.frontend.misuse import Handle
 from lmc.frontend.programs import Programs
 from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
 from lmc.frontend.pure_calls import HANDLERS, MUTATORS, PURE_TYPES
@@ -28,10 +29,6 @@ if TYPE_CHECKING:
     from lmc.frontend.operators import Operators
 
 _COMPARING = frozenset({"index", "count", "remove", "sort"})
-_OWN_FUNCTIONS = {
-    id(function) for function in (messages.user, messages.system, messages.assistant, messages.gen, messages.select)
-}
-_OWN_METHODS = (State, Branches, RoleBlock)
 
 
 class Fresh:
@@ -75,13 +72,13 @@ class Calls(Programs):
             return self.call_value(recorder, function, args, kwargs, fresh)
         if kind is ProxyMethod:
             return self._method_of_value(recorder, function, args, kwargs)
-        if id(function) in _OWN_FUNCTIONS:
+        if id(function) in OWN_FUNCTIONS:
             return function(*args, **kwargs)
         if isinstance(function, JittedFunction):
             return self.inline(recorder, function, None, args, kwargs)
         if isinstance(function, MethodType):
             owner = function.__self__
-            if type(owner) in _OWN_METHODS:
+            if issubclass(type(owner), Handle):
                 return function(*args, **kwargs)
             if isinstance(owner, JittedFunction) and function.__name__ == "on_state":
                 return self.inline(recorder, owner, args[:1], args[1:], kwargs)
@@ -140,7 +137,7 @@ class Calls(Programs):
     def check_operand(self, recorder: Recorder, function: Any, value: Any) -> None:
         """Break where one of Python's own functions would run the user's code, or read what may have changed."""
         kind = type(value)
-        if kind in (Proxy, ProxyMethod, State, Branches) or (
+        if issubclass(kind, (Proxy, ProxyMethod, Handle)) or (
             isinstance(value, FunctionType) and id(value.__code__) in recorder.codes
         ):
             return
@@ -223,7 +220,7 @@ class Calls(Programs):
         on: tuple[Any, ...] | None = None
         program = function
         continues = isinstance(function, MethodType) and function.__name__ == "on_state"
-        if continues and isinstance(function.__self__, JittedFunction) and args and type(args[0]) is State:
+        if continues and isinstance(function.__self__, JittedFunction) and args and issubclass(type(args[0]), State):
             program, on, args = function.__self__, args[:1], args[1:]
         if isinstance(program, JittedFunction) and isinstance(program.transformed, Transformed):
             return self.enter(program, program.transformed, on, args, kwargs)

@@ -14,7 +14,6 @@ from lmc.frontend.operators import Operators
 from lmc.frontend.proxy import holds_proxy, parameter
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.specs import Arguments, Record
-from lmc.frontend.state import Core, State
 from lmc.frontend.transform import Transformed
 from lmc.frontend.variants import Captured, Replay
 from lmc.ir.core import Function, Module, Value
@@ -123,15 +122,14 @@ class _Attempt:
         for value in values.values():
             _take_in(value, recorder, self.function.location)
         recorder.argument_parts.update(recorder.foreign)
-        core = Core(recorder)
         operators = Operators(recorder, self.function, self.function.name)
         args, kwargs = self._arranged(values)
-        state = State(core, self.function.name)
+        state = self.function.new_state(recorder, self.function.name)
         value = transformed.function(operators, state, *args, **kwargs)
         if recorder.broken is not None:
             return  # a `finally` of the user's swallowed the break
         recorder.blocks.check_all()
-        recorder.finish(core.context, core.variables, value)
+        recorder.finish(state.core.context, self.function.outputs(state), value)
 
     def _arranged(self, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Arguments as the function takes them."""

@@ -19,7 +19,7 @@ from lmc.frontend.locations import user_location
 from lmc.frontend.refusals import bad, described
 from lmc.frontend.sampling import GenerationOptions
 from lmc.frontend.session import NEEDED, Session
-from lmc.frontend.state import Core, State
+from lmc.frontend.state import State
 from lmc.ir import semantics
 from lmc.ir.choices import checked_choices
 from lmc.ir.constraints import Compile, Constraints
@@ -120,6 +120,18 @@ class EagerSession(Session):
 
     def transcript(self, context: Context) -> str:
         return context.transcript()
+
+    def added(self, context: Context, before: Context) -> str:
+        try:
+            return context.added_since(before)
+        except LmcError as error:
+            raise _located(error) from None
+
+    def message_list(self, context: Context) -> list[dict[str, str]]:
+        return context.message_list()
+
+    def derive(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return function(*arguments)
 
     def as_text(self, value: Any) -> str:
         return str.__getitem__(value, slice(None))
@@ -230,8 +242,10 @@ class EagerFrame:
 
     def call(self, function: JittedFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a jitted function that was called by this one: in a fresh context."""
+        function, kwargs = function.called_with(kwargs, self.session)
         path = self.session.allocate(self.path, function.name)
-        return self._run(function, State(Core(self.session), path), path, args, kwargs)
+        state = function.new_state(self.session, path)
+        return function.result(state, self._run(function, state, path, args, kwargs))
 
     def call_on(self, function: JittedFunction, state: State, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a jitted function on a state of this one."""
@@ -267,23 +281,25 @@ def run_eager(function: JittedFunction, bound: Bound, session: EagerSession) -> 
     """Run the user's own function, untransformed. Raises what it raises; a recursion that is too deep says where."""
     function.refuse_async()
     session.path = function.name
-    core = Core(session)
+    state = function.new_state(session, function.name)
     try:
         with activate(EagerFrame(session, function.name)):
-            value = function.function(State(core, function.name), *bound.args, **bound.kwargs)
+            value = function.function(state, *bound.args, **bound.kwargs)
     except RecursionError as error:
         raise too_deep(error) from None
     except LmcError as error:
         name_line(error, function.codes)
         raise
-    return eager_outcome(function, core, value, session)
+    return eager_outcome(function, state, value, session)
 
 
-def eager_outcome(function: JittedFunction, core: Core, value: Any, session: EagerSession) -> Outcome:
+def eager_outcome(function: JittedFunction, state: State, value: Any, session: EagerSession) -> Outcome:
     """What a finished run gave. Raises ``CaptureError`` for a role block that was never opened."""
     session.blocks.check_all()
     profile = Profile(function.name, session.profile)
-    return Outcome(value, dict(core.variables), core.context.transcript(), profile)
+    context: Context = state.core.context
+    named = dict(function.outputs(state))
+    return Outcome(value, named, context.transcript(), profile, messages=context.message_list())
 
 
 def _results(types: Sequence[Any]) -> tuple[Value, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import BuiltinFunctionType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
-from lmc.frontend.branches import Branches, RoleBlock
+from lmc.frontend.branches import Block, Branches
 from lmc.frontend.breaks import Break, CaptureBreak
 from lmc.frontend.conversions import JsonTypes
 from lmc.frontend.failures import TOO_DEEP
@@ -31,7 +31,7 @@ SCALARS = frozenset({type(None), bool, int, float, str})
 _CAPTURE_ONLY: dict[type, str] = {
     State: "a state",
     Branches: "the branches of a state",
-    RoleBlock: "a role block",
+    Block: "a block of a state",
     Record: "a whole argument whose fields are known only when the program runs",
     ProxyMethod: "a method of a value that is known only when the program runs",
 }
@@ -233,8 +233,11 @@ class Emitter(Session):
     def problem_with(self, value: Any) -> str | None:
         """Why ``value`` can't be handed to a function that runs later; None where it can."""
         kind: type = type(value)
-        if kind in _CAPTURE_ONLY or isinstance(value, Appendable):
-            return _CAPTURE_ONLY.get(kind, "a message or a generation")
+        if issubclass(kind, Appendable):
+            return "a message or a generation"
+        for own, what in _CAPTURE_ONLY.items():
+            if issubclass(kind, own):
+                return what
         if isinstance(value, FunctionType) and id(value.__code__) in self.codes:
             return "a function that is made in the program"
         if isinstance(value, GeneratorType) and id(value.gi_code) in self.codes:

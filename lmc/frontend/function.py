@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import CellType, FunctionType
 from typing import Any
@@ -14,7 +14,8 @@ from lmc.frontend.breaks import Break
 from lmc.frontend.eager import ACTIVE
 from lmc.frontend.hosts import HOST
 from lmc.frontend.locations import user_location
-from lmc.frontend.state import State
+from lmc.frontend.session import Session
+from lmc.frontend.state import Core, State
 from lmc.frontend.transform import Transformed, codes_of, transform
 from lmc.ir.errors import CaptureError, Location
 
@@ -76,7 +77,7 @@ class JittedFunction:
     def on_state(self, state: State, /, *args: Any, **kwargs: Any) -> Any:
         """Run the program on ``state``, a state of the jitted function that runs now."""
         frame = ACTIVE.get()
-        if frame is None or type(state) is not State:
+        if frame is None or not issubclass(type(state), State):
             raise CaptureError(
                 f"{self.name}.on_state() continues the state of a jitted function that runs now",
                 remedy=f"call it inside a jitted function: {self.name}.on_state(s, …)",
@@ -91,6 +92,24 @@ class JittedFunction:
             remedy="decorate it with @lmc.jit",
             location=user_location(),
         )
+
+    # What a language that is written with other handles than ``State`` overrides
+
+    def new_state(self, session: Session, path: str) -> State:
+        """The handle that a run of the function begins with."""
+        return State(Core(session), path)
+
+    def outputs(self, state: State) -> Mapping[str, Any]:
+        """What a run keeps by name, from its handle at the end."""
+        return state.core.variables
+
+    def result(self, state: State, value: Any) -> Any:  # noqa: ARG002
+        """What a call gives the program that calls this one; ``value`` is what the function returned."""
+        return value
+
+    def called_with(self, keywords: dict[str, Any], session: Session) -> tuple[JittedFunction, dict[str, Any]]:  # noqa: ARG002
+        """The program that a call from another program means, and the keyword arguments of its function."""
+        return self, keywords
 
     def refuse_async(self) -> None:
         """Raise ``CaptureError`` where the function can't run at all: it is async, or a generator."""

@@ -137,7 +137,7 @@ def _enumerate(ops: Operators, recorder: Recorder, items: Any, start: Any = 0) -
 def _reversed(ops: Operators, recorder: Recorder, items: Any, /) -> Any:
     if type(items) is Proxy:
         items = list(ops.iterate(items))
-    if type(items) is Branches:
+    if issubclass(type(items), Branches):
         return reversed(items)
     return ops.watched(recorder, items, ops.at_capture(recorder, reversed, (items,), {}))
 

@@ -8,9 +8,9 @@ from typing import Any
 from lmc.frontend.base import Base
 from lmc.frontend.branches import Branches
 from lmc.frontend.harmless import is_harmless
+from lmc.frontend.misuse import Handle
 from lmc.frontend.proxy import Proxy, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
-from lmc.frontend.state import State
 from lmc.ir.types import ANY, BOOL, NONE, TEXT, ListType
 
 
@@ -28,7 +28,7 @@ class Iteration(Base):
             return False
         if type(value) is Proxy:
             return bool(recorder.specialise(self._as_bool(recorder, value), "which way the program goes depends on it"))
-        if type(value) in (State, Branches) or is_harmless(value):
+        if issubclass(type(value), Handle) or is_harmless(value):
             self.check_unchanged(recorder, value)
             return bool(value)
         raise self.foreign_operator(recorder, "bool", value)
@@ -40,7 +40,7 @@ class Iteration(Base):
             return items
         if type(items) is Proxy:
             return self._symbolic_items(recorder, items)
-        if type(items) is Branches:
+        if issubclass(type(items), Branches):
             return items
         self.check_iterable(recorder, items)
         return self.watched(recorder, items, items)

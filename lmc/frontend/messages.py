@@ -5,15 +5,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from lmc.frontend.misuse import Handle
 from lmc.frontend.proxy import Proxy, symbol
 from lmc.frontend.refusals import bad
 from lmc.ir.errors import CaptureError
 from lmc.ir.types import ANY, TEXT, JsonType
+
+P = ParamSpec("P")
+R = TypeVar("R")
+OWN_FUNCTIONS: dict[int, Callable[..., Any]] = {}
+"""Functions by id that only make what a program appends: a capture runs them, symbolic arguments and all."""
+
+
+def makes_appendable(function: Callable[P, R]) -> Callable[P, R]:
+    """Declare one of ``OWN_FUNCTIONS``."""
+    OWN_FUNCTIONS[id(function)] = function
+    return function
 
 
 class Appendable:
@@ -63,16 +74,19 @@ class Message(Appendable):
 _MISSING: Any = object()
 
 
+@makes_appendable
 def system(content: Any = _MISSING) -> Message:
     """A system message: ``s += lmc.system("You are brief.")``. Raises ``CaptureError`` for what is no text."""
     return _message("system", content)
 
 
+@makes_appendable
 def user(content: Any = _MISSING) -> Message:
     """A user message: ``s += lmc.user(f"Essay: {essay}")``. Raises ``CaptureError`` for what is no text."""
     return _message("user", content)
 
 
+@makes_appendable
 def assistant(content: Any = _MISSING) -> Message:
     """An assistant message: ``s += lmc.assistant("It is " + lmc.gen("animal"))``.
 
@@ -81,11 +95,13 @@ def assistant(content: Any = _MISSING) -> Message:
     return _message("assistant", content)
 
 
+@makes_appendable
 def gen(name: str | None = None, **options: Any) -> Generation:
     """A generation to append: ``s += lmc.gen("answer", max_tokens=32)``. Options are those of ``s.gen``."""
     return Generation(name, options)
 
 
+@makes_appendable
 def select(name: str | None, choices: Sequence[Any], method: str = "token_length_normalized") -> Selection:
     """A choice to append: ``s += lmc.select("letter", ["A", "B"])``. Options are those of ``s.select``."""
     return Selection(name, choices, method)

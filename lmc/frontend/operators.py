@@ -14,13 +14,13 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from lmc.frontend import disorder
-from lmc.frontend.branches import Branches, RoleBlock
+from lmc.frontend.branches import Block
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.harmless import is_deeply_harmless, is_standard_module
 from lmc.frontend.locations import user_location
+from lmc.frontend.misuse import Handle
 from lmc.frontend.proxy import Proxy, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
-from lmc.frontend.state import State
 from lmc.frontend.symbolic import CONVERSIONS, Symbolic, contains_plain
 from lmc.ir.types import ANY, NONE, JsonType, ListType
 
@@ -44,7 +44,7 @@ class Operators(Symbolic):
     def inplace(self, name: str, left: Any, right: Any) -> Any:
         """``left += right`` and the like; gives what ``left`` is bound to then."""
         recorder = self.recorder
-        if recorder is not None and type(left) is not State:
+        if recorder is not None and not issubclass(type(left), Handle):
             if type(left) is list and type(right) is Proxy and name == "iadd":
                 right = list(self.iterate(right))
             if id(left) in recorder.foreign:
@@ -62,7 +62,7 @@ class Operators(Symbolic):
         tick = self.tick()
         if recorder is None:
             return self.served(tick, _INPLACE[name], left, right)
-        if type(left) is State:
+        if issubclass(type(left), Handle):
             return _INPLACE[name](left, right)
         return self.plain(tick, name, _INPLACE[name], left, right)
 
@@ -133,7 +133,7 @@ class Operators(Symbolic):
         recorder = self.recorder
         if recorder is None:
             return self.served(tick, operator.getitem, owner, key)
-        if type(owner) in (State, Branches):
+        if issubclass(type(owner), Handle):
             return owner[key]
         symbolic_slice = type(key) is slice and holds_proxy((key.start, key.stop, key.step))
         if type(owner) is Proxy or type(key) is Proxy or symbolic_slice:
@@ -155,7 +155,7 @@ class Operators(Symbolic):
     def changed_key(self, owner: Any, key: Any) -> Any:
         """The key under which ``owner`` is to be changed; in a capture only what the capture made may be."""
         recorder = self.recorder
-        if recorder is None or type(owner) in (State, Branches):
+        if recorder is None or issubclass(type(owner), Handle):
             return key
         if type(owner) not in (list, dict) or id(owner) in recorder.foreign:
             raise self.mutation(recorder, owner)
@@ -185,7 +185,7 @@ class Operators(Symbolic):
     def manage(self, manager: Any) -> Any:
         """What stands after ``with``."""
         recorder = self.recorder
-        if recorder is not None and type(manager) is not RoleBlock:
+        if recorder is not None and not issubclass(type(manager), Block):
             raise recorder.stop(
                 f"`with` on a {self.describe(manager)} runs its own code",
                 "open it inside a tool, or outside of the program",

@@ -11,7 +11,7 @@ from lmc.frontend.failures import name_line
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.host_calls import HostCalls
 from lmc.frontend.recorder import Recorder
-from lmc.frontend.state import Core, State
+from lmc.frontend.state import State
 from lmc.frontend.transform import Transformed
 from lmc.ir.errors import InputError, LmcError
 
@@ -33,7 +33,7 @@ class Programs(HostCalls):
         transformed = function.transformed
         if not isinstance(transformed, Transformed):
             raise recorder.stop(transformed.cause, transformed.remedy)
-        if on is not None and (not on or type(on[0]) is not State):
+        if on is not None and (not on or not issubclass(type(on[0]), State)):
             raise recorder.stop(
                 f"{function.name}.on_state() needs a state first", f"write {function.name}.on_state(s, …)"
             )
@@ -59,8 +59,9 @@ class Programs(HostCalls):
         """Run the transformed twin of ``function`` as a part of this run."""
         session = self.session
         if on is None:
+            function, kwargs = function.called_with(kwargs, session)
             path = session.allocate(self.path, function.name)
-            state = State(Core(session), path)
+            state = function.new_state(session, path)
         else:
             state = on[0].continued(function.name)
             path = state.path
@@ -75,7 +76,8 @@ class Programs(HostCalls):
         active = activate(EagerFrame(session, path)) if isinstance(session, EagerSession) else nullcontext()
         try:
             with active:
-                return transformed.function(inner, state, *bound.args, **bound.kwargs)
+                value = transformed.function(inner, state, *bound.args, **bound.kwargs)
+                return function.result(state, value) if on is None else value
         except LmcError as error:
             name_line(error, function.codes)
             raise

@@ -8,14 +8,13 @@ from __future__ import annotations
 import builtins as python
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.branches import Branches
 from lmc.frontend.class_calls import CLASS_HANDLERS
 from lmc.frontend.disorder import has_fixed_hash, is_disordered
 from lmc.frontend.harmless import is_deeply_harmless, is_harmless
 from lmc.frontend.item_calls import ITEM_HANDLERS, Handler, is_symbolic
+from lmc.frontend.misuse import Handle
 from lmc.frontend.proxy import Proxy, symbol
 from lmc.frontend.recorder import Recorder
-from lmc.frontend.state import State
 from lmc.ir.types import BOOL
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def _pure(name: str) -> Handler:
 
 def _is_foreign(value: Any, *, shallow: bool) -> bool:
     """Whether a builtin would run the user's code on ``value``, or read what may change."""
-    if type(value) in (State, Branches):
+    if issubclass(type(value), Handle):
         return False
     return not (is_harmless(value) if shallow else is_deeply_harmless(value))
 

@@ -19,21 +19,20 @@ from typing import Any
 import pydantic
 
 from lmc.frontend.base import Base
-from lmc.frontend.branches import Branches
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.guards import mutable_parts
 from lmc.frontend.harmless import is_immutable, is_standard_module
 from lmc.frontend.messages import Appendable
+from lmc.frontend.misuse import Handle
 from lmc.frontend.proxy import Proxy, ProxyMethod, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.specs import Record
-from lmc.frontend.state import State
 from lmc.frontend.tools import Tool
 from lmc.ir.core import Effect
 from lmc.ir.types import ANY, JsonType
 
-_OWN = (State, Branches, Tool)
+_OWN = (Handle, Tool)
 _PLAIN_METACLASSES = (type, enum.EnumMeta, type(pydantic.BaseModel))
 
 
@@ -89,7 +88,7 @@ class Reads(Base):
             return self._symbolic_attribute(recorder, owner, name)
         if kind is Record:
             return self._record_field(recorder, owner, name)
-        if kind in _OWN or isinstance(owner, JittedFunction | Appendable) or kind is ProxyMethod:
+        if issubclass(kind, (*_OWN, JittedFunction, Appendable, ProxyMethod)):
             return getattr(owner, name)
         if kind.__module__ == "builtins" and not isinstance(
             owner, type | ModuleType | FunctionType | BuiltinFunctionType

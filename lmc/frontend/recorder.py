@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import Any
 
 from lmc.frontend.constraint_options import ConstraintSpec
@@ -15,7 +16,7 @@ from lmc.frontend.sizes import is_too_large
 from lmc.frontend.typed_values import TypedRecorder
 from lmc.ir import structure
 from lmc.ir.choices import checked_choice, checked_choices
-from lmc.ir.core import Value
+from lmc.ir.core import Effect, Value
 from lmc.ir.errors import InputError
 from lmc.ir.ops import (
     BeginOp,
@@ -153,6 +154,27 @@ class Recorder(TypedRecorder):
     def transcript(self, context: Value) -> Proxy:
         (result,) = self.emit(TranscriptOp, (TEXT,), context=context)
         return self.proxy(result, "the text of the state")
+
+    def added(self, context: Value, before: Value) -> Proxy:
+        (result,) = self.emit(TranscriptOp, (TEXT,), context=context, since=(before,))
+        return self.proxy(result, "the text that was appended")
+
+    def message_list(self, context: Value) -> Any:  # noqa: ARG002
+        raise self.stop(
+            "the messages of a state are known only when the program runs",
+            "nothing has to change: it goes on eagerly from here; the messages of a finished run are in its result",
+        )
+
+    def derive(self, function: Callable[..., Any], *arguments: Any) -> Proxy:
+        return self.host_call(function, self.path, arguments, {}, effect=Effect.PURE, result_type=ANY)
+
+    def check_called(self, function: Any) -> None:
+        if type(function) is not FunctionType or id(function.__code__) not in self.codes:
+            name = getattr(function, "__name__", type(function).__name__)
+            raise self.stop(
+                f"{name}() is called for each branch, but is not transformed",
+                f"write a lambda around it: lambda i: {name}(i)",
+            )
 
     def may_raise(self) -> None:
         if self.protected:

@@ -16,7 +16,6 @@ from lmc.frontend.eager import EagerFrame, EagerSession, activate, eager_outcome
 from lmc.frontend.failures import name_line, too_deep
 from lmc.frontend.hosts import plain_name
 from lmc.frontend.operators import Operators
-from lmc.frontend.state import Core, State
 from lmc.frontend.transform import Transformed
 from lmc.frontend.variants import Captured
 from lmc.ir.constraints import Constraints
@@ -39,17 +38,17 @@ def resume(captured: Captured, bound: Bound, memo: Memo, session: EagerSession) 
         return run_eager(function, bound, session)
     replay = _ReplaySession(captured, memo, session)
     replay.path = function.name
-    core = Core(replay)
     operators = Operators(replay, function, function.name)
+    state = function.new_state(replay, function.name)
     try:
         with activate(EagerFrame(replay, function.name)):
-            value = transformed.function(operators, State(core, function.name), *bound.args, **bound.kwargs)
+            value = transformed.function(operators, state, *bound.args, **bound.kwargs)
     except RecursionError as error:
         raise too_deep(error) from None
     except LmcError as error:
         name_line(error, function.codes)
         raise
-    return eager_outcome(function, core, value, replay)
+    return eager_outcome(function, state, value, replay)
 
 
 class _ReplaySession(EagerSession):

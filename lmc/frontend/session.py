@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 from lmc.frontend.misuse import RoleBlocks
@@ -81,6 +82,21 @@ class Session(ABC):
 
     def touch(self, held: Any) -> None:  # noqa: B027 - only a capture has to know
         """Note that ``held``, a list, dict, set or the core of a handle, is about to change."""
+
+    @abstractmethod
+    def added(self, context: Any, before: Any) -> Any:
+        """What was appended to ``before`` to make it ``context``, all of it to one turn; else ``CaptureError``."""
+
+    @abstractmethod
+    def message_list(self, context: Any) -> Any:
+        """Roles and contents of a chat."""
+
+    @abstractmethod
+    def derive(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """``function(*arguments)``, for a function of lmc's own without effects."""
+
+    def check_called(self, function: Any) -> None:  # noqa: B027 - only a capture has to know
+        """Note that a handle is about to call ``function``, which the program gave it."""
 
     def may_raise(self) -> None:  # noqa: B027 - only a capture has to know
         """Note that what comes next may raise, depending on what texts turn out to be."""

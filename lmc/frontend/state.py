@@ -162,12 +162,12 @@ class State(StateMisuse):
             cause = given if type(count) is int else f"{given}: n is a {type(count).__name__}"
             raise bad(cause, "fork into a whole number of branches, at least 1")
         path = core.session.allocate(self._path, "fork")
-        return Branches([State(core.copy(), f"{path}/{index}") for index in range(count)])
+        return Branches([self.another(core.copy(), f"{path}/{index}") for index in range(count)])
 
     def copy(self) -> State:
         """A branch that begins as a copy of this state."""
         core = self._core
-        return State(core.copy(), core.session.allocate(self._path, "copy"))
+        return self.another(core.copy(), core.session.allocate(self._path, "copy"))
 
     def __getitem__(self, name: str) -> Any:
         variables = self._core.variables
@@ -202,9 +202,13 @@ class State(StateMisuse):
     def __repr__(self) -> str:
         return f"<state {self._path}: {', '.join(self._core.variables) or 'no variables'}>"
 
+    def another(self, core: Core, path: str) -> State:
+        """A handle like this one on ``core``."""
+        return State(core, path)
+
     def continued(self, name: str) -> State:
         """Another handle on the same context, whose ids begin with this one's path and ``name``."""
-        return State(self._core, self._core.session.allocate(self._path, name))
+        return self.another(self._core, self._core.session.allocate(self._path, name))
 
     @property
     def path(self) -> str:

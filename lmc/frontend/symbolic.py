@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from lmc.frontend import disorder, sizes
-from lmc.frontend.branches import Branches
 from lmc.frontend.calls import Calls
 from lmc.frontend.harmless import is_deeply_harmless, is_harmless
 from lmc.frontend.messages import Appendable
+from lmc.frontend.misuse import Handle
 from lmc.frontend.proxy import Proxy, holds_proxy, symbol
 from lmc.frontend.reads import Reads
 from lmc.frontend.recorder import Recorder
@@ -46,7 +46,7 @@ class Symbolic(Calls, Reads):
         recorder = self.recorder
         assert recorder is not None
         for operand in operands:
-            if type(operand) in (State, Branches) or isinstance(operand, Appendable):
+            if issubclass(type(operand), (Handle, Appendable)):
                 continue
             if not (is_deeply_harmless(operand) if deep and not holds_proxy(operand) else is_harmless(operand)):
                 return self.done(tick, self.foreign(recorder, name, operands))
@@ -69,7 +69,7 @@ class Symbolic(Calls, Reads):
     def _symbolic_binary(self, recorder: Recorder, name: str, left: Any, right: Any) -> Any:
         operand: Any
         for operand in (left, right):
-            if type(operand) in (State, Branches) or (type(operand) is not Proxy and isinstance(operand, Appendable)):
+            if issubclass(type(operand), (Handle, Appendable)):
                 if name != "add":
                     raise self.foreign_operator(recorder, name, operand)
                 return operand + right if operand is left else operand.__radd__(left)
@@ -114,7 +114,7 @@ class Symbolic(Calls, Reads):
             )
 
     def _contains(self, recorder: Recorder, tick: int, item: Any, container: Any) -> Any:
-        if type(container) is State:
+        if issubclass(type(container), State):
             return item in container
         if type(container) is Proxy:
             return recorder.pure("contains", (container, item))

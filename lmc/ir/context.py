@@ -155,6 +155,20 @@ class Context:
             return self._segments_text(self.template.closed(self.messages))
         return self._segments_text(self._rendered) + parts_text(self.parts)
 
+    def added_since(self, before: Context) -> str:
+        """What was appended to ``before`` to make it this context: to its open turn, or to the raw completion.
+
+        Raises ``CaptureError`` where messages were opened or closed in between: what they hold is no text alone.
+        """
+        opened = before._opened
+        same_turn = len(self.messages) == len(before.messages) and self.role in (before.role, opened.role)
+        if not same_turn or self.parts[: len(opened.parts)] != opened.parts:
+            raise CaptureError(
+                "messages were opened or closed where only their text can be taken",
+                remedy="begin and end inside one message, or use no roles there",
+            )
+        return parts_text(self.parts[len(opened.parts) :])
+
     def message_list(self) -> list[dict[str, str]]:
         """Roles and contents, the open turn last; empty for a raw completion."""
         if not self.is_chat:

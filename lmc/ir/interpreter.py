@@ -23,7 +23,8 @@ Memo = dict[str, tuple[Any, ...]]
 class Outcome:
     """What running a module gave.
 
-    ``value``, ``variables`` and ``text`` are the program's result, its names on the root context and its transcript.
+    ``value``, ``variables`` and ``text`` are the program's result, its names on the root context and its transcript,
+    ``messages`` the roles and contents of a chat.
     ``memo`` is None, or, where the run ended at ``lm.break``, the results of what ran by op id: the eager continuation
     takes them from there. ``profile`` says what each op cost.
     """
@@ -33,6 +34,7 @@ class Outcome:
     text: str
     profile: Profile
     memo: Memo | None = None
+    messages: Sequence[Mapping[str, str]] = ()
 
     @property
     def usage(self) -> Usage:
@@ -96,6 +98,7 @@ def outcome(
             variables={name: environment[value] for name, value in names},
             text=environment[terminator.context].transcript(),
             profile=profile,
+            messages=environment[terminator.context].message_list(),
         )
     if isinstance(terminator, BreakOp):
         memo = {**(log or {}), **semantics.listed_results(terminator, environment)}

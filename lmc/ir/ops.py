@@ -107,12 +107,24 @@ class EndOp(Op):
 
 @register("lm.transcript")
 class TranscriptOp(Op):
-    """The text of a whole context."""
+    """The text of a whole context; with ``since`` (none or one), what was appended after that context.
+
+    All of that has to belong to one turn, or to the raw completion: else the op raises ``CaptureError``.
+    """
 
     context: Value = operand()
+    since: tuple[Value, ...] = operands(())
+
+    @property
+    def may_raise(self) -> bool:
+        return bool(self.since)
 
     def verify(self) -> None:
         expect_context(self, self.context)
+        for value in self.since:
+            expect_context(self, value)
+        if len(self.since) > 1:
+            raise self.fail("a text has one beginning", "give since one context, or leave it out")
         expect_results(self, TEXT)
 
 

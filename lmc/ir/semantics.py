@@ -256,7 +256,8 @@ def _prefill(op: PrefillOp, environment: Environment, _tokenizer: Tokenizer) -> 
 
 
 def _transcript(op: TranscriptOp, environment: Environment, _tokenizer: Tokenizer) -> tuple[Any, ...]:
-    return (environment[op.context].transcript(),)
+    context: Context = environment[op.context]
+    return tuple(context.added_since(environment[before]) for before in op.since) or (context.transcript(),)
 
 
 def _concat(op: ConcatOp, environment: Environment, _tokenizer: Tokenizer) -> tuple[Any, ...]:
