@@ -6,31 +6,36 @@ that a program of 10,000 ops is no matter. Nodes are the ops (or context values)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import networkx
 
 from lmc.ir.core import Block, Effect, Op, Value, walk
-from lmc.ir.ordering import uses, waits_of
-from lmc.ir.regions import effects_of
-from lmc.ir.types import CTX
+from lmc.ir.ordering import shared_values, uses, waits_of
+from lmc.ir.regions import RegionOp, effects_of
+from lmc.ir.types import holds_context
 
 if TYPE_CHECKING:
     OpGraph = networkx.DiGraph[Op]
     ContextGraph = networkx.DiGraph[Value]
 
 
-def dependence_graph(block: Block) -> OpGraph:
+def dependence_graph(block: Block, shared: AbstractSet[Value] | None = None) -> OpGraph:
     """The dependence DAG of a block: an edge from each op to the ops that must wait for it (``lmc.ir.ordering``).
+
+    An op with regions is one node; its regions have graphs of their own, for which ``shared`` (see ``waits_of``) is
+    ``graph.graph["shared"]`` of the graph around them.
 
     Edges have a ``kind``: ``"value"`` where a result is used (in a region too), ``"order"`` where only effects decide.
     The terminator also waits for every op with an effect that nothing else waits for. Nodes come in the order of the
     block, which is a topological order.
     """
-    graph: OpGraph = networkx.DiGraph()
-    waits = waits_of(block.ops)
+    shared = shared_values(block.ops) if shared is None else shared
+    graph: OpGraph = networkx.DiGraph(shared=shared)
+    waits = waits_of(block.ops, shared)
     for op, needed in zip(block.ops, waits, strict=True):
         graph.add_node(op)
         used = set(uses(op))
@@ -46,7 +51,10 @@ def dependence_graph(block: Block) -> OpGraph:
 
 
 def waves(graph: OpGraph) -> list[list[Op]]:
-    """The ops by the earliest step at which each can run, where each op takes one step; block order within a wave."""
+    """The ops by the earliest step at which each can run, where each op takes one step; block order within a wave.
+
+    An op with regions takes one step too: the waves of a region count from its own beginning.
+    """
     depth: dict[Op, int] = {}
     found: list[list[Op]] = []
     for op in graph:
@@ -67,22 +75,38 @@ class CriticalPath:
 
 
 def critical_path(graph: OpGraph, cost: Callable[[Op], float]) -> CriticalPath:
-    """The critical path of a dependence graph, with ``cost`` of each op (not negative); the earliest of equal ones."""
+    """The critical path of a dependence graph, with ``cost`` of each op (not negative); the earliest of equal ones.
+
+    An op with regions is followed by the critical paths of its regions, as if each ran once; where only one of them
+    runs, by the most expensive one. Recursion is as deep as regions are nested.
+    """
     total: dict[Op, float] = {}
     before: dict[Op, Op | None] = {}
+    inside: dict[Op, CriticalPath] = {}
     for op in graph:
         previous = max(graph.predecessors(op), key=total.__getitem__, default=None)
         before[op] = previous
         total[op] = cost(op) + (total[previous] if previous is not None else 0.0)
+        if isinstance(op, RegionOp):
+            inside[op] = _path_inside(op, cost, graph.graph["shared"])
+            total[op] += inside[op].cost
     if not total:
         return CriticalPath((), 0.0)
     last: Op | None = max(total, key=total.__getitem__)
     whole = total[last]
     chain: list[Op] = []
     while last is not None:
+        chain.extend(reversed(inside[last].ops if last in inside else ()))
         chain.append(last)
         last = before[last]
     return CriticalPath(tuple(reversed(chain)), whole)
+
+
+def _path_inside(op: RegionOp, cost: Callable[[Op], float], shared: AbstractSet[Value]) -> CriticalPath:
+    paths = [critical_path(dependence_graph(region, shared), cost) for region in op.regions]
+    if op.EXCLUSIVE:
+        return max(paths, key=lambda path: path.cost)
+    return CriticalPath(tuple(step for path in paths for step in path.ops), sum(path.cost for path in paths))
 
 
 def dominator_tree(graph: OpGraph) -> OpGraph:
@@ -105,22 +129,30 @@ def dominator_tree(graph: OpGraph) -> OpGraph:
 def context_tree(blocks: Iterable[Block]) -> ContextGraph:
     """Which context extends which: an edge from the context an op takes to each one it gives, with the ``op`` on it.
 
-    Holds every context value of ``blocks`` and their regions. Roots are parameters and the results of ``lm.context``; a
-    context with several successors is a fork.
+    Holds every context value of ``blocks`` and their regions, lists of contexts included. Roots are parameters of
+    ``blocks`` and the results of ``lm.context``; a context with several successors is a fork. An op with regions has
+    edges to the parameters that a context becomes there, and from what regions give to its results, so a result may
+    come from several. What a loop carries from one round to the next has no edge: the graph has no cycles.
     """
     tree: ContextGraph = networkx.DiGraph()
     blocks = tuple(blocks)
     tree.add_nodes_from(_contexts(value for block in blocks for value in block.parameters))
     for op in walk(blocks):
         tree.add_nodes_from(_contexts(value for region in op.regions for value in region.parameters))
-        given = _contexts(op.results)
-        tree.add_nodes_from(given)
-        tree.add_edges_from(((taken, value) for taken in _contexts(op.operands) for value in given), op=op)
+        tree.add_nodes_from(_contexts(op.results))
+        tree.add_edges_from(_extensions(op), op=op)
     return tree
 
 
-def _contexts(values: Iterable[Value]) -> Sequence[Value]:
-    return [value for value in values if value.type == CTX]
+def _extensions(op: Op) -> Iterator[tuple[Value, Value]]:
+    if isinstance(op, RegionOp):
+        return (flow for flow in op.flows() if holds_context(flow[0].type))
+    given = _contexts(op.results)
+    return ((taken, value) for taken in _contexts(op.operands) for value in given)
+
+
+def _contexts(values: Iterable[Value]) -> list[Value]:
+    return [value for value in values if holds_context(value.type)]
 
 
 class _Ancestors:

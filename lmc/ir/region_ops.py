@@ -9,7 +9,7 @@ Where a value goes to a place with a type of its own (a parameter, a result), it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from lmc.ir.core import Block, Op, Value, attribute, operand, operands, region, register
@@ -68,6 +68,10 @@ class CondOp(RegionOp):
             elif not isinstance(end, BreakOp):
                 raise self.fail(f"{name} ends in {end.NAME}", "end it with cf.yield or lm.break")
 
+    def flows(self) -> Iterator[tuple[Value, Value]]:
+        for block in self.regions:
+            yield from zip(_yielded(block), self.results, strict=False)
+
 
 @register("cf.loop")
 class LoopOp(RegionOp):
@@ -106,6 +110,16 @@ class LoopOp(RegionOp):
         elif not isinstance(end, BreakOp):
             raise self.fail(f"body ends in {end.NAME}", "end it with cf.yield or lm.break")
 
+    def flows(self) -> Iterator[tuple[Value, Value]]:
+        yield from zip(self.initial, self.condition.parameters, strict=True)
+        end = self.condition.terminator
+        if isinstance(end, ConditionOp):
+            yield from zip(end.values, self.body.parameters, strict=True)
+            yield from zip(end.values, self.results, strict=True)
+
+    def carried(self) -> Iterator[tuple[Value, Value]]:
+        yield from zip(_yielded(self.body), self.condition.parameters, strict=False)
+
 
 @register("cf.map")
 class MapOp(RegionOp):
@@ -133,6 +147,10 @@ class MapOp(RegionOp):
         yielded = _yielded_by_elements(self, self.lists, self.body)
         elements = [value.type.element for value in self.results if isinstance(value.type, ListType)]
         _expect_flow(self, "what body yields", yielded, "elements of results", elements)
+
+    def flows(self) -> Iterator[tuple[Value, Value]]:
+        yield from zip(self.lists, self.body.parameters[1:], strict=True)
+        yield from zip(_yielded(self.body), self.results, strict=True)
 
 
 @register("cf.race")
@@ -166,6 +184,15 @@ class RaceOp(RegionOp):
         _expect_flow(self, "what body yields", yielded, "results", _types(self.results))
         if self.writes:
             raise self.fail("an op in body writes", "elements may be cancelled: write after the race")
+
+    def flows(self) -> Iterator[tuple[Value, Value]]:
+        yield from zip(self.lists, self.body.parameters[1:], strict=True)
+        yield from zip(_yielded(self.body), self.results, strict=True)
+
+
+def _yielded(block: Block) -> tuple[Value, ...]:
+    """What a region yields; nothing where it ends otherwise."""
+    return block.terminator.values if isinstance(block.terminator, YieldOp) else ()
 
 
 def _expect_lists(op: Op, lists: Sequence[Value]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -25,6 +26,14 @@ class RegionOp(Op):
 
     def verify_regions(self) -> None:
         """Raise ``VerifyError`` where regions and op don't fit together. Everything inside is verified already."""
+
+    def flows(self) -> Iterator[tuple[Value, Value]]:
+        """Where values go: from operands to parameters, from terminators to results and to regions that run later."""
+        return iter(())
+
+    def carried(self) -> Iterator[tuple[Value, Value]]:
+        """Where values go from one run of a region to the next one of a region that stands before it."""
+        return iter(())
 
     @property
     def effect(self) -> Effect:

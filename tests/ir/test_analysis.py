@@ -6,19 +6,14 @@ import networkx
 import pytest
 from hypothesis import given
 
-from lmc.ir.analysis import (
-    context_tree,
-    critical_path,
-    dependence_graph,
-    dominator_tree,
-    effects_of,
-    uses,
-    waves,
-)
+from lmc.ir.analysis import context_tree, critical_path, dependence_graph, dominator_tree, waves
 from lmc.ir.builder import Builder
 from lmc.ir.core import Block, Effect, Module, Op, Value, walk
 from lmc.ir.ops import ConcatOp, ContextOp, ExtendOp, GenOp, HostCallOp, ReturnOp
-from lmc.ir.parser import parse
+from lmc.ir.ordering import uses
+from lmc.ir.parser import parse, parse_verified
+from lmc.ir.region_ops import CondOp
+from lmc.ir.regions import effects_of
 from lmc.ir.types import CTX, TEXT
 from tests.ir.region_ops import MapOp, YieldOp, make
 from tests.strategies import modules
@@ -154,6 +149,80 @@ def test_regions_count_with_their_op():
     assert set(context_tree([Block((), (first, outer))]).nodes) == {c, d, parameter}
 
 
+FLOW = """
+module @m {
+  host @get = "p:get" sha256 "" reads
+  host @write = "p:write" sha256 "" writes
+  func @m(%flag: !bool, %n: !int, %items: !list<!text>) {
+    %c = lm.context : !ctx
+    %g = host.call @get () {declared = "reads", id = "g"} : !list<!text>
+    %a = cf.cond %flag : !ctx ^then() {
+      %a1, %t1 = lm.gen %c {id = "a"} : !ctx, !text
+      %a2, %t2 = lm.gen %a1 {id = "b"} : !ctx, !text
+      cf.yield (%a2)
+    } ^otherwise() {
+      %w = host.call @write () {id = "w"} : !none
+      %first = py.call getitem (%g, 0) : !text
+      cf.yield (%c)
+    }
+    %l, %k = cf.loop (%a, %n) : !ctx, !int ^condition(%l1: !ctx, %i: !int) {
+      cf.condition %flag (%l1, %i)
+    } ^body(%l2: !ctx, %j: !int) {
+      %l3, %t3 = lm.gen %l2 (%j) {id = "c*"} : !ctx, !text
+      cf.yield (%l3, %j)
+    }
+    %views = cf.map (%items) : !list<!ctx> ^body(%x: !int, %item: !text) {
+      %v, %t4 = lm.gen %l (%x) {id = "d$"} : !ctx, !text
+      cf.yield (%v)
+    }
+    %found, %best = cf.race (%views) : !bool, !ctx ^body(%y: !int, %view: !ctx) {
+      cf.yield (%flag, %view)
+    }
+    lm.return %best
+  }
+}
+"""
+
+
+def test_the_critical_path_goes_through_regions():
+    body = parse_verified(FLOW).main.body
+    path = critical_path(dependence_graph(body), lambda op: 1.0 if isinstance(op, GenOp) else 0.0)
+    assert path.cost == 4.0
+    assert [op.id for op in path.ops if isinstance(op, GenOp)] == ["a", "b", "c*", "d$"]
+    cond = next(op for op in body.ops if isinstance(op, CondOp))
+    hosts = critical_path(dependence_graph(body), lambda op: 9.0 if isinstance(op, HostCallOp) else 0.0)
+    assert [op for op in hosts.ops if isinstance(op, HostCallOp)] == [body.ops[1], cond.otherwise.ops[0]]
+
+
+def test_the_graph_of_a_region_knows_what_is_shared_around_it():
+    body = parse_verified(FLOW).main.body
+    cond = next(op for op in body.ops if isinstance(op, CondOp))
+    write, look, _ = cond.otherwise.ops
+    outer = dependence_graph(body)
+    assert dependence_graph(cond.otherwise, outer.graph["shared"]).edges[write, look]["kind"] == "order"
+    assert not dependence_graph(cond.otherwise).has_edge(write, look)
+
+
+def test_the_context_tree_goes_through_regions_and_has_no_cycles():
+    tree = context_tree([parse_verified(FLOW).main.body])
+    edges = {(before.name, after.name, op.NAME) for before, after, op in tree.edges(data="op")}
+    assert edges == {
+        ("c", "a1", "lm.gen"),
+        ("a1", "a2", "lm.gen"),
+        ("a2", "a", "cf.cond"),
+        ("c", "a", "cf.cond"),
+        ("a", "l1", "cf.loop"),
+        ("l1", "l2", "cf.loop"),
+        ("l1", "l", "cf.loop"),
+        ("l2", "l3", "lm.gen"),
+        ("l", "v", "lm.gen"),
+        ("v", "views", "cf.map"),
+        ("views", "view", "cf.race"),
+        ("view", "best", "cf.race"),
+    }
+    assert networkx.is_directed_acyclic_graph(tree)
+
+
 @given(modules())
 def test_graphs_of_random_blocks(module: Module):
     for block in (region for function in module.functions for region in _blocks(function.body)):
@@ -164,8 +233,19 @@ def test_graphs_of_random_blocks(module: Module):
         assert all(position[before] < position[after] for before, after in graph.edges)
         generations = networkx.topological_generations(graph)
         assert waves(graph) == [sorted(wave, key=position.__getitem__) for wave in generations]
-        assert critical_path(graph, lambda _: 1.0).cost == len(networkx.dag_longest_path(graph))
+        path = critical_path(graph, lambda _: 1.0)
+        assert path.cost == _longest(graph) == len(path.ops)
         _check_dominators(graph, list(block.ops))
+
+
+def _longest(graph: networkx.DiGraph) -> float:
+    """The critical path, worked out by networkx, where each op takes one step."""
+    weighted = networkx.DiGraph()
+    for op in graph:
+        inside = [_longest(dependence_graph(region, graph.graph["shared"])) for region in op.regions]
+        steps = 1.0 + (max(inside) if getattr(op, "EXCLUSIVE", False) else sum(inside))
+        weighted.add_weighted_edges_from((before, op, steps) for before in ("start", *graph.predecessors(op)))
+    return networkx.dag_longest_path_length(weighted)
 
 
 def _blocks(block: Block) -> list[Block]:
