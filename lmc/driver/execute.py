@@ -13,11 +13,12 @@ from lmc.driver.cancelling import CancellableEngine, error_of
 from lmc.driver.compile import Compiled
 from lmc.driver.result import Result, stopped
 from lmc.frontend.arguments import Bound
-from lmc.frontend.eager import EagerSession
+from lmc.frontend.eager import EagerSession, OnText
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.locations import raised_at
 from lmc.frontend.resume import resume
 from lmc.ir.constraints import Compile
+from lmc.ir.context import Context
 from lmc.ir.engine import Engine
 from lmc.ir.errors import LmcError
 from lmc.ir.interpreter import Memo
@@ -171,7 +172,7 @@ class Execution:
             self._eager_engine,
             run_seed=self._seed,
             instance=job.number,
-            on_text=None if self._on_event is None else partial(self._report_text, job.number),
+            on_text=self._on_text(job.number),
             timeout=self._limits.request_timeout,
             compile=self._compile,
         )
@@ -187,9 +188,16 @@ class Execution:
     def _profile(self, session: EagerSession) -> Profile:
         return Profile(self._function.name, session.profile)
 
-    def _report_text(self, instance: int, op_id: str, name: str | None, sample: int, text: str) -> None:
-        assert self._on_event is not None
-        self._on_event(TokenEvent(instance, branch_of(op_id), op_id, name, sample, text))
+    def _on_text(self, instance: int) -> OnText | None:
+        """Tells of the text that an instance gets after its break."""
+        on_event = self._on_event
+        if on_event is None:
+            return None
+
+        def report(op_id: str, name: str | None, sample: int, text: str, context: Context) -> None:
+            on_event(TokenEvent(instance, branch_of(op_id), op_id, name, sample, text, context))
+
+        return report
 
 
 def _name_line(error: BaseException) -> None:

@@ -55,6 +55,7 @@ class Runner:
             self.options.seed if seed is None else seed,
             self.options.level if level is None else level,
             self.options.timeout if timeout is None else timeout,
+            self.options.requests,
         )
         return Runner(function, options, self._variants)
 

@@ -6,7 +6,7 @@ import asyncio
 import difflib
 import queue
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lmc.driver.compile import DEFAULT_LEVEL, Compiled, Variants
@@ -35,17 +35,22 @@ Prepared = tuple[int, Job | Result]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a program runs, as far as the user said so: see ``Program.on``."""
+    """How a program runs, as far as the user said so: see ``Program.on``.
+
+    ``requests`` is how many requests and instances of a batch run at the same time.
+    """
 
     wish: Wish = field(default_factory=Wish)
     seed: int = 0
     level: str = DEFAULT_LEVEL
     timeout: float | None = None
+    requests: int | None = None
 
     @property
     def limits(self) -> Limits:
         """What the executor keeps to."""
-        return Limits(request_timeout=self.timeout)
+        limits = Limits(request_timeout=self.timeout)
+        return limits if self.requests is None else replace(limits, requests=self.requests)
 
 
 def check_option_names(unknown: Iterable[str], known: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lmc.frontend.refusals import bad, described
@@ -50,9 +50,15 @@ def checked_constraint(given: Mapping[str, Any]) -> ConstraintSpec | None:
         raise bad(f"whitespace is {described(whitespace)}", f"give one of {', '.join(map(repr, WHITESPACE))}")
     if "whitespace" in given and kinds != ["schema"]:
         raise bad("gen has whitespace, but no schema", "leave it out: it says how the JSON of a schema is written")
+    parse = given.get("parse", True)
+    if type(parse) is not bool:
+        raise bad(f"parse is {described(parse)}", "give True, or False to get the text itself")
+    if not parse and kinds not in (["schema"], ["dtype"]):
+        raise bad("gen has parse=False, but neither schema nor dtype", "leave it out: the value is the text anyway")
     if not kinds:
         return None
-    return _CHECKS[kinds[0]](given[kinds[0]], whitespace)
+    found = _CHECKS[kinds[0]](given[kinds[0]], whitespace)
+    return found if found is None or parse else replace(found, type=TEXT, schema=None)
 
 
 def _regex(value: Any, _whitespace: str) -> ConstraintSpec:

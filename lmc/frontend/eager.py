@@ -35,8 +35,8 @@ from lmc.ir.types import ANY, CTX, TEXT, list_of
 if TYPE_CHECKING:
     from lmc.frontend.function import JittedFunction
 
-OnText = Callable[[str, str | None, int, str], None]
-"""Takes (op id, variable, number of the sample, newly settled text)."""
+OnText = Callable[[str, str | None, int, str, Context], None]
+"""Takes (op id, variable, number of the sample, newly settled text, what the generation continues)."""
 
 _CONTEXT = Value("context", CTX)
 
@@ -164,7 +164,7 @@ class EagerSession(Session):
             constraints=constraints,
         )
         asked = enumerate(timed(requests, self.timeout))
-        handles = [self.engine.submit(request, self._watch(op, index)) for index, request in asked]
+        handles = [self.engine.submit(request, self._watch(op, index, context)) for index, request in asked]
         generations = self._wait(handles)
         self._record(op.id, generation_profile(generations, time.perf_counter() - start))
         return semantics.generation_results(op, context, generations, constraints)
@@ -180,9 +180,9 @@ class EagerSession(Session):
         requests = semantics.select_requests(op, context, choices, op_id=op.id, instance=self.instance)
         scores = self._wait([self.engine.score(request) for request in timed(requests, self.timeout)])
         self._record(op.id, score_profile(scores, time.perf_counter() - start))
-        results = semantics.select_results(op, context, choices, scores)
+        results = semantics.select_results(op, context, requests, choices, scores)
         if self.on_text is not None:
-            self.on_text(op.id, op.name, 0, results[1])
+            self.on_text(op.id, op.name, 0, results[1], context)
         return results
 
     def _sampling_op(
@@ -210,13 +210,13 @@ class EagerSession(Session):
         conversion = options.conversion
         return value if conversion is None else self.run_conversion(conversion, value, op_id)
 
-    def _watch(self, op: SamplingOp, index: int) -> OnDelta | None:
+    def _watch(self, op: SamplingOp, index: int, context: Context) -> OnDelta | None:
         on_text = self.on_text
         if on_text is None:
             return None
 
         def report(delta: TokenDelta) -> None:
-            on_text(op.id, op.name, index, delta.text)
+            on_text(op.id, op.name, index, delta.text, context)
 
         return report
 

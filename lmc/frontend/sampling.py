@@ -63,7 +63,8 @@ class GenerationOptions:
 
 _ATTRIBUTES = tuple(field.name for field in fields(GenerationOptions) if field.name != "constraint")
 _CONSTRAINTS = ("regex", "choices", "schema", "dtype", "grammar")
-KEYWORDS = (*_ATTRIBUTES, *_CONSTRAINTS, "whitespace", "n")
+_OF_CONSTRAINTS = ("whitespace", "parse")
+KEYWORDS = (*_ATTRIBUTES, *_CONSTRAINTS, *_OF_CONSTRAINTS, "n")
 
 
 def options(given: Mapping[str, Any], concrete: Callable[[Any, str], Any]) -> tuple[GenerationOptions, int | None]:
@@ -82,7 +83,7 @@ def options(given: Mapping[str, Any], concrete: Callable[[Any, str], Any]) -> tu
         plain = _deep(value, concrete, f"{key} of gen has to be known now")
         if key == "n":
             count = _integer("n", plain, 1)
-        elif key in _CONSTRAINTS or key == "whitespace":
+        elif key in _CONSTRAINTS or key in _OF_CONSTRAINTS:
             constraints[key] = plain
         else:
             checked[key] = _CHECKS[key](plain)

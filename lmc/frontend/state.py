@@ -112,7 +112,8 @@ class State(StateMisuse):
         ``choices`` (a list of texts), ``grammar`` (Lark's syntax): a text; ``dtype`` (``int``, ``float``, ``bool``,
         ``str``): a value of that type; ``schema``: an instance, for a pydantic class or another type that pydantic
         knows, and parsed JSON for a JSON schema (a dict). ``whitespace="flexible"`` lets JSON have spaces and
-        indented lines, as ``json.dumps(indent=4)`` writes them down to ten levels.
+        indented lines, as ``json.dumps(indent=4)`` writes them down to ten levels. With ``parse=False`` the value of a
+        ``schema`` or a ``dtype`` is the text as it was generated.
 
         ``jump_forward`` says what becomes of text that has to follow: "exact" (drafted, and kept where it is what would
         have been said), "canonical" (taken as it is) or "off"; see ``lmc.ir.engine.Request``.

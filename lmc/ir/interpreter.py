@@ -211,7 +211,7 @@ class _Machine:
         requests = semantics.select_requests(op, context, choices, op_id=op_id, instance=self.instance)
         scores = [self.engine.score(request).future.result() for request in requests]
         self._record(op_id, score_profile(scores, time.perf_counter() - start))
-        return semantics.select_results(op, context, choices, scores)
+        return semantics.select_results(op, context, requests, choices, scores)
 
     def _call_host(self, op: HostCallOp) -> tuple[Any, ...]:
         host = self.hosts.get(op.host)

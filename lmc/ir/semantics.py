@@ -125,10 +125,11 @@ def generation_results(
     wants_meta = op.logprobs is not None
     values = [constraints.value(op, generation) for generation in generations]
     if isinstance(op, SampleOp):
-        return (values, [_meta(generation) for generation in generations]) if wants_meta else (values,)
+        metas = [_meta(generation, context.tokenizer) for generation in generations] if wants_meta else []
+        return (values, metas) if wants_meta else (values,)
     (generation,) = generations
     results = (context.generated(generation), values[0])
-    return (*results, _meta(generation)) if wants_meta else results
+    return (*results, _meta(generation, context.tokenizer)) if wants_meta else results
 
 
 def forced_generation(op: SamplingOp, token_ids: Sequence[int], tokenizer: Tokenizer) -> Generation:
@@ -184,12 +185,19 @@ def listed_results(op: BreakOp, environment: Environment) -> dict[str, tuple[Any
 
 
 def select_results(
-    op: SelectOp, context: Context, choices: Sequence[str], scores: Sequence[Score]
+    op: SelectOp, context: Context, requests: Sequence[ScoreRequest], choices: Sequence[str], scores: Sequence[Score]
 ) -> tuple[Context, str, dict[str, Any]]:
     """The new context, the winning choice (the first among equals) and the scores of all."""
     points = _METHODS[op.method](scores)
     best = max(range(len(choices)), key=lambda index: (points[index], -index))
-    meta = {"choices": list(choices), "scores": points, "logprobs": [list(row) for row in scores[0].logprobs]}
+    token_ids = [list(continuation) for continuation in requests[0].continuations]
+    meta = {
+        "choices": list(choices),
+        "scores": points,
+        "logprobs": [list(row) for row in scores[0].logprobs],
+        "token_ids": token_ids,
+        "tokens": [_token_texts(row, context.tokenizer) for row in token_ids],
+    }
     return context.text(choices[best]), choices[best], meta
 
 
@@ -223,14 +231,21 @@ _METHODS: dict[str, Callable[[Sequence[Score]], list[float]]] = {
 }
 
 
-def _meta(generation: Generation) -> dict[str, Any]:
+def _meta(generation: Generation, tokenizer: Tokenizer) -> dict[str, Any]:
     logprobs = generation.logprobs or ()
     return {
         "token_ids": list(generation.token_ids),
+        "tokens": _token_texts(generation.token_ids, tokenizer),
         "logprobs": [entry.logprob for entry in logprobs],
         "top_logprobs": [[list(pair) for pair in entry.top] for entry in logprobs],
+        "top_tokens": [_token_texts([token_id for token_id, _ in entry.top], tokenizer) for entry in logprobs],
         "finish_reason": generation.finish_reason,
     }
+
+
+def _token_texts(token_ids: Sequence[int], tokenizer: Tokenizer) -> list[str]:
+    """The text of each token by itself."""
+    return [tokenizer.decode([token_id]) for token_id in token_ids]
 
 
 def _context(_op: Op, _environment: Environment, tokenizer: Tokenizer) -> tuple[Any, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from lmc.ir.context import Context
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +14,7 @@ class TokenEvent:
 
     ``branch`` is the path of the branch that it belongs to: the program's name, then ``fork/2`` or ``sub/…`` for each
     level. ``op_id`` is the generation's stable id, ``name`` the user's variable, ``sample`` its number among the n of
-    ``gen(n=…)``.
+    ``gen(n=…)``. ``context`` is what the generation continues.
     """
 
     instance: int
@@ -21,6 +23,7 @@ class TokenEvent:
     name: str | None
     sample: int
     text: str
+    context: Context | None = field(default=None, repr=False, compare=False)
 
 
 OnEvent = Callable[[TokenEvent], None]

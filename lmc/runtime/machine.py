@@ -18,6 +18,7 @@ from typing import Any
 from lmc.backend.schedule import common_length
 from lmc.ir import semantics
 from lmc.ir.constraints import Constraints
+from lmc.ir.context import Context
 from lmc.ir.core import Op, Value
 from lmc.ir.engine import Engine, PrefixCaching
 from lmc.ir.errors import LmcError, RequestCancelledError
@@ -155,7 +156,7 @@ class Machine:
         if isinstance(op, SamplingOp) and around.on_event is not None and op.forced:
             text = semantics.forced_generation(op, op.forced, around.engine.tokenizer).text
             for sample in range(op.n if isinstance(op, SampleOp) else 1):
-                self.report(op.id, op.name, sample, text)
+                self.report(op.id, op.name, sample, text, self.environment[op.context])
         self.finish(index, results)
 
     def finish(self, index: int, results: tuple[Any, ...]) -> None:
@@ -257,10 +258,10 @@ class Machine:
         for cancel in call.cancels:
             cancel()
 
-    def report(self, op_id: str, name: str | None, sample: int, text: str) -> None:
-        """Tell about new text. From any thread."""
+    def report(self, op_id: str, name: str | None, sample: int, text: str, context: Context) -> None:
+        """Tell about new text after ``context``. From any thread."""
         if self.around.on_event is not None:
-            event = TokenEvent(self.instance, branch_of(op_id), op_id, name, sample, text)
+            event = TokenEvent(self.instance, branch_of(op_id), op_id, name, sample, text, context)
             self.around.on_event(event)
 
     def record(self, op_id: str, entry: OpProfile) -> None:

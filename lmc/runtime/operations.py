@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from lmc.ir import semantics
+from lmc.ir.context import Context
 from lmc.ir.core import Op
 from lmc.ir.engine import OnDelta, Pin, TokenDelta, timed
 from lmc.ir.errors import InputError, LmcError
@@ -55,7 +56,7 @@ def generate(machine: Machine, index: int, op: SamplingOp) -> None:
     for number, request in enumerate(timed(requests, around.request_timeout)):
         machine.count_tokens(request.prompt, op.max_tokens)
         machine.request(
-            call, number, partial(around.engine.submit, request, _on_delta(machine, op_id, op.name, number))
+            call, number, partial(around.engine.submit, request, _on_delta(machine, op_id, op.name, number, context))
         )
 
 
@@ -70,8 +71,8 @@ def select(machine: Machine, index: int, op: SelectOp) -> None:
 
     def finish(scores: list[Any]) -> tuple[Any, ...]:
         machine.record(op_id, score_profile(scores, time.perf_counter() - start))
-        results = semantics.select_results(op, context, choices, scores)
-        machine.report(op_id, op.name, 0, results[1])
+        results = semantics.select_results(op, context, requests, choices, scores)
+        machine.report(op_id, op.name, 0, results[1], context)
         return results
 
     call = machine.call(index, len(requests), finish)
@@ -130,12 +131,12 @@ def _stable_prefix(context: Any) -> tuple[int, ...]:
         return ()
 
 
-def _on_delta(machine: Machine, op_id: str, name: str | None, sample: int) -> OnDelta | None:
+def _on_delta(machine: Machine, op_id: str, name: str | None, sample: int, context: Context) -> OnDelta | None:
     if machine.around.on_event is None:
         return None
 
     def report(delta: TokenDelta) -> None:
-        machine.report(op_id, name, sample, delta.text)
+        machine.report(op_id, name, sample, delta.text, context)
 
     return report
 

@@ -32,6 +32,16 @@ def test_a_closed_stream_has_a_result_that_says_so(late: LateEngine):
     assert stream.result is result
 
 
+def test_events_know_what_their_generation_continues():
+    with runner(programs.breaks).stream(((), {"topic": "tree"})) as stream:
+        events = list(stream)
+        text = stream.result.text
+    first = [event for event in events if event.op_id == events[0].op_id]
+    contexts = {event.context.transcript() for event in first if event.context is not None}
+    (before,) = contexts
+    assert text.startswith(before + "".join(event.text for event in first))
+
+
 def test_closing_a_stream_that_is_over_keeps_its_result():
     stream = runner(programs.breaks).stream(((), {"topic": "tree"}))
     value = stream.result.value

@@ -224,7 +224,8 @@ def test_an_eager_run_reports_samples_and_choices():
     for sample in (0, 1):
         text = "".join(event[3] for event in heard if event[:3] == ("program/many", "many", sample))
         assert text == outcome.variables["many"][sample]
-    assert heard[-1] == ("program/c", "c", 0, outcome.variables["c"])
+    assert heard[-1][:4] == ("program/c", "c", 0, outcome.variables["c"])
+    assert {event[4].transcript() for event in heard} == {"x"}
 
 
 def test_run_seed_and_instance_reach_the_draws():

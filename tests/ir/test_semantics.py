@@ -139,8 +139,10 @@ class TestGenerations:
         _, _, meta = semantics.generation_results(op, self.context, [self.generation])
         assert meta == {
             "token_ids": list(self.generation.token_ids),
+            "tokens": [TOKENIZER.decode([token_id]) for token_id in self.generation.token_ids],
             "logprobs": [-0.5, -0.1, -0.2],
             "top_logprobs": [[[1, -0.5], [2, -1.0]], [], []],
+            "top_tokens": [[TOKENIZER.decode([1]), TOKENIZER.decode([2])], [], []],
             "finish_reason": "stop",
         }
 
@@ -192,10 +194,13 @@ class TestSelect:
     def winner(self, method: str, *scores: Score) -> tuple[str, list[float]]:
         choices = ["a", "b", "c"][: len(scores[0].logprobs)]
         op = self.op(*choices, method=method)
-        context, choice, meta = semantics.select_results(op, self.context, choices, list(scores))
+        requests = semantics.select_requests(op, self.context, choices, op_id=op.id, instance=0)
+        context, choice, meta = semantics.select_results(op, self.context, requests, choices, list(scores))
         assert context.message_list()[-1] == {"role": "assistant", "content": choice}
         assert meta["choices"] == choices
         assert meta["logprobs"] == [list(row) for row in scores[0].logprobs]
+        assert meta["token_ids"] == [list(TOKENIZER.encode(each)) for each in choices]
+        assert meta["tokens"] == [[each] for each in choices]
         return choice, meta["scores"]
 
     def test_token_length_normalized_takes_the_mean(self):

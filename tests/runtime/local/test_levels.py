@@ -139,7 +139,7 @@ class Comparison:
                 assert other_row == pytest.approx(row, abs=LOGPROB_TOLERANCE)
         choices = [str(number) for number in range(len(request.continuations))]
         context = Context.empty(tokenizer)
-        winners = [semantics.select_results(op, context, choices, scores)[1] for scores in (expected, found)]
+        winners = [semantics.select_results(op, context, [request], choices, scores)[1] for scores in (expected, found)]
         if winners[0] == winners[1]:
             return True
         margin = _choice_margin(op, expected, *map(int, winners))
