@@ -69,6 +69,10 @@ class FiniteConstraint:
     def matches(self, output: str | bytes) -> bool:
         return (output if isinstance(output, bytes) else output.encode()) in self._outputs
 
+    def shortest_beyond(self, limit: int) -> int | None:
+        shortest = min(map(len, self._outputs))
+        return shortest if shortest > limit else None
+
 
 def compile_choices(symbol: Constraint) -> FiniteConstraint:
     """What a symbol of kind choices stands for. Raises ``ConstraintError`` for one of another kind."""

@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from lmc.grammar.sharing import ConstraintCache, checked_digest, source_of
-from lmc.ir.constraints import Compile, refused
+from lmc.ir.constraints import Compile, CompiledConstraint, constraints_of
 from lmc.ir.core import Constraint, Module, walk
-from lmc.ir.engine import TokenConstraint
-from lmc.ir.errors import ConstraintError
 from lmc.ir.ops import SamplingOp
 from lmc.ir.tokenizer import Tokenizer
 
@@ -40,14 +38,9 @@ def start(cache: ConstraintCache, module: Module, tokenizer: Tokenizer) -> None:
 
 def check(cache: ConstraintCache, module: Module, tokenizer: Tokenizer) -> None:
     """Compile what no pass has looked at. Raises ``ConstraintError`` at the line of the first one that is refused."""
-    symbols = {entry.name: entry for entry in module.constraints}
-    compile = compiler(cache, tokenizer)
+    constraints = constraints_of(module, compiler(cache, tokenizer))
     for op in constrained(module):
-        assert op.constraint is not None
-        try:
-            compile(symbols[op.constraint])
-        except ConstraintError as error:
-            raise refused(error, op) from error
+        constraints.find(op)
 
 
 def constrained(module: Module) -> Iterator[SamplingOp]:
@@ -81,9 +74,9 @@ def compiler(cache: ConstraintCache, tokenizer: Tokenizer) -> Compile:
 
     It raises ``InputError`` for a symbol that was compiled for other tokens.
     """
-    found: dict[Constraint, TokenConstraint] = {}
+    found: dict[Constraint, CompiledConstraint] = {}
 
-    def compile(symbol: Constraint) -> TokenConstraint:
+    def compile(symbol: Constraint) -> CompiledConstraint:
         known = found.get(symbol)
         if known is not None:
             return known

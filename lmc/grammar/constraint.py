@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import weakref
 from abc import ABC, abstractmethod
@@ -12,7 +13,7 @@ import numpy as np
 
 from lmc.grammar.automaton import DEAD, MAX_STATES, Automaton
 from lmc.grammar.dead_ends import TokenPaths
-from lmc.grammar.facts import Facts, regular_facts
+from lmc.grammar.facts import Facts, regular_facts, short_output
 from lmc.grammar.index import TokenIndex
 from lmc.grammar.indexing import build_index
 from lmc.grammar.masks import MAX_MASK_BYTES, Masks, Words
@@ -61,6 +62,11 @@ class Constraint(ABC):
     def build(self, *, max_states: int = MAX_STATES) -> TokenIndex | None:
         """Make all states ahead of time, where there are finitely many; None where there are not."""
         del max_states
+        return None
+
+    def shortest_beyond(self, limit: int) -> int | None:
+        """Tokens of a shortest output where that is known to be more than ``limit``; else None."""
+        del limit
         return None
 
 
@@ -148,6 +154,7 @@ class RegularConstraint(Constraint):
         self._masks = Masks(max_mask_bytes)
         self._mask_arrays: weakref.WeakValueDictionary[int, Words] = weakref.WeakValueDictionary()
         self._followed = 0
+        self._enough: int | None = None  # tokens: there is an output of so many
         # A vocabulary that can't write each byte may leave dead ends.
         self._paths = None if vocabulary.has_all_bytes else TokenPaths(automaton, vocabulary.trie)
         if self._paths is not None:
@@ -189,6 +196,17 @@ class RegularConstraint(Constraint):
     def facts(self) -> Facts:
         with self._lock:
             return regular_facts(self)
+
+    def shortest_beyond(self, limit: int) -> int | None:
+        with self._lock:
+            if self._enough is None:
+                self._enough = short_output(self.automaton, self.vocabulary)
+        if limit >= self._enough:
+            return None
+        with contextlib.suppress(ConstraintError):
+            self.build()
+        shortest = self.facts().shortest_tokens
+        return shortest if shortest is not None and shortest > limit else None
 
     def mask_of(self, state: State) -> Words:
         """The mask of a state that has none yet."""

@@ -120,6 +120,13 @@ def _if_quick(find: Callable[[], T]) -> T | None:
         return None
 
 
+def short_output(automaton: Automaton, vocabulary: Vocabulary) -> int:
+    """Tokens of an output of the fewest bytes: a shortest one has no more. 0 where that takes too long to find out."""
+    shortest = _if_quick(automaton.shortest)
+    tokens = None if shortest is None else _if_quick(lambda: len(vocabulary.encode(shortest)))
+    return tokens or 0
+
+
 def shortest_in_index(index: TokenIndex) -> int | None:
     """Tokens of a shortest output; None where that is not found within ``MAX_STEPS``. Breadth first, by levels."""
     can_end = np.zeros(index.mask_count, np.bool_)

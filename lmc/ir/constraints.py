@@ -7,7 +7,7 @@ import math
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from lmc.ir.core import Constraint, Module
 from lmc.ir.engine import Generation, TokenConstraint
@@ -18,7 +18,16 @@ from lmc.ir.types import BOOL, FLOAT, INT, TEXT, JsonType
 Reader = Callable[[str], Any]
 """Makes a value of JSON text; raises ``ValueError`` where its class does not take it."""
 
-Compile = Callable[[Constraint], TokenConstraint]
+
+class CompiledConstraint(TokenConstraint, Protocol):
+    """What a run needs of a constraint beside what engines do."""
+
+    def shortest_beyond(self, limit: int) -> int | None:
+        """Tokens of a shortest output where that is known to be more than ``limit``; else None."""
+        ...
+
+
+Compile = Callable[[Constraint], CompiledConstraint]
 """Gives what a symbol stands for, for one vocabulary. Raises ``ConstraintError``."""
 
 
@@ -42,8 +51,11 @@ class Constraints:
         """Those of a module with these ``symbols``."""
         return cls({entry.name: entry for entry in symbols}, compile, readers or {})
 
-    def find(self, op: SamplingOp) -> TokenConstraint | None:
-        """What ``op`` may say; None where that is anything. Raises ``ConstraintError`` at its line."""
+    def find(self, op: SamplingOp) -> CompiledConstraint | None:
+        """What ``op`` may say; None where that is anything.
+
+        Raises ``ConstraintError`` at its line where that is refused, or has too many tokens.
+        """
         if op.constraint is None:
             return None
         if self.compile is None or op.constraint not in self.symbols:
@@ -52,10 +64,7 @@ class Constraints:
                 remedy="run the program through lmc.jit or lmc run, or pass the run its constraints",
                 location=op.location,
             )
-        try:
-            return self.compile(self.symbols[op.constraint])
-        except ConstraintError as error:
-            raise refused(error, op) from error
+        return compiled(self.compile, self.symbols[op.constraint], op)
 
     def value(self, op: SamplingOp, generation: Generation) -> Any:
         """The value of a generation's text. Raises ``ConstraintError`` where the constraint forbids it after all."""
@@ -86,6 +95,30 @@ class Constraints:
 def constraints_of(module: Module, compile: Compile | None, readers: Mapping[str, Reader] | None = None) -> Constraints:
     """Those of ``module``."""
     return Constraints.of(module.constraints, compile, readers)
+
+
+def compiled(compile: Compile, symbol: Constraint, op: SamplingOp) -> CompiledConstraint:
+    """What ``symbol`` stands for in ``op``. Raises ``ConstraintError`` at its line."""
+    try:
+        found = compile(symbol)
+    except ConstraintError as error:
+        raise refused(error, op) from error
+    check_length(op, found.shortest_beyond(op.max_tokens))
+    return found
+
+
+def check_length(op: SamplingOp, shortest: int | None) -> None:
+    """Raise ``ConstraintError`` where ``op`` has no room for any output: the shortest has so many tokens (None: few).
+
+    What a stop string ends may have fewer.
+    """
+    if shortest is not None and shortest > op.max_tokens and not op.stop:
+        raise ConstraintError(
+            f"generation {op.id!r} can't end within max_tokens ({op.max_tokens}): the shortest output that its "
+            f"constraint allows has {shortest} tokens",
+            remedy=f"give it max_tokens={shortest} or more",
+            location=op.location,
+        )
 
 
 def refused(error: ConstraintError, op: SamplingOp) -> ConstraintError:

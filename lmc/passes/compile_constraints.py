@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from lmc.grammar.sharing import Built, ConstraintCache, checked_digest, source_of
 from lmc.grammar.vocabulary import Vocabulary
-from lmc.ir.constraints import refused
+from lmc.ir.constraints import check_length, refused
 from lmc.ir.core import Block, Constraint, Module, Op, Value, walk
 from lmc.ir.errors import ConstraintError
 from lmc.ir.ops import SamplingOp
@@ -140,19 +140,9 @@ class _Rewrite:
             op = dataclasses.replace(op, constraint=self.first[op.constraint])
         if self.context.tokenizer is None or op.forced is not None:
             return op
-        self._check_length(op, built)
+        check_length(op, built.facts.shortest_tokens)
         op = self._forced(op, built)
         return op if op.forced is not None else self._tightened(op, built)
-
-    def _check_length(self, op: SamplingOp, built: Built) -> None:
-        shortest = built.facts.shortest_tokens
-        if shortest is not None and shortest > op.max_tokens and not op.stop:
-            raise ConstraintError(
-                f"generation {op.id!r} can't end within max_tokens ({op.max_tokens}): the shortest output that its "
-                f"constraint allows has {shortest} tokens",
-                remedy=f"give it max_tokens={shortest} or more",
-                location=op.location,
-            )
 
     def _tightened(self, op: SamplingOp, built: Built) -> SamplingOp:
         longest = built.facts.longest_tokens

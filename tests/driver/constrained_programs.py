@@ -68,6 +68,19 @@ def cut_off(s: lmc.State, essay: str) -> str:
 
 
 @lmc.jit
+def no_room(s: lmc.State, essay: str) -> str:
+    s += essay
+    s.gen("first", max_tokens=3)
+    return s.gen("word", regex="[ab]{20,99}", max_tokens=7)
+
+
+@lmc.jit
+def no_room_in_samples(s: lmc.State, essay: str) -> list[str]:
+    s += essay
+    return s.gen("words", choices=["yesterday", "tomorrow"], max_tokens=7, n=2)
+
+
+@lmc.jit
 def refused_unread(s: lmc.State, essay: str) -> str:
     s += essay
     for branch in s.fork(2):

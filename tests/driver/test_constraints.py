@@ -94,6 +94,30 @@ def test_eagerly_it_is_told_where_it_stands(late: LateEngine):
     assert late.order == ["refused/first"]
 
 
+@pytest.mark.parametrize(("program", "shortest"), [(programs.no_room, 20), (programs.no_room_in_samples, 8)])
+def test_no_room_for_an_output_is_the_same_error_in_every_way(program: lmc.Program, shortest: int):
+    ends = {way: ran(program, way, ("x",), 0) for way in WAYS}
+    kind, cause, location, remedy, _ = ends["eager"]
+    assert ends == dict.fromkeys(WAYS, ends["eager"])
+    assert kind is ConstraintError
+    assert cause.endswith(
+        f"within max_tokens (7): the shortest output that its constraint allows has {shortest} tokens"
+    )
+    assert remedy == f"give it max_tokens={shortest} or more"
+    line = int(location.removeprefix(f"{programs.__file__}:"))
+    assert "max_tokens=7" in Path(programs.__file__).read_text().splitlines()[line - 1]
+
+
+def test_no_room_for_an_output_is_told_before_the_request(late: LateEngine):
+    for level in ("O0", "O2"):
+        with pytest.raises(ConstraintError, match="can't end within max_tokens"):
+            runner(programs.no_room, level).run((("x",), {}))
+    assert late.order == []
+    with pytest.raises(ConstraintError, match="can't end within max_tokens"):
+        runner(programs.no_room).eager((("x",), {}))
+    assert late.order == ["no_room/first"]
+
+
 def test_in_a_batch_what_is_refused_is_each_rows_error():
     results = runner(programs.refused).batch([((), {"essay": "x"}), ((), {"essay": "y"})])
     assert [type(result.error) for result in results] == [ConstraintError] * 2

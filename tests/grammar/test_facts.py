@@ -39,6 +39,15 @@ def test_facts_of_a_regular_constraint():
     assert facts == _facts(regex="(abc){2,3}x")
 
 
+def test_a_short_output_is_found_without_the_index():
+    constraint = compile(tokenizer=BYTES, regex="(abc|x{9})y{2,9}")
+    assert isinstance(constraint, RegularConstraint)
+    assert constraint.shortest_beyond(3) is None
+    assert constraint.index is None
+    assert constraint.shortest_beyond(2) == 3
+    assert compile(tokenizer=BYTES, grammar='start: "a" start "b" | "ccc"').shortest_beyond(1) is None
+
+
 def test_the_only_output_is_told():
     facts = _facts(regex="a(b|b)c{2}")
     assert (facts.only, facts.example, facts.forced_share) == ("abcc", "abcc", 1.0)
@@ -106,6 +115,13 @@ def test_the_shortest_output_is_that_of_a_search_token_by_token(automaton: Autom
     assert shortest_in_index(index) == expected
     lazy = RegularConstraint(automaton, tokens, "digest").facts()
     assert lazy.shortest_tokens in (expected, None)
+    assert expected is not None
+    fresh = RegularConstraint(automaton, tokens, "digest")
+    assert [fresh.shortest_beyond(limit) for limit in (expected, expected - 1, 0)] == [
+        None,
+        expected,
+        expected or None,
+    ]
     assert lazy.longest_tokens is None or expected is None or lazy.longest_tokens >= expected
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from lmc.ir import semantics
-from lmc.ir.constraints import Constraints
+from lmc.ir.constraints import CompiledConstraint, Constraints
 from lmc.ir.context import Context
 from lmc.ir.core import Constraint, Value
-from lmc.ir.engine import Generation, TokenConstraint
+from lmc.ir.engine import Generation
 from lmc.ir.errors import ConstraintError, InputError, Location
 from lmc.ir.interpreter import interpret
 from lmc.ir.ops import GenOp, SampleOp
@@ -38,9 +38,9 @@ def said(text: str) -> Generation:
 
 
 def test_requests_carry_the_compiled_constraint_and_the_mode():
-    compiled: list[TokenConstraint] = []
+    compiled: list[CompiledConstraint] = []
 
-    def compile_once(symbol: Constraint) -> TokenConstraint:
+    def compile_once(symbol: Constraint) -> CompiledConstraint:
         compiled.append(compile_choices(symbol))
         return compiled[-1]
 
@@ -68,12 +68,24 @@ def test_what_is_refused_names_line_keyword_and_character():
     )
     assert caught.value.pointer == "/a"
 
-    def at_character(_: Constraint) -> TokenConstraint:
+    def at_character(_: Constraint) -> CompiledConstraint:
         raise ConstraintError("it is not closed", position=7)
 
     with pytest.raises(ConstraintError, match="it is not closed") as caught:
         Constraints.of(symbols, at_character).find(op)
     assert caught.value.position == 7
+
+
+def test_a_generation_needs_room_for_the_shortest_output():
+    constraints = Constraints.of([YES], compile_choices)
+    with pytest.raises(ConstraintError) as caught:
+        constraints.find(gen(max_tokens=1))
+    assert str(caught.value) == (
+        "a.py:3: generation 'main/a' can't end within max_tokens (1): the shortest output that its constraint allows "
+        "has 2 tokens\n  remedy: give it max_tokens=2 or more"
+    )
+    assert constraints.find(gen(max_tokens=2)) is not None
+    assert constraints.find(gen(max_tokens=1, stop=("s",))) is not None  # what the stop leaves may be shorter
 
 
 def test_every_output_is_checked_again():
