@@ -60,10 +60,10 @@ class Arena:
 
     def concat(self, *parts: Node) -> Node:
         """One after the other."""
-        made = parts[-1] if parts else self.epsilon
-        for part in reversed(parts[:-1]):
-            made = self.join(part, made)
-        return made
+        heads: list[Node] = []
+        for part in parts[:-1]:
+            self._append(heads, part)
+        return self._before(heads, parts[-1]) if parts else self.epsilon
 
     def join(self, left: Node, right: Node) -> Node:
         """One after the other, of two."""
@@ -71,18 +71,40 @@ class Arena:
             return right
         if right is EPSILON:
             return left
+        if left.kind is not Kind.CONCAT:
+            return self._prepend(left, right)
         heads: list[Node] = []
-        while left.kind is Kind.CONCAT:
-            head, left = left.parts
+        self._append(heads, left)
+        return self._before(heads, right)
+
+    def _append(self, heads: list[Node], part: Node) -> None:
+        """Put what a part consists of behind others, joined with the last of them where that can be."""
+        if part is EPSILON:
+            return
+        border = len(heads)
+        while part.kind is Kind.CONCAT:
+            head, part = part.parts
             heads.append(head)
-        self.charge(len(heads))
-        right = self._prepend(left, right)
+        heads.append(part)
+        self.charge(len(heads) - border - 1)
+        if border:
+            joined = self._joined(heads[border - 1], heads[border])
+            if joined is not None:
+                heads[border - 1 : border + 1] = [joined]
+
+    def _before(self, heads: list[Node], right: Node) -> Node:
+        """What ``_append`` has put together, then ``right``."""
+        if EMPTY in heads:
+            return self.empty
+        if not heads:
+            return right
+        made = self._prepend(heads[-1], right)
         # As long as the last part stays what it is, so do its neighbours.
-        is_kept = right.kind is Kind.CONCAT and right.parts[0] is left
+        is_kept = right is EPSILON or (made.kind is Kind.CONCAT and made.parts[0] is heads[-1])
         put_before = self._pair if is_kept else self._prepend
-        for head in reversed(heads):
-            right = put_before(head, right)
-        return right
+        for head in reversed(heads[:-1]):
+            made = put_before(head, made)
+        return made
 
     def union(self, parts: Iterable[Node]) -> Node:
         """Any of them."""

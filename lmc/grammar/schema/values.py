@@ -82,14 +82,17 @@ def exact(number: float) -> Fraction:
     return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
 
 
+_spelled = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def string_text(text: str, pointer: Pointer) -> bytes:
     """The canonical spelling of a string: what `json.dumps` writes with ``ensure_ascii=False``."""
     try:
-        return json.dumps(text, ensure_ascii=False).encode()
+        return _spelled(text).encode()
     except UnicodeEncodeError:
         raise refusal(pointer, f"{text!r} has half of a surrogate pair", "write whole characters") from None
 
 
 def scalar_text(value: Any) -> bytes:
     """The canonical spelling of a value that was checked and is no array and no object."""
-    return json.dumps(value, ensure_ascii=False).encode()
+    return _spelled(value).encode()
