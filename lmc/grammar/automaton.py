@@ -12,7 +12,7 @@ from lmc.grammar.building import Arena
 from lmc.grammar.derivatives import Derivatives
 from lmc.grammar.nodes import Node, longest_length
 from lmc.grammar.prefix_tree import prefix_tree
-from lmc.grammar.runs import Runs, counted, groups_inside, run_of
+from lmc.grammar.runs import Runs, counted, groups_inside, no_runs, run_of
 from lmc.ir.errors import ConstraintError
 
 Rows = NDArray[np.int32]
@@ -46,7 +46,7 @@ class Automaton:
         self._columns: dict[int, NDArray[np.intp]] = {}
         self._accepting = bytearray()
         self.rows: Rows = np.full((16, 256), UNKNOWN, np.int32)
-        self.runs = Runs.none(16)
+        self.runs: Runs = no_runs(16)
         self._root: Node | None = root
         self._longest: int | None = None
         self.is_empty = not self._derivatives.is_live(root)
@@ -61,7 +61,7 @@ class Automaton:
         arena = Arena()
         made = cls(arena.epsilon, arena)
         made.rows, accepting = prefix_tree(sorted(set(strings)))
-        made.runs = Runs.none(len(made.rows))
+        made.runs = no_runs(len(made.rows))
         made._accepting = bytearray(accepting.tobytes())
         made._root, made._longest = None, max(map(len, strings), default=0)
         made.is_empty = not strings
@@ -97,21 +97,21 @@ class Automaton:
         row = self.rows[state]
         row.fill(DEAD)
         for mask, target in found:
-            row[self._bytes(mask)] = target
+            row[self._bytes(mask) if mask & (mask - 1) else mask.bit_length() - 1] = target
 
     def note_run(self, state: int) -> None:
         """Say in ``runs`` what is seen at a state, whose row is made."""
         if state >= len(self._nodes):
             return
-        node, runs = self._nodes[state], self.runs
-        row = self.rows[state]
+        node, row, counting = self._nodes[state], self.rows[state], DEAD
         mask, length = counted(node)
-        following = row[mask.bit_length() - 1]
-        if length and np.count_nonzero(row == following) == mask.bit_count():
-            runs.nexts[state] = following
-        else:
+        if length:
+            following = int(row[mask.bit_length() - 1])
+            if np.count_nonzero(row == following) == mask.bit_count():
+                counting = following
+        if counting == DEAD:
             mask, length = run_of(node)
-        runs.groups[state], runs.lengths[state] = groups_inside(mask), length
+        self.runs[state] = groups_inside(mask), length, counting
 
     def expand_all(self, max_states: int = MAX_STATES_AHEAD) -> None:
         """Make every row, breadth first. Raises ``ConstraintError`` where that is too much; what was made stays."""
@@ -200,7 +200,7 @@ class Automaton:
             if state == len(self.rows):
                 more = np.full((len(self.rows), 256), UNKNOWN, np.int32)
                 self.rows = np.concatenate((self.rows, more))
-                self.runs = self.runs.grown(len(self.rows))
+                self.runs = np.concatenate((self.runs, no_runs(len(more))))
             self._nodes.append(node)
             self._accepting.append(node.nullable)
         return state

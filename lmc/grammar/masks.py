@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import weakref
 from typing import Protocol
 
@@ -29,13 +28,14 @@ class Masks:
     def __init__(self, limit: int = MAX_MASK_BYTES) -> None:
         self.nbytes = 0
         self._limit = limit
-        self._kept: dict[bytes, list[Holder]] = {}
-        self._arrays: weakref.WeakValueDictionary[bytes, Words] = weakref.WeakValueDictionary()
+        self._kept: dict[int, list[Holder]] = {}
+        self._arrays: weakref.WeakValueDictionary[int, Words] = weakref.WeakValueDictionary()
 
     def give(self, words: Words, holder: Holder) -> Words:
         """The read-only array equal to ``words``, which the holder now has."""
-        key = hashlib.blake2b(words.tobytes(), digest_size=16).digest()
-        shared = self._arrays.get(key)
+        key = hash(words.tobytes())
+        while (shared := self._arrays.get(key)) is not None and not np.array_equal(shared, words):
+            key += 1
         if shared is None:
             shared = words
             shared.flags.writeable = False

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 from string import punctuation
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,30 +23,21 @@ Run = tuple[int, int]
 """A set of bytes (bit b: byte b) and of how many of them."""
 
 
-class Runs(NamedTuple):
-    """Runs of states: the groups of bytes, a bit each, and how many bytes; 0 where none is known.
+RUN = np.dtype([("groups", np.uint64), ("length", np.int32), ("next", np.int32)])
+"""What is known of the run of a state, as in native/walk.c.
 
-    Where ``nexts`` is not -1, the state counts: it is the one after a byte of the run, only bytes of the run lead
-    there, and but for these any byte leads from all states of the run, the one after its end too, to the same.
-    """
+Any ``length`` bytes of ``groups``, a bit each, may follow; 0 where no run is known. Where ``next`` is not -1, the state
+counts: it is the one after a byte of the run, only bytes of the run lead there, and but for these any byte leads from
+all states of the run, the one after its end too, to the same.
+"""
+Runs = NDArray[np.void]
 
-    groups: NDArray[np.uint64]
-    lengths: NDArray[np.int32]
-    nexts: NDArray[np.int32]
 
-    @classmethod
-    def none(cls, states: int) -> Runs:
-        """As long as nothing is known."""
-        return cls(np.zeros(states, np.uint64), np.zeros(states, np.int32), np.full(states, -1, np.int32))
-
-    def grown(self, states: int) -> Runs:
-        """The same with room for more states."""
-        more = Runs.none(states - len(self.lengths))
-        return Runs(
-            np.concatenate((self.groups, more.groups)),
-            np.concatenate((self.lengths, more.lengths)),
-            np.concatenate((self.nexts, more.nexts)),
-        )
+def no_runs(states: int) -> Runs:
+    """What is known of the runs of states at first."""
+    found = np.zeros(states, RUN)
+    found["next"] = -1
+    return found
 
 
 def _groups() -> tuple[int, ...]:

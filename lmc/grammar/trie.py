@@ -18,8 +18,7 @@ from lmc.grammar.runs import group_bits
 # As in native/trie.h and native/walk.c.
 _NODE = np.dtype([("end", np.int32), ("token", np.int32), ("label", np.uint32)])
 _SUBTREE = np.dtype([("groups", np.uint64), ("first", np.int32), ("height", np.int32)])
-_PLACE = np.dtype([("groups", np.uint64), *((name, np.int32) for name in ("at", "end", "state", "left"))])
-_FRAME_SIZE = 32
+_PLACE_SIZE, _FRAME_SIZE = 24, 32
 _GROUP_BITS = group_bits()
 _MORE_TOKENS = 1 << 8
 _DEPTH_SHIFT = 9
@@ -56,6 +55,7 @@ class Trie:
         chosen = [tokens[token_id] for token_id in ids]
         self.longest = max(map(len, chosen), default=0)
         self.same: Ints = np.full(self.size, -1, np.int32)
+        self._rooms: list[_Room] = []  # as many as walks were under way at once
         native = library()
         if native is None:
             self.nodes = _built(chosen, ids, self.same)
@@ -89,16 +89,14 @@ class Trie:
         assert native is not None
         words = np.zeros((self.size + 31) // 32, np.uint32)
         tokens, nexts = (np.empty(self.size if with_nexts else 0, np.int32) for _ in range(2))
-        path = np.empty((self.longest + 1) * _FRAME_SIZE, np.uint8)
-        places, unknown = np.empty((2, len(self.nodes)), _PLACE), np.empty(len(self.nodes), np.int32)
-        places[0, 0] = 0, 1, len(self.nodes), state, 0
-        call = _WalkCall(
-            *(array.ctypes.data for array in (self.nodes, self._subtrees, self.sorted_ids, self.same, _GROUP_BITS)),
-            *(None, None, None, None, path.ctypes.data, words.ctypes.data),
-            *((tokens.ctypes.data, nexts.ctypes.data) if with_nexts else (None, None)),
-            *(0, places[0].ctypes.data, places[1].ctypes.data, 1, unknown.ctypes.data),
-        )
-        address, rows, missing = ctypes.byref(call), None, [state]
+        try:
+            room = self._rooms.pop()
+        except IndexError:
+            room = _Room(self)
+        call = room.call
+        call.mask = words.ctypes.data
+        call.tokens, call.nexts = (tokens.ctypes.data, nexts.ctypes.data) if with_nexts else (None, None)
+        start, rows, missing = state, None, [state]
         while missing:
             for each in sorted(set(missing)):
                 automaton.expand(each)
@@ -106,12 +104,13 @@ class Trie:
                     automaton.note_run(each)
             if rows is not automaton.rows:  # other arrays once states were added
                 rows = automaton.rows
-                call.rows = rows.ctypes.data
-                if not with_nexts:
-                    call.run_groups, call.run_lengths, call.run_nexts = (each.ctypes.data for each in automaton.runs)
-            count: int = native.lmc_trie_walk(address)
-            missing = unknown[:count].tolist()
-        return Walk(words, tokens[: call.pairs], nexts[: call.pairs])
+                call.rows, call.runs = rows.ctypes.data, None if with_nexts else automaton.runs.ctypes.data
+            count: int = native.lmc_trie_walk(room.address, start)
+            missing = room.unknown[:count].tolist()
+            start = -1
+        pairs = call.pairs
+        self._rooms.append(room)
+        return Walk(words, tokens[:pairs], nexts[:pairs])
 
     def _walk_by_levels(self, automaton: Automaton, state: int) -> Walk:
         """The same in numpy: all nodes of one depth at a time."""
@@ -143,7 +142,8 @@ class Trie:
             tokens = self.same[tokens]
 
     @cached_property
-    def _subtrees(self) -> NDArray[np.void]:
+    def subtrees(self) -> NDArray[np.void]:
+        """What is below each node, as in native/trie.h; one more for the end. Only where there is a compiler."""
         native = library()
         assert native is not None
         found = np.empty(len(self.nodes) + 1, _SUBTREE)
@@ -193,13 +193,29 @@ class _WalkCall(ctypes.Structure):
 
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("nodes", "subtrees", "sorted", "same", "group_bits")),
-        *((name, ctypes.c_void_p) for name in ("rows", "run_groups", "run_lengths", "run_nexts")),
-        *((name, ctypes.c_void_p) for name in ("path", "mask", "tokens", "nexts")),
-        ("pairs", ctypes.c_int64),
+        *((name, ctypes.c_void_p) for name in ("rows", "runs", "path", "mask", "tokens", "nexts", "unknown")),
         *((name, ctypes.c_void_p) for name in ("begun", "later")),
-        ("count", ctypes.c_int64),
-        ("unknown", ctypes.c_void_p),
+        *((name, ctypes.c_int64) for name in ("count", "pairs")),
     )
+
+
+class _Room:
+    """What a walk needs beside its result; used by one walk after the other."""
+
+    def __init__(self, trie: Trie) -> None:
+        nodes = len(trie.nodes)
+        self.unknown = np.empty(nodes, np.int32)
+        self._arrays = (
+            np.empty((trie.longest + 1) * _FRAME_SIZE, np.uint8),
+            *np.empty((2, nodes * _PLACE_SIZE), np.uint8),
+        )
+        path, begun, later = (array.ctypes.data for array in self._arrays)
+        fixed = (trie.nodes, trie.subtrees, trie.sorted_ids, trie.same, _GROUP_BITS)
+        self.call = _WalkCall(
+            *(array.ctypes.data for array in fixed),
+            **{"path": path, "begun": begun, "later": later, "unknown": self.unknown.ctypes.data},
+        )
+        self.address = ctypes.byref(self.call)
 
 
 def packed(tokens: Ints, size: int) -> NDArray[np.uint32]:

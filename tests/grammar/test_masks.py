@@ -3,6 +3,7 @@ import gc
 import numpy as np
 import pytest
 
+from lmc.grammar import masks as module
 from lmc.grammar.masks import Masks, Words
 
 
@@ -50,3 +51,12 @@ def test_a_mask_that_is_still_used_is_given_again() -> None:
     masks.give(words(2), other)
     gc.collect()
     assert masks.nbytes == 16
+
+
+def test_masks_with_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "hash", lambda _: 7, raising=False)
+    masks, holders = Masks(), [Holding() for _ in range(4)]
+    given = [masks.give(words(number % 2), holder) for number, holder in enumerate(holders)]
+    assert given[0] is given[2]
+    assert given[1] is given[3]
+    assert [int(each[0]) for each in given] == [0, 1, 0, 1]

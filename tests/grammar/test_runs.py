@@ -92,7 +92,7 @@ def test_states_that_count_differ_by_their_run_alone(expression) -> None:
     automaton.expand_all()
     for state in range(len(automaton)):
         automaton.note_run(state)
-        length, following = (int(array[state]) for array in automaton.runs[1:])
+        _, length, following = automaton.runs[state].tolist()
         if following < 0:
             continue
         row, at = automaton.rows[state].copy(), state

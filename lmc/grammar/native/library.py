@@ -19,7 +19,7 @@ _POINTER, _COUNT, _INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32
 _SIGNATURES = {
     "lmc_trie_build": (_COUNT, _POINTER, _POINTER, _POINTER, _COUNT, _POINTER, _POINTER, _POINTER),
     "lmc_trie_subtrees": (None, _POINTER, _COUNT, _POINTER, _POINTER, _POINTER),
-    "lmc_trie_walk": (_COUNT, _POINTER),
+    "lmc_trie_walk": (_COUNT, _POINTER, _INT),
     "lmc_byte_classes": (_INT, _POINTER, _COUNT, _POINTER),
     "lmc_number_states": (_COUNT, _POINTER, _POINTER, _INT, _COUNT, _POINTER, _POINTER),
     "lmc_columns": (None, _POINTER, _POINTER, _INT, _POINTER, _COUNT, _POINTER, _POINTER),

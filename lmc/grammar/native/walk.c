@@ -18,32 +18,35 @@ typedef struct {
 } frame;
 
 typedef struct {
+    uint64_t groups;
+    int32_t length, next;
+} run;
+
+typedef struct {
     const trie_node *nodes;
     const subtree *subtrees;    /* [nodes + 1] */
     const int32_t *sorted;      /* tokens in the order of their bytes */
     const int32_t *same;        /* [V] */
     const uint64_t *group_bits; /* [256] */
     const int32_t *rows;        /* [S, 256] */
-    const uint64_t *run_groups; /* [S] runs of the states; null: every node is walked with a state of its own */
-    const int32_t *run_lengths; /* [S] */
-    const int32_t *run_nexts;   /* [S] */
+    const run *runs;            /* [S], as in runs.py; null: every node is walked with a state of its own */
     frame *path;                /* room for the longest token and one more */
     uint32_t *mask;             /* bits of tokens */
     int32_t *tokens;            /* and where each leads; null: not asked for */
     int32_t *nexts;
-    int64_t pairs;    /* how many of these are written */
+    int32_t *unknown; /* states whose rows are to be made, next ones differ */
     place *places[2]; /* what is to be walked, and what was left out because a row is not made */
     int64_t count;    /* how many are to be walked; the arrays change places with each call */
-    int32_t *unknown; /* states whose rows are to be made, next ones differ */
+    int64_t pairs;    /* how many tokens are written */
 } walk_call;
 
 /* The frame of a state, with the longer one of two runs: its own and the one given. */
 static inline frame entered(const walk_call *call, int32_t state, int32_t end, uint64_t groups, int32_t left) {
     frame made = {call->rows + (size_t)state * 256, groups, end, left, -1};
-    if (call->run_groups && call->run_lengths[state] >= left) {
-        made.groups = call->run_groups[state];
-        made.left = call->run_lengths[state];
-        made.counted = call->run_nexts[state];
+    if (call->runs && call->runs[state].length >= left) {
+        made.groups = call->runs[state].groups;
+        made.left = call->runs[state].length;
+        made.counted = call->runs[state].next;
     }
     return made;
 }
@@ -52,9 +55,15 @@ static inline void allow(const walk_call *call, int32_t token) {
     call->mask[token >> 5] |= 1u << (token & 31);
 }
 
-/* Walks the places begun. Returns how many states are unknown. */
-int64_t lmc_trie_walk(walk_call *call) {
+/* Walks everything from a state on, or what was left out before where that is negative. Returns how many states are
+ * unknown. */
+int64_t lmc_trie_walk(walk_call *call, int32_t start) {
     const trie_node *nodes = call->nodes;
+    if (start >= 0) {
+        call->places[0][0] = (place){0, 1, nodes[0].end, start, 0};
+        call->count = 1;
+        call->pairs = 0;
+    }
     const subtree *subtrees = call->subtrees;
     frame *path = call->path;
     place *begun = call->places[0], *later = call->places[1];
