@@ -15,7 +15,7 @@ from lmc.grammar.derivatives import Derivatives
 from lmc.grammar.nodes import Node
 from lmc.grammar.schema.builder import Builder
 from lmc.grammar.schema.documents import Document
-from lmc.grammar.schema.errors import Pointer, RecursiveSchemaError, Subschema
+from lmc.grammar.schema.errors import Pointer, RecursiveSchemaError, Subschema, refusal
 from lmc.grammar.schema.shapes import Goal, Items, Members, Shape
 from lmc.grammar.schema.values import ARRAY, OBJECT
 from lmc.grammar.sources import Whitespace
@@ -32,11 +32,8 @@ def rules_of_schema(schema: dict[str, Any] | bool, arena: Arena, whitespace: Whi
     builder = _RecursiveBuilder(Document(schema), arena, whitespace)
     try:
         root = builder.layout.whole(builder.node((Subschema(schema, None),), None))
-    except RecursionError:  # whether branches of a oneOf overlap may depend on themselves
-        raise ConstraintError(
-            "the schema refers to itself in branches of oneOf that have to be told apart",
-            remedy="give every branch of oneOf a required property with a const of its own, or use anyOf",
-        ) from None
+    except RecursionError:
+        raise refusal(None, "something in the schema is nested too deeply", "nest less deeply") from None
     cutting = Cutting(arena, builder.places)
     cutting.add(_START, root)
     for number, node in builder.rules.items():

@@ -6,9 +6,11 @@ from collections.abc import Hashable
 from typing import Any
 
 from lmc.grammar.building import Arena
+from lmc.grammar.derivatives import Derivatives
 from lmc.grammar.nodes import Node
 from lmc.grammar.schema.arrays import array_node
 from lmc.grammar.schema.checking import ANNOTATIONS
+from lmc.grammar.schema.culprits import Culprit
 from lmc.grammar.schema.documents import Document
 from lmc.grammar.schema.embedding import embedded
 from lmc.grammar.schema.errors import Pointer, RecursiveSchemaError, Subschema, recursive, refusal
@@ -48,7 +50,10 @@ class Builder:
         self.numbers = Numbers(arena)
         self.expander = Expander(document)
         self.conflict: Pointer = None
-        """Where it was first seen that no value meets some part of the schema."""
+        """Where no value meets some part of the schema, for which no value meets what holds it. None: not known."""
+        self._conflicts: dict[tuple[int, ...], Pointer] = {}
+        self._derivatives = Derivatives(arena)
+        self._culprit: Culprit = Culprit(arena)
         self._inner: Builder | None = None
         self._contents: dict[Node, Node] = {}
         self._plain: dict[str, Node] = {}
@@ -70,23 +75,37 @@ class Builder:
             node = self._made[key]
             if node is None:
                 raise recursive(goal[0].pointer, "the schema refers to itself")
+            if node is self.arena.empty and self.conflict is None:
+                self.conflict = self._conflicts[key]
             return node
         where = goal[0].pointer if goal else pointer
         if self._depth == MAX_DEPTH:
             raise refusal(where, f"values nested deeper than {MAX_DEPTH}", "nest less deeply")
         self._made[key] = None
         self._depth += 1
-        branches = self.expander.branches(goal)
-        if branches is not None:
-            node = self.arena.union([self.node(branch, where) for branch in branches])
-        else:
-            node = self.arena.union([self._shape(shape, where) for shape in self.expander.expand(goal)])
+        before, self.conflict = self.conflict, None
+        with self._culprit.watch(where):
+            node = self._new(goal, where)
         self._depth -= 1
-        if node is self.arena.empty and self.conflict is None and not _is_false(goal):
-            self.conflict = where
+        if node is self.arena.empty:
+            if self.conflict is None and not _is_false(goal):
+                self.conflict = where
+            self._conflicts[key] = self.conflict
+            before = self.conflict if before is None else before
+        self.conflict = before
         if goal:
             self._made[key] = node
         return node
+
+    def _new(self, goal: Goal, where: Pointer) -> Node:
+        """The node of a goal; the empty node where it has no text."""
+        parts: list[Node] = []
+        branches = self.expander.branches(goal)
+        for branch in branches or ():
+            parts.append(self.node(branch, where))
+        for shape in self.expander.expand(goal) if branches is None else ():
+            parts.append(self._shape(shape, where))
+        return self.arena.union([part for part in parts if part.certain or self._derivatives.is_live(part)])
 
     def _plain_node(self, name: str) -> Node:
         node = self._plain.get(name)

@@ -42,8 +42,8 @@ class Expanding(Protocol):
     def absorb(self, shape: Shape, sub: Subschema, path: Path) -> None:
         """Add a schema to a shape."""
 
-    def once(self, keyword: str, schema: object, make: Callable[[], _Made]) -> _Made:
-        """What ``make`` gives for a keyword of a schema."""
+    def once(self, keyword: str, schema: object, make: Callable[[], _Made], *, meanwhile: _Made | None = None) -> _Made:
+        """What ``make`` gives for a keyword of a schema; ``meanwhile`` where it asks for itself."""
         ...
 
     def are_disjoint(self, goals: list[Goal]) -> bool:
@@ -91,7 +91,11 @@ def _any_of(expander: Expanding, shape: Shape, place: Place) -> None:
 
 
 def _one_of(expander: Expanding, shape: Shape, place: Place) -> None:
-    goals = expander.once("oneOf", place.sub.schema, lambda: _exclusive(expander, _branches(place, "oneOf")))
+    schema = place.sub.schema
+    branches = expander.once("branches", schema, lambda: _branches(place, "oneOf"))
+    # Whether branches overlap may depend on their parts, and so on this keyword again. Taking it for `anyOf` there
+    # leaves more values, with which two branches that are seen to have none in common have none either.
+    goals = expander.once("oneOf", schema, lambda: _exclusive(expander, branches), meanwhile=branches)
     shape.is_rewritten |= any(Internal.NOT in sub.schema for goal in goals for sub in goal[1:])
     shape.choices += (Choice(goals, place.path),)
 

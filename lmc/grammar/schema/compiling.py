@@ -33,7 +33,12 @@ def to_node(schema: dict[str, Any] | bool, arena: Arena, *, whitespace: Whitespa
     except RecursionError:
         raise refusal(None, "something in the schema is nested too deeply", "nest less deeply") from None
     if node is arena.empty:
-        raise refusal(builder.conflict, "no value meets this schema", "look for keywords that contradict each other")
+        raise refusal(
+            builder.conflict,
+            "no value meets this schema",
+            "look for keywords that contradict each other: bounds that "
+            "cross, a required property that can't be, a length that no text of the format or pattern has",
+        )
     return builder.layout.whole(node)
 
 

@@ -42,6 +42,12 @@ def refusal(pointer: Pointer, cause: str, remedy: str) -> ConstraintError:
     return ConstraintError(f"schema, #{where}: {cause}", remedy=remedy, pointer=where)
 
 
+def located(error: ConstraintError, pointer: Pointer) -> ConstraintError:
+    """An error that says nothing of the schema, with a place in it."""
+    where = json_pointer(pointer)
+    return ConstraintError(f"schema, #{where}: {error.cause}", remedy=error.remedy, pointer=where)
+
+
 def recursive(pointer: Pointer, cause: str) -> RecursiveSchemaError:
     """The error for values that nest without bound."""
     where = json_pointer(pointer)

@@ -110,10 +110,15 @@ class Expander:
                 combine(self, shape, Place(sub, value, path, schema is whole))
         self._depth -= 1
 
-    def once(self, keyword: str, schema: object, make: Callable[[], _Made]) -> _Made:
-        """What ``make`` gives for a keyword of a schema, made once: memory of it goes by identity."""
+    def once(self, keyword: str, schema: object, make: Callable[[], _Made], *, meanwhile: _Made | None = None) -> _Made:
+        """What ``make`` gives for a keyword of a schema, made once: memory of it goes by identity.
+
+        ``meanwhile`` is what it is taken for where ``make`` comes to ask for itself.
+        """
         key = (keyword, id(schema))
         if key not in self._made:
+            if meanwhile is not None:
+                self._made[key] = (meanwhile, schema)
             self._made[key] = (make(), schema)
         return self._made[key][0]  # type: ignore[index, return-value]
 

@@ -29,6 +29,7 @@ class Building(Protocol):
     arena: Arena
     layout: Layout
     strings: Strings
+    conflict: Pointer
 
     def node(self, goal: Goal, pointer: Pointer) -> Node:
         """The values that meet a goal."""
@@ -67,11 +68,14 @@ def object_node(shape: Shape, builder: Building, pointer: Pointer) -> Node:
         if not goal and name not in required:
             continue
         where = goal[0].pointer if goal else required[name]
+        conflict = builder.conflict
         value = builder.node(goal, where) if names.are_allowed(name) else builder.arena.empty
         if value is not builder.arena.empty:
             members.append(Member(string_text(name, where), value, name in required))
         elif name in required:
             return builder.arena.empty
+        else:
+            builder.conflict = conflict  # it may be left out
     return _braces(shape, builder, members, names.others(pointer))
 
 
