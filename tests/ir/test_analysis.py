@@ -16,7 +16,7 @@ from lmc.ir.region_ops import CondOp
 from lmc.ir.regions import effects_of
 from lmc.ir.types import CTX, TEXT
 from tests.ir.region_ops import MapOp, YieldOp, make
-from tests.strategies import modules
+from tests.module_strategies import modules
 
 DIAMOND = """
 module @m {

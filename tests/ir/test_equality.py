@@ -14,7 +14,8 @@ from lmc.ir.parser import parse
 from lmc.ir.types import INT
 from tests.ir.region_ops import BothOp, MapOp, YieldOp, make
 from tests.ir.test_printer import EVERY_OP
-from tests.strategies import literals, modules
+from tests.module_strategies import modules
+from tests.strategies import literals
 
 
 @given(modules())

@@ -19,7 +19,7 @@ from lmc.ir.printer import print_module
 from lmc.ir.types import CTX, TEXT
 from lmc.ir.verifier import verify
 from tests.ir.test_printer import EVERY_OP
-from tests.strategies import modules
+from tests.module_strategies import modules
 
 
 def body(*lines: str) -> str:

@@ -15,7 +15,8 @@ from lmc.ir.printer import is_word, print_attribute, print_module, print_op, pri
 from lmc.ir.types import CTX, INT, TEXT, json_of, list_of
 from lmc.ir.verifier import verify
 from tests.ir.region_ops import BothOp, YieldOp, make
-from tests.strategies import literals, modules, value_types
+from tests.module_strategies import modules
+from tests.strategies import literals, value_types
 
 # Every op, as it is printed. A new op adds its line here.
 EVERY_OP = """\

@@ -14,7 +14,7 @@ from lmc.ir.rewriter import Rewriter, names_in, rewrite, with_regions
 from lmc.ir.types import ANY, CTX, TEXT
 from lmc.ir.verifier import verify
 from tests.ir.region_ops import BothOp, MapOp, YieldOp, make
-from tests.strategies import modules
+from tests.module_strategies import modules
 
 
 def keep(_op: Op, _rewriter: Rewriter) -> None:

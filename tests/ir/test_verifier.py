@@ -17,7 +17,7 @@ from lmc.ir.printer import print_module
 from lmc.ir.types import ANY, CTX, INT, TEXT, ListType, Type, json_of, list_of
 from lmc.ir.verifier import MAX_REGION_DEPTH, MAX_TYPE_DEPTH, verify
 from tests.ir.region_ops import BothOp, MapOp, YieldOp, make
-from tests.strategies import modules
+from tests.module_strategies import modules
 
 CONTEXT = Value("c", CTX)
 
