@@ -13,7 +13,7 @@ from functools import cache
 from lmc.grammar.building import Arena
 from lmc.grammar.charsets import ANY, CharSet
 from lmc.grammar.nodes import Node
-from lmc.grammar.schema import internet
+from lmc.grammar.schema import addresses, internet
 from lmc.grammar.schema.alphabet import JSON, shared
 from lmc.grammar.schema.notation import Notation
 
@@ -58,17 +58,35 @@ def _date(n: Notation) -> Node:
     return n.either(n.sequence(year, n.text("-"), month_and_day), n.sequence(leap, n.text("-02-29")))
 
 
-def _time(n: Notation) -> Node:
-    """RFC 3339 `full-time` without leap seconds, with at most 6 digits of a second."""
-    sixty = n.sequence(n.some("0-5"), n.digit)
+def _hours_and_minutes(n: Notation) -> Node:
     hours = n.either(n.sequence(n.some("01"), n.digit), n.sequence(n.text("2"), n.some("0-3")))
+    return n.sequence(hours, n.text(":"), n.some("0-5"), n.digit)
+
+
+def _local_time(n: Notation) -> Node:
+    """RFC 3339 `partial-time` without leap seconds, with at most 6 digits of a second."""
     fraction = n.maybe(n.sequence(n.text("."), n.digits(1, 6)))
-    offset = n.either(n.text("Z"), n.sequence(n.some("+-"), hours, n.text(":"), sixty))
-    return n.sequence(hours, n.text(":"), sixty, n.text(":"), sixty, fraction, offset)
+    return n.sequence(_hours_and_minutes(n), n.text(":"), n.some("0-5"), n.digit, fraction)
+
+
+def _time(n: Notation) -> Node:
+    """RFC 3339 `full-time`, with the same restrictions."""
+    offset = n.either(n.text("Z"), n.sequence(n.some("+-"), _hours_and_minutes(n)))
+    return n.sequence(_local_time(n), offset)
 
 
 def _date_time(n: Notation) -> Node:
     return n.sequence(_date(n), n.text("T"), _time(n))
+
+
+def _local_date_time(n: Notation) -> Node:
+    return n.sequence(_date(n), n.text("T"), _local_time(n))
+
+
+def _fraction(n: Notation) -> Node:
+    """What Python's ``fractions.Fraction`` writes, with at most 18 digits above and below."""
+    positive = n.sequence(n.some("1-9"), n.digits(0, 17))
+    return n.either(n.text("0"), n.sequence(n.maybe(n.text("-")), positive, n.maybe(n.sequence(n.text("/"), positive))))
 
 
 def _duration(n: Notation) -> Node:
@@ -144,16 +162,26 @@ _FORMATS: dict[str, _Make] = {
     "date": _date,
     "time": _time,
     "date-time": _date_time,
+    "local-time": _local_time,
+    "local-date-time": _local_date_time,
     "duration": _duration,
     "uuid": _uuid,
     **{f"uuid{version}": _uuid_of(version) for version in "1345678"},
     "email": internet.email,
     "hostname": internet.hostname,
-    "ipv4": internet.ipv4,
-    "ipv6": internet.ipv6,
-    "ipvanyaddress": internet.ip,
+    "ipv4": addresses.ipv4,
+    "ipv6": addresses.ipv6,
+    "ipvanyaddress": addresses.ip,
+    "ipv4network": addresses.ipv4_network,
+    "ipv6network": addresses.ipv6_network,
+    "ipvanynetwork": addresses.ip_network,
+    "ipv4interface": addresses.ipv4_interface,
+    "ipv6interface": addresses.ipv6_interface,
+    "ipvanyinterface": addresses.ip_interface,
     "uri": internet.uri,
     "uri-reference": internet.uri_reference,
+    "multi-host-uri": internet.uri_with_host,
+    "fraction": _fraction,
     "json-pointer": _json_pointer,
     "relative-json-pointer": _relative_json_pointer,
     "byte": _base64("+/"),

@@ -1,8 +1,9 @@
-"""Formats of the internet: mail addresses, host names, IP addresses, URIs. Contents of JSON strings, all ASCII."""
+"""Formats of the internet: mail addresses, host names, URIs. Contents of JSON strings, all ASCII."""
 
 from __future__ import annotations
 
 from lmc.grammar.nodes import Node
+from lmc.grammar.schema.addresses import ipv4, ipv6
 from lmc.grammar.schema.notation import Notation
 
 _ALPHANUMERIC = "A-Za-z0-9"
@@ -13,7 +14,8 @@ _SUB_DELIMITERS = "!$&'()*+,;="
 def email(n: Notation) -> Node:
     """RFC 5321 `Mailbox` with a `Dot-string` before the @ and a name of two labels or more behind it.
 
-    Each of the three ways to write the local part keeps to its 64 characters; the whole has at most 246 of 254.
+    The last label is none of those that are reserved and so have no mail (RFC 6761, 6762, 7686). Each of the three ways
+    to write the local part keeps to its 64 characters; the whole has at most 246 of 254.
     """
     atom = n.some(_ALPHANUMERIC + "!#$%&'*+/=?^_`{|}~-")
     dot = n.text(".")
@@ -22,8 +24,21 @@ def email(n: Notation) -> Node:
         n.sequence(n.times(atom, 1, 31), dot, n.times(atom, 1, 32)),
         n.sequence(n.times(atom, 1, 15), n.times(n.sequence(dot, n.times(atom, 1, 15)), 2, 3)),
     )
-    top = n.times(n.some("A-Za-z"), 2, 24)
+    top = _letters_but(n, ("arpa", "invalid", "local", "localhost", "onion", "test"))
     return n.sequence(local, n.text("@"), _label(n, 63), n.times(n.sequence(dot, _label(n, 30)), 0, 3), dot, top)
+
+
+def _letters_but(n: Notation, words: tuple[str, ...], prefix: str = "") -> Node:
+    """What may follow ``prefix`` in 2 to 24 letters that are none of these words, in lower or upper case."""
+    letter, count = "abcdefghijklmnopqrstuvwxyz", len(prefix)
+    following = sorted({word[count] for word in words if word.startswith(prefix) and len(word) > count})
+    others = "".join(each for each in letter if each not in following)
+    rest = n.times(n.some("A-Za-z"), 0 if count else 1, 23 - count)
+    parts = [n.sequence(n.some(others + others.upper()), rest)]
+    parts += [n.sequence(n.some(each + each.upper()), _letters_but(n, words, prefix + each)) for each in following]
+    if count > 1 and prefix not in words:
+        parts.append(n.nothing)
+    return n.either(*parts)
 
 
 def hostname(n: Notation) -> Node:
@@ -38,50 +53,27 @@ def _label(n: Notation, longest: int) -> Node:
     return n.either(n.times(letter, 1, longest), n.sequence(letter, n.times(more, 0, (longest - 1) // 2)))
 
 
-def ipv4(n: Notation) -> Node:
-    """RFC 2673 `dotted-quad`, without leading zeros."""
-    digit = n.digit
-    octet = n.either(
-        digit,
-        n.sequence(n.some("1-9"), digit),
-        n.sequence(n.text("1"), digit, digit),
-        n.sequence(n.text("2"), n.some("0-4"), digit),
-        n.sequence(n.text("25"), n.some("0-5")),
-    )
-    return n.sequence(octet, n.times(n.sequence(n.text("."), octet), 3, 3))
-
-
-def ipv6(n: Notation) -> Node:
-    """RFC 4291, section 2.2, in the form of RFC 3986 `IPv6address`; no zone."""
-    group = n.times(n.some("0-9a-fA-F"), 1, 4)
-    colon = n.text(":")
-    before, behind = n.sequence(group, colon), n.sequence(colon, group)
-    last = n.either(n.sequence(group, colon, group), ipv4(n))
-    ways = [n.sequence(n.times(before, 6, 6), last)]
-    for count in range(6):
-        start = n.maybe(n.sequence(group, n.times(behind, 0, count - 1))) if count else n.nothing
-        ways.append(n.sequence(start, n.text("::"), n.times(before, 5 - count, 5 - count), last))
-    for count, end in ((6, group), (7, n.nothing)):
-        ways.append(n.sequence(n.maybe(n.sequence(group, n.times(behind, 0, count - 1))), n.text("::"), end))
-    return n.either(*ways)
-
-
-def ip(n: Notation) -> Node:
-    """Either kind of address."""
-    return n.either(ipv4(n), ipv6(n))
-
-
 def uri(n: Notation) -> Node:
     """RFC 3986 `URI`. After ``//`` comes a host name or an IP address, no user; only `file` may leave it out."""
-    scheme = n.sequence(n.some("A-Za-z"), n.times(n.some(_ALPHANUMERIC + "+.-"), 0, None), n.text(":"))
-    return n.sequence(
-        n.either(
-            n.sequence(scheme, n.text("//"), _authority(n), _path(n)),
-            n.sequence(n.text("file:///"), n.maybe(_relative(n, ":"))),
-            n.sequence(scheme, n.maybe(n.text("/")), _relative(n, ":")),
+    return n.either(
+        uri_with_host(n),
+        n.sequence(
+            n.either(
+                n.sequence(n.text("file:///"), n.maybe(_relative(n, ":"))),
+                n.sequence(_scheme(n), n.maybe(n.text("/")), _relative(n, ":")),
+            ),
+            _query(n),
         ),
-        _query(n),
     )
+
+
+def uri_with_host(n: Notation) -> Node:
+    """The same with ``//`` and what follows it."""
+    return n.sequence(_scheme(n), n.text("//"), _authority(n), _path(n), _query(n))
+
+
+def _scheme(n: Notation) -> Node:
+    return n.sequence(n.some("A-Za-z"), n.times(n.some(_ALPHANUMERIC + "+.-"), 0, None), n.text(":"))
 
 
 def uri_reference(n: Notation) -> Node:

@@ -9,10 +9,12 @@ import re
 import uuid
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
-from typing import Any
+from fractions import Fraction
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import pydantic
+import pydantic_core
 import pytest
 
 from lmc.grammar.automaton import Automaton
@@ -34,6 +36,12 @@ CASES = {
         "2024-02-29T12:00:00Z|1985-04-12T23:20:50.52Z|1996-12-19T16:39:57-08:00",
         "2023-02-29T12:00:00Z|2024-02-29 12:00:00Z|2024-02-29T12:00:00|2024-02-29|2024-02-29T25:00:00Z",
     ),
+    "local-time": ("00:00:00|23:59:59.123456", "24:00:00|12:00|12:00:00Z|12:00:00+01:00|12:00:00."),
+    "local-date-time": (
+        "2024-02-29T12:00:00|1985-04-12T23:20:50.52",
+        "2023-02-29T12:00:00|2024-02-29T12:00:00Z|2024-02-29T12:00:00+00:00|2024-02-29",
+    ),
+    "fraction": ("0|1|-3/4|12/5", "|-0|1/0|01|1/|/2|1.5|1/-2"),
     "duration": (
         "P1D|PT1H|P1Y2M3DT4H5M6S|P2W|PT0S|P1M|PT5M|P10DT12H",
         "P|PT|1D|P1S|P1DT|P1YW|P1Y3D|PT1H3S|P-1D|P1.5D|P1W2D",
@@ -46,8 +54,8 @@ CASES = {
     "uuid4": ("123e4567-e89b-42d3-a456-426614174000", "123e4567-e89b-12d3-a456-426614174000"),
     "uuid7": ("123e4567-e89b-72d3-9456-426614174000", "123e4567-e89b-72d3-c456-426614174000"),
     "email": (
-        "a@b.co|john.doe+tag@mail.example.com|x_y-z@sub-1.example.org|a.b.c.d@e.io",
-        "|a|a@|@b.co|a@b|a b@c.de|a@b..co|.a@b.co|a.@b.co|a..b@c.de|a@-b.co|a@b.c0|a@@b.co",
+        "a@b.co|john.doe+tag@mail.example.com|x_y-z@sub-1.example.org|a.b.c.d@e.io|a@b.tests|a@b.loc|a@test.de|a@b.TES",
+        "|a|a@|@b.co|a@b|a b@c.de|a@b..co|.a@b.co|a.@b.co|a..b@c.de|a@-b.co|a@b.c0|a@@b.co|a@b.test|a@b.Local|a@b.c",
     ),
     "hostname": (
         "localhost|example.com|a-b.c-d.e|xn-a.example|1and1.com|"
@@ -60,12 +68,25 @@ CASES = {
         "|:|:::|1:2:3:4:5:6:7|1::2::3|12345::|1:2:3:4:5:6:7:8:9|::1.2.3|fe80::1%eth0|1:2:3:4:5:6:7:8::",
     ),
     "ipvanyaddress": ("1.2.3.4|::1", "a|1.2.3"),
+    "ipv4network": (
+        "10.0.0.0/8|192.168.0.0/16|10.32.0.0/11|0.0.0.0/0|1.2.3.4|1.2.3.4/32|1.2.3.128/25",
+        "10.0.0.1/8|10.32.0.0/10|1.2.3.4/33|1.2.3.4/031|10.0.0.0/|10.0.0/8|::/0",
+    ),
+    "ipv6network": (
+        "2001:db8::/32|::/0|2001:d000::/20|::1|::1/128|fe80::/16",
+        "2001:db8::1/32|2001:d00::/20|::/129|1.2.3.4",
+    ),
+    "ipvanynetwork": ("10.0.0.0/8|2001:db8::/32", "10.0.0.1/8|a"),
+    "ipv4interface": ("10.0.0.1/8|1.2.3.4|1.2.3.4/0", "1.2.3.4/33|1.2.3.4/|1.2.3.4/08"),
+    "ipv6interface": ("2001:db8::1/32|::1|::/128", "::1/129|::1/|1.2.3.4"),
+    "ipvanyinterface": ("10.0.0.1/8|::1/64", "a/8|1.2.3.4/64"),
     "uri": (
         "https://example.com|http://a.b/c?d=e#f|ftp://h:21/x%20y|urn:isbn:0451450523|mailto:a@b.co|"
         "http://[::1]:8080/|file:///etc/hosts|http://localhost:65535/a//b|http://1.2.3.4/",
         "|example.com|//a/b|http://|http://a b|http://a:65536/|http://a/%2|1a:b|http://a/é|:a",
     ),
     "uri-reference": ("|a/b|/a?b#c|#x|../x|//h/p|https://example.com/a:b", "a b|%|é|1:x"),
+    "multi-host-uri": ("postgres://a.b/c|redis://localhost:6379/0|http://[::1]", "a:b|urn:x|//a|mailto:a@b.co|http://"),
     "json-pointer": ("|/|/a/b~1c~0/é/0", "a|/~|/~2"),
     "relative-json-pointer": ("0|1/a|12#|0#", "|/a|01|-1|1#/"),
     "base64": ("|YQ==|YWI=|YWJj|+/+/", "YQ|YQ=|YWJ|_-_-|YQ==YQ=="),
@@ -132,6 +153,9 @@ PARSERS: dict[str, list[Callable[[str], Any]]] = {
     "date": [date.fromisoformat, _adapter(date)],
     "time": [time.fromisoformat, _adapter(time)],
     "date-time": [datetime.fromisoformat, _adapter(pydantic.AwareDatetime)],
+    "local-time": [time.fromisoformat, _adapter(time)],
+    "local-date-time": [datetime.fromisoformat, _adapter(pydantic.NaiveDatetime)],
+    "fraction": [Fraction],
     "duration": [_adapter(timedelta)],
     "uuid": [uuid.UUID, _adapter(uuid.UUID)],
     "uuid1": [_adapter(pydantic.UUID1)],
@@ -146,7 +170,17 @@ PARSERS: dict[str, list[Callable[[str], Any]]] = {
     "ipv4": [ipaddress.IPv4Address],
     "ipv6": [ipaddress.IPv6Address],
     "ipvanyaddress": [ipaddress.ip_address, _adapter(pydantic.IPvAnyAddress)],
+    "ipv4network": [ipaddress.IPv4Network],
+    "ipv6network": [ipaddress.IPv6Network],
+    "ipvanynetwork": [ipaddress.ip_network, _adapter(pydantic.IPvAnyNetwork)],
+    "ipv4interface": [ipaddress.IPv4Interface],
+    "ipv6interface": [ipaddress.IPv6Interface],
+    "ipvanyinterface": [ipaddress.ip_interface, _adapter(pydantic.IPvAnyInterface)],
     "uri": [_uri],
+    "multi-host-uri": [
+        _uri,
+        _adapter(Annotated[pydantic_core.MultiHostUrl, pydantic.UrlConstraints(host_required=True)]),
+    ],
     "base64": [lambda text: base64.b64decode(text, validate=True), _adapter(pydantic.Base64Bytes)],
     "base64url": [base64.urlsafe_b64decode, _adapter(pydantic.Base64UrlBytes)],
 }
