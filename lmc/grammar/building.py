@@ -86,7 +86,7 @@ class Arena:
             head, part = part.parts
             heads.append(head)
         heads.append(part)
-        self.charge(len(heads) - border - 1)
+        self.charge(len(heads) - border)
         if border:
             joined = self._joined(heads[border - 1], heads[border])
             if joined is not None:
@@ -218,13 +218,12 @@ class Arena:
 
     def _pair(self, head: Node, tail: Node) -> Node:
         """The same of two that can't be joined."""
-        return self._make(
-            (Kind.CONCAT, head, tail),
-            Kind.CONCAT,
-            nullable=head.nullable and tail.nullable,
-            certain=head.certain and tail.certain,
-            parts=(head, tail),
-        )
+        parts = (head, tail)
+        node = self._nodes.get(parts)
+        if node is None:
+            nullable, certain = head.nullable and tail.nullable, head.certain and tail.certain
+            node = self._keep(parts, Node(Kind.CONCAT, nullable=nullable, certain=certain, parts=parts))
+        return node
 
     def _joined(self, left: Node, right: Node) -> Node | None:
         """Neighbours as one node: bytes as a literal, repeats of the same part as one repeat."""
@@ -284,9 +283,6 @@ class Arena:
     ) -> Node:
         node = self._nodes.get(key)
         if node is None:
-            if len(self._nodes) >= self._max_nodes:
-                raise _too_large(f"more than {self._max_nodes} expressions")
-            self.charge(1)
             node = Node(
                 kind,
                 nullable=nullable,
@@ -297,7 +293,14 @@ class Arena:
                 low=low,
                 high=high,
             )
-            self._nodes[key] = node
+            self._keep(key, node)
+        return node
+
+    def _keep(self, key: _Key, node: Node) -> Node:
+        if len(self._nodes) >= self._max_nodes:
+            raise _too_large(f"more than {self._max_nodes} expressions")
+        self.charge(1)
+        self._nodes[key] = node
         return node
 
 

@@ -54,9 +54,9 @@ class Layout:
             inner = self._arena.optional(inner)
         return self.opened(pair, self._arena.concat(inner, self._arena.literal(pair[1:])))
 
-    def opened(self, pair: bytes, inner: Node) -> Node:
-        """``inner``, which closes the bracket itself, behind the opening one."""
-        return self._arena.concat(self._arena.literal(pair[:1]), self._break, inner)
+    def opened(self, pair: bytes, *inner: Node) -> Node:
+        """Parts, the last of which closes the bracket, behind the opening one."""
+        return self._arena.concat(self._arena.literal(pair[:1]), self._break, *inner)
 
     def closing(self, pair: bytes) -> Node:
         """The closing bracket behind the last of what is in it."""

@@ -173,27 +173,17 @@ def _braces(shape: Shape, builder: Building, members: list[Member], extra: Node)
             return arena.empty
         return arena.concat(arena.repeat(arena.concat(comma, extra), least, most if has_extra else 0), closing)
 
-    key, later_key, closing = layout.key, layout.later_key, layout.closing(_PAIR)
+    closing = layout.closing(_PAIR)
     after = [arena.empty, *(extras(count) for count in range(1, top + 1))]
-    alone: list[Node] = []  # what follows each member where it is the only one so far, from the last on
-    for at, (name, value, is_required) in reversed([*enumerate(members)]):
-        alone.append(after[1] if top else arena.empty)
-        if not at:
-            break
-        following = [arena.concat(later_key(name), value, after[count + 1]) for count in range(1, top)]
-        if high is None and is_required:
-            following.append(arena.concat(later_key(name), value, after[top]))
-        elif high is None:
-            following.append(arena.concat(arena.optional(arena.concat(later_key(name), value)), after[top]))
-        elif top:
-            following.append(arena.empty)
-        if not is_required:
-            same = len(following) - (high is None)  # the last one may be left out as it is
-            following[:same] = [arena.union(pair) for pair in zip(following[:same], after[1:], strict=False)]
-        after = [arena.empty, *following]
+    if top == 1 and high is None:
+        rests = _uncounted(builder, members, after[1])
+    else:
+        rests = _counted(builder, members, after, is_bounded=high is not None)
     firsts: list[Node] = []
-    for (name, value, is_required), rest in zip(members, reversed(alone), strict=True):
-        firsts.append(arena.concat(key(name), value, rest))
+    for (name, value, is_required), rest in zip(members, reversed(rests), strict=False):
+        if is_required and not firsts:
+            return layout.opened(_PAIR, layout.key(name), value, *rest)
+        firsts.append(arena.concat(layout.key(name), value, *rest))
         if is_required:
             return layout.opened(_PAIR, arena.union(firsts))
     if has_extra and low <= 1 and high != 0:
@@ -202,3 +192,45 @@ def _braces(shape: Shape, builder: Building, members: list[Member], extra: Node)
     if low == 0:
         firsts.append(arena.literal(_PAIR[1:]))
     return layout.opened(_PAIR, arena.union(firsts))
+
+
+def _uncounted(builder: Building, members: list[Member], end: Node) -> list[list[Node]]:
+    """What follows each member, as parts, where it is the first; from the last on. ``end`` follows the last.
+
+    Only of members that may be first. Required members in a row are put together at once.
+    """
+    arena, later_key = builder.arena, builder.layout.later_key
+    last_first = next((at for at, member in enumerate(members) if member.is_required), len(members))
+    rests: list[list[Node]] = []
+    waiting: list[Node] = []  # from the last on
+    for at in range(len(members) - 1, -1, -1):
+        if at <= last_first:
+            rests.append([*reversed(waiting), end])
+        name, value, is_required = members[at]
+        if is_required:
+            waiting += (value, later_key(name))
+        elif at:
+            end = arena.concat(arena.optional(arena.concat(later_key(name), value)), *reversed(waiting), end)
+            waiting.clear()
+    return rests
+
+
+def _counted(builder: Building, members: list[Member], after: list[Node], *, is_bounded: bool) -> list[list[Node]]:
+    """The same where it matters how many members there are: ``after[count]`` follows ``count`` members."""
+    arena, later_key = builder.arena, builder.layout.later_key
+    top = len(after) - 1
+    rests: list[list[Node]] = []
+    for name, value, is_required in reversed(members):
+        rests.append([after[1] if top else arena.empty])
+        following = [arena.concat(later_key(name), value, after[count + 1]) for count in range(1, top)]
+        if not is_bounded and is_required:
+            following.append(arena.concat(later_key(name), value, after[top]))
+        elif not is_bounded:
+            following.append(arena.concat(arena.optional(arena.concat(later_key(name), value)), after[top]))
+        elif top:
+            following.append(arena.empty)
+        if not is_required:
+            same = len(following) - (not is_bounded)  # the last one may be left out as it is
+            following[:same] = [arena.union(pair) for pair in zip(following[:same], after[1:], strict=False)]
+        after = [arena.empty, *following]
+    return rests
