@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lmc.ir.core import Block, Op, Value
+from lmc.ir.core import Attribute, Block, Op, Value
 from lmc.ir.errors import InputError, LoopLimitError
-from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp
+from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceOp, YieldOp
 
 Environment = Mapping[Value, Any]
 RunRegion = Callable[[Block, Sequence[Any]], tuple[Any, ...]]
@@ -24,6 +24,20 @@ def run(op: Op, environment: Environment, run_region: RunRegion) -> tuple[Any, .
     if runner is None:
         raise TypeError(f"{op.NAME} has regions of no known meaning")
     return runner(op, environment, run_region)
+
+
+def given(values: Sequence[Attribute | Value], environment: Environment) -> tuple[Any, ...]:
+    """What values and literals are."""
+    return tuple(environment[value] if isinstance(value, Value) else value for value in values)
+
+
+def region_results(end: Op, environment: Environment) -> tuple[Any, ...]:
+    """What the terminator of a region that does not leave hands on; of ``cf.condition`` its flag first."""
+    if isinstance(end, ConditionOp):
+        return (environment[end.flag], *given(end.values, environment))
+    if isinstance(end, YieldOp):
+        return given(end.values, environment)
+    return tuple(environment[value] for value in end.operands)
 
 
 def chosen_region(op: CondOp, environment: Environment) -> Block:
@@ -67,7 +81,7 @@ def _run_cond(op: CondOp, environment: Environment, run_region: RunRegion) -> tu
 
 
 def _run_loop(op: LoopOp, environment: Environment, run_region: RunRegion) -> tuple[Any, ...]:
-    values = tuple(environment[value] for value in op.initial)
+    values = given(op.initial, environment)
     rounds = 0
     while True:
         goes_on, *values = run_region(op.condition, values)

@@ -14,7 +14,7 @@ from lmc.ir.engine import Engine, Generation, Score
 from lmc.ir.errors import InputError, LmcError
 from lmc.ir.ops import BreakOp, HostCallOp, ReturnOp, SamplingOp, SelectOp
 from lmc.ir.profile import OpProfile, Profile, Usage
-from lmc.ir.regions import RegionOp, may_break
+from lmc.ir.regions import LEAVING, RegionOp, may_break
 
 Memo = dict[str, tuple[Any, ...]]
 
@@ -65,8 +65,8 @@ def interpret(
     try:
         machine.run_ops(body)
         end = body.terminator
-    except _BreakReached as broken:
-        end = broken.op
+    except _Left as left:
+        end = left.op
     return outcome(end, environment, Profile(module.name, machine.profile), machine.log)
 
 
@@ -93,9 +93,12 @@ def outcome(
     if isinstance(terminator, ReturnOp):
         leaves = [environment[value] for value in terminator.values]
         names = zip(terminator.variable_names, terminator.variables, strict=True)
+        flags = dict(zip(terminator.present_names, terminator.present, strict=True))
         return Outcome(
             value=structure.build(terminator.structure, leaves),
-            variables={name: environment[value] for name, value in names},
+            variables={
+                name: environment[value] for name, value in names if name not in flags or environment[flags[name]]
+            },
             text=environment[terminator.context].transcript(),
             profile=profile,
             messages=environment[terminator.context].message_list(),
@@ -129,10 +132,10 @@ def score_profile(scores: Sequence[Score], seconds: float) -> OpProfile:
     return OpProfile(usage, seconds)
 
 
-class _BreakReached(Exception):  # noqa: N818 - no error
-    """The run came to an ``lm.break`` in a region."""
+class _Left(Exception):  # noqa: N818 - no error
+    """The run came to an ``lm.return`` or an ``lm.break`` in a region."""
 
-    def __init__(self, op: BreakOp) -> None:
+    def __init__(self, op: Op) -> None:
         super().__init__()
         self.op = op
 
@@ -166,13 +169,13 @@ class _Machine:
             self.log[semantics.runtime_id(op, self.environment)] = results
 
     def _region(self, block: Block, arguments: Sequence[Any]) -> tuple[Any, ...]:
-        """The values of the operands of a region's terminator. Raises ``_BreakReached`` where that is a break."""
+        """What a region's terminator lists. Raises ``_Left`` where it leaves the program."""
         self.environment.update(zip(block.parameters, arguments, strict=True))
         self.run_ops(block)
         end = block.terminator
-        if isinstance(end, BreakOp):
-            raise _BreakReached(end)
-        return tuple(self.environment[value] for value in end.operands)
+        if isinstance(end, LEAVING):
+            raise _Left(end)
+        return control_flow.region_results(end, self.environment)
 
     def _results(self, op: Op) -> tuple[Any, ...]:
         if isinstance(op, RegionOp):

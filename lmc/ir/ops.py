@@ -20,6 +20,7 @@ from lmc.ir.model_ops import (
 )
 from lmc.ir.rules import (
     expect_context,
+    expect_flag,
     expect_keywords,
     expect_not_context,
     expect_occurrences,
@@ -51,6 +52,7 @@ __all__ = [
     "SamplingOp",
     "SelectOp",
     "TranscriptOp",
+    "UnreachableOp",
 ]
 
 ROLES = ("system", "user", "assistant", "tool")
@@ -215,13 +217,14 @@ class AssumeOp(Op):
         expect_results(self)
 
 
-@register("lm.return", ends=("function",))
+@register("lm.return", ends=("function", "region"))
 class ReturnOp(Op):
     """End of the program.
 
     ``values`` are the leaves of what it returns, ``structure`` (canonical JSON) their nesting: a leaf is
     ``{"leaf": i}``, a literal ``{"literal": x}``, containers ``{"list"|"tuple": [...]}``, ``{"dict": [[key, …], …]}``.
-    ``variables`` are the user's names on the root context, ``context`` its last value.
+    ``variables`` are the user's names on the root context, ``context`` its last value. Of those called in
+    ``present_names`` there are only the ones whose flag in ``present`` is true.
     """
 
     context: Value = operand()
@@ -229,9 +232,19 @@ class ReturnOp(Op):
     structure: str = attribute('{"literal":null}')
     variables: tuple[Value, ...] = operands(())
     variable_names: tuple[str, ...] = attribute(())
+    present: tuple[Value, ...] = operands(())
+    present_names: tuple[str, ...] = attribute(())
 
     def verify(self) -> None:
         expect_context(self, self.context)
+        for value in self.present:
+            expect_flag(self, value)
+        if len(self.present) != len(self.present_names):
+            raise self.fail("present and present_names differ in length")
+        if len(set(self.present_names)) != len(self.present_names):
+            raise self.fail("a variable has two flags")
+        if not set(self.present_names) <= set(self.variable_names):
+            raise self.fail("a flag says whether a variable is present that is not listed", "list it in variables")
         for value in (*self.values, *self.variables):
             expect_not_context(self, value)
         if len(self.variables) != len(self.variable_names):
@@ -244,6 +257,14 @@ class ReturnOp(Op):
             raise self.fail(error.cause, "lmc/ir/structure.py says how results are written") from None
         if leaves > len(self.values):
             raise self.fail(f"structure names {leaves} leaves, but there are {len(self.values)} values")
+        expect_results(self)
+
+
+@register("cf.unreachable", ends=("function", "region"))
+class UnreachableOp(Op):
+    """End of a block that no run reaches, because an op before it leaves on every way."""
+
+    def verify(self) -> None:
         expect_results(self)
 
 

@@ -19,12 +19,16 @@ def waits_of(ops: Sequence[Op], shared: AbstractSet[Value] | None = None) -> lis
     raise: where plain Python would have stopped before a write, it does not happen here either. Looking into a list or
     an object that a host function gave counts as a read, since any write may change it. ``py.assume`` only checks.
 
+    An op that may leave the program holds up all that comes after it and could be seen: what has an effect, costs money
+    or may raise, and the end of the block.
+
     An op with regions does all that the ops inside do, and uses what they use from outside. For the block of a region
     ``shared`` is needed: ``shared_values`` of the function's body.
     """
     producers: dict[Value, int] = {}
     shared = shared_values(ops) if shared is None else shared
     last_write: int | None = None
+    last_leaving: int | None = None
     before_next_write: list[int] = []
     found: list[tuple[int, ...]] = []
     for index, op in enumerate(ops):
@@ -35,6 +39,10 @@ def waits_of(ops: Sequence[Op], shared: AbstractSet[Value] | None = None) -> lis
         reads = looks or Effect.READS in effects_of(op)
         if last_write is not None and (writes or reads):
             needed.add(last_write)
+        if last_leaving is not None and _could_be_seen(op):
+            needed.add(last_leaving)
+        if isinstance(op, RegionOp) and op.leaves:
+            last_leaving = index
         if writes:
             needed.update(before_next_write)
             before_next_write, last_write = [], index
@@ -43,6 +51,11 @@ def waits_of(ops: Sequence[Op], shared: AbstractSet[Value] | None = None) -> lis
         found.append(tuple(sorted(needed)))
         producers.update((value, index) for value in op.results)
     return found
+
+
+def _could_be_seen(op: Op) -> bool:
+    """Whether running the op where plain Python has returned before would be noticed."""
+    return op.IS_TERMINATOR or op.may_raise or op.billable or op.effect is not Effect.PURE
 
 
 def shared_values(ops: Sequence[Op]) -> set[Value]:

@@ -1,7 +1,8 @@
 """Control flow: ops that run their regions once, several times, for each element of a list, or not at all.
 
-A region sees the values of the blocks around it. What it gives is what its terminator lists; a region of ``cf.cond`` or
-``cf.loop`` may end in ``lm.break`` instead, and then the captured part ends there.
+A region sees the values of the blocks around it. What it gives is what its terminator lists; a region of ``cf.cond``
+or ``cf.loop`` may end in ``lm.return`` or ``lm.break`` instead: then the program, or its captured part, ends there,
+however deep that is; such an op leaves (``RegionOp.leaves``).
 
 Where a value goes to a place with a type of its own (a parameter, a result), it has that type, or the place is
 ``!any``: so values of different types can meet.
@@ -9,21 +10,20 @@ Where a value goes to a place with a type of its own (a parameter, a result), it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
 
-from lmc.ir.core import Block, Op, Value, attribute, operand, operands, region, register
-from lmc.ir.ops import BreakOp
-from lmc.ir.regions import RegionOp
+from lmc.ir.core import Attribute, Block, Op, Value, arguments, attribute, operand, operands, region, register
+from lmc.ir.regions import LEAVING, RegionOp
 from lmc.ir.rules import expect_flag
-from lmc.ir.types import ANY, INT, ListType, Type, fits
+from lmc.ir.types import ANY, BOOL, INT, ListType, Type, fits, type_of
 
 
 @register("cf.yield", ends=("region",))
 class YieldOp(Op):
-    """End of a region: what it gives to the op that holds it."""
+    """End of a region: what it gives to the op that holds it, values and literals."""
 
-    values: tuple[Value, ...] = operands(())
+    values: tuple[Attribute | Value, ...] = arguments()
 
     def verify(self) -> None:
         if self.results:
@@ -35,7 +35,7 @@ class ConditionOp(Op):
     """End of a loop's condition: where ``flag`` is true, a round begins with ``values``, else they are the results."""
 
     flag: Value = operand()
-    values: tuple[Value, ...] = operands(())
+    values: tuple[Attribute | Value, ...] = arguments()
 
     def verify(self) -> None:
         expect_flag(self, self.flag)
@@ -47,7 +47,7 @@ class ConditionOp(Op):
 class CondOp(RegionOp):
     """Run ``then`` where ``flag`` is true, else ``otherwise``; results are what that region yields.
 
-    Each region ends in ``cf.yield`` or ``lm.break`` and has no parameters.
+    Each region ends in ``cf.yield`` or leaves, and has no parameters.
     """
 
     EXCLUSIVE: ClassVar[bool] = True
@@ -65,12 +65,12 @@ class CondOp(RegionOp):
             end = block.terminator
             if isinstance(end, YieldOp):
                 _expect_flow(self, f"what {name} yields", end.values, "results", _types(self.results))
-            elif not isinstance(end, BreakOp):
-                raise self.fail(f"{name} ends in {end.NAME}", "end it with cf.yield or lm.break")
+            elif not isinstance(end, LEAVING):
+                raise self.fail(f"{name} ends in {end.NAME}", "end it with cf.yield, lm.return or lm.break")
 
     def flows(self) -> Iterator[tuple[Value, Value]]:
         for block in self.regions:
-            yield from zip(_yielded(block), self.results, strict=False)
+            yield from _values_of(zip(_yielded(block), self.results, strict=False))
 
 
 @register("cf.loop")
@@ -79,10 +79,10 @@ class LoopOp(RegionOp):
 
     ``condition`` begins with ``initial``, later with what ``body`` yielded, and ends in ``cf.condition``. While its
     flag is true, its values are the parameters of ``body``; once it is false, they are the results. With ``limit``, a
-    round more than that raises ``LoopLimitError``. Both regions may end in ``lm.break`` instead.
+    round more than that raises ``LoopLimitError``. Both regions may leave instead.
     """
 
-    initial: tuple[Value, ...] = operands(())
+    initial: tuple[Attribute | Value, ...] = arguments()
     limit: int | None = attribute(None)
     condition: Block = region()
     body: Block = region()
@@ -102,23 +102,23 @@ class LoopOp(RegionOp):
         if isinstance(end, ConditionOp):
             _expect_flow(self, "values of condition", end.values, "parameters of body", _types(self.body.parameters))
             _expect_flow(self, "values of condition", end.values, "results", _types(self.results))
-        elif not isinstance(end, BreakOp):
-            raise self.fail(f"condition ends in {end.NAME}", "end it with cf.condition or lm.break")
+        elif not isinstance(end, LEAVING):
+            raise self.fail(f"condition ends in {end.NAME}", "end it with cf.condition, lm.return or lm.break")
         end = self.body.terminator
         if isinstance(end, YieldOp):
             _expect_flow(self, "what body yields", end.values, "parameters of condition", carried)
-        elif not isinstance(end, BreakOp):
-            raise self.fail(f"body ends in {end.NAME}", "end it with cf.yield or lm.break")
+        elif not isinstance(end, LEAVING):
+            raise self.fail(f"body ends in {end.NAME}", "end it with cf.yield, lm.return or lm.break")
 
     def flows(self) -> Iterator[tuple[Value, Value]]:
-        yield from zip(self.initial, self.condition.parameters, strict=True)
+        yield from _values_of(zip(self.initial, self.condition.parameters, strict=True))
         end = self.condition.terminator
         if isinstance(end, ConditionOp):
-            yield from zip(end.values, self.body.parameters, strict=True)
-            yield from zip(end.values, self.results, strict=True)
+            yield from _values_of(zip(end.values, self.body.parameters, strict=True))
+            yield from _values_of(zip(end.values, self.results, strict=True))
 
     def carried(self) -> Iterator[tuple[Value, Value]]:
-        yield from zip(_yielded(self.body), self.condition.parameters, strict=False)
+        yield from _values_of(zip(_yielded(self.body), self.condition.parameters, strict=False))
 
 
 @register("cf.map")
@@ -150,7 +150,7 @@ class MapOp(RegionOp):
 
     def flows(self) -> Iterator[tuple[Value, Value]]:
         yield from zip(self.lists, self.body.parameters[1:], strict=True)
-        yield from zip(_yielded(self.body), self.results, strict=True)
+        yield from _values_of(zip(_yielded(self.body), self.results, strict=True))
 
 
 @register("cf.race")
@@ -180,19 +180,25 @@ class RaceOp(RegionOp):
         yielded = _yielded_by_elements(self, self.lists, self.body)
         if not yielded:
             raise self.fail("body yields nothing", "the first value says whether the element is good")
-        expect_flag(self, yielded[0])
+        if _types(yielded[:1]) != [BOOL]:
+            raise self.fail(f"the first value that body yields is {_listed(_types(yielded[:1]))}, {BOOL} is needed")
         _expect_flow(self, "what body yields", yielded, "results", _types(self.results))
         if self.writes:
             raise self.fail("an op in body writes", "elements may be cancelled: write after the race")
 
     def flows(self) -> Iterator[tuple[Value, Value]]:
         yield from zip(self.lists, self.body.parameters[1:], strict=True)
-        yield from zip(_yielded(self.body), self.results, strict=True)
+        yield from _values_of(zip(_yielded(self.body), self.results, strict=True))
 
 
-def _yielded(block: Block) -> tuple[Value, ...]:
+def _yielded(block: Block) -> tuple[Attribute | Value, ...]:
     """What a region yields; nothing where it ends otherwise."""
     return block.terminator.values if isinstance(block.terminator, YieldOp) else ()
+
+
+def _values_of(flows: Iterable[tuple[Attribute | Value, Value]]) -> Iterator[tuple[Value, Value]]:
+    """``flows`` without those of literals."""
+    return ((given, place) for given, place in flows if isinstance(given, Value))
 
 
 def _expect_lists(op: Op, lists: Sequence[Value]) -> None:
@@ -203,12 +209,12 @@ def _expect_lists(op: Op, lists: Sequence[Value]) -> None:
             raise op.fail(f"{value} is {value.type}, a list is needed", 'make one with py.call "list"')
 
 
-def _yielded_by_elements(op: RegionOp, lists: Sequence[Value], body: Block) -> tuple[Value, ...]:
+def _yielded_by_elements(op: RegionOp, lists: Sequence[Value], body: Block) -> tuple[Attribute | Value, ...]:
     """What ``body`` yields, whose elements run at the same time."""
     elements = [value.type.element for value in lists if isinstance(value.type, ListType)]
     _expect_parameters(op, "body", body, (INT, *elements))
-    if op.breaks:
-        raise op.fail("lm.break stands in a body whose elements run at the same time", "break before or after it")
+    if op.leaves:
+        raise op.fail("a body whose elements run at the same time leaves the program", "leave before or after it")
     end = body.terminator
     if not isinstance(end, YieldOp):
         raise op.fail(f"body ends in {end.NAME}", "end it with cf.yield")
@@ -221,14 +227,14 @@ def _expect_parameters(op: Op, name: str, block: Block, given: Sequence[Type]) -
         raise op.fail(f"parameters of {name} are ({_listed(types)}), should be ({_listed(given)})")
 
 
-def _expect_flow(op: Op, what: str, values: Sequence[Value], where: str, places: Sequence[Type]) -> None:
+def _expect_flow(op: Op, what: str, values: Sequence[Attribute | Value], where: str, places: Sequence[Type]) -> None:
     found = _types(values)
     if len(found) != len(places) or not all(map(fits, found, places)):
         raise op.fail(f"{what} are ({_listed(found)}), but {where} ({_listed(places)})", f"a place of {ANY} takes any")
 
 
-def _types(values: Sequence[Value]) -> list[Type]:
-    return [value.type for value in values]
+def _types(values: Sequence[Attribute | Value]) -> list[Type]:
+    return [value.type if isinstance(value, Value) else type_of(value) for value in values]
 
 
 def _listed(types: Sequence[Type]) -> str:

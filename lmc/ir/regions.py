@@ -8,9 +8,11 @@ from functools import cached_property
 from typing import ClassVar
 
 from lmc.ir.core import Block, Effect, Op, Value
-from lmc.ir.ops import AssumeOp, BreakOp, HostCallOp
+from lmc.ir.ops import AssumeOp, BreakOp, HostCallOp, ReturnOp, UnreachableOp
 from lmc.ir.types import ANY, JsonType, ListType, holds_context
 
+LEAVING = (ReturnOp, BreakOp, UnreachableOp)
+"""Terminators after which control does not come back to the op that holds the region."""
 _STRENGTH = (Effect.PURE, Effect.SAMPLES, Effect.READS, Effect.WRITES)
 
 
@@ -74,6 +76,11 @@ class RegionOp(Op):
         return any(map(may_break, self.regions))
 
     @cached_property
+    def leaves(self) -> bool:
+        """Whether the program, or its captured part, may end inside."""
+        return any(map(may_leave, self.regions))
+
+    @cached_property
     def gives_objects(self) -> bool:
         """Whether a host function that is called inside gives an object which others may change."""
         return any(map(gives_objects, self._inner))
@@ -111,6 +118,11 @@ def is_write(op: Op) -> bool:
 def may_break(block: Block) -> bool:
     """Whether the captured part may end in this block or in a region of it, at an ``lm.break``."""
     return isinstance(block.terminator, BreakOp) or any(isinstance(op, RegionOp) and op.breaks for op in block.ops)
+
+
+def may_leave(block: Block) -> bool:
+    """Whether the program may end in this block or in a region of it, or no run gets to its end."""
+    return isinstance(block.terminator, LEAVING) or any(isinstance(op, RegionOp) and op.leaves for op in block.ops)
 
 
 def gives_objects(op: Op) -> bool:

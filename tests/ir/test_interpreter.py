@@ -131,3 +131,33 @@ def test_an_op_without_a_meaning_is_an_error():
         run(module.with_main(Block(parameters, (*ops, make(MapOp, body=Block((), (make(YieldOp),))), end))))
     with pytest.raises(TypeError, match=r"test\.yield ends no program"):
         run(module.with_main(Block(parameters, (*ops, make(YieldOp)))))
+
+
+EARLY = """
+module @early {
+  func @early(%flag: !bool, %other: !bool) {
+    %c = lm.context : !ctx
+    %n, %d = cf.cond %flag : !int, !ctx ^then() {
+      cf.yield (1, %c)
+    } ^otherwise() {
+      lm.return %c {structure = "{\\"literal\\":\\"left\\"}"}
+    }
+    cf.cond %other ^then() {
+      lm.return %d () (%n) (%flag) {present_names = ["n"], variable_names = ["n"]}
+    } ^otherwise() {
+      lm.return %d () (%n) (%other) {present_names = ["n"], variable_names = ["n"]}
+    }
+    cf.unreachable
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("flag", "other", "value", "variables"),
+    [(False, True, "left", {}), (True, True, None, {"n": 1}), (True, False, None, {})],
+)
+def test_a_program_may_return_in_a_region(flag: bool, other: bool, value: object, variables: dict[str, object]):
+    module = parse_verified(EARLY)
+    ended = interpret(module, {"flag": flag, "other": other}, ToyEngine())
+    assert (ended.value, ended.variables, ended.memo) == (value, variables, None)

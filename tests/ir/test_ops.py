@@ -25,10 +25,11 @@ from lmc.ir.ops import (
     SelectOp,
     TranscriptOp,
 )
-from lmc.ir.types import ANY, CTX, INT, TEXT, json_of, list_of
+from lmc.ir.types import ANY, BOOL, CTX, INT, TEXT, json_of, list_of
 from tests.ir.region_ops import make
 
 C, D = Value("c", CTX), Value("d", CTX)
+B = Value("b", BOOL)
 T, U, N, A = Value("t", TEXT), Value("u", TEXT), Value("n", INT), Value("a", ANY)
 TEXTS = Value("l", list_of(TEXT))
 JSON = Value("j", json_of("Verdict"))
@@ -183,6 +184,16 @@ def test_what_is_right_verifies(op: Op):
         (
             make(ReturnOp, context=C, variables=(T, N), variable_names=("a", "a")),
             "lm.return: two variables have one name",
+        ),
+        (make(ReturnOp, context=C, present=(T,), present_names=("t",)), "lm.return: %t is !text, a truth value"),
+        (make(ReturnOp, context=C, present_names=("t",)), "lm.return: present and present_names differ in length"),
+        (
+            make(ReturnOp, context=C, variables=(T,), variable_names=("t",), present=(B, B), present_names=("t", "t")),
+            "lm.return: a variable has two flags",
+        ),
+        (
+            make(ReturnOp, context=C, present=(B,), present_names=("t",)),
+            "lm.return: a flag says whether a variable is present that is not listed",
         ),
         (make(ReturnOp, context=C, structure="{"), "lm.return: not a structure"),
         (make(ReturnOp, context=C, structure="[1]"), "lm.return: not a structure"),

@@ -71,6 +71,19 @@ module @judge {
     }
     lm.break (%best) (%m) {cause = "eval(x)", counts = [1], ids = ["flow/z*"]}
   }
+  func @early(%flag: !bool, %c: !ctx) {
+    %n, %d = cf.cond %flag : !int, !ctx ^then() {
+      cf.yield (1, %c)
+    } ^otherwise() {
+      lm.return %c
+    }
+    cf.cond %flag ^then() {
+      lm.return %d () (%n) (%flag) {present_names = ["n"], variable_names = ["n"]}
+    } ^otherwise() {
+      cf.unreachable {}
+    }
+    cf.unreachable {}
+  }
 }
 """
 
