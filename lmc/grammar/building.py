@@ -96,14 +96,15 @@ class Arena:
         """What ``_append`` has put together, then ``right``."""
         if EMPTY in heads:
             return self.empty
-        if not heads:
-            return right
-        made = self._prepend(heads[-1], right)
-        # As long as the last part stays what it is, so do its neighbours.
-        is_kept = right is EPSILON or (made.kind is Kind.CONCAT and made.parts[0] is heads[-1])
-        put_before = self._pair if is_kept else self._prepend
-        for head in reversed(heads[:-1]):
-            made = put_before(head, made)
+        is_kept = right is EPSILON and bool(heads)
+        made = heads.pop() if is_kept else right
+        for head in reversed(heads):
+            if is_kept:
+                made = self._pair(head, made)
+                continue
+            made = self._prepend(head, made)
+            # Once a part stays what it is, so do those before it.
+            is_kept = made.kind is Kind.CONCAT and made.parts[0] is head
         return made
 
     def union(self, parts: Iterable[Node]) -> Node:
