@@ -89,6 +89,20 @@ class Node:
     index: int
 
 
+@dataclass(frozen=True, slots=True)
+class JsonClass:
+    """A class of the program that values of ``type``, of JSON, are instances of.
+
+    ``target`` is its ``module:qualname``, ``digest`` names its JSON schema. It is ``needed`` where the plan does more
+    with an instance than to return it: a text of it, for one, is another than that of the same data as a dict.
+    """
+
+    type: str
+    target: str
+    digest: str
+    needed: bool
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Instruction:
     """An op over slots: values are called ``0``, ``1`` …, in order of definition, parameters first.
@@ -107,7 +121,7 @@ class Plan:
     """What is executed. Written and read by ``lmc.backend.plan_json``.
 
     ``arguments`` say how the parameters come from what the program's user gives; None in a plan that is not saved, or
-    that was made of IR, which does not know.
+    that was made of IR, which does not know. The same goes for ``classes``: none.
     """
 
     name: str
@@ -118,6 +132,7 @@ class Plan:
     hosts: tuple[HostFunction, ...] = ()
     arguments: tuple[Argument, ...] | None = None
     conditions: tuple[Condition, ...] = ()
+    classes: tuple[JsonClass, ...] = ()
 
     @property
     def module(self) -> Module:

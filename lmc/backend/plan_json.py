@@ -8,7 +8,7 @@ from typing import Any
 
 from lmc.backend.arguments_json import check_arguments, dump_arguments, dump_condition, load_arguments, load_condition
 from lmc.backend.attributes_json import dump_literal, dump_type, load_entry, load_literal, load_slot, load_type
-from lmc.backend.plan import Instruction, Parameter, Plan, PlanError, slot_values
+from lmc.backend.plan import Instruction, JsonClass, Parameter, Plan, PlanError, slot_values
 from lmc.backend.untrusted_json import fields_of, list_of_width, parse_json, shorten, text_of
 from lmc.backend.waves import waves
 from lmc.ir.core import Constraint, Effect, HostFunction, Op, Value, op_class
@@ -17,7 +17,7 @@ from lmc.ir.ordering import waits_of
 from lmc.ir.verifier import verify
 
 FORMAT = "lmc.plan"
-VERSION = 4
+VERSION = 5
 MAX_CHARACTERS = 256 * 2**20
 MAX_INSTRUCTIONS = 1_000_000
 
@@ -36,6 +36,7 @@ def dump_plan(plan: Plan) -> str:
         "hosts": [[entry.name, entry.target, entry.digest, entry.effect.value] for entry in plan.hosts],
         "arguments": dump_arguments(plan.arguments),
         "conditions": [dump_condition(entry) for entry in plan.conditions],
+        "classes": [[entry.type, entry.target, entry.digest, entry.needed] for entry in plan.classes],
     }
     lines = ",\n".join(json.dumps(_dump_instruction(entry)) for entry in plan.instructions)
     return f'{json.dumps(head)[:-1]}, "instructions": [\n{lines}\n]}}\n'
@@ -93,9 +94,10 @@ def _load(data: dict[str, Any]) -> Plan:
         "hosts",
         "arguments",
         "conditions",
+        "classes",
         "instructions",
     )
-    _, _, name, parameters, slots, constraints, hosts, arguments, conditions, instructions = fields_of(
+    _, _, name, parameters, slots, constraints, hosts, arguments, conditions, classes, instructions = fields_of(
         data, names, "a plan"
     )
     types = tuple(load_type(entry) for entry in list_of_width(slots, "slots"))
@@ -111,6 +113,7 @@ def _load(data: dict[str, Any]) -> Plan:
         hosts=tuple(_load_host(row) for row in _rows(hosts, 4, "hosts")),
         arguments=load_arguments(arguments),
         conditions=tuple(map(load_condition, list_of_width(conditions, "conditions"))),
+        classes=tuple(_load_class(row) for row in _rows(classes, 4, "classes")),
     )
     _check_slots(plan, values)
     check_arguments(plan)
@@ -195,6 +198,13 @@ def _load_host(row: Sequence[Any]) -> HostFunction:
         return HostFunction(name, target, digest, Effect(effect))
     except ValueError as error:
         raise PlanError(f"unknown effect {effect[:80]!r}") from error
+
+
+def _load_class(row: Sequence[Any]) -> JsonClass:
+    kind, target, digest = map(text_of, row[:3])
+    if type(row[3]) is not bool:
+        raise PlanError(f"not a truth value: {shorten(row[3])}")
+    return JsonClass(kind, target, digest, row[3])
 
 
 def _rows(data: Any, width: int, what: str) -> list[list[Any]]:

@@ -107,7 +107,9 @@ def run_command(
     functions: Annotated[
         str | None,
         typer.Option(
-            "--program", metavar="PROGRAM.py[:name]", help="With a saved plan: the program whose functions it calls."
+            "--program",
+            metavar="PROGRAM.py[:name]",
+            help="With a saved plan: the program whose functions it calls, and of whose classes its values are.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON row per instance.")] = False,

@@ -11,6 +11,7 @@ from lmc.backend.plan_json import dump_plan
 from lmc.driver.compile import Compiled
 from lmc.driver.constraints import constrained, describe
 from lmc.driver.plan_arguments import arguments_of, conditions_of, frozen_arguments
+from lmc.driver.plan_classes import classes_of
 from lmc.driver.start import Arguments
 from lmc.ir.core import Module
 from lmc.ir.ops import PrefillOp
@@ -24,10 +25,13 @@ def module_text(module: Module) -> str:
 
 
 def saved_plan(compiled: Compiled, arguments: Arguments | None) -> Plan:
-    """The plan with the arguments of its program, as it was compiled for ``arguments``. Raises ``InputError``."""
+    """The plan with the arguments and classes of its program, as compiled for ``arguments``. Raises ``InputError``."""
     captured = compiled.captured
     return dataclasses.replace(
-        compiled.plan, arguments=arguments_of(captured, arguments), conditions=conditions_of(captured)
+        compiled.plan,
+        arguments=arguments_of(captured, arguments),
+        conditions=conditions_of(captured),
+        classes=classes_of(compiled.plan, captured),
     )
 
 

@@ -15,6 +15,7 @@ from lmc.driver.constraints import check, compiler
 from lmc.driver.defaults import resolve_grammar_cache, resolve_target
 from lmc.driver.execute import OnResult
 from lmc.driver.opt import read_module
+from lmc.driver.plan_classes import readers_of
 from lmc.driver.programs import UsageError
 from lmc.driver.result import Result, stopped
 from lmc.driver.rows import Signature
@@ -24,7 +25,8 @@ from lmc.driver.start import Arguments, Options
 from lmc.driver.windows import Entry, WindowedRun
 from lmc.frontend.capture import capture
 from lmc.frontend.function import JittedFunction
-from lmc.ir.constraints import Constraints
+from lmc.frontend.variants import Captured
+from lmc.ir.constraints import Constraints, Reader
 from lmc.ir.core import HostFunction
 from lmc.ir.engine import Engine
 from lmc.ir.errors import InputError
@@ -42,25 +44,28 @@ def is_saved(name: str) -> bool:
 
 @dataclass(frozen=True)
 class SavedRunner:
-    """A saved plan with the options it runs under and the user's functions that it calls."""
+    """A saved plan with the options it runs under, the functions that it calls and the classes of its values."""
 
     plan: Plan
     target: Target
     options: Options
     hosts: Mapping[str, Callable[..., Any]]
+    readers: Mapping[str, Reader]
 
     @classmethod
     def load(cls, path: str, options: Options, program: JittedFunction | None) -> SavedRunner:
         """Read a plan (``.json``) or IR (``.lmir``, lowered now).
 
         The functions it calls are those that ``program`` calls back, found by name and digest of their source: no
-        file can name a function that the user's program does not use. Raises ``UsageError``, ``PlanError``,
+        file can name a function that the user's program does not use. Its values are instances of the classes of
+        ``program`` (IR does not know them), else the data that they are made of. Raises ``UsageError``, ``PlanError``,
         ``ParseError``, ``VerifyError``, ``LoweringError``, and ``InputError`` where a function is not there.
         """
         target = resolve_target(options.wish)
         plan = lower(read_module(path), target) if path.endswith(".lmir") else load_plan(_read(path))
         _refuse_break(plan)
-        return cls(plan, target, options, _resolve(plan, program))
+        captured = None if program is None or not (plan.hosts or plan.classes) else capture(program, None)
+        return cls(plan, target, options, _hosts_of(plan, captured), readers_of(plan, captured))
 
     @property
     def signature(self) -> Signature:
@@ -74,7 +79,7 @@ class SavedRunner:
         engine = home.engines.engine(self.target)
         cache = home.constraints.of(resolve_grammar_cache())
         check(cache, self.plan.module, engine.tokenizer)
-        constraints = Constraints.of(self.plan.constraints, compiler(cache, engine.tokenizer))
+        constraints = Constraints.of(self.plan.constraints, compiler(cache, engine.tokenizer), self.readers)
         return WindowedRun(home, rows, _Windows(self, engine, constraints))
 
 
@@ -143,23 +148,22 @@ def _refuse_break(plan: Plan) -> None:
         )
 
 
-def _resolve(plan: Plan, program: JittedFunction | None) -> dict[str, Callable[..., Any]]:
+def _hosts_of(plan: Plan, captured: Captured | None) -> dict[str, Callable[..., Any]]:
     if not plan.hosts:
         return {}
-    if program is None:
+    if captured is None:
         raise UsageError(
             f"the plan calls {', '.join(host.target for host in plan.hosts)}",
             remedy="name the program that has them: --program PROGRAM.py[:name]",
         )
-    captured = capture(program, None)
     known = {(host.target, host.digest): captured.hosts[host.name] for host in captured.module.hosts}
     missing = [host for host in plan.hosts if (host.target, host.digest) not in known]
     if missing:
-        raise _not_there(missing[0], captured.module.hosts, program)
+        raise _not_there(missing[0], captured.module.hosts, captured.function.name)
     return {host.name: known[host.target, host.digest] for host in plan.hosts}
 
 
-def _not_there(host: HostFunction, known: Sequence[HostFunction], program: JittedFunction) -> InputError:
+def _not_there(host: HostFunction, known: Sequence[HostFunction], program: str) -> InputError:
     changed = any(entry.target == host.target for entry in known)
-    cause = "has changed since the plan was compiled" if changed else f"is not called by {program.name}"
+    cause = "has changed since the plan was compiled" if changed else f"is not called by {program}"
     return InputError(f"the function {host.target} {cause}", remedy="compile the plan again, or run the program itself")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from lmc.frontend.schemas import JsonSchema
-from lmc.ir.constraints import Reader, unreadable
+from lmc.ir.constraints import unreadable
 
 
 class Conversion:
@@ -42,6 +44,29 @@ class Conversion:
             raise unreadable(op_id, text, self.schema.name, error) from error
 
 
+@dataclass(frozen=True, slots=True)
+class ClassReader:
+    """Makes a value of JSON text by the class of ``schema``, which runs no code of the user's."""
+
+    schema: JsonSchema
+
+    def __call__(self, text: str) -> Any:
+        """The value. Raises ``ValueError`` where the class does not take the text."""
+        assert self.schema.read is not None
+        return self.schema.read(text)
+
+    @property
+    def target(self) -> str:
+        """``module:qualname`` of a class, the name of any other type."""
+        kind = self.schema.kind
+        return f"{kind.__module__}:{kind.__qualname__}" if inspect.isclass(kind) else self.schema.name
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of its JSON schema: what a saved plan compares."""
+        return hashlib.sha256(self.schema.text.encode()).hexdigest()
+
+
 class JsonTypes:
     """The classes that the values of a capture are made by, under the names of their types: ``!json<name>``."""
 
@@ -66,10 +91,10 @@ class JsonTypes:
         return self._conversions.setdefault(self.name(schema), Conversion(schema))
 
     @property
-    def readers(self) -> Mapping[str, Reader]:
+    def readers(self) -> Mapping[str, ClassReader]:
         """How a run makes values of JSON text without running code of the user's."""
         found = self._schemas.items()
-        return {name: schema.read for name, schema in found if schema.read is not None and not schema.runs_code}
+        return {name: ClassReader(schema) for name, schema in found if schema.read is not None and not schema.runs_code}
 
 
 def _is_same(one: JsonSchema, other: JsonSchema) -> bool:

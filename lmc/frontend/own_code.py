@@ -65,11 +65,12 @@ def has_own_code(core: Any) -> bool:
         if check is not None and not check(node):
             return True
         for name in _PARTS.get(kind, ()):
-            waiting.extend(_listed(node.get(name)))
+            waiting.extend(listed(node.get(name)))
     return False
 
 
-def _listed(part: Any) -> Iterable[Any]:
+def listed(part: Any) -> Iterable[Any]:
+    """The core schemas in a field of one: itself, those of a dict or a list, none."""
     if part is None:
         return ()
     if isinstance(part, dict):

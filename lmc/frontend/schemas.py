@@ -15,6 +15,7 @@ import pydantic
 from pydantic.errors import PydanticUserError
 
 from lmc.frontend.own_code import has_own_code
+from lmc.frontend.plain_json import is_plain, keeps_texts
 from lmc.ir.types import ANY, BOOL, FLOAT, INT, TEXT, Type, json_of, list_of, type_of
 
 _MODULE = re.compile(r"\b(?:[A-Za-z_][\w<>]*\.)+(?=[A-Za-z_])")
@@ -48,6 +49,7 @@ class JsonSchema:
     ``name`` is what a value's type is called. ``kind`` is None where the schema itself was given: then a value is what
     its JSON says. ``read`` makes a value of JSON text. ``runs_code`` says that making one, or an operator on one, may
     run code of the user's. Where it does not, ``attributes`` are the fields of a class, ``items`` those of an object.
+    ``is_plain`` says that a value is what its JSON says, ``keeps_texts`` that the texts in it are.
     """
 
     name: str
@@ -56,6 +58,8 @@ class JsonSchema:
     kind: Any = None
     read: Callable[[str], Any] | None = None
     runs_code: bool = False
+    is_plain: bool = True
+    keeps_texts: bool = True
     attributes: Mapping[str, Part] = field(default_factory=dict[str, Part])
     items: Mapping[str, Part] = field(default_factory=dict[str, Part])
 
@@ -104,6 +108,8 @@ def _of_type(kind: Any) -> JsonSchema:
         kind=kind,
         read=_reader(adapter),
         runs_code=runs_code,
+        is_plain=is_plain(core),
+        keeps_texts=keeps_texts(core),
         attributes={} if is_object else parts,
         items=parts if is_object else {},
     )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lmc.backend import plan_json
 from lmc.backend.attributes_json import load_type
-from lmc.backend.plan import Argument, Condition, Fields, Frozen, Items, Leaf, Node, Plan, PlanError
+from lmc.backend.plan import Argument, Condition, Fields, Frozen, Items, JsonClass, Leaf, Node, Plan, PlanError
 from lmc.backend.plan_json import VERSION, dump_plan, load_plan
 from lmc.ir.core import Op, op_class, op_names
 from lmc.ir.equality import structurally_equal
@@ -62,7 +62,7 @@ GEN = 7
         ("[1, 2]", "not a plan"),
         ('{"format": "other"}', "not a plan"),
         ('{"format": "lmc.plan", "version": NaN}', "NaN is no JSON number"),
-        (changed("version", to=99), "plan version 99, this lmc reads 4"),
+        (changed("version", to=99), "plan version 99, this lmc reads 5"),
         (changed("extra", to=1), "a plan can't have 'extra'"),
         (changed("name", to=3), "text is needed, not 3"),
         (changed("parameters", to={}), "parameters: a list is needed"),
@@ -160,6 +160,25 @@ def test_conditions_are_kept():
     assert load_plan(dump_plan(plan)).conditions == plan.conditions
 
 
+def test_classes_are_kept():
+    plan = dataclasses.replace(plan_of(JUDGE), classes=(JsonClass("V", "m:V", "00", needed=True),))
+    assert load_plan(dump_plan(plan)).classes == plan.classes
+
+
+@pytest.mark.parametrize(
+    ("data", "cause"),
+    [
+        ([["V", "m:V", "00"]], "classes: a list of 4 is needed"),
+        ([["V", 3, "00", True]], "text is needed, not 3"),
+        ([["V", "m:V", "00", 1]], "not a truth value: 1"),
+    ],
+)
+def test_classes_that_are_none_are_refused(data: object, cause: str):
+    with pytest.raises(PlanError, match=cause) as caught:
+        load_plan(changed("classes", to=data))
+    assert caught.value.remedy
+
+
 def test_arguments_are_kept():
     shape = Fields(
         (("a", Leaf("essay", "1", "2", 3)), ("b", Items((Frozen("1", is_json=True), Frozen("f", is_json=False)))))
@@ -184,7 +203,7 @@ def test_ops_and_version_change_together():
         f"{name}: {', '.join(f'{field} {kind}' for field, kind in found.FIELDS)}" for name, found in _op_classes()
     )
     digest = hashlib.sha256("\n".join(fields).encode()).hexdigest()
-    pinned = (4, "f0f0644541cb706b0cc298521097d2e2e6c29cefa7dca56c70bb4aafcb246e9d")
+    pinned = (5, "cef412cb097d294d2d3f85781399bc7d92dd27ef5f72bbd860c608e5c8fd84f3")
     assert (VERSION, digest) == pinned, "ops have changed: bump VERSION in plan_json.py and update the digest here"
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field, StringConstraints, field_validator
 
 import lmc
 
@@ -17,6 +17,16 @@ class Verdict(BaseModel):
     score: int = Field(ge=0, le=9)
     share: float = Field(ge=0, le=1, multiple_of=1)
     inner: Inner
+
+
+class Letters(BaseModel):
+    text: Annotated[str, StringConstraints(to_lower=True, pattern="^[A-Z]{3}$")]
+
+
+class Numbers(BaseModel):
+    whole: int = Field(ge=0, le=99)
+    is_odd: bool
+    words: list[Literal["a", "b"]]
 
 
 class Strict(BaseModel):
@@ -36,6 +46,43 @@ def judged(s: lmc.State, essay: str) -> Verdict:
     s.gen("why", regex="[a-z]{2,5}", temperature=1.0)
     s.gen("sure", dtype=bool)
     return verdict
+
+
+@lmc.jit
+def printed(s: lmc.State, essay: str) -> str:
+    s += essay
+    verdict = s.gen("verdict", schema=Verdict)
+    s += f"{verdict.inner}"
+    return "done"
+
+
+@lmc.jit
+def lowered(s: lmc.State, essay: str) -> str:
+    s += essay
+    s += s.gen("letters", schema=Letters).text
+    return "done"
+
+
+@lmc.jit
+def compared(s: lmc.State, essay: str) -> bool:
+    s += essay
+    return s.gen("verdict", schema=Verdict) == {"score": 1}
+
+
+@lmc.jit
+def handed_on(s: lmc.State, essay: str) -> list[object]:
+    s += essay
+    first, second = s.gen("numbers", schema=Numbers, n=2, temperature=1.0)
+    s += f"{first.whole} {len(second.words)} {first.is_odd}"
+    return [first, (second, first.whole), {"words": second.words}]
+
+
+@lmc.jit
+def plain(s: lmc.State, essay: str) -> list[object]:
+    s += essay
+    words = s.gen("words", schema=list[Literal["a", "b"]])
+    s += f"{words}"
+    return [words, s.gen("parsed", schema={"type": "object", "properties": {"a": {"type": "boolean"}}})]
 
 
 @lmc.jit

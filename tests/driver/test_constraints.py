@@ -10,6 +10,7 @@ import lmc
 from lmc.driver import artifacts
 from lmc.driver.constraints import compiler
 from lmc.driver.defaults import Wish
+from lmc.driver.programs import UsageError
 from lmc.driver.registry import load_tokenizer
 from lmc.driver.result import result_row
 from lmc.driver.run import Runner
@@ -207,6 +208,48 @@ def test_a_saved_plan_gives_plain_values_without_its_program(level: str, tmp_pat
     assert programs.Verdict(**result.value) == program.value
     assert result.text == program.text
     assert {**result.variables, "verdict": None} == {**program.variables, "verdict": None}
+
+
+@pytest.mark.parametrize("level", ["O0", "O2"])
+def test_a_saved_plan_gives_typed_values_with_its_program(level: str, tmp_path: Path):
+    path = saved(tmp_path, programs.judged, level)
+    result = one(SavedRunner.load(path, Options(Wish("toy"), seed=3), programs.judged), essay="x")
+    program = programs.judged.on("toy", seed=3).run("x")
+    assert type(result.value) is programs.Verdict
+    assert (result.value, result.variables, result.text) == (program.value, program.variables, program.text)
+    assert result_row(0, result) == result_row(0, program)
+
+
+@pytest.mark.parametrize("program", [programs.printed, programs.lowered, programs.compared])
+def test_a_plan_that_works_with_instances_needs_its_program(program: lmc.Program, tmp_path: Path):
+    path = saved(tmp_path, program)
+    with pytest.raises(UsageError, match=r"the plan works with instances of .*programs:") as caught:
+        SavedRunner.load(path, Options(Wish("toy")), None)
+    assert "--program" in (caught.value.remedy or "")
+    result = one(SavedRunner.load(path, Options(Wish("toy")), program), essay="x")
+    expected = program.on("toy").run("x")
+    assert (result.value, result.text) == (expected.value, expected.text)
+
+
+@pytest.mark.parametrize("program", [programs.handed_on, programs.plain])
+def test_a_plan_that_only_hands_data_on_needs_no_program(program: lmc.Program, tmp_path: Path):
+    result = one(SavedRunner.load(saved(tmp_path, program), Options(Wish("toy")), None), essay="x")
+    expected = program.on("toy").run("x")
+    assert json.dumps(result_row(0, result)) == json.dumps(result_row(0, expected))
+    assert result.text == expected.text
+
+
+def test_classes_that_a_program_does_not_have(tmp_path: Path):
+    path = Path(saved(tmp_path, programs.judged))
+    with pytest.raises(InputError, match=r"the class .*:Verdict is not used by plain") as caught:
+        SavedRunner.load(str(path), Options(Wish("toy")), programs.plain)
+    assert caught.value.remedy == "compile the plan again, or run the program itself"
+    head, _, rest = path.read_text().partition("\n")
+    data = json.loads(head + "]}")
+    data["classes"][0][2] = "0" * 64
+    path.write_text(json.dumps(data)[:-2] + "\n" + rest)
+    with pytest.raises(InputError, match=r"the class .*:Verdict has changed since the plan was compiled"):
+        SavedRunner.load(str(path), Options(Wish("toy")), programs.judged)
 
 
 def test_a_class_that_runs_code_is_called_back(tmp_path: Path):
