@@ -12,6 +12,8 @@ MAX_PARTS = 20_000
 MAX_LITERAL = 20_000  # bytes
 MAX_WORK = 200_000  # until an automaton sets limits of its own
 
+_AT_ONE_PLACE = "too many steps at one place"
+
 _Key = tuple[object, ...]
 
 
@@ -42,7 +44,7 @@ class Arena:
         """Count work. Raises ``ConstraintError`` beyond ``work_limit``."""
         self.work += work
         if self.work > self.work_limit:
-            raise _too_large("too many steps at one place")
+            raise _too_large(_AT_ONE_PLACE)
 
     def byte_set(self, mask: int) -> Node:
         """One byte out of a set (bit b: byte b)."""
@@ -60,10 +62,7 @@ class Arena:
 
     def concat(self, *parts: Node) -> Node:
         """One after the other."""
-        heads: list[Node] = []
-        for part in parts[:-1]:
-            self._append(heads, part)
-        return self._before(heads, parts[-1]) if parts else self.epsilon
+        return self._before(self._flat(parts[:-1]), parts[-1]) if parts else self.epsilon
 
     def join(self, left: Node, right: Node) -> Node:
         """One after the other, of two."""
@@ -71,29 +70,27 @@ class Arena:
             return right
         if right is EPSILON:
             return left
-        if left.kind is not Kind.CONCAT:
-            return self._prepend(left, right)
-        heads: list[Node] = []
-        self._append(heads, left)
-        return self._before(heads, right)
+        return self._prepend(left, right) if left.kind is not Kind.CONCAT else self._before(self._flat((left,)), right)
 
-    def _append(self, heads: list[Node], part: Node) -> None:
-        """Put what a part consists of behind others, joined with the last of them where that can be."""
-        if part is EPSILON:
-            return
-        border = len(heads)
-        while part.kind is Kind.CONCAT:
-            head, part = part.parts
-            heads.append(head)
-        heads.append(part)
-        self.charge(len(heads) - border)
-        if border:
-            joined = self._joined(heads[border - 1], heads[border])
-            if joined is not None:
-                heads[border - 1 : border + 1] = [joined]
+    def _flat(self, parts: tuple[Node, ...]) -> list[Node]:
+        """What parts consist of, the neighbours of different parts joined where that can be."""
+        heads: list[Node] = []
+        for part in parts:
+            border, last = len(heads), part
+            while last.kind is Kind.CONCAT:
+                head, last = last.parts
+                heads.append(head)
+            if last is not EPSILON:
+                heads.append(last)
+            if 0 < border < len(heads):
+                joined = self._joined(heads[border - 1], heads[border])
+                if joined is not None:
+                    heads[border - 1 : border + 1] = [joined]
+        self.charge(len(heads))
+        return heads
 
     def _before(self, heads: list[Node], right: Node) -> Node:
-        """What ``_append`` has put together, then ``right``."""
+        """Parts that can't be joined, then ``right``."""
         if EMPTY in heads:
             return self.empty
         is_kept = right is EPSILON and bool(heads)
@@ -300,7 +297,9 @@ class Arena:
     def _keep(self, key: _Key, node: Node) -> Node:
         if len(self._nodes) >= self._max_nodes:
             raise _too_large(f"more than {self._max_nodes} expressions")
-        self.charge(1)
+        self.work += 1
+        if self.work > self.work_limit:
+            raise _too_large(_AT_ONE_PLACE)
         self._nodes[key] = node
         return node
 

@@ -67,9 +67,12 @@ class Source:
         return json.loads(self.text)
 
 
+_compact = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+
+
 def canonical_json(value: Any) -> str:
     """JSON without spaces. Keys stay in their order: that of a schema's properties is the order of the output."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return _compact(value)
 
 
 def _text(kind: str, value: Any) -> str:
