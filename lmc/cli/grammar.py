@@ -42,7 +42,9 @@ def grammar_command(
     tokenizer: Annotated[
         str, typer.Option(metavar="FOLDER|builtin", help="Whose tokens: a model folder, builtin or toy.")
     ] = grammar.BUILTIN,
-    whitespace: Annotated[Whitespace, typer.Option(help="Of a schema's JSON.")] = Whitespace.COMPACT,
+    whitespace: Annotated[
+        Whitespace, typer.Option(help="Of a schema's JSON: none, or as printers write it.")
+    ] = Whitespace.COMPACT,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list with one object per constraint.")] = False,
 ) -> None:
     """Explain a constraint: its size, how long outputs are, what one looks like; or why it is refused (exit code 1).
