@@ -60,13 +60,13 @@ class _Body(RegionBody):
         self._values: list[Value] = []
         self._names: set[str] = set()
         self._ids = 0
-        self._may_break = True
+        self._may_leave = True
 
     def function(self, name: str, with_regions: bool) -> Function:
         parameters = [self._value(self._draw(value_types)) for _ in range(self._draw(st.integers(0, 3)))]
         builder = Builder(parameters)
         self._ops(builder, self._draw(st.integers(0, 8)), depth=2 if with_regions else 0)
-        self._terminate(builder)
+        self._leave(builder)
         return Function(name, builder.block())
 
     def _ops(self, builder: Builder, count: int, depth: int) -> None:
@@ -240,7 +240,7 @@ class _Body(RegionBody):
         for value in self._not_contexts(limit=1):
             self._emit(builder, AssumeOp, [], value=value, expected=self._draw(literals))
 
-    def _terminate(self, builder: Builder) -> None:
+    def _leave(self, builder: Builder) -> None:
         if self._draw(st.integers(0, 4)) == 0:
             self._break(builder)
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +28,7 @@ from lmc.ir.ops import (
     SelectOp,
     TranscriptOp,
 )
-from lmc.ir.types import ANY, BOOL, CTX, INT, TEXT, Type, list_of
+from lmc.ir.types import ANY, BOOL, CTX, INT, TEXT, Type, holds_context, list_of
 from tests.compiled_constraints import SYMBOLS, constrained_sampling, toy_constraints
 
 MESSAGE_ROLES = ("system", "user", "assistant")
@@ -56,14 +56,14 @@ def programs(draw: st.DrawFn, *, max_ops: int = 14) -> Program:
 
     Host functions only look at their arguments. Every value may be returned, so nothing a pass drops goes unseen.
     """
-    author = _Author(draw)
+    author = Author(draw)
     for _ in range(draw(st.integers(1, max_ops))):
         draw(st.sampled_from(author.steps))()
     return author.program()
 
 
 @dataclass
-class _Author:
+class Author:
     """Writes one program op by op. ``modes`` says of each context whether it is empty, raw text or a chat."""
 
     draw: st.DrawFn
@@ -71,6 +71,7 @@ class _Author:
     inputs: dict[str, Any] = field(init=False)
     modes: dict[Value, str] = field(default_factory=dict)
     ids: int = 0
+    hosts: Sequence[tuple[str, str]] = (("look", "reads"), ("tell", "writes"), ("shout", "pure"))
 
     def __post_init__(self) -> None:
         self.inputs = {
@@ -104,8 +105,8 @@ class _Author:
             self.assume,
         ]
 
-    def program(self) -> Program:
-        """Return everything that was computed."""
+    def leave(self) -> None:
+        """Return some of what was computed."""
         context = self.draw(st.sampled_from(list(self.modes)))
         returned = tuple(value for value in self.values if self.draw(st.booleans()))
         leaves = ",".join(f'{{"leaf":{index}}}' for index in range(len(returned)))
@@ -118,6 +119,10 @@ class _Author:
             variables=variables,
             variable_names=tuple(f"v{index}" for index in range(len(variables))),
         )
+
+    def program(self) -> Program:
+        """What was written, with its end."""
+        self.leave()
         declared = (
             HostFunction("look", "program:look", "0" * 64, Effect.READS),
             HostFunction("tell", "program:tell", "1" * 64, Effect.WRITES),
@@ -130,7 +135,7 @@ class _Author:
     def emit(self, kind: type[Op], *types: Type, **fields: Any) -> tuple[Value, ...]:
         location = Location("program.py", len(self.builder.ops) + 1)
         results = self.builder.emit(kind, types, location=location, **fields)
-        self.values.extend(value for value in results if value.type != CTX)
+        self.values.extend(value for value in results if not holds_context(value.type))
         return results
 
     def context(self) -> Value:
@@ -143,9 +148,10 @@ class _Author:
         known = st.sampled_from([value for value in self.values if value.type == TEXT])
         return tuple(self.draw(st.lists(st.one_of(short_texts, known), min_size=1, max_size=3)))
 
-    def id(self) -> str:
+    def id(self) -> dict[str, Any]:
+        """The fields of an op that has an id."""
         self.ids += 1
-        return f"main/{self.ids}"
+        return {"id": f"main/{self.ids}"}
 
     def new_context(self) -> None:
         (context,) = self.emit(ContextOp, CTX)
@@ -191,7 +197,7 @@ class _Author:
         kind, constrained = self.draw(constrained_sampling())
         sampling = {**self.sampling(), **constrained}
         meta = [] if sampling["logprobs"] is None else [ANY]
-        context, *_ = self.emit(GenOp, CTX, kind, *meta, context=before, id=self.id(), **sampling)
+        context, *_ = self.emit(GenOp, CTX, kind, *meta, context=before, **self.id(), **sampling)
         self.modes[context] = "chat" if self.modes[before] == "chat" else "raw"
 
     def sample(self) -> None:
@@ -199,15 +205,13 @@ class _Author:
         sampling = {**self.sampling(), **constrained}
         meta = [] if sampling["logprobs"] is None else [ANY]
         n = self.draw(st.integers(1, 3))
-        self.emit(SampleOp, list_of(kind), *meta, context=self.context(), id=self.id(), n=n, **sampling)
+        self.emit(SampleOp, list_of(kind), *meta, context=self.context(), n=n, **self.id(), **sampling)
 
     def select(self) -> None:
         choices = self.draw(st.sampled_from([("yes", "no"), ("a", "ab", "b"), (Value("dims", list_of(TEXT)),)]))
         before = self.context()
         method = self.draw(st.sampled_from(SELECT_METHODS))
-        context, _, _ = self.emit(
-            SelectOp, CTX, TEXT, ANY, context=before, choices=choices, id=self.id(), method=method
-        )
+        context, _, _ = self.emit(SelectOp, CTX, TEXT, ANY, context=before, choices=choices, method=method, **self.id())
         self.modes[context] = "chat" if self.modes[before] == "chat" else "raw"
 
     def transcript(self) -> None:
@@ -233,11 +237,9 @@ class _Author:
         self.emit(PyCallOp, result, function=function, arguments=arguments)
 
     def host_call(self) -> None:
-        host, declared = self.draw(st.sampled_from([("look", "reads"), ("tell", "writes"), ("shout", "pure")]))
+        host, declared = self.draw(st.sampled_from(self.hosts))
         arguments = (self.value(TEXT), self.draw(st.integers(0, 2)))
-        self.emit(
-            HostCallOp, TEXT, host=host, id=self.id(), arguments=arguments, keywords=("times",), declared=declared
-        )
+        self.emit(HostCallOp, TEXT, host=host, arguments=arguments, keywords=("times",), declared=declared, **self.id())
 
     def assume(self) -> None:
         self.emit(AssumeOp, value=Value("count", INT), expected=self.inputs["count"])

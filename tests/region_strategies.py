@@ -9,26 +9,34 @@ from typing import Any
 from hypothesis import strategies as st
 
 from lmc.ir.builder import Builder
-from lmc.ir.core import Block, Effect, HostFunction, Value
-from lmc.ir.ops import ContextOp, PyCallOp
+from lmc.ir.core import Attribute, Block, Effect, HostFunction, Value
+from lmc.ir.ops import ContextOp, PyCallOp, UnreachableOp
 from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceOp, YieldOp
-from lmc.ir.types import ANY, BOOL, CTX, INT, ListType, Type, holds_context, list_of
+from lmc.ir.types import ANY, BOOL, CTX, FLOAT, INT, NONE, TEXT, ListType, Type, holds_context, list_of
 from tests.ir import region_ops
-from tests.strategies import value_types
+from tests.strategies import literals, texts, value_types
 
 # Types of what goes into regions and comes out of them.
 flowing_types: st.SearchStrategy[list[Type]] = st.lists(
     st.one_of(value_types, st.just(ANY), st.just(CTX), st.just(list_of(CTX))), max_size=2
 )
+_LITERALS: dict[Type, st.SearchStrategy[Any]] = {
+    NONE: st.none(),
+    BOOL: st.booleans(),
+    INT: st.integers(),
+    FLOAT: st.floats(),
+    TEXT: texts,
+    ANY: literals,
+}
 
 
 class RegionBody(ABC):
-    """Draws ops with regions. ``_may_break`` says whether ``lm.break`` may end a region at this place."""
+    """Draws ops with regions. ``_may_leave`` says whether a region may leave the program at this place."""
 
     _draw: st.DrawFn
     _values: list[Value]
     _hosts: list[HostFunction]
-    _may_break: bool
+    _may_leave: bool
 
     @abstractmethod
     def _ops(self, builder: Builder, count: int, depth: int) -> None:
@@ -43,8 +51,8 @@ class RegionBody(ABC):
         """Append an op."""
 
     @abstractmethod
-    def _break(self, builder: Builder) -> None:
-        """Append an ``lm.break``."""
+    def _leave(self, builder: Builder) -> None:
+        """Append an ``lm.return`` or an ``lm.break``."""
 
     def _region_op(self, builder: Builder, depth: int) -> None:
         draw = self._draw(st.sampled_from([self._cond, self._loop, self._map, self._race, self._of_tests]))
@@ -95,32 +103,41 @@ class RegionBody(ABC):
         return tuple(chosen), [INT, *elements], self._draw(flowing_types)
 
     def _concurrent(self, depth: int, parameters: Sequence[Type], gives: Sequence[Type], end: Any = YieldOp) -> Block:
-        may_break, self._may_break = self._may_break, False
+        may_leave, self._may_leave = self._may_leave, False
         block = self._region(depth, parameters, gives, end)
-        self._may_break = may_break
+        self._may_leave = may_leave
         return block
 
     def _region(self, depth: int, parameters: Sequence[Type], gives: Sequence[Type], end: Any = YieldOp) -> Block:
         outside = list(self._values)
         inner = Builder([self._value(kind) for kind in parameters])
         self._ops(inner, self._draw(st.integers(0, 3)), depth)
-        if self._may_break and self._draw(st.integers(0, 5)) == 0:
-            self._break(inner)
+        if self._may_leave and self._draw(st.integers(0, 5)) == 0:
+            if self._draw(st.booleans()):
+                self._leave(inner)
+            else:
+                inner.emit(UnreachableOp)
         elif end is ConditionOp:
             inner.emit(end, flag=self._of(inner, BOOL), values=self._flowing(inner, gives))
         else:
-            inner.emit(end, values=self._flowing(inner, gives))
+            inner.emit(end, values=self._flowing(inner, gives) if end is YieldOp else self._of_all(inner, gives))
         self._values = outside
         return inner.block()
 
-    def _flowing(self, builder: Builder, places: Sequence[Type]) -> tuple[Value, ...]:
-        """Values that can go where those types are."""
-        found: list[Value] = []
+    def _flowing(self, builder: Builder, places: Sequence[Type]) -> tuple[Attribute | Value, ...]:
+        """Values and literals that can go where those types are."""
+        found: list[Attribute | Value] = []
         for place in places:
+            if place in _LITERALS and self._draw(st.booleans()):
+                found.append(self._draw(_LITERALS[place]))
+                continue
             known = [value for value in self._values if not holds_context(value.type)]
             anything = place == ANY and known and self._draw(st.booleans())
             found.append(self._draw(st.sampled_from(known)) if anything else self._of(builder, place))
         return tuple(found)
+
+    def _of_all(self, builder: Builder, kinds: Sequence[Type]) -> tuple[Value, ...]:
+        return tuple(self._of(builder, kind) for kind in kinds)
 
     def _of(self, builder: Builder, kind: Type) -> Value:
         """A value of that type, an earlier one where there is one."""

@@ -44,8 +44,12 @@ class RegionOp(Op):
 
     @cached_property
     def effects(self) -> frozenset[Effect]:
-        """Everything the ops inside do; at least ``PURE``."""
-        return frozenset((Effect.PURE, *(effect for op in self._inner for effect in effects_of(op))))
+        """Everything the ops inside do; at least ``PURE``.
+
+        Leaving the program counts as ``WRITES``: without the op, all that comes after it would run.
+        """
+        leaving = (Effect.WRITES,) if self.leaves else ()
+        return frozenset((Effect.PURE, *leaving, *(effect for op in self._inner for effect in effects_of(op))))
 
     @property
     def may_raise(self) -> bool:

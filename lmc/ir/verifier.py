@@ -79,7 +79,7 @@ class _Finish:
 _Work = _Enter | Op | _Leave | _Finish
 _ENDS = {
     "function": "end it with lm.return or lm.break",
-    "region": "end it with cf.yield, cf.condition or lm.break",
+    "region": "end it with cf.yield, cf.condition, lm.return or lm.break",
 }
 
 
@@ -125,19 +125,17 @@ class _FunctionVerifier:
                 self._finish(item.op)
 
     def _enter(self, block: Block, owner: RegionOp | None) -> None:
-        where = f"func @{self._function.name}"
+        kind = "function" if owner is None else "region"
         if not block.ops:
-            raise VerifyError(f"{where}: a block is empty", remedy="end it with a terminator such as lm.return")
+            raise self._error(owner, f"a {kind} is empty", _ENDS[kind])
         if len(self._open) > MAX_REGION_DEPTH:
-            raise VerifyError(
-                f"{where}: regions are nested deeper than {MAX_REGION_DEPTH}", remedy="move a part into a function"
-            )
+            cause = f"regions are nested deeper than {MAX_REGION_DEPTH}"
+            raise self._error(owner, cause, "capture less at once: call a part of the program with .eager()")
         for op in block.ops[:-1]:
             if op.IS_TERMINATOR:
                 raise op.fail("stands before the end of its block", "a terminator is the last op")
         if not block.terminator.IS_TERMINATOR:
             raise block.terminator.fail("ends a block, but is no terminator", "add one, such as lm.return")
-        kind = "function" if owner is None else "region"
         if kind not in block.terminator.ENDS:
             raise block.terminator.fail(f"can't end a {kind}", _ENDS[kind])
         self._open.append([])

@@ -1,6 +1,7 @@
 from lmc.backend.waves import waves
-from lmc.ir.ordering import waits_of
-from lmc.ir.parser import parse
+from lmc.ir.ordering import shared_values, waits_of
+from lmc.ir.parser import parse, parse_verified
+from lmc.ir.region_ops import LoopOp
 from tests.backend.programs import JUDGE, TOOLS
 
 
@@ -90,3 +91,94 @@ def test_what_looks_into_a_list_that_a_host_gave_keeps_its_place_among_writes():
     assert waits[4] == (1, 2, 3)
     assert waits[5] == (2, 4)
     assert waits[6] == ()
+
+
+REGIONS = """
+module @f {
+  host @get = "p:get" sha256 "0" pure
+  host @look = "p:look" sha256 "0" reads
+  host @write = "p:write" sha256 "0" writes
+  func @f(%flag: !bool, %x: !text, %xs: !list<!text>) {
+    %c = lm.context : !ctx
+    OPS
+    lm.return %c
+  }
+}
+"""
+
+
+def waits(ops: str) -> list[tuple[int, ...]]:
+    """What the ops wait for; the first is the context, at 0."""
+    return waits_of(parse_verified(REGIONS.replace("OPS", ops)).main.body.ops)
+
+
+def arm(inside: str) -> str:
+    return f"cf.cond %flag ^then() {{ {inside} cf.yield {{}} }} ^otherwise() {{ cf.yield {{}} }} "
+
+
+WRITE = '%w{0} = host.call @write ("a") {{id = "w{0}"}} : !none '
+LOOK = '%l{0} = host.call @look ("a") {{declared = "reads", id = "l{0}"}} : !text '
+GEN = '%d{0}, %t{0} = lm.gen %c {{id = "g{0}"}} : !ctx, !text '
+
+
+def test_an_op_with_regions_waits_for_what_they_use():
+    assert waits("%y = text.concat [%x] : !text " + arm("%z = text.concat [%y] : !text "))[2] == (1,)
+    assert waits("%y = text.concat [%x] : !text " + arm(arm("%z = text.concat [%y] : !text ")))[2] == (1,)
+
+
+def test_an_op_with_regions_is_ordered_by_all_they_do():
+    assert waits(WRITE.format(1) + arm(LOOK.format(2)) + LOOK.format(3) + WRITE.format(4))[2:5] == [
+        (1,),
+        (1,),
+        (1, 2, 3),
+    ]
+    assert waits(LOOK.format(1) + arm(arm(WRITE.format(2))) + LOOK.format(3))[2:4] == [(1,), (2,)]
+    assert waits(arm("%n = py.call int (%x) : !int ") + WRITE.format(1))[2] == (1,)
+    assert waits(arm(GEN.format(1)) + arm(GEN.format(2)) + WRITE.format(3))[1:4] == [(0,), (0,), (1, 2)]
+    assert waits(WRITE.format(1) + arm('py.assume %x {expected = "a"} '))[2] == ()
+
+
+GET = '%o = host.call @get {declared = "pure", id = "o"} : !list<!text> '
+
+
+def test_looking_into_an_object_in_a_region_counts_as_a_read():
+    look = '%y = py.call contains (%o, "a") : !bool '
+    assert waits(GET + WRITE.format(1) + arm(look))[3] == (1, 2)
+    assert waits(WRITE.format(1) + arm(GET + look))[2] == (1,)
+    elements = "cf.map (%o) ^body(%i: !int, %e: !text) { cf.yield {} } "
+    assert waits(GET + WRITE.format(1) + elements)[3] == (1, 2)
+
+
+def test_objects_are_followed_into_regions_and_out_of_them():
+    body = parse_verified(
+        REGIONS.replace(
+            "OPS",
+            GET + "%r, %s = cf.cond %flag : !list<!text>, !text ^then() { cf.yield (%o, %x) } "
+            "^otherwise() { cf.yield (%xs, %x) } "
+            "%q = cf.loop (%r) : !list<!text> ^condition(%a: !list<!text>) { cf.condition %flag (%a) } "
+            "^body(%b: !list<!text>) { %k = py.call list_from (%b) : !list<!text> cf.yield (%k) } "
+            "%n = cf.map (%xs) : !list<!text> ^body(%i: !int, %e: !text) { cf.yield (%e) } ",
+        )
+    ).main.body
+    assert {value.name for value in shared_values(body.ops)} == {"o", "r", "a", "b", "k", "q"}
+    loop = body.ops[3]
+    assert isinstance(loop, LoopOp)
+    write, look = WRITE.format(1), '%y = py.call contains (%b, "a") : !bool '
+    inside = parse_verified(
+        REGIONS.replace(
+            "OPS",
+            GET + "%r = cf.loop (%o) : !list<!text> ^condition(%a: !list<!text>) { cf.condition %flag (%a) } "
+            f"^body(%b: !list<!text>) {{ {write} {look} cf.yield (%b) }} ",
+        )
+    ).main.body
+    region = inside.ops[2].regions[1]
+    assert waits_of(region.ops, shared_values(inside.ops))[1] == (0,)
+    assert waits_of(region.ops)[1] == ()
+
+
+def test_what_comes_after_a_return_in_a_region_waits_for_it_where_it_could_be_seen():
+    leave = "cf.cond %flag ^then() { lm.return %c } ^otherwise() { cf.yield {} } "
+    pure = "%y = text.concat [%x] : !text "
+    found = waits(leave + pure + GEN.format(1) + LOOK.format(2) + "%n = py.call int (%x) : !int ")
+    assert found[1:] == [(0,), (), (0, 1), (1,), (1,), (0, 1)]
+    assert waits(arm(leave) + GEN.format(1))[2] == (0, 1)

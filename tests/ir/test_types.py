@@ -2,7 +2,22 @@ from __future__ import annotations
 
 import pytest
 
-from lmc.ir.types import ANY, BOOL, CTX, FLOAT, INT, NONE, SIMPLE_TYPES, TEXT, json_of, list_of, type_of
+from lmc.ir.types import (
+    ANY,
+    BOOL,
+    CTX,
+    FLOAT,
+    INT,
+    NONE,
+    SIMPLE_TYPES,
+    TEXT,
+    Type,
+    fits,
+    holds_context,
+    json_of,
+    list_of,
+    type_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -37,4 +52,37 @@ def test_types_print():
         "!ctx",
         "!list<!text>",
         "!json<Verdict>",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("found", "place", "expected"),
+    [
+        (TEXT, TEXT, True),
+        (TEXT, INT, False),
+        (INT, ANY, True),
+        (ANY, INT, False),
+        (CTX, CTX, True),
+        (CTX, ANY, False),
+        (list_of(CTX), ANY, False),
+        (list_of(CTX), list_of(ANY), False),
+        (list_of(TEXT), ANY, True),
+        (list_of(TEXT), list_of(ANY), True),
+        (list_of(list_of(TEXT)), list_of(ANY), True),
+        (list_of(ANY), list_of(TEXT), False),
+        (TEXT, list_of(TEXT), False),
+        (json_of("a"), json_of("b"), False),
+        (json_of("a"), ANY, True),
+    ],
+)
+def test_where_types_fit(found: Type, place: Type, expected: bool):
+    assert fits(found, place) is expected
+
+
+def test_types_that_hold_contexts():
+    assert [holds_context(kind) for kind in (CTX, list_of(list_of(CTX)), list_of(TEXT), ANY)] == [
+        True,
+        True,
+        False,
+        False,
     ]

@@ -62,7 +62,7 @@ MODULES: list[tuple[str, str]] = [
     ('module @m { constraint @a = choices "[]" FUNC }', "constraint @a is no list of choices"),
     ('module @m { constraint @a = choices "[1]" FUNC }', "constraint @a is no list of choices"),
     ('module @m { host @h = "a:b" sha256 "" samples FUNC }', "host @h can't have the effect samples"),
-    ("module @m { func @m() {} }", "func @m: a block is empty"),
+    ("module @m { func @m() {} }", "func @m: a function is empty"),
     ("module @m { func @m() { %c = lm.context : !ctx } }", "lm.context: ends a block, but is no terminator"),
     (
         "module @m { func @m() { %c = lm.context : !ctx lm.return %c lm.return %c } }",

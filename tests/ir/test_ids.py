@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+
+from lmc.ir.core import Value
+from lmc.ir.ids import UniqueIds, count_holes, fill_holes
+from lmc.ir.ops import BreakOp, GenOp, HostCallOp, SelectOp
+from lmc.ir.semantics import listed_results, runtime_id
+from lmc.ir.types import CTX, INT, TEXT
+from tests.ir.region_ops import make
+
+C, T, N, M = Value("c", CTX), Value("t", TEXT), Value("n", INT), Value("m", INT)
+
+
+@pytest.mark.parametrize(
+    ("template", "numbers", "filled"),
+    [
+        ("f/x", (), "f/x"),
+        ("f/x*", (0,), "f/x"),
+        ("f/x*", (1,), "f/x#1"),
+        ("f/view$/x", (0,), "f/view0/x"),
+        ("f/view$/x*", (3, 2), "f/view3/x#2"),
+        ("*$*", (0, 0, 12), "0#12"),
+        ("f/2%2A%24", (), "f/2%2A%24"),
+    ],
+)
+def test_holes_take_numbers_in_order(template: str, numbers: tuple[int, ...], filled: str):
+    assert count_holes(template) == len(numbers)
+    assert fill_holes(template, numbers) == filled
+
+
+def test_the_id_of_a_run_is_filled_from_values():
+    environment = {N: 2, M: 0}
+    assert runtime_id(make(GenOp, context=C, id="f/x"), {}) == "f/x"
+    assert runtime_id(make(GenOp, context=C, id="f/x*", occurrences=(N,)), environment) == "f/x#2"
+    assert runtime_id(make(SelectOp, context=C, id="$/x*", occurrences=(N, M)), environment) == "2/x"
+    assert runtime_id(make(HostCallOp, host="h", id="$/@h*", occurrences=(M, N)), environment) == "0/@h#2"
+
+
+def test_a_break_lists_results_under_filled_ids():
+    op = make(BreakOp, values=(T, C, T), ids=("a$*", "b", "c*"), counts=(1, 2, 0), occurrences=(M, N, N))
+    assert listed_results(op, {T: "t", C: "c", N: 1, M: 7}) == {"a7#1": ("t",), "b": ("c", "t"), "c#1": ()}
+
+
+def test_exclusive_regions_begin_with_the_ids_from_before():
+    ids = UniqueIds()
+    assert ids.take("outer")
+    ids.enter()
+    assert ids.take("a")
+    assert not ids.take("outer")
+    ids.leave()
+    ids.enter()
+    assert ids.take("a")
+    assert not ids.take("a")
+    assert ids.take("b")
+    ids.leave()
+    ids.join(2)
+    assert not ids.take("a")
+    assert not ids.take("b")
+    assert ids.take("c")
+
+
+def test_ids_of_nested_exclusive_regions_reach_the_region_around_them():
+    ids = UniqueIds()
+    ids.enter()
+    ids.enter()
+    assert ids.take("deep")
+    ids.leave()
+    ids.join(1)
+    assert not ids.take("deep")
+    ids.leave()
+    ids.enter()
+    assert ids.take("deep")
+    ids.leave()
+    ids.join(2)
+    assert not ids.take("deep")

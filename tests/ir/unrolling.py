@@ -1,0 +1,142 @@
+"""Programs without their control flow: each op as often as it ran, under the id that it then had.
+
+Written without what the interpreter has for regions, so that each can be held against the other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from lmc.ir.builder import Builder
+from lmc.ir.core import Attribute, Block, Module, Op, Value
+from lmc.ir.interpreter import _Machine, bind_parameters
+from lmc.ir.ops import BreakOp, PyCallOp, ReturnOp
+from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceOp, YieldOp
+from lmc.ir.toy import ToyEngine
+from lmc.ir.types import BOOL, INT, ListType, Type, type_of
+from tests.ir.region_ops import make
+from tests.program_strategies import Program
+
+Known = Value | list["Known"]
+"""What stands for a value of the program: a value, or what stands for each entry of a list."""
+
+
+def unroll(program: Program, *, run_seed: int = 0, instance: int = 0) -> Module:
+    """A module without regions that does what ``program`` does on the toy engine for its inputs."""
+    parameters = program.module.main.parameters
+    environment = bind_parameters(parameters, program.inputs)
+    machine = _Machine(ToyEngine(), environment, dict(program.hosts), run_seed, instance, program.constraints)
+    unroller = _Unroller(machine, Builder(parameters), {})
+    with suppress(_End):
+        unroller.block(program.module.main.body, parameters)
+    return program.module.with_main(unroller.builder.block())
+
+
+class _End(Exception):  # noqa: N818 - no error
+    """The program came to its end."""
+
+
+@dataclasses.dataclass
+class _Unroller:
+    """``known`` says what stands for each value of the program in the module that ``builder`` builds."""
+
+    machine: _Machine
+    builder: Builder
+    known: dict[Value, Known]
+
+    def block(self, block: Block, arguments: Sequence[Known]) -> list[Known]:
+        """What the terminator of a block lists."""
+        self.known.update(zip(block.parameters, arguments, strict=True))
+        for op in block.ops[:-1]:
+            self.known.update(zip(op.results, self.results(op), strict=True))
+        if isinstance(block.terminator, ReturnOp | BreakOp):
+            self.builder.ops.append(self.flat(block.terminator))
+            raise _End
+        end = block.terminator
+        if isinstance(end, ConditionOp):
+            return [self.known[end.flag], *self.all(end.values)]
+        assert isinstance(end, YieldOp)
+        return self.all(end.values)
+
+    def results(self, op: Op) -> Sequence[Known]:
+        if isinstance(op, CondOp):
+            return self.block(op.then if self.is_true(self.known[op.flag]) else op.otherwise, ())
+        if isinstance(op, LoopOp):
+            goes_on, *values = self.block(op.condition, self.all(op.initial))
+            while self.is_true(goes_on):
+                goes_on, *values = self.block(op.condition, self.block(op.body, values))
+            return values
+        if isinstance(op, MapOp):
+            rows = [self.block(op.body, element) for element in self.elements(op)]
+            return [[row[column] for row in rows] for column in range(len(op.results))]
+        if isinstance(op, RaceOp):
+            row: list[Known] = []
+            for element in self.elements(op):
+                row = self.block(op.body, element)
+                if self.is_true(row[0]):
+                    break
+            return row
+        return self.run(self.flat(op))
+
+    def elements(self, op: MapOp | RaceOp) -> list[list[Known]]:
+        """What the parameters of the body are for each element."""
+        lists = [self.entries(value) for value in op.lists]
+        return [
+            [self.call("add", INT, index, 0), *(entries[index] for entries in lists)]
+            for index in range(min(map(len, lists)))
+        ]
+
+    def entries(self, value: Value) -> list[Known]:
+        found = self.known[value]
+        if isinstance(found, list):
+            return found
+        assert isinstance(value.type, ListType)
+        kind = value.type.element
+        return [self.call("getitem", kind, found, index) for index in range(len(self.machine.environment[found]))]
+
+    def all(self, values: Sequence[Attribute | Value]) -> list[Known]:
+        """What stands for values and literals."""
+        return [
+            self.known[value] if isinstance(value, Value) else self.call("getitem", type_of(value), (value,), 0)
+            for value in values
+        ]
+
+    def flat(self, op: Op) -> Op:
+        """``op`` over the values of the new module, with an id without holes."""
+        mapping = {value: self.value(value) for value in op.operands}
+        fields: dict[str, Any] = {"results": tuple(Value(self.builder.fresh_name(), v.type) for v in op.results)}
+        numbers = [self.machine.environment[mapping[value]] for value in getattr(op, "occurrences", ())]
+        if numbers and not isinstance(op, BreakOp):
+            *first, last = op.id.split("$") if "$" in op.id else [op.id]  # type: ignore[attr-defined]
+            pieces = [f"{piece}{number}" for piece, number in zip(first, numbers, strict=False)]
+            fields["id"] = "".join(pieces) + last.replace("*", f"#{numbers[-1]}" if numbers[-1] else "")
+            fields["occurrences"] = ()
+        return dataclasses.replace(op.substitute(mapping), **fields)
+
+    def value(self, value: Value) -> Value:
+        """What stands for ``value``, as one value."""
+        found = self.known[value]
+        return found if isinstance(found, Value) else self.listed(found, value)
+
+    def listed(self, entries: list[Known], value: Value) -> Value:
+        assert all(isinstance(entry, Value) for entry in entries), "lists of lists are not drawn"
+        return self.call("list", value.type, *entries)
+
+    def call(self, function: str, kind: Type, *arguments: Any) -> Value:
+        """The result of a builtin."""
+        result = Value(self.builder.fresh_name(), kind)
+        self.run(make(PyCallOp, result, function=function, arguments=arguments))
+        return result
+
+    def is_true(self, flag: Known) -> bool:
+        assert isinstance(flag, Value)
+        assert flag.type == BOOL
+        return self.machine.environment[flag]
+
+    def run(self, op: Op) -> tuple[Value, ...]:
+        self.builder.ops.append(op)
+        self.machine.run(op)
+        return op.results
