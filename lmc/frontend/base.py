@@ -112,6 +112,11 @@ class Base:
             and is_user_file(items.gi_code.co_filename)
         ):
             raise recorder.stop("a generator of the user's is used up", "make it a list first")
+        if recorder.regions.is_frozen(items):
+            raise recorder.stop(
+                f"a {kind.__name__} that is older than a condition is advanced on one way through it",
+                "make a list of it before the condition",
+            )
         if id(items) in recorder.foreign and hasattr(kind, "__next__"):
             raise recorder.stop(f"a {kind.__name__} of the user's is used up", "make it a list first")
         if kind is not GeneratorType and not is_harmless(items):

@@ -190,6 +190,7 @@ class Calls(Programs):
         if function.__name__ in MUTATORS and type(owner) in (list, dict, set):
             if id(owner) in recorder.foreign:
                 raise self.mutation(recorder, owner)
+            recorder.touch(owner)
             if function.__name__ in ("append", "insert", "setdefault"):
                 return self._kept(recorder, function, args, kwargs)
             if function.__name__ == "extend" and len(args) == 1:

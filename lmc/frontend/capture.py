@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from lmc.frontend.arguments import Bound, shape_of, shape_of_annotations
+from lmc.frontend.branching import Exit
 from lmc.frontend.breaks import Break, CaptureBreak
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.guards import mutable_parts
@@ -84,7 +85,7 @@ class _Attempt:
             self.shape,
             tuple(recorder.value_guards),
             recorder.reads,
-            Replay(dict(recorder.served), recorder.break_tick),
+            Replay(dict(recorder.served), recorder.break_tick, constructs=dict(recorder.constructs)),
             recorder.json_types.readers,
         )
 
@@ -125,11 +126,18 @@ class _Attempt:
         operators = Operators(recorder, self.function, self.function.name)
         args, kwargs = self._arranged(values)
         state = self.function.new_state(recorder, self.function.name)
-        value = transformed.function(operators, state, *args, **kwargs)
-        if recorder.broken is not None:
-            return  # a `finally` of the user's swallowed the break
-        recorder.blocks.check_all()
-        recorder.finish(state.core.context, self.function.outputs(state), value)
+
+        def end(value: Any) -> None:
+            recorder.blocks.check_all()
+            recorder.finish(state.core.context, self.function.outputs(state), value)
+
+        recorder.end_program = end
+        try:
+            value = transformed.function(operators, state, *args, **kwargs)
+        except Exit:
+            return  # on each way it ends with a return of its own
+        if recorder.broken is None:  # else a `finally` of the user's swallowed the break
+            end(value)
 
     def _arranged(self, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Arguments as the function takes them."""

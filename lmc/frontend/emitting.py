@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import BuiltinFunctionType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
@@ -17,7 +17,7 @@ from lmc.frontend.locations import user_location
 from lmc.frontend.messages import Appendable
 from lmc.frontend.proxy import Expression, Proxy, ProxyMethod
 from lmc.frontend.regions import MAX_OPEN, Regions
-from lmc.frontend.session import Session
+from lmc.frontend.session import Session, escape
 from lmc.frontend.specs import Record
 from lmc.frontend.state import State
 from lmc.ir.builder import Builder
@@ -59,6 +59,8 @@ _FIXED_BUILTINS = frozenset(
     }
 )
 _MAX_OPS = 500_000
+MAX_STEPS = 20_000
+"""How many decisions an arm that may not be taken may come to before its capture is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,27 @@ class Checkpoint:
     ops: int
     recorded: int
     ticks: int
+
+
+class Id(str):
+    """A stable id with the values in its holes (``lmc.ir.ids``)."""
+
+    __slots__ = ("holes",)
+    holes: tuple[Value, ...]
+
+    @staticmethod
+    def of(text: str, holes: tuple[Value, ...]) -> str:
+        """``text`` as an id; a plain one where it has no holes."""
+        if not holes:
+            return text
+        made = Id(text)
+        made.holes = holes
+        return made
+
+
+def holes_of(name: str) -> tuple[Value, ...]:
+    """The values in the holes of an id or a path; most have none."""
+    return name.holes if type(name) is Id else ()
 
 
 class Emitter(Session):
@@ -95,7 +118,7 @@ class Emitter(Session):
         self.break_tick = 0
         self.too_deep = False  # the capture ended because of the depth of a recursion, see ``_Attempt``
         self.protected = 0  # depth of try blocks: what could raise in them can't be captured
-        self.depth = 0  # of inlined programs
+        self.inlined: list[Any] = []  # programs that run as parts of this one, outermost first
         self.codes: dict[int, CodeType] = {}  # of transformed functions: what they do is captured
         self.foreign: dict[int, Any] = {}  # containers and iterators made outside the capture, by id: read only here
         self.argument_parts: set[int] = set()  # those of them that stand for arguments
@@ -104,11 +127,15 @@ class Emitter(Session):
         self.hazard = False  # such a call came after a read of data that it may have changed
         self.last_host: tuple[int, str, Value] | None = None  # tick, id and result of the last host call
         self._recorded: list[tuple[str, tuple[Value, ...]]] = []
+        self.branch: Any = None  # the innermost condition both ways of which are traced
+        self.end_program: Callable[[Any], None] | None = None  # records what the program returns
         self._entry: Checkpoint | None = None  # where the outermost open construct begins
         self._op_count = 0
+        self._steps = 0  # decisions since the outermost open construct began
         self._lengths: dict[Value, Proxy] = {}
         self._specialised: dict[Value, Any] = {}
         self._evaluated: dict[Expression, Any] = {}
+        self._rooted: dict[Expression, Value] = {}  # values of the program's own block that were worked out for regions
 
     def stop(self, cause: str, remedy: str, location: Location | None = None) -> CaptureBreak:
         """The exception that ends this capture here. Once ended, it stays so for the first reason."""
@@ -127,6 +154,39 @@ class Emitter(Session):
     def touch(self, held: Any) -> None:
         self.regions.touch(held)
 
+    def allocate(self, path: str, name: str) -> str:
+        self.blocks.check()
+        return self._numbered(f"{path}/{name if name.isidentifier() else escape(name)}", holes_of(path))
+
+    def allocate_host(self, path: str, name: str) -> str:
+        if holes_of(path):
+            raise self.stop(
+                f"{name}() is called in a part of the program whose number depends on a condition",
+                "call it before the part is forked, copied or entered",
+            )
+        return self._numbered(f"{path}/@{escape(name)}", ())
+
+    def branch_path(self, path: str, index: int) -> str:
+        return Id.of(super().branch_path(path, index), holes_of(path))
+
+    def _numbered(self, base: str, holes: tuple[Value, ...]) -> str:
+        key = (base, holes)
+        count = self._counts.get(key, 0)
+        self.regions.touch_count(key)
+        if type(count) is not Proxy:
+            self._counts[key] = count + 1
+            return Id.of(base if count == 0 else f"{base}#{count}", holes)
+        self._counts[key] = self.next_number(count)
+        return Id.of(f"{base}*", (*holes, self.value_of(count)))
+
+    def next_number(self, count: Proxy) -> Proxy:
+        """``count + 1``."""
+        raise NotImplementedError
+
+    def value_of(self, proxy: Proxy) -> Value:
+        """The IR value of ``proxy``."""
+        raise NotImplementedError
+
     def begin_construct(self) -> None:
         """A condition or a loop begins whose way is known only when the program runs.
 
@@ -137,6 +197,7 @@ class Emitter(Session):
                 f"conditions and loops stand deeper than {MAX_OPEN} in each other", "move a part into a function"
             )
         if self._entry is None:
+            self._steps = 0
             self._entry = Checkpoint(len(self.regions.root.ops), len(self._recorded), self.ticks)
         self.last_host = None
 
@@ -192,6 +253,39 @@ class Emitter(Session):
             )
         self.regions.defined(results)
         return results
+
+    def unclear(self, what: str) -> BaseException:
+        return self.stop(
+            f"{what} is not bound on every way through a condition, or to things that can't become one value",
+            "bind it to a text or a number before the condition and on every way",
+        )
+
+    @property
+    def depth(self) -> int:
+        """How many programs, each called by the one before, run as parts of this one."""
+        return len(self.inlined)
+
+    def step(self) -> None:
+        """Count one decision. Breaks where an arm that may not be taken goes on and on."""
+        self._steps += 1
+        if self.regions.depth and self._steps > MAX_STEPS:
+            raise self.stop(
+                f"one way through a condition takes more than {MAX_STEPS:,} decisions",
+                "bound the loops of that way, or do its work in a tool",
+            )
+
+    @property
+    def counts(self) -> dict[Any, Any]:
+        """How many ids there are on each base: numbers, symbolic ones behind a condition."""
+        return self._counts
+
+    def emit_region_op(self, kind: type[Op], results: Sequence[Value], **fields: Any) -> None:
+        """Append an op with regions, whose results have their names already. Raises as ``emit`` does."""
+        made = kind(results=tuple(results), location=user_location(), **fields)
+        if self.protected and made.may_raise:
+            raise self.stop_protected()
+        self.regions.builder.ops.append(made)
+        self.regions.defined(results)
 
     def stop_too_deep(self, location: Location | None) -> CaptureBreak:
         """The break for a recursion that goes deeper than a capture can, which needs more of Python's stack."""

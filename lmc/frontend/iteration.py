@@ -22,12 +22,13 @@ class Iteration(Base):
         recorder = self.recorder
         if recorder is None:
             return bool(value)
+        recorder.step()
         if type(value) is bool:
             return value
         if type(value) is Proxy and symbol(value).type == NONE:
             return False
         if type(value) is Proxy:
-            return bool(recorder.specialise(self._as_bool(recorder, value), "which way the program goes depends on it"))
+            return bool(recorder.specialise(self.as_bool(recorder, value), "which way the program goes depends on it"))
         if issubclass(type(value), Handle) or is_harmless(value):
             self.check_unchanged(recorder, value)
             return bool(value)
@@ -117,5 +118,6 @@ class Iteration(Base):
             )
         return recorder.specialise(recorder.length(items), "how often the program goes round depends on it")
 
-    def _as_bool(self, recorder: Recorder, value: Proxy) -> Proxy:
+    def as_bool(self, recorder: Recorder, value: Proxy) -> Proxy:
+        """``bool(value)``."""
         return value if symbol(value).type == BOOL else recorder.pure("bool", (value,))

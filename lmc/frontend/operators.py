@@ -59,6 +59,8 @@ class Operators(Symbolic):
                 return self.binary(_PLAIN_NAMES[name], left, right)
             if type(left) is list and name == "iadd" and disorder.is_disordered(right):
                 raise recorder.stop(disorder.CAUSE, disorder.REMEDY)
+            if type(left) in (list, dict, set):
+                recorder.touch(left)
         tick = self.tick()
         if recorder is None:
             return self.served(tick, _INPLACE[name], left, right)
@@ -159,6 +161,7 @@ class Operators(Symbolic):
             return key
         if type(owner) not in (list, dict) or id(owner) in recorder.foreign:
             raise self.mutation(recorder, owner)
+        recorder.touch(owner)
         if type(owner) is list and type(key) is slice:
             return slice(*(recorder.concrete(part) for part in (key.start, key.stop, key.step)))
         return recorder.concrete(key)

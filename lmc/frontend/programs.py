@@ -16,6 +16,8 @@ from lmc.frontend.transform import Transformed
 from lmc.ir.errors import InputError, LmcError
 
 _MAX_DEPTH = 100
+# Calls of a program in itself on a way that may not be taken: each may hold several more.
+_MAX_UNDECIDED = 3
 
 
 class Programs(HostCalls):
@@ -42,6 +44,11 @@ class Programs(HostCalls):
             raise recorder.stop(
                 f"{function.name}() is {_MAX_DEPTH} calls deep in itself or in others",
                 "bound the recursion by a value that is known when the program is compiled, or use a loop",
+            )
+        if recorder.regions.depth and recorder.inlined.count(function) >= _MAX_UNDECIDED:
+            raise recorder.stop(
+                f"{function.name}() calls itself on one way through a condition, {_MAX_UNDECIDED} calls deep",
+                "write a loop, or bound the recursion by a value that is known when the program is compiled",
             )
         recorder.reads.add_attribute(
             function.function, "__defaults__", getattr(function.function, "__defaults__", None)
@@ -70,7 +77,7 @@ class Programs(HostCalls):
         before = session.path
         session.path = path
         if self.recorder is not None:
-            self.recorder.depth += 1
+            self.recorder.inlined.append(function)
             self.recorder.codes.update(transformed.codes)
         # In a replay, programs that the user's own functions call find the run they belong to.
         active = activate(EagerFrame(session, path)) if isinstance(session, EagerSession) else nullcontext()
@@ -84,7 +91,7 @@ class Programs(HostCalls):
         finally:
             session.path = before
             if self.recorder is not None:
-                self.recorder.depth -= 1
+                self.recorder.inlined.pop()
 
     def _bound(self, function: JittedFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Bound:
         try:

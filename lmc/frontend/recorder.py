@@ -7,6 +7,7 @@ from types import FunctionType
 from typing import Any
 
 from lmc.frontend.constraint_options import ConstraintSpec
+from lmc.frontend.emitting import holes_of
 from lmc.frontend.locations import user_location
 from lmc.frontend.proxy import Proxy, symbol
 from lmc.frontend.refusals import bad, described
@@ -14,6 +15,7 @@ from lmc.frontend.sampling import GenerationOptions
 from lmc.frontend.session import NEEDED
 from lmc.frontend.sizes import is_too_large
 from lmc.frontend.typed_values import TypedRecorder
+from lmc.frontend.unclear import Maybe, Unclear
 from lmc.ir import structure
 from lmc.ir.choices import checked_choice, checked_choices
 from lmc.ir.core import Effect, Value
@@ -60,14 +62,20 @@ class Recorder(TypedRecorder):
                 "return texts, numbers, or new lists, tuples and dicts of them",
                 self.start,  # no line of the user's runs any more
             ) from error
+        maybe = {name: part for name, part in variables.items() if type(part) is Maybe}
+        held = [part.value if type(part) is Maybe else part for part in variables.values()]
+        if any(type(part) is Unclear for part in held):
+            raise self.unclear("a variable of the state")
         self.emit(
             ReturnOp,
             location=self.start,  # no line of the user's runs any more
             context=context,
             values=tuple(leaves),
             structure=nesting,
-            variables=tuple(self.operand(part).ir for part in variables.values()),
+            variables=tuple(self.operand(part).ir for part in held),
             variable_names=tuple(variables),
+            present=tuple(self.operand(part.present).ir for part in maybe.values()),
+            present_names=tuple(maybe),
         )
 
     def finish_broken(self) -> None:
@@ -105,7 +113,8 @@ class Recorder(TypedRecorder):
             types,
             names=(None, _wish(name)),
             context=context,
-            id=op_id,
+            id=str(op_id),
+            occurrences=holes_of(op_id),
             name=name,
             constraint=self._constraint(options.constraint),
             **options.attributes,
@@ -123,7 +132,8 @@ class Recorder(TypedRecorder):
             types,
             names=(_wish(name),),
             context=context,
-            id=op_id,
+            id=str(op_id),
+            occurrences=holes_of(op_id),
             name=name,
             n=count,
             constraint=self._constraint(options.constraint),
@@ -144,7 +154,8 @@ class Recorder(TypedRecorder):
             names=(None, _wish(name)),
             context=context,
             choices=choices,
-            id=op_id,
+            id=str(op_id),
+            occurrences=holes_of(op_id),
             name=name,
             method=method,
         )

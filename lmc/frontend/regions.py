@@ -7,12 +7,13 @@ of a region are not visible outside: whatever remembers one forgets it when the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from lmc.frontend.proxy import Proxy
 from lmc.frontend.state import Core
 from lmc.ir.builder import Builder
 from lmc.ir.core import Block, Op, Value
@@ -20,6 +21,7 @@ from lmc.ir.core import Block, Op, Value
 MAX_OPEN = 48
 """How deep conditions and loops may stand in each other; the verifier allows somewhat more."""
 _MISSING = object()
+_MAX_DEPTH = 8
 
 
 @dataclass(eq=False)
@@ -30,7 +32,6 @@ class Region:
     builder: Builder
     touched: dict[int, tuple[Any, Any]] = field(default_factory=dict[int, tuple[Any, Any]])
     counts: dict[Any, Any] = field(default_factory=dict[Any, Any])
-    made: dict[int, Any] = field(default_factory=dict[int, Any])
     undo: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
 
     @property
@@ -63,6 +64,7 @@ class Regions:
         self._homes: dict[str, int] = {}
         self._visible: set[int] = set()
         self._numbers = count(1)
+        self._frozen: list[dict[int, Any]] = []
 
     @property
     def innermost(self) -> Region | None:
@@ -137,14 +139,26 @@ class Regions:
         if self._open and base not in self._open[-1].counts:
             self._open[-1].counts[base] = self._counts.get(base, _MISSING)
 
-    def made_here(self, iterator: Any) -> bool:
-        """Whether it may be advanced here: one made before the innermost region can't be put back."""
-        return not self._open or id(iterator) in self._open[-1].made
+    def freeze(self, values: Iterable[Any]) -> None:
+        """A construct begins: what it finds of iterators can't be advanced in it, since nothing could put them back."""
+        found: dict[int, Any] = {}
+        for value in values:
+            _iterators(value, found, 0)
+        self._frozen.append(found)
+
+    def thaw(self) -> None:
+        """It ends."""
+        self._frozen.pop()
+
+    def is_frozen(self, iterator: Any) -> bool:
+        """Whether ``iterator`` is older than an open construct."""
+        return any(id(iterator) in found for found in self._frozen)
 
     def abandon(self) -> None:
         """Leave all regions: the capture ends before the outermost of them."""
         while self._open:
             self._pop()
+        self._frozen.clear()
 
     def _push(self, region: Region) -> None:
         self._open.append(region)
@@ -156,6 +170,15 @@ class Regions:
         for undo in reversed(region.undo):
             undo()
         region.undo.clear()
+
+
+def _iterators(value: Any, found: dict[int, Any], depth: int) -> None:
+    kind = type(value)
+    if kind is not Proxy and hasattr(kind, "__next__"):
+        found[id(value)] = value
+    elif depth < _MAX_DEPTH and kind in (list, tuple, dict, set):
+        for part in list(value.values()) if kind is dict else value:
+            _iterators(part, found, depth + 1)
 
 
 def _copy(held: Any) -> Any:

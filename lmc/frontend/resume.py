@@ -65,6 +65,7 @@ class _ReplaySession(EagerSession):
         )
         self.profile = session.profile
         self.served = dict(captured.replay.served)
+        self.constructs = dict(captured.replay.constructs)
         self._captured = captured
         self._memo = memo
 

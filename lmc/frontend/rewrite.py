@@ -23,12 +23,16 @@ Node = TypeVar("Node", bound=ast.AST)
 
 
 class Unsupported(Exception):  # noqa: N818 - says what the transform can't take, and is always caught
-    """The function uses something that the transform leaves to Python: it then runs eagerly as a whole."""
+    """The function uses something that the transform leaves to Python: it then runs eagerly as a whole.
 
-    def __init__(self, what: str, line: int) -> None:
+    ``too_deep`` says that blocks stand too deep in each other for Python's compiler.
+    """
+
+    def __init__(self, what: str, line: int, *, too_deep: bool = False) -> None:
         super().__init__(what)
         self.what = what
         self.line = line
+        self.too_deep = too_deep
 
 
 class BaseRewriter(ast.NodeTransformer):
@@ -38,6 +42,7 @@ class BaseRewriter(ast.NodeTransformer):
         self.closure = closure
         self.scopes: list[FunctionScope] = []
         self.bound: list[set[str]] = []  # names that comprehensions around bind
+        self.merged: list[set[str]] = []  # for each function: names that may be unclear behind a condition
         self.no_walrus = 0  # depth of comprehension iterables, where `:=` is not allowed
         self._temporaries = 0
 
@@ -55,7 +60,7 @@ class BaseRewriter(ast.NodeTransformer):
         if node.id in FRAME_FUNCTIONS and not self.is_local(node.id):
             raise Unsupported(f"{node.id}() looks at the running function itself", node.lineno)
         if self.is_local(node.id):
-            return node
+            return self.operator(node, "bound", node, ast.Constant(node.id)) if self._may_be_unclear(node.id) else node
         reader = "read_closure" if node.id in self.closure and not self.is_global(node.id) else "read_global"
         return self.operator(node, reader, ast.Constant(node.id), node)
 
@@ -68,6 +73,15 @@ class BaseRewriter(ast.NodeTransformer):
                 return False
             if name in scope.local:
                 return True
+        return False
+
+    def _may_be_unclear(self, name: str) -> bool:
+        """Whether the function that binds ``name`` may leave it unclear behind a condition."""
+        if any(name in names for names in self.bound):
+            return False
+        for scope, merged in zip(reversed(self.scopes), reversed(self.merged), strict=True):
+            if name in scope.local:
+                return name in merged
         return False
 
     def is_global(self, name: str) -> bool:
@@ -83,7 +97,7 @@ class BaseRewriter(ast.NodeTransformer):
 
     def check_store(self, node: ast.Name) -> None:
         """Refuse what binds a global or an outer variable other than by a plain assignment."""
-        if self.scopes and self.writes_outside(node.id):
+        if self.scopes and (self.writes_outside(node.id) or node.id in self.scopes[-1].declared_nonlocal):
             raise Unsupported(f"{node.id!r} belongs to the module or an enclosing function", node.lineno)
 
     def check_private(self, node: ast.Attribute) -> None:

@@ -89,6 +89,8 @@ class BindingRewriter(ExpressionRewriter):
         if isinstance(target, ast.Name):
             if self.writes_outside(target.id):
                 value = self.operator(node, "write_outside", ast.Constant(target.id), value)
+            elif target.id in self.scopes[-1].declared_nonlocal:
+                value = self.operator(node, "outer_store", value, ast.Constant(target.id))
             return [ast.copy_location(ast.Assign([self.store(target)], value), node)]
         if isinstance(target, ast.Starred):
             return self._bind(target.value, value, node)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 
 from lmc.frontend.rewrite import OPERATORS, Unsupported, constant
-from lmc.frontend.rewrite_binding import BindingRewriter, Statements
+from lmc.frontend.rewrite_binding import Statements
+from lmc.frontend.rewrite_branches import BranchRewriter
 from lmc.frontend.scopes import FunctionScope
 
 
-class Rewriter(BindingRewriter):
+class Rewriter(BranchRewriter):
     """Rewrites one jitted function, nested functions included."""
 
     def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
@@ -30,7 +31,9 @@ class Rewriter(BindingRewriter):
         arguments.kw_defaults = [
             None if default is None else self.at(node, ast.Constant(None)) for default in arguments.kw_defaults
         ]
+        self.begin_function(node.body)
         body = self.block(node.body)
+        self.end_function()
         self.scopes.pop()
         made = ast.FunctionDef(node.name, arguments, body, [], None, None)
         return ast.copy_location(made, node)
@@ -53,7 +56,9 @@ class Rewriter(BindingRewriter):
         held = [self.temporary(decorator) for decorator in decorators]
         arguments = self._nested_arguments(node.args)
         self.scopes.append(FunctionScope(node))
+        self.begin_function(node.body)
         body = self.block(node.body)
+        self.end_function()
         self.scopes.pop()
         made = ast.copy_location(ast.FunctionDef(node.name, arguments, body, [], None, None), node)
         before = [self.assign(name, value) for name, value in zip(held, decorators, strict=True)]
@@ -66,7 +71,9 @@ class Rewriter(BindingRewriter):
     def on_lambda(self, node: ast.Lambda) -> ast.expr:
         arguments = self._nested_arguments(node.args)
         self.scopes.append(FunctionScope(node))
+        self.begin_function([])
         body = self.visit(node.body)
+        self.end_function()
         self.scopes.pop()
         return self.at(node, ast.Lambda(arguments, body))
 
@@ -83,10 +90,6 @@ class Rewriter(BindingRewriter):
         raise Unsupported("a class inside", node.lineno)
 
     # Control
-
-    def on_if(self, node: ast.If) -> ast.stmt:
-        test = self.operator(node.test, "truth", self.visit(node.test))
-        return ast.copy_location(ast.If(test, self.block(node.body), self.block(node.orelse)), node)
 
     def on_while(self, node: ast.While) -> ast.stmt:
         test = self.operator(node.test, "truth", self.visit(node.test))
@@ -167,9 +170,6 @@ class Rewriter(BindingRewriter):
             ):
                 raise Unsupported("a `case` that names a class or a variable", part.lineno)
         return pattern
-
-    def on_return(self, node: ast.Return) -> ast.stmt:
-        return ast.copy_location(ast.Return(None if node.value is None else self.visit(node.value)), node)
 
     # Imports and declarations
 

@@ -17,13 +17,15 @@ class FunctionScope:
     def __init__(self, node: FunctionNode) -> None:
         self.declared_global: set[str] = set()
         self.declared_nonlocal: set[str] = set()
+        self.is_generator = False
         self.local = {argument.arg for argument in _arguments(node.args)}
         body: Iterable[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else node.body
         for part in body:
-            self._collect(part)
+            self.collect(part)
         self.local -= self.declared_global | self.declared_nonlocal
 
-    def _collect(self, root: ast.AST) -> None:
+    def collect(self, root: ast.AST) -> None:
+        """Take in what ``root`` binds."""
         stack = [(root, False)]  # node, whether it stands in a comprehension
         while stack:
             node, inside = stack.pop()
@@ -44,6 +46,8 @@ class FunctionScope:
                     self.local.add(node.name)
                 case ast.MatchMapping() if node.rest:
                     self.local.add(node.rest)
+                case ast.Yield() | ast.YieldFrom():
+                    self.is_generator = True
                 case ast.Global():
                     self.declared_global |= set(node.names)
                 case ast.Nonlocal():
@@ -55,6 +59,14 @@ class FunctionScope:
             else:
                 inner = inside or isinstance(node, _COMPREHENSIONS)
                 stack.extend((child, inner) for child in ast.iter_child_nodes(node))
+
+
+def names_bound_in(statements: Iterable[ast.AST]) -> set[str]:
+    """The names that ``statements`` bind or delete in the function they stand in."""
+    scope = FunctionScope(ast.Lambda(ast.arguments([], [], None, [], [], None, []), ast.Constant(None)))
+    for statement in statements:
+        scope.collect(statement)
+    return scope.local - scope.declared_global - scope.declared_nonlocal
 
 
 def comprehension_names(node: Comprehension) -> set[str]:

@@ -19,13 +19,16 @@ class Session(ABC):
     Contexts are opaque here: IR values in a capture, ``lmc.ir.context.Context`` in an eager run.
 
     ``ticks`` counts the operations of transformed code; ``served`` says which of them a host call answered. A replay
-    of the captured part takes the same steps, so it finds those answers again. ``path`` is that of the program which
-    runs now, where calls that belong to no handle get their ids. ``blocks`` are the role blocks still to be opened.
+    of the captured part takes the same steps, so it finds those answers again. ``constructs`` are the conditions both
+    arms of which were captured, by their tick: where the second one begins, and where both have ended. ``path`` is that
+    of the program which runs now, where calls that belong to no handle get their ids. ``blocks`` are the role blocks
+    still to be opened.
     """
 
     def __init__(self) -> None:
         self.ticks = 0
         self.served: dict[int, str] = {}
+        self.constructs: dict[int, tuple[int, int]] = {}
         self.path = ""
         self.blocks = RoleBlocks()
         self._counts: dict[Any, Any] = {}
@@ -34,6 +37,10 @@ class Session(ABC):
         """A stable id for what comes next called ``name`` on ``path``: ``path/name``, ``path/name#1`` and so on."""
         self.blocks.check()
         return self._allocate(f"{path}/{name if name.isidentifier() else escape(name)}")
+
+    def branch_path(self, path: str, index: int) -> str:
+        """The path of one branch of the fork at ``path``."""
+        return f"{path}/{index}"
 
     def allocate_host(self, path: str, name: str) -> str:
         """The stable id of the next host call of ``name``: ``path/@name``. No user's name begins with ``@``."""
@@ -80,9 +87,6 @@ class Session(ABC):
     def transcript(self, context: Any) -> Any:
         """The text of the whole context."""
 
-    def touch(self, held: Any) -> None:  # noqa: B027 - only a capture has to know
-        """Note that ``held``, a list, dict, set or the core of a handle, is about to change."""
-
     @abstractmethod
     def added(self, context: Any, before: Any) -> Any:
         """What was appended to ``before`` to make it ``context``, all of it to one turn; else ``CaptureError``."""
@@ -97,6 +101,13 @@ class Session(ABC):
 
     def check_called(self, function: Any) -> None:  # noqa: B027 - only a capture has to know
         """Note that a handle is about to call ``function``, which the program gave it."""
+
+    def touch(self, held: Any) -> None:  # noqa: B027 - only a capture has to know
+        """Note that ``held``, a list, dict, set or the core of a handle, is about to change."""
+
+    def unclear(self, what: str) -> BaseException:
+        """What ends a capture that reads what is not the same on all ways; nothing else has such a thing."""
+        raise AssertionError(what)
 
     def may_raise(self) -> None:  # noqa: B027 - only a capture has to know
         """Note that what comes next may raise, depending on what texts turn out to be."""

@@ -16,6 +16,7 @@ from lmc.frontend.messages import Generation, Message, Selection, Several, is_te
 from lmc.frontend.misuse import StateMisuse
 from lmc.frontend.refusals import bad, described, near
 from lmc.frontend.session import Session
+from lmc.frontend.unclear import Maybe, Unclear
 from lmc.ir.errors import CaptureError
 from lmc.ir.ops import SELECT_METHODS
 
@@ -163,7 +164,7 @@ class State(StateMisuse):
             cause = given if type(count) is int else f"{given}: n is a {type(count).__name__}"
             raise bad(cause, "fork into a whole number of branches, at least 1")
         path = core.session.allocate(self._path, "fork")
-        return Branches([self.another(core.copy(), f"{path}/{index}") for index in range(count)])
+        return Branches([self.another(core.copy(), core.session.branch_path(path, index)) for index in range(count)])
 
     def copy(self) -> State:
         """A branch that begins as a copy of this state."""
@@ -175,14 +176,26 @@ class State(StateMisuse):
         key = self._core.session.concrete(name)
         if type(key) is not str or key not in variables:
             raise self._unknown(key)
-        return variables[key]
+        return self._clear(key, variables[key])
 
     def get(self, name: str, default: Any = None) -> Any:
         """The variable ``name``, or ``default`` where it is not set."""
-        return self._core.variables.get(self._core.session.concrete(name), default)
+        key = self._core.session.concrete(name)
+        return self._clear(key, self._core.variables.get(key, default))
 
     def __contains__(self, name: object) -> bool:
-        return self._core.session.concrete(name) in self._core.variables
+        return bool(self.holds(name))
+
+    def holds(self, name: object) -> Any:
+        """Whether there is a variable ``name``: a bool, or in a capture a symbolic one."""
+        key = self._core.session.concrete(name)
+        found = self._core.variables.get(key)
+        return found.present if type(found) is Maybe else key in self._core.variables
+
+    def _clear(self, name: Any, value: Any) -> Any:
+        if type(value) in (Maybe, Unclear):
+            raise self._core.session.unclear(f"the variable {name!r}")
+        return value
 
     __iter__ = None  # a state is no sequence, though it can be subscripted
 
@@ -193,7 +206,7 @@ class State(StateMisuse):
             raise self._unknown(key)
         if key not in self._core.metas:
             raise bad(f"{key!r} has no meta data", "ask for it: s.gen(name, logprobs=…)")
-        return self._core.metas[key]
+        return self._clear(key, self._core.metas[key])
 
     def text(self) -> Any:
         """The text of the whole context, the chat template's own marks included."""

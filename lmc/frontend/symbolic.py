@@ -115,7 +115,7 @@ class Symbolic(Calls, Reads):
 
     def _contains(self, recorder: Recorder, tick: int, item: Any, container: Any) -> Any:
         if issubclass(type(container), State):
-            return item in container
+            return container.holds(item)
         if type(container) is Proxy:
             return recorder.pure("contains", (container, item))
         self.check_unchanged(recorder, container)

@@ -60,8 +60,7 @@ def transform(function: Callable[..., Any]) -> Transformed | Break:
         tree = _parse(source, code.co_filename)
         node = _definition(tree, code)
         _check_same(source, node, code)
-        rewritten = Rewriter(frozenset(code.co_freevars)).function(_copy(node))
-        made = _compile(rewritten, code)
+        made = _rewritten(node, code)
     except Unsupported as reason:
         return Break(
             Location(code.co_filename, reason.line or code.co_firstlineno),
@@ -80,6 +79,17 @@ def transform(function: Callable[..., Any]) -> Transformed | Break:
     twin.__qualname__ = function.__qualname__
     twin.__module__ = function.__module__
     return Transformed(twin, {id(code): code for code in (made, *_inner_codes(made))}, rebound_names(tree))
+
+
+def _rewritten(node: ast.FunctionDef, code: CodeType) -> CodeType:
+    """The code of the transformed function; where conditions stand too deep in it for Python, with plain ones."""
+    closure = frozenset(code.co_freevars)
+    try:
+        return _compile(Rewriter(closure).function(_copy(node)), code)
+    except Unsupported as reason:
+        if not reason.too_deep:
+            raise
+        return _compile(Rewriter(closure, branches=False).function(_copy(node)), code)
 
 
 def codes_of(code: CodeType) -> frozenset[int]:
@@ -185,7 +195,8 @@ def _compile(node: ast.FunctionDef, code: CodeType) -> CodeType:
         with _quietly():
             compiled = compile(module, code.co_filename, "exec", code.co_flags & _FUTURES, dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError) as error:
-        raise Unsupported(f"Python can't compile the transformed function ({error})", node.lineno) from None
+        what = f"Python can't compile the transformed function ({error})"
+        raise Unsupported(what, node.lineno, too_deep="nested" in str(error)) from None
     found = next(inner for inner in _inner_codes(compiled) if inner.co_name == _NAME)
     return _renamed(found.replace(co_name=code.co_name), found.co_qualname, code.co_qualname)
 

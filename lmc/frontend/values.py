@@ -161,6 +161,9 @@ class ValueRecorder(Emitter):
         expression = Expression(name, tuple(operand.expression for operand in operands), tuple(named))
         return self.proxy(result, origin, expression=expression if follows else None)
 
+    def next_number(self, count: Proxy) -> Proxy:
+        return self.pure("add", (count, 1), total=True)
+
     def length(self, items: Proxy) -> Proxy:
         """``len(items)``, once for each list."""
         value = self.value_of(items)
@@ -168,8 +171,11 @@ class ValueRecorder(Emitter):
             return self.pure("len", (items,))
         if value not in self._lengths:
             self._lengths[value] = self.pure("len", (items,))
-            self.regions.note(lambda: self._lengths.pop(value, None))
+            self.regions.note(lambda: self._forget_length(value))
         return self._lengths[value]
+
+    def _forget_length(self, value: Value) -> None:
+        self._lengths.pop(value, None)
 
     def host_call(
         self,
@@ -212,6 +218,19 @@ class ValueRecorder(Emitter):
         symbol(made).constant = True
         return made
 
+    def is_known(self, proxy: Proxy) -> bool:
+        """Whether ``specialise`` would give a value, or what the program raises: it follows from given arguments."""
+        expression = symbol(proxy).expression
+        if expression is None:
+            return False
+        try:
+            evaluate(expression, self.inputs, self._evaluated)
+        except MissingInputError:
+            return False
+        except Exception:
+            return True
+        return True
+
     def specialise(self, proxy: Proxy, use: str = NEEDED) -> Any:
         """The plain value of a scalar that follows from the arguments; the module then holds for that value only.
 
@@ -246,10 +265,39 @@ class ValueRecorder(Emitter):
             )
         if sizes.is_too_large(result):
             raise self.stop(sizes.CAUSE, sizes.REMEDY)
-        self.emit(AssumeOp, value=value, expected=result, total=True)
+        if self.regions.depth:
+            self._assume_first(found.expression, result)
+        else:
+            self.emit(AssumeOp, value=value, expected=result, total=True)
         self.value_guards.append(ValueGuard(found.expression, result))
         self._specialised[value] = result
         return result
+
+    def _assume_first(self, root: Expression, expected: Any) -> None:
+        """Assume what ``root`` gives before the open regions: the module holds for it whichever way is taken."""
+        block = self.regions.root
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            if node in self._rooted:
+                stack.pop()
+                continue
+            if not node.function:
+                named = (parameter for parameter in block.parameters if parameter.name == node.operands[0])
+                self._rooted[node] = next(named)
+                continue
+            missing = [part for part in node.operands if isinstance(part, Expression) and part not in self._rooted]
+            if missing:
+                stack.extend(missing)
+                continue
+            builtin = builtins.lookup(node.function)
+            assert builtin is not None, node.function
+            ir = tuple(self._rooted[part] if isinstance(part, Expression) else part for part in node.operands)
+            types = [part.type if isinstance(part, Value) else type_of(part) for part in ir]
+            kind = builtin.result_type(types[: len(types) - len(node.keywords)])
+            given: dict[str, Any] = {"function": node.function, "arguments": ir, "keywords": node.keywords}
+            (self._rooted[node],) = block.emit(PyCallOp, (kind,), location=user_location(), **given)
+        block.emit(AssumeOp, location=user_location(), value=self._rooted[root], expected=expected)
 
     def _host_op(
         self,
@@ -268,7 +316,7 @@ class ValueRecorder(Emitter):
             HostCallOp,
             (result_type,),
             host=host,
-            id=op_id,
+            id=str(op_id),
             arguments=ir,
             keywords=keywords,
             declared=effect.value,

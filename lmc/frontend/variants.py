@@ -23,12 +23,14 @@ class Replay:
     """What an eager continuation needs to go through the captured part again.
 
     ``served``: which operation (by its number) was answered by which host call; ``until``: the number of the operation
-    at which the capture ended; ``nothing``: that nothing was captured, so that the function itself runs.
+    at which the capture ended; ``nothing``: that nothing was captured, so that the function itself runs;
+    ``constructs``: see ``lmc.frontend.session.Session``.
     """
 
     served: Mapping[int, str]
     until: int
     nothing: bool = False
+    constructs: Mapping[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
 
 
 @dataclass(frozen=True)

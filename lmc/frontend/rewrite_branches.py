@@ -1,0 +1,154 @@
+"""The source transform of ``if``: both arms can be run one after the other, in the user's own frame.
+
+    if test: A                 t = _lmc_.branch(test)
+    else: B                    if t.traced: t.enter(names, _lmc_.locals())
+                               if t.then(): A
+                               if t.traced: x, y = t.turn(_lmc_.locals())
+                               if t.otherwise(): B
+                               if t.done(): x, y = t.join(_lmc_.locals())
+
+``x, y`` are the names that an arm may bind. Where the way is known, this is the ``if`` it was made of. An arm that
+returns is wrapped in a ``try`` that takes the program out of it while it is traced.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from lmc.frontend.rewrite import constant
+from lmc.frontend.rewrite_binding import BindingRewriter, Statements
+from lmc.frontend.scopes import names_bound_in
+
+_NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_GUARDED = (ast.With, ast.Try, ast.AsyncWith)
+
+
+class BranchRewriter(BindingRewriter):
+    """Rewrites ``if`` and ``return``."""
+
+    def __init__(self, closure: frozenset[str], *, branches: bool = True) -> None:
+        super().__init__(closure)
+        self.branches = branches
+        self._around: list[list[str]] = []  # for each function: the conditions around this place
+
+    def block(self, statements: Statements) -> Statements:
+        """Statements of a body, in order."""
+        raise NotImplementedError
+
+    def begin_function(self, body: Statements) -> None:
+        """The body of a function begins."""
+        self._around.append([])
+        self.merged.append(names_merged_in(body) & self.scopes[-1].local if self.branches else set())
+
+    def end_function(self) -> None:
+        """It ends."""
+        self._around.pop()
+        self.merged.pop()
+
+    def on_if(self, node: ast.If) -> ast.stmt | Statements:
+        test = self.visit(node.test)
+        if not self._is_traceable(node):
+            test = self.operator(node.test, "truth", test)
+            return ast.copy_location(ast.If(test, self.block(node.body), self.block(node.orelse)), node)
+        names = sorted(names_bound_in([*node.body, *node.orelse]) & self.scopes[-1].local)
+        branch = self.temporary(node)
+        self._around[-1].append(branch.id)
+        first, second = self._arm(node, branch, node.body), self._arm(node, branch, node.orelse)
+        self._around[-1].pop()
+        traced = self.at(node, ast.Attribute(branch, "traced", ast.Load()))
+        entering = self._method(node, branch, "enter", constant(tuple(names)), self._locals(node))
+        return [
+            self.assign(branch, self.operator(node.test, "branch", test)),
+            self._when(node, traced, [self.statement(entering)]),
+            self._when(node, self._method(node, branch, "then"), first),
+            self._when(node, traced, [self._take(node, names, self._method(node, branch, "turn", self._locals(node)))]),
+            self._when(node, self._method(node, branch, "otherwise"), second),
+            self._when(
+                node,
+                self._method(node, branch, "done"),
+                [self._take(node, names, self._method(node, branch, "join", self._locals(node)))],
+            ),
+        ]
+
+    def on_return(self, node: ast.Return) -> ast.stmt:
+        value = None if node.value is None else self.visit(node.value)
+        if self._around and self._around[-1]:
+            around = ast.Tuple([ast.Name(name, ast.Load()) for name in self._around[-1]], ast.Load())
+            call = self.operator(node, "returning", value or ast.Constant(None), around)
+            assert isinstance(call, ast.Call)
+            call.keywords.append(ast.keyword("outermost", ast.Constant(len(self.scopes) == 1)))
+            value = self.at(node, call)
+        return ast.copy_location(ast.Return(value), node)
+
+    def _is_traceable(self, node: ast.If) -> bool:
+        """Whether both arms can be run one after the other.
+
+        A ``break`` or ``continue`` that leaves an arm, or a ``return`` through a ``with`` or ``try`` of the arm, is
+        left to Python, and so is everything in a generator, whose frame stops in the middle of an arm.
+        """
+        if not self.branches or self.scopes[-1].is_generator:
+            return False
+        return not any(_leaves(statement) for statement in (*node.body, *node.orelse))
+
+    def _arm(self, node: ast.If, branch: ast.Name, statements: Statements) -> Statements:
+        returns = any(isinstance(part, ast.Return) for statement in statements for part in _walk(statement))
+        body = self.block(statements) or [ast.copy_location(ast.Pass(), node)]
+        if not returns:
+            return body
+        end = self.temporary(node)
+        leave = self.statement(self._method(node, branch, "left", end))
+        handler = ast.ExceptHandler(self.helper(node, "exits"), end.id, [leave])
+        return [self.at(node, ast.Try(body, [handler], [], []))]
+
+    def _when(self, node: ast.stmt, test: ast.expr, body: Statements) -> ast.stmt:
+        return self.at(node, ast.If(test, body, []))
+
+    def _method(self, node: ast.AST, owner: ast.Name, name: str, *arguments: ast.expr) -> ast.expr:
+        return self.at(node, ast.Call(ast.Attribute(owner, name, ast.Load()), list(arguments), []))
+
+    def _locals(self, node: ast.AST) -> ast.expr:
+        return self.operator(node, "locals")
+
+    def _take(self, node: ast.stmt, names: list[str], values: ast.expr) -> ast.stmt:
+        if not names:
+            return self.statement(values)
+        target = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
+        return self.at(node, ast.Assign([target], values))
+
+
+def names_merged_in(body: Statements) -> set[str]:
+    """Names that an arm of an ``if`` in ``body`` binds: they may be unbound, or unclear, behind it."""
+    found: set[str] = set()
+    for statement in body:
+        for part in _walk(statement):
+            if isinstance(part, ast.If):
+                found |= names_bound_in([*part.body, *part.orelse])
+    return found
+
+
+def _walk(node: ast.AST) -> Iterator[ast.AST]:
+    """``node`` and what is in it, without nested functions and classes."""
+    stack: list[ast.AST] = [node]
+    while stack:
+        found = stack.pop()
+        yield found
+        if not isinstance(found, _NESTED) or found is node:
+            stack.extend(ast.iter_child_nodes(found))
+
+
+def _leaves(statement: ast.stmt) -> bool:
+    """Whether control may leave an arm by what stands in ``statement``, other than by a plain ``return``."""
+    stack: list[tuple[ast.AST, bool, bool]] = [(statement, False, False)]  # in a loop, in a guarded block
+    while stack:
+        node, looped, guarded = stack.pop()
+        if isinstance(node, ast.Break | ast.Continue) and not looped:
+            return True
+        if isinstance(node, ast.Return) and guarded:
+            return True
+        if isinstance(node, _NESTED):
+            continue
+        looped = looped or isinstance(node, ast.For | ast.While | ast.AsyncFor)
+        guarded = guarded or isinstance(node, _GUARDED)
+        stack.extend((child, looped, guarded) for child in ast.iter_child_nodes(node))
+    return False

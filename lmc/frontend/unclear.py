@@ -1,0 +1,21 @@
+"""What a capture knows of a name that the ways through a condition have left differently."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unclear:
+    """Stands for a value that could not be merged, or that is bound on some ways only: to read it ends the capture."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Maybe:
+    """A variable of a state that is there only where ``present``, a bool or a symbolic one, is true."""
+
+    present: Any
+    value: Any
