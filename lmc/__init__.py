@@ -1,6 +1,6 @@
 """lmc, an optimizing compiler for language-model programs."""
 
-from lmc.driver import AsyncStream, BatchInterruptedError, Compiled, Profile, Result, Stream, Usage
+from lmc.driver import AsyncStream, BatchInterruptedError, Compiled, Profile, Result, Stream, TokenEvent, Usage
 from lmc.frontend.messages import assistant, gen, select, system, user
 from lmc.frontend.state import State
 from lmc.frontend.tools import tool
@@ -16,7 +16,6 @@ from lmc.ir.errors import (
     RequestTimeoutError,
 )
 from lmc.jit import Program, jit
-from lmc.runtime.events import TokenEvent
 
 __all__ = [
     "AsyncStream",

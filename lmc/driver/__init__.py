@@ -2,7 +2,8 @@
 
 from lmc.driver import artifacts
 from lmc.driver.compile import Compiled, Variants
-from lmc.driver.defaults import Wish
+from lmc.driver.defaults import DEFAULT_BACKEND, Wish
+from lmc.driver.engines import close_engine, engine_info, flush_cache
 from lmc.driver.lines import STANDARD_INPUT, count_lines
 from lmc.driver.programs import ProgramImportError, UsageError, load_program
 from lmc.driver.result import Result, describe_error, result_row
@@ -16,8 +17,10 @@ from lmc.driver.windows import Entry, WindowedRun
 from lmc.frontend.function import JittedFunction
 from lmc.ir.errors import InputError, LmcError
 from lmc.ir.profile import Profile, Usage
+from lmc.runtime.events import TokenEvent
 
 __all__ = [
+    "DEFAULT_BACKEND",
     "STANDARD_INPUT",
     "ArgumentReader",
     "AsyncStream",
@@ -36,6 +39,7 @@ __all__ = [
     "SavedRunner",
     "Signature",
     "Stream",
+    "TokenEvent",
     "Usage",
     "UsageError",
     "Variants",
@@ -43,8 +47,11 @@ __all__ = [
     "Wish",
     "artifacts",
     "check_option_names",
+    "close_engine",
     "count_lines",
     "describe_error",
+    "engine_info",
+    "flush_cache",
     "is_saved",
     "load_program",
     "result_row",

@@ -39,6 +39,16 @@ SETTINGS = (*(field.name for field in fields(Wish)), "grammar_cache")
 """What ``[tool.lmc]`` may hold."""
 
 
+class DefaultBackend:
+    """What programs of ``lmc.frontend.sglang`` run on if nobody says so: one per process, as that language has it."""
+
+    def __init__(self) -> None:
+        self.chosen: Any = None
+
+
+DEFAULT_BACKEND = DefaultBackend()
+
+
 def resolve_target(wish: Wish, *, environment: Mapping[str, str] | None = None, folder: Path | None = None) -> Target:
     """The target of a call: what ``wish`` names, else ``LMC_TARGET``, else ``[tool.lmc]``, else the built-in model.
 

@@ -42,6 +42,18 @@ class EngineCache:
                 self._engines[target] = make_engine(target)
             return self._engines[target]
 
+    def running(self, target: Target) -> Engine | None:
+        """The engine of ``target``; None where it was not loaded yet."""
+        with self._lock:
+            return self._engines.get(_absolute(target))
+
+    def discard(self, target: Target) -> None:
+        """Close the engine of ``target``, where there is one. A further call starts a new one."""
+        with self._lock:
+            engine = self._engines.pop(_absolute(target), None)
+        if engine is not None:
+            engine.close()
+
     def tokenizer(self, target: Target) -> Tokenizer:
         """The tokenizer of ``target``, without its engine."""
         target = _absolute(target)

@@ -9,9 +9,10 @@ from types import BuiltinMethodType, FrameType, FunctionType, GeneratorType, Met
 from typing import TYPE_CHECKING, Any, cast
 
 from lmc.frontend import disorder, sizes
+from lmc.frontend.emitting import SCALARS
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.harmless import VIEWS, is_deeply_harmless, is_harmless
-from lmc.frontend.host_calls import FRAME_FUNCTION_IDS
+from lmc.frontend.host_calls import FRAME_FUNCTION_IDS, is_known_now
 from lmc.frontend.locations import is_user_file
 from lmc.frontend.messages import OWN_FUNCTIONS
 from lmc.frontend.misuse import Handle
@@ -93,13 +94,18 @@ class Calls(Programs):
             return self._captured(recorder, self.attribute_of(args[0], function.__name__), args[1:], kwargs, fresh)
         if kind is BuiltinMethodType and type(known.__self__) in PURE_TYPES:
             return self._method_of_plain(recorder, function, args, kwargs)
-        if kind is BuiltinMethodType and isinstance(known.__self__, type) and known.__self__ in PURE_TYPES:
-            return self.at_capture(recorder, function, args, kwargs)
         if isinstance(function, type) and issubclass(function, BaseException) and function.__module__ == "builtins":
             return function(*args, **kwargs)
-        if isinstance(function, enum.EnumMeta) and _finds_members_itself(function):
+        if _is_method_of_class(function) or _finds_members_itself(function):
             return self.at_capture(recorder, function, args, kwargs)
+        if is_known_now(function, args, kwargs):
+            return self._library_call(recorder, function, args, kwargs)
         return self.call_host(recorder, function, args, kwargs, fresh)
+
+    def _library_call(self, recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A library function of plain data: its result where that is plain too, else a host call."""
+        found = self.at_capture(recorder, function, args, kwargs)
+        return found if type(found) in SCALARS else self.call_host(recorder, function, args, kwargs, ())
 
     def attribute_of(self, owner: Any, name: str) -> Any:
         """A method of a plain or symbolic value of a builtin type."""
@@ -246,6 +252,12 @@ def in_frame(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame
     return {locals: names, vars: names, globals: frame.f_globals, dir: sorted(names)}[function]
 
 
-def _finds_members_itself(kind: enum.EnumMeta) -> bool:
-    """Whether ``kind(value)`` is Python's own lookup of a member."""
-    return len(kind) > 0 and type(kind) is enum.EnumMeta and "_missing_" not in vars(kind)
+def _is_method_of_class(function: Any) -> bool:
+    """Whether it is a method of one of Python's own classes itself: ``str.maketrans``, ``dict.fromkeys``."""
+    owner = function.__self__ if type(function) is BuiltinMethodType else None
+    return isinstance(owner, type) and owner in PURE_TYPES
+
+
+def _finds_members_itself(kind: Any) -> bool:
+    """Whether ``kind(value)`` is Python's own lookup of a member of an enumeration."""
+    return type(kind) is enum.EnumMeta and len(kind) > 0 and "_missing_" not in vars(kind)

@@ -54,6 +54,7 @@ class JittedFunction:
                 remedy=f"make it a function, def {self.name}(s, …), and give it the object as an argument",
                 location=self.location,
             )
+        self.guarded: tuple[tuple[object, str], ...] = ((function, "__defaults__"),)
         rest = parameters if parameters[0].kind is inspect.Parameter.VAR_POSITIONAL else parameters[1:]
         self.signature = inspect.Signature(rest)
 

@@ -162,6 +162,11 @@ def call_value(function: Any, *args: Any, **kwargs: Any) -> Any:
     return function(*args, **kwargs)
 
 
+def is_known_now(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether this is a call of a library function without effects on plain data, all of it known in the capture."""
+    return id(function) in _PURE_FUNCTIONS and _are_data((*args, *kwargs.values())) and not holds_proxy([args, kwargs])
+
+
 def _are_data(values: tuple[Any, ...]) -> bool:
     """Whether ``values`` are texts, numbers, what the program computes, or containers of those."""
     for value in values:

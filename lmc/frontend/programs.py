@@ -50,9 +50,8 @@ class Programs(HostCalls):
                 f"{function.name}() calls itself on one way through a condition, {_MAX_UNDECIDED} calls deep",
                 "write a loop, or bound the recursion by a value that is known when the program is compiled",
             )
-        recorder.reads.add_attribute(
-            function.function, "__defaults__", getattr(function.function, "__defaults__", None)
-        )
+        for owner, name in function.guarded:
+            recorder.reads.add_attribute(owner, name, getattr(owner, name, None))
         return self.enter(function, transformed, on, args, kwargs)
 
     def enter(

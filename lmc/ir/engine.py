@@ -283,6 +283,15 @@ class PrefixCaching(Protocol):
     def unpin(self, pin: Pin) -> None: ...
 
 
+@runtime_checkable
+class CacheFlushing(Protocol):
+    """Optional capability: engines that can forget what they have computed."""
+
+    def flush_cache(self) -> None:
+        """Let no later request find a prefix that was computed before. Requests that run, and pins, keep theirs."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Pin:
     """A held prefix of ``length`` tokens. ``cached_tokens`` of them were in the cache before."""

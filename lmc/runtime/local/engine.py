@@ -92,6 +92,7 @@ class LocalEngine:
         )
         self._prefix_cache = prefix_cache
         self._owners = itertools.count()
+        self._flushes = 0
         self._rope_length = model.rope_length
         self._most_drafted = prefill_tokens
         self._tokenizer = tokenizer
@@ -156,6 +157,13 @@ class LocalEngine:
         if pin.key != _NO_PIN:
             self._worker.release_pin(pin.key)
 
+    def flush_cache(self) -> None:
+        """Let no later request find a prefix that was computed before.
+
+        Requests that run, and held prefixes, keep theirs; the pages of the others are the first to be used again.
+        """
+        self._flushes += 1
+
     def close(self) -> None:
         """Stop after the current step. Requests that are still running fail; later ones are refused.
 
@@ -180,7 +188,8 @@ class LocalEngine:
         self, task: Task[T], rows: int, *, instance: int | None = None, timeout: float | None = None
     ) -> Handle[T]:
         """Hand a task that computes up to `rows` rows of a sequence to the worker."""
-        namespace = Namespace(self._rope_length(rows), None if self._prefix_cache else next(self._owners))
+        owner = None if self._prefix_cache else next(self._owners)
+        namespace = Namespace(self._rope_length(rows), owner, self._flushes)
         for sequence in task.sequences:
             sequence.cache_key = namespace
             sequence.instance = instance

@@ -13,11 +13,12 @@ class Namespace(NamedTuple):
 
     `rope_length` names the rotary frequencies of its keys (see `rotary.py`; 0 where a model has but one set). The model
     rotates by the namespace, so pages found in it always fit. `owner` keeps the sequences of one request to themselves:
-    its pages are free when the request ends.
+    its pages are free when the request ends. `flushes` counts how often the cache had been flushed when it began.
     """
 
     rope_length: int = 0
     owner: int | None = None
+    flushes: int = 0
 
 
 class Sequence:

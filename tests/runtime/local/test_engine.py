@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from lmc.ir.engine import Engine, Pin, PrefixCaching, Request, SamplingParams, ScoreRequest, TokenDelta
+from lmc.ir.engine import CacheFlushing, Engine, Pin, PrefixCaching, Request, SamplingParams, ScoreRequest, TokenDelta
 from lmc.ir.errors import ContextLengthError, EngineError, RequestCancelledError
 from lmc.runtime.local import LocalEngine, load_local_engine
 from tests.runtime.local.checkpoints import SENTENCES, make_model, save_checkpoint
@@ -434,6 +434,20 @@ def test_without_a_prefix_cache_every_request_computes_its_whole_prompt(open_eng
     assert bare.statistics.evicted_tokens == 0
     assert bare._worker._scheduler.memory.pool.used_count == 0
     assert cached.statistics.cached_tokens > 0
+
+
+def test_after_a_flush_no_request_finds_what_was_computed_before(open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    assert isinstance(engine, CacheFlushing)
+    request = Request(tuple(range(40)), SamplingParams(max_tokens=4))
+    first = engine.submit(request).future.result()
+    pin = engine.prefill(tuple(range(20))).future.result()
+    assert engine.submit(request).future.result().cached_tokens == 39
+    engine.flush_cache()
+    again = engine.submit(request).future.result()
+    assert (again.cached_tokens, again.token_ids) == (0, first.token_ids)
+    assert engine.submit(request).future.result().cached_tokens == 39
+    engine.unpin(pin)
 
 
 def test_without_a_prefix_cache_the_choices_of_one_score_share_their_prompt(open_engine: OpenEngine) -> None:

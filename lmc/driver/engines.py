@@ -1,0 +1,31 @@
+"""The engines that this process has started, by what the user asked for."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from lmc.driver.defaults import Wish, resolve_target
+from lmc.driver.service import service
+from lmc.ir.engine import CacheFlushing
+
+
+def flush_cache(wish: Wish) -> bool:
+    """Forget the prefixes that the engine of ``wish`` has computed; whether there was an engine that keeps any."""
+    engine = service().engines.running(resolve_target(wish))
+    if not isinstance(engine, CacheFlushing):
+        return False
+    engine.flush_cache()
+    return True
+
+
+def engine_info(wish: Wish) -> dict[str, Any]:
+    """What the engine of ``wish`` is and has done so far, as JSON data. Loads it, unless it runs already."""
+    target = resolve_target(wish)
+    engine = service().engines.engine(target)
+    return {"target": asdict(target), **asdict(engine.info), "statistics": asdict(engine.statistics)}
+
+
+def close_engine(wish: Wish) -> None:
+    """Close the engine of ``wish``, where it runs: what is under way on it fails. A later call starts a new one."""
+    service().engines.discard(resolve_target(wish))

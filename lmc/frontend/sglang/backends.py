@@ -1,0 +1,165 @@
+"""Where programs run: targets of lmc in the place of sglang's backends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn
+
+from lmc.driver import DEFAULT_BACKEND, InputError, Options, Wish, close_engine, engine_info
+from lmc.driver import flush_cache as flush_cache_of
+from lmc.frontend.locations import user_location
+
+_TARGETS = '"builtin", "toy" or "local:PATH" (a model folder)'
+_PRECISIONS = {"auto": None, "float32": "float32", "float": "float32", "bfloat16": "bfloat16"}
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A target of lmc and how programs run there; the fields are the options of ``lmc.Program.on``.
+
+    What is None is as in the environment (``LMC_TARGET``) and in ``[tool.lmc]``.
+    """
+
+    target: str | None = None
+    dtype: Literal["float32", "bfloat16"] | None = None
+    kv_tokens: int | Literal["auto"] | None = None
+    deterministic: bool | None = None
+    device: str | None = None
+    prefill_tokens: int | None = None
+    seed: int = 0
+    level: Literal["O0", "O1", "O2"] = "O2"
+    timeout: float | None = None
+
+    @property
+    def wish(self) -> Wish:
+        """What it asks for of an engine."""
+        return Wish(self.target, self.dtype, self.kv_tokens, self.deterministic, self.device, self.prefill_tokens)
+
+    def options(self, requests: int | None = None) -> Options:
+        """How a program runs; ``requests`` is how many of a batch at the same time."""
+        return Options(self.wish, self.seed, self.level, self.timeout, requests)
+
+    def shutdown(self) -> None:
+        """Close the engine, where it was started."""
+        close_engine(self.wish)
+
+
+def backend_of(value: Any) -> Backend:
+    """The backend that ``value`` names; None is the default one. Raises ``InputError`` at the user's line."""
+    chosen = DEFAULT_BACKEND.chosen if value is None else value
+    if chosen is None:
+        return Backend()
+    if isinstance(chosen, str):
+        return Backend(chosen)
+    if not isinstance(chosen, Backend):
+        raise _wrong(f"the backend is a {type(chosen).__name__}")
+    return chosen
+
+
+def set_default_backend(backend: str | Backend | None) -> None:
+    """Let programs run on ``backend``, a target of lmc, where ``run`` names no other; None: as if never set.
+
+    Raises ``InputError`` for what is no target.
+    """
+    if backend is not None and not isinstance(backend, str | Backend):
+        raise _wrong(f"the backend is a {type(backend).__name__}")
+    DEFAULT_BACKEND.chosen = backend
+
+
+def flush_cache(backend: str | Backend | None = None, empty_cache: bool = True) -> bool:
+    """Forget the prefixes that a backend has computed; whether there was anything that could forget."""
+    if not empty_cache:
+        raise InputError(
+            "flush_cache(empty_cache=False) would do nothing",
+            remedy="leave empty_cache out",
+            location=user_location(),
+        )
+    return flush_cache_of(backend_of(backend).wish)
+
+
+def get_server_info(backend: str | Backend | None = None) -> dict[str, Any]:
+    """What serves a backend: its target, name, context length, size of the KV pool, and what it has done so far."""
+    return engine_info(backend_of(backend).wish)
+
+
+def Runtime(  # noqa: N802 - the name is sglang's
+    model_path: str,
+    *,
+    dtype: str = "auto",
+    max_total_tokens: int | None = None,
+    device: str | None = None,
+    random_seed: int = 0,
+    chunked_prefill_size: int | None = None,
+    tp_size: int = 1,
+    dp_size: int = 1,
+    **others: Any,
+) -> Backend:
+    """A model folder of this machine as a backend: ``sgl.Runtime(model_path="models/llama")``.
+
+    Of the arguments of sglang's server there are those that mean something here. Raises ``InputError`` for the others.
+    """
+    if others:
+        raise InputError(
+            f"Runtime has no argument {next(iter(others))!r} here",
+            remedy='leave it out, or name the target with its options: sgl.Backend("local:PATH", kv_tokens=…)',
+            location=user_location(),
+        )
+    if (tp_size, dp_size) != (1, 1):
+        raise InputError(
+            f"tp_size is {tp_size} and dp_size {dp_size}: a model runs on one device",
+            remedy="leave them out",
+            location=user_location(),
+        )
+    if dtype not in _PRECISIONS:
+        raise InputError(
+            f"dtype is {dtype!r}", remedy=f"give one of {', '.join(_PRECISIONS)}", location=user_location()
+        )
+    precision: Any = _PRECISIONS[dtype]
+    return Backend(
+        f"local:{model_path}",
+        dtype=precision,
+        kv_tokens=max_total_tokens,
+        device=device,
+        prefill_tokens=chunked_prefill_size,
+        seed=random_seed,
+    )
+
+
+Engine = Runtime
+
+
+def RuntimeEndpoint(*_arguments: Any, **_keywords: Any) -> NoReturn:  # noqa: N802 - the name is sglang's
+    """Refused: lmc runs the model in this process."""
+    raise _no_such("a server of sglang's")
+
+
+def OpenAI(*_arguments: Any, **_keywords: Any) -> NoReturn:  # noqa: N802 - the name is sglang's
+    """Refused: there is no such target."""
+    raise _no_such("the API of OpenAI")
+
+
+def Anthropic(*_arguments: Any, **_keywords: Any) -> NoReturn:  # noqa: N802 - the name is sglang's
+    """Refused: there is no such target."""
+    raise _no_such("the API of Anthropic")
+
+
+def VertexAI(*_arguments: Any, **_keywords: Any) -> NoReturn:  # noqa: N802 - the name is sglang's
+    """Refused: there is no such target."""
+    raise _no_such("the API of Vertex AI")
+
+
+def LiteLLM(*_arguments: Any, **_keywords: Any) -> NoReturn:  # noqa: N802 - the name is sglang's
+    """Refused: there is no such target."""
+    raise _no_such("the APIs that LiteLLM knows")
+
+
+def _no_such(what: str) -> InputError:
+    return InputError(
+        f"{what} is no target of lmc",
+        remedy=f"name one: sgl.set_default_backend(…) takes {_TARGETS}",
+        location=user_location(),
+    )
+
+
+def _wrong(cause: str) -> InputError:
+    return InputError(cause, remedy=f"give a target of lmc: {_TARGETS}, or sgl.Backend(…)", location=user_location())

@@ -1,0 +1,58 @@
+"""Engines that run, by what was asked for."""
+
+import json
+
+import pytest
+
+from lmc.driver.defaults import Wish
+from lmc.driver.engines import close_engine, engine_info, flush_cache
+from lmc.driver.service import service
+from lmc.ir.engine import CacheFlushing
+from lmc.ir.errors import InputError
+from lmc.ir.target import Target
+from lmc.ir.toy import ToyEngine
+
+WISH = Wish("toy", deterministic=True)
+TARGET = Target("toy", deterministic=True)
+
+
+class Flushing(ToyEngine):
+    flushes = 0
+
+    def flush_cache(self) -> None:
+        self.flushes += 1
+
+
+def test_what_an_engine_is_and_did():
+    close_engine(WISH)
+    info = json.loads(json.dumps(engine_info(WISH)))
+    assert (info["target"]["kind"], info["target"]["deterministic"]) == ("toy", True)
+    assert info["context_length"] > 0
+    assert info["statistics"]["requests"] == 0
+    assert service().engines.running(TARGET) is not None
+
+
+def test_closing_and_starting_again():
+    engine_info(WISH)
+    first = service().engines.running(TARGET)
+    close_engine(WISH)
+    assert service().engines.running(TARGET) is None
+    close_engine(WISH)  # there is none any more
+    engine_info(WISH)
+    assert service().engines.running(TARGET) not in (None, first)
+
+
+def test_flushing_is_for_engines_that_keep_something(monkeypatch: pytest.MonkeyPatch):
+    close_engine(WISH)
+    assert flush_cache(WISH) is False, "no engine was started for it"
+    assert service().engines.running(TARGET) is None
+    engine = Flushing()
+    assert isinstance(engine, CacheFlushing)
+    monkeypatch.setitem(service().engines._engines, TARGET, engine)
+    assert flush_cache(WISH) is True
+    assert engine.flushes == 1
+
+
+def test_what_is_no_target():
+    with pytest.raises(InputError, match="unknown target 'toys'"):
+        flush_cache(Wish("toys"))
