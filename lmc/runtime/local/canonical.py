@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lmc.grammar.vocabulary import Vocabulary
-from lmc.ir.engine import Generation, OnDelta, Request, SamplingParams, TokenLogprob, common_prefix_length
+from lmc.ir.engine import Generation, OnDelta, Request, SamplingParams, common_prefix_length
+from lmc.ir.errors import EngineError
 from lmc.ir.tokenizer import Tokenizer
 from lmc.runtime.local.constrained import only
+from lmc.runtime.local.drafting import Paths
 from lmc.runtime.local.generation import GenerationTask
 from lmc.runtime.local.sampler import Draw, Drawn
 
@@ -28,9 +30,9 @@ class CanonicalTask(GenerationTask):
     SPACE = 2
 
     def __init__(
-        self, request: Request, tokenizer: Tokenizer, *, room: int, most_drafted: int, on_delta: OnDelta | None
+        self, request: Request, tokenizer: Tokenizer, *, room: int, paths: Paths, on_delta: OnDelta | None
     ) -> None:
-        super().__init__(request, tokenizer, room=room, most_drafted=most_drafted, on_delta=on_delta)
+        super().__init__(request, tokenizer, room=room, paths=paths, on_delta=on_delta)
         self._vocabulary = Vocabulary.of(tokenizer)
         self._final: Generation | None = None  # what it gives once nothing more is drawn
 
@@ -38,27 +40,30 @@ class CanonicalTask(GenerationTask):
     def ended(self) -> bool:
         return self._final is not None and not self._is_reading
 
-    def draws(self, position: int, count: int) -> list[Draw]:
-        """How the tokens after `count` tokens of the sequence from `position` on are to be drawn, or only read."""
-        first, known = position + 1 - self.prompt_tokens, self._known
+    def draws(self, rows: Sequence[int]) -> list[Draw]:
+        """How the tokens after some rows of the sequence are to be drawn, or only read."""
+        known = self._known
         reading = SamplingParams(logprobs=self._request.sampling.logprobs)
         return [
-            Draw(reading, 0, index, mask=only(known[index])) if index < len(known) else self._draw(0)
-            for index in range(first, first + count)
+            Draw(reading, 0, position, mask=only(known[position])) if position < len(known) else self._draw(position)
+            for position in (row + 1 - self.prompt_tokens for row in rows)
         ]
 
-    def take(self, drawn: Drawn) -> bool:
-        if self._is_reading:
-            if drawn.logprob is not None:
-                self._logprobs.append(TokenLogprob(drawn.token, drawn.logprob, drawn.top))
+    def take(self, rows: Sequence[int], drawn: Sequence[Drawn | EngineError]) -> EngineError | None:
+        del rows  # they follow one another
+        for each in drawn:
+            if isinstance(each, EngineError):
+                return each
+            if not self._is_reading:
+                self._append(each)
+                if self._stopper.finish_reason is None:
+                    self.sequence.append(each.token)
+                else:
+                    self._finish()
+                break
+            self._note_logprob(each)
             self.sequence.first_wanted_row = self._first_unread_row
-            return True
-        self._append(drawn, is_drafted=False)
-        if self._stopper.finish_reason is None:
-            self.sequence.append(drawn.token)
-        else:
-            self._finish()
-        return False
+        return None
 
     def propose(self) -> None:
         """Take text that has to follow, as far as it is known, and finish where it ends the generation."""

@@ -1,16 +1,16 @@
 """Where a generation stands in its constraint: what may come next, and what has to."""
 
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 import numpy as np
 
 from lmc.grammar.vocabulary import Vocabulary
-from lmc.ir.constraining import Mask, allows, mask_without, violation
+from lmc.ir.constraining import Mask, mask_without, violation
 from lmc.ir.engine import Generation, Request, TokenConstraint, TokenState
 from lmc.ir.errors import ConstraintError, LmcError
 from lmc.ir.stopping import Stopper
 from lmc.ir.tokenizer import Tokenizer
+from lmc.runtime.local.drafting import Path, Paths
 from lmc.runtime.local.failures import constraint_failed
 
 
@@ -20,19 +20,20 @@ class Walk:
     All its methods raise `LmcError`, whatever the constraint raises.
     """
 
-    def __init__(self, constraint: TokenConstraint) -> None:
-        with _errors():
+    def __init__(self, constraint: TokenConstraint, paths: Paths) -> None:
+        self._paths = paths
+        with _ERRORS:
             self._states: list[TokenState] = [constraint.start()]  # after what is settled, and after each drafted token
 
     @property
     def complete(self) -> bool:
         """Whether nothing may follow what is settled."""
-        with _errors():
+        with _ERRORS:
             return self._states[0].complete
 
     def mask(self, drafted: int, forbidden: frozenset[int]) -> Mask:
         """What may follow so many tokens of the draft, less what is forbidden, unless nothing else is allowed."""
-        with _errors():
+        with _ERRORS:
             mask = np.ascontiguousarray(self._states[drafted].mask(), np.uint32)
         return mask_without(mask, forbidden) if forbidden else mask
 
@@ -42,44 +43,49 @@ class Walk:
 
     def step(self, token: int) -> None:
         """Settle a drawn token that is not the draft's; there is no draft then."""
-        with _errors():
+        with _ERRORS:
             self._states = [self._states[0].advance(token)]
 
-    def accept(self) -> None:
-        """Settle the draft's first token."""
-        del self._states[0]
+    def accept(self, count: int) -> None:
+        """Settle the draft's first tokens."""
+        del self._states[:count]
 
     def is_forced(self) -> bool:
         """Whether there is text that has to follow."""
-        with _errors():
+        with _ERRORS:
             return bool(self._states[0].forced())
 
-    def draft(self, most: int, ends: frozenset[int]) -> list[int]:
-        """Up to `most` tokens of the text that has to follow, as a new draft.
+    def draft(self, most: int, ends: frozenset[int]) -> tuple[list[int], list[int], bool]:
+        """Up to `most` tokens of the text that has to follow, as a new draft; none would end the generation (`ends`).
 
-        It has neither tokens that are not allowed or would end the generation (`ends`), nor the last one before a state
-        that is complete: no row need be computed for what is drawn after that.
+        Returns:
+            The tokens, the places of those that are all that may be drawn there, and whether nothing may follow them.
         """
-        with _errors():
-            along = [each for each in self._along(most, ends) if not each[1].complete]
-        self._states[1:] = [state for _, state in along]
-        return [token for token, _ in along]
+        with _ERRORS:
+            path, count = self._along(most, ends)
+            self._states[1:] = path.states[:count]
+            certain = [place for place in path.certain if place < count]
+            return [*path.tokens[:count]], certain, count > 0 and self._states[-1].complete
+
+    def shorten(self) -> None:
+        """Take the last token off the draft."""
+        del self._states[-1]
 
     def take_forced(self, most: int, ends: frozenset[int]) -> list[int]:
         """Settle up to `most` tokens of the text that has to follow, as far as they are allowed and end nothing."""
-        with _errors():
-            along = list(self._along(most, ends))
-        if along:
-            self._states = [along[-1][1]]
-        return [token for token, _ in along]
+        with _ERRORS:
+            path, count = self._along(most, ends)
+        if count:
+            self._states = [path.states[count - 1]]
+        return [*path.tokens[:count]]
 
-    def _along(self, most: int, ends: frozenset[int]) -> Iterator[tuple[int, TokenState]]:
-        state = self._states[0]
-        for token in state.forced()[:most]:
-            if token in ends or not allows(state.mask(), token):
-                return
-            state = state.advance(token)
-            yield token, state
+    def _along(self, most: int, ends: frozenset[int]) -> tuple[Path, int]:
+        """What has to follow, and how many tokens of it are to be taken."""
+        path = self._paths.after(self._states[0], most)
+        count = min(most, len(path.tokens))
+        if not ends.isdisjoint(path.tokens):
+            count = next((place for place, token in enumerate(path.tokens[:count]) if token in ends), count)
+        return path, count
 
 
 def check_output(
@@ -93,7 +99,7 @@ def check_output(
     output: str | bytes = generation.text
     if not stopper.text_is_exact:
         output = Vocabulary.of(tokenizer).text(generation.token_ids) + generation.remainder.encode()
-    with _errors():
+    with _ERRORS:
         return violation(request, generation, output)
 
 
@@ -104,12 +110,18 @@ def only(token: int) -> Mask:
     return mask
 
 
-@contextmanager
-def _errors() -> Generator[None]:
-    """Turns what a constraint raises and should not into the error of one request."""
-    try:
-        yield
-    except LmcError:
-        raise
-    except Exception as error:
-        raise constraint_failed(error) from error
+class _Errors:
+    """Turns what a constraint raises and should not into the error of one request.
+
+    Entered a few times for each token: a function with `contextmanager` would take as long as what it guards.
+    """
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if isinstance(error, Exception) and not isinstance(error, LmcError):
+            raise constraint_failed(error) from error
+
+
+_ERRORS = _Errors()

@@ -23,6 +23,7 @@ from lmc.ir.engine import (
 from lmc.ir.errors import EngineError, LmcError
 from lmc.ir.tokenizer import Tokenizer
 from lmc.runtime.local.canonical import CanonicalTask
+from lmc.runtime.local.drafting import Paths
 from lmc.runtime.local.generation import GenerationTask
 from lmc.runtime.local.memory import SequenceMemory
 from lmc.runtime.local.model import PagedModel
@@ -94,7 +95,7 @@ class LocalEngine:
         self._owners = itertools.count()
         self._flushes = 0
         self._rope_length = model.rope_length
-        self._most_drafted = prefill_tokens
+        self._paths = Paths(prefill_tokens)
         self._tokenizer = tokenizer
         self._info = info
         self._worker = Worker(model, Scheduler(memory, prefill_tokens=prefill_tokens, max_running=max_running))
@@ -182,7 +183,7 @@ class LocalEngine:
     def _generation(self, request: Request, room: int, on_delta: OnDelta | None) -> GenerationTask:
         is_canonical = request.constraint is not None and request.jump_forward == "canonical"
         kind = CanonicalTask if is_canonical else GenerationTask
-        return kind(request, self._tokenizer, room=room, most_drafted=self._most_drafted, on_delta=on_delta)
+        return kind(request, self._tokenizer, room=room, paths=self._paths, on_delta=on_delta)
 
     def _start(
         self, task: Task[T], rows: int, *, instance: int | None = None, timeout: float | None = None

@@ -1,25 +1,28 @@
 """A running generation: what to draw next, and what was drawn."""
 
+from collections.abc import Sequence as Rows
 from dataclasses import replace
 
 import numpy as np
 
 from lmc.ir.engine import EngineStatistics, Generation, OnDelta, Request, TokenDelta, TokenLogprob
-from lmc.ir.errors import ConstraintError
+from lmc.ir.errors import ConstraintError, EngineError
 from lmc.ir.stopping import Stopper
 from lmc.ir.tokenizer import Tokenizer
 from lmc.runtime.local.constrained import Walk, check_output
-from lmc.runtime.local.drafting import DraftLength
+from lmc.runtime.local.drafting import DraftLength, Paths
 from lmc.runtime.local.sampler import NO_IDS, Draw, Drawn
 from lmc.runtime.local.sequence import Sequence
 from lmc.runtime.local.tasks import Task
+
+_NOTHING: frozenset[int] = frozenset()
 
 
 class GenerationTask(Task[Generation]):
     """One `Request`: takes drawn tokens until it ends.
 
     `room` is how many tokens context and KV pool leave for it; where that is all used it ends as at `max_tokens`. Text
-    that a constraint forces is drafted, `most_drafted` tokens at most, unless `jump_forward` is off: each token is
+    that a constraint forces is drafted (`paths`) unless `jump_forward` is off: each token is
     drawn as without a draft, with what was drawn before it as history. The draft only says of which rows logits are
     computed in one step.
     """
@@ -27,7 +30,7 @@ class GenerationTask(Task[Generation]):
     SPACE = 1  # the sequence has room for so many times `max_tokens`
 
     def __init__(
-        self, request: Request, tokenizer: Tokenizer, *, room: int, most_drafted: int, on_delta: OnDelta | None
+        self, request: Request, tokenizer: Tokenizer, *, room: int, paths: Paths, on_delta: OnDelta | None
     ) -> None:
         prompt = len(request.prompt)
         self._max_tokens = min(request.sampling.max_tokens, room)
@@ -43,8 +46,11 @@ class GenerationTask(Task[Generation]):
         self._on_delta = on_delta
         self._deltas: list[TokenDelta] = []
         self._walk: Walk | None = None
-        self._lengths = DraftLength(most_drafted)
+        self._paths = paths
+        self._lengths = DraftLength(paths.most)
         self._drafted = self._accepted = 0
+        # Where nothing is asked of the logits of a token that is certain; with a bias it may be impossible, an error.
+        self._skips = request.sampling.logprobs is None and not request.sampling.logit_bias
         self._statistics = EngineStatistics()
 
     @property
@@ -65,54 +71,83 @@ class GenerationTask(Task[Generation]):
         """
         self._statistics = statistics
         if self._request.constraint is not None:
-            self._walk = Walk(self._request.constraint)
+            self._walk = Walk(self._request.constraint, self._paths)
             self._end_if_complete()
         self.propose()
 
-    def draws(self, position: int, count: int) -> list[Draw]:
-        """How the tokens after `count` tokens of the sequence from `position` on are to be drawn."""
-        del position  # it is the last settled one; those after it are the draft
-        return [self._draw(drafted) for drafted in range(count)]
+    def draws(self, rows: Rows[int]) -> list[Draw]:
+        """How the tokens after some rows of the sequence are to be drawn, if what was drawn before is the draft."""
+        return [self._draw(row + 1 - self.prompt_tokens) for row in rows]
 
-    def take(self, drawn: Drawn) -> bool:
-        """Append a drawn token, or end the generation with it; whether what was drawn after it in this step counts.
+    def advance(self, rows: Rows[int], drawn: Rows[Drawn | EngineError]) -> EngineError | None:
+        """Go on with what was drawn after some rows of the sequence, as far as its draft foresaw what came before.
+
+        Returns:
+            The error of the first row that can't be drawn from, if it was come to.
 
         Raises:
             LmcError: the constraint does.
         """
+        error = self.take(rows, drawn)
+        if error is None and not self.ended:
+            self.propose()
+        return error
+
+    def take(self, rows: Rows[int], drawn: Rows[Drawn | EngineError]) -> EngineError | None:
+        """The part of `advance` that comes before the next draft."""
         sequence = self.sequence
-        is_drafted = sequence.drafted > 0 and drawn.token == sequence.next_drafted
-        self._append(drawn, is_drafted=is_drafted)
-        if is_drafted:
-            self._accepted += 1
-            self._statistics.accepted_tokens += 1
-            if not self.ended:
-                sequence.accept()
-                return True
+        first, draft = sequence.settled - 1, sequence.draft
+        kept, other = 0, None
+        for row, each in zip(rows, drawn, strict=True):
+            kept = row - first  # the tokens of rows that nobody reads are certain
+            if not isinstance(each, Drawn) or kept == len(draft) or each.token != draft[kept]:
+                other = each
+                break
+            kept += 1
+        if kept:
+            self._accept(draft[:kept], drawn)
+        if other is None or self.ended:
+            return None
+        if isinstance(other, EngineError):
+            return other
         if sequence.drafted:
             sequence.drop_draft()
+        self._append(other)
         if not self.ended:
-            sequence.append(drawn.token)
-        return False
+            sequence.append(other.token)
+        return None
 
     def propose(self) -> None:
         """Draft text that has to follow, where no draft is left.
 
+        Where only one token may come at each place up to the end, the output ends with them: nothing is computed.
+
         Raises:
             LmcError: the constraint does.
         """
-        if self.sequence.drafted or self.ended or self._walk is None or self._request.jump_forward == "off":
+        walk = self._walk
+        if self.sequence.drafted or self.ended or walk is None or self._request.jump_forward == "off":
             return
         if self._drafted:
             self._lengths.took(self._drafted, self._accepted)
         self._drafted = self._accepted = 0
-        room = self._max_tokens - len(self._stopper.token_ids) - 1  # the last token is never computed
-        if room <= 0 or not self._walk.is_forced():
+        if not walk.is_forced():
             return
-        draft = self._walk.draft(min(self._lengths.limit(), room), self._stopper.ends)
-        self.sequence.propose(draft)
-        self._drafted = len(draft)
-        self._statistics.drafted_tokens += len(draft)
+        room = self._max_tokens - len(self._stopper.token_ids)
+        draft, certain, completes = walk.draft(min(self._lengths.limit(), room), self._stopper.ends)
+        if not self._skips:
+            certain = []
+        if completes and len(certain) == len(draft):
+            self._count_draft(len(draft))
+            self._accept(draft, ())
+            self._end_if_complete()
+            return
+        if completes or len(draft) == room:  # the last token is never computed
+            draft.pop()
+            walk.shorten()
+        first = self.sequence.settled - 1
+        self.sequence.propose(draft, frozenset(first + place for place in certain))
+        self._count_draft(len(draft))
 
     def deliver(self) -> None:
         """Call the stream's callback with what the last tokens settled; its errors come out."""
@@ -138,34 +173,58 @@ class GenerationTask(Task[Generation]):
             logprobs=None if self._request.sampling.logprobs is None else tuple(self._logprobs),
         )
 
-    def _draw(self, drafted: int) -> Draw:
-        """How the token after so many tokens of the draft is to be drawn, if they are what was drawn."""
+    def _draw(self, position: int) -> Draw:
+        """How the generation's token `position` (from 0) is to be drawn, if those before it are the draft."""
         sampling, generated = self._request.sampling, self._stopper.token_ids
-        position = len(generated) + drafted
-        forbidden = self._stopper.forbidden_at(position)
+        drafted = position - len(generated)
+        forbidden = self._forbidden(position)
         if drafted and sampling.penalizes:
-            settled = self.sequence.settled
-            generated = [*generated, *self.sequence.tokens[settled : settled + drafted].tolist()]
+            generated = [*generated, *self.sequence.draft[:drafted]]
         if self._walk is None:
-            return Draw(sampling, self._request.seed, position, tuple(sorted(forbidden)), self._prompt_ids, generated)
+            return Draw(sampling, self._request.seed, position, tuple(forbidden), self._prompt_ids, generated)
         mask = self._walk.mask(drafted, forbidden)
         state = None if forbidden else self._walk.state(drafted)
         return Draw(sampling, self._request.seed, position, (), self._prompt_ids, generated, mask, state)
 
-    def _append(self, drawn: Drawn, *, is_drafted: bool) -> None:
-        self._statistics.generated_tokens += 1
-        delta = self._stopper.append(drawn.token)
-        if delta is not None:
-            self._note(delta)
-        if drawn.logprob is not None:
-            self._logprobs.append(TokenLogprob(drawn.token, drawn.logprob, drawn.top))
-        if self._walk is None or drawn.token in self._stopper.ends:
-            return
-        if is_drafted:
-            self._walk.accept()
+    def _forbidden(self, position: int) -> frozenset[int]:
+        return self._stopper.ends if position < self._request.sampling.min_tokens else _NOTHING
+
+    def _count_draft(self, tokens: int) -> None:
+        self._drafted = tokens
+        self._statistics.drafted_tokens += tokens
+
+    def _accept(self, tokens: Rows[int], drawn: Rows[Drawn | EngineError]) -> None:
+        """Append the first tokens of the draft, up to the one that ends the generation."""
+        before = len(self._stopper.token_ids)
+        if self._on_delta is None:
+            self._stopper.extend(tokens)
         else:
+            for token in tokens:
+                self._note(self._stopper.append(token))
+                if self.ended:
+                    break
+        count = len(self._stopper.token_ids) - before
+        self._statistics.generated_tokens += count
+        self._statistics.accepted_tokens += count
+        self._accepted += count
+        for each in drawn[:count]:
+            self._note_logprob(each)
+        if self._walk is not None:
+            self._walk.accept(count)
+        if self.sequence.drafted:
+            self.sequence.accept(count - self.ended)  # of the last token nothing is computed
+
+    def _append(self, drawn: Drawn) -> None:
+        self._statistics.generated_tokens += 1
+        self._note(self._stopper.append(drawn.token))
+        self._note_logprob(drawn)
+        if self._walk is not None and drawn.token not in self._stopper.ends:
             self._walk.step(drawn.token)
-        self._end_if_complete()
+            self._end_if_complete()
+
+    def _note_logprob(self, drawn: Drawn | EngineError) -> None:
+        if isinstance(drawn, Drawn) and drawn.logprob is not None:
+            self._logprobs.append(TokenLogprob(drawn.token, drawn.logprob, drawn.top))
 
     def _end_if_complete(self) -> None:
         if self._walk is not None and self._walk.complete:

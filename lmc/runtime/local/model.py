@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,14 +20,22 @@ from lmc.runtime.local.rotary import replace_rotary
 ATTENTION_NAME = "lmc_paged"
 
 
-@dataclass(frozen=True, slots=True)
-class LogitsRows:
-    """Which rows of the step's logits belong to a slice: `first … last-1`, for its tokens from `position` on."""
+class LogitsRows(NamedTuple):
+    """Which rows of the step's logits belong to a slice: from `first` on, one for each of the rows `read` of it."""
 
     rows: Slice
-    position: int
+    read: Items[int]
     first: int
-    last: int
+
+    @property
+    def position(self) -> int:
+        """The token of the sequence at which the first of them are."""
+        return self.read[0]
+
+    @property
+    def last(self) -> int:
+        """The first row that is not theirs."""
+        return self.first + len(self.read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,18 +189,16 @@ def bytes_per_token(config: Any, dtype: torch.dtype) -> int:
 
 def _wanted_logits(slices: Items[Slice]) -> tuple[np.ndarray, list[LogitsRows]]:
     """Packed row numbers whose logits are wanted, and to whom they belong."""
-    wanted: list[np.ndarray] = []
+    wanted: list[int] = []
     owners: list[LogitsRows] = []
-    first_row = first_logits = 0
+    first_row = 0
     for rows in slices:
-        position = max(rows.start, rows.sequence.first_logits_row)
-        if position < rows.end:
-            count = rows.end - position
-            wanted.append(np.arange(count) + first_row + position - rows.start)
-            owners.append(LogitsRows(rows, position, first_logits, first_logits + count))
-            first_logits += count
+        read = rows.sequence.rows_to_read(rows.start, rows.end)
+        if read:
+            owners.append(LogitsRows(rows, read, len(wanted)))
+            wanted += [row + first_row - rows.start for row in read]
         first_row += rows.end - rows.start
-    return np.concatenate(wanted) if wanted else np.empty(0, np.int64), owners
+    return np.array(wanted, np.int64), owners
 
 
 def _attention(

@@ -52,11 +52,12 @@ def _draw(
     read: list[Reading],
     on_device: OnDevice | None,
 ) -> None:
-    rows = [row for index in tasks for row in range(owners[index].first, owners[index].last)]
-    if len(rows) < len(logits):
-        logits = logits[rows]
-    counts = {index: owners[index].last - owners[index].first for index in tasks}
-    wanted = [draw for index, task in tasks.items() for draw in task.draws(owners[index].position, counts[index])]
-    drawn = iter(draw_tokens(logits, wanted, on_device))
-    for index, count in counts.items():
-        read[index] = [next(drawn) for _ in range(count)]
+    wanted = [draw for index, task in tasks.items() for draw in task.draws(owners[index].read)]
+    if len(wanted) < len(logits):
+        logits = logits[[row for index in tasks for row in range(owners[index].first, owners[index].last)]]
+    drawn = draw_tokens(logits, wanted, on_device)
+    first = 0
+    for index in tasks:
+        count = len(owners[index].read)
+        read[index] = drawn[first : first + count]
+        first += count

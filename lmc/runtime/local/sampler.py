@@ -8,7 +8,8 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import lru_cache
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -25,9 +26,9 @@ ROWS_AT_ONCE = 64  # widened to float32 together: bounds the memory beside the l
 NO_IDS: Ids = np.empty(0, np.int64)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Draw:
-    """One token to be drawn: the `position`-th of its generation (from 0).
+    """One token to be drawn: the `position`-th of its generation (from 0). Not to be changed.
 
     `forbidden` ids can't be drawn, nor what a constraint's `mask` does not allow (None: there is none), which is that
     of `state` where that is given. `prompt` holds the distinct ids of the prompt and `generated` what was drawn so far;
@@ -49,8 +50,7 @@ class Draw:
         return bool(self.forbidden or self.sampling.logit_bias or self.sampling.penalizes)
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(NamedTuple):
     """A token with its log-probability and the likeliest tokens, best first (where they were asked for)."""
 
     token: int
@@ -91,9 +91,10 @@ def adjusted(own: NDArray[np.float32], draw: Draw) -> tuple[Ids, NDArray[np.floa
 
     They act in the order that `SamplingParams` gives. An id may come twice, with the same logit.
     """
-    forbidden, sampling = np.array(draw.forbidden, np.int64), draw.sampling
+    sampling = draw.sampling
+    forbidden, impossible = _forbidden(draw.forbidden)
     if not (sampling.logit_bias or sampling.penalizes):
-        return forbidden, np.full(forbidden.size, -np.inf, np.float32)
+        return forbidden, impossible
     logits, touched = own.copy(), [forbidden]
     if sampling.logit_bias:
         ids, biases = zip(*sampling.logit_bias, strict=True)
@@ -116,6 +117,12 @@ def adjusted(own: NDArray[np.float32], draw: Draw) -> tuple[Ids, NDArray[np.floa
     return changed, logits[changed]
 
 
+@lru_cache(maxsize=64)
+def _forbidden(ids: tuple[int, ...]) -> tuple[Ids, NDArray[np.float32]]:
+    """Ids with what their logits become: the same ones before `min_tokens`, token after token."""
+    return np.array(ids, np.int64), np.full(len(ids), -np.inf, np.float32)
+
+
 def token_probabilities(logits: NDArray[np.float32], sampling: SamplingParams) -> NDArray[np.float64]:
     """The distribution a token is drawn from, over the whole vocabulary (0 for what is cut off).
 
@@ -128,8 +135,8 @@ def token_probabilities(logits: NDArray[np.float32], sampling: SamplingParams) -
 
 def _draw_part(logits: torch.Tensor, draws: Sequence[Draw], on_device: OnDevice | None) -> list[Drawn | EngineError]:
     return [
-        Drawn(each.token, each.logprob, each.top) if math.isfinite(each.highest) else _undrawable(draw, each.highest)
-        for each, draw in zip(_choose(logits, draws, on_device), draws, strict=True)
+        Drawn(token, logprob, top) if math.isfinite(highest) else _undrawable(draw, highest)
+        for (highest, token, logprob, top), draw in zip(_choose(logits, draws, on_device), draws, strict=True)
     ]
 
 
@@ -150,8 +157,9 @@ def _is_plain(draw: Draw) -> bool:
 
 
 def _choice_of(logits: NDArray[np.float32], draw: Draw) -> Choice:
-    number = 0.0 if draw.sampling.greedy else uniform(draw.seed, draw.position)
-    return _choice(draw.sampling, number, adjusted(logits, draw) if draw.adjusts else None, draw.mask)
+    sampling = draw.sampling
+    number = 0.0 if sampling.temperature == 0.0 else uniform(draw.seed, draw.position)
+    return _choice(sampling, number, adjusted(logits, draw) if draw.adjusts else None, draw.mask)
 
 
 def _choice(
@@ -160,16 +168,8 @@ def _choice(
     changes: tuple[Ids, NDArray[np.float32]] | None = None,
     mask: Mask | None = None,
 ) -> Choice:
-    return Choice(
-        temperature=sampling.temperature,
-        top_k=sampling.top_k,
-        top_p=sampling.top_p,
-        min_p=sampling.min_p,
-        uniform=number,
-        logprobs=sampling.logprobs,
-        changes=changes,
-        mask=mask,
-    )
+    truncation = sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p
+    return Choice(*truncation, number, sampling.logprobs, changes, mask)
 
 
 def _undrawable(draw: Draw, highest: float) -> EngineError:

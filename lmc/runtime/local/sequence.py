@@ -34,8 +34,9 @@ class Sequence:
     nothing.
 
     The last `drafted` tokens are a guess at what will be drawn, computed together with the tokens before them (see
-    `drafting.py`); the others are `settled`. Logits are wanted at each drafted one too, and none of them ever gets into
-    the tree. Tokens from `unchanged` on became others since the pages were last fitted to them (`SequenceMemory.fit`).
+    `drafting.py`); the others are `settled`. None of them ever gets into the tree. Logits are wanted at each drafted
+    one too, but not at rows that are `unread`: there the drafted token that follows is all that may. Tokens from
+    `unchanged` on became others since the pages were last fitted to them (`SequenceMemory.fit`).
     """
 
     def __init__(self, tokens: Tokens[int], *, capacity: int, first_wanted_row: int) -> None:
@@ -51,6 +52,7 @@ class Sequence:
         self.shared = 0
         self.node: RadixNode | None = None
         self.drafted = 0
+        self.unread: frozenset[int] = frozenset()
         self.unchanged = capacity
         self.admitted = 0
         self.cached_tokens: int | None = None
@@ -77,9 +79,9 @@ class Sequence:
         return min(self.computed, self.settled, self.unchanged)
 
     @property
-    def next_drafted(self) -> int | None:
-        """The token that is guessed to be drawn next."""
-        return int(self._tokens[self.settled]) if self.drafted else None
+    def draft(self) -> list[int]:
+        """The tokens that are guessed to be drawn next."""
+        return self._tokens[self.length - self.drafted : self.length].tolist() if self.drafted else []
 
     @property
     def capacity(self) -> int:
@@ -93,6 +95,14 @@ class Sequence:
         Where none are wanted of it, those of its last row, which show whether the rows that it sees are numbers.
         """
         return min(self.first_wanted_row, self.planned - 1)
+
+    def rows_to_read(self, start: int, end: int) -> Tokens[int]:
+        """Rows of `start … end-1`, which the step under way computes, that give logits, ascending.
+
+        The last one always does where any does: it sees all the others, and shows whether they are numbers.
+        """
+        rows = range(max(start, self.first_logits_row), end)
+        return [row for row in rows if row not in self.unread or row == end - 1] if self.unread else rows
 
     @property
     def pending(self) -> int:
@@ -120,26 +130,29 @@ class Sequence:
         self.length += 1
         self.first_wanted_row = self.length - 1
 
-    def propose(self, tokens: Tokens[int]) -> None:
-        """Add a draft where there is none."""
+    def propose(self, tokens: Tokens[int], unread: frozenset[int] = frozenset()) -> None:
+        """Add a draft where there is none, and say which rows need not be read for it."""
         self._tokens[self.length : self.length + len(tokens)] = tokens
         self.length += len(tokens)
         self.drafted = len(tokens)
+        self.unread = unread
 
-    def accept(self) -> None:
-        """Settle the first token of the draft."""
-        self.drafted -= 1
+    def accept(self, count: int = 1) -> None:
+        """Settle the first tokens of the draft."""
+        self.drafted -= count
         self.first_wanted_row = self.settled - 1
 
     def drop_draft(self) -> None:
         """Take back what is left of a draft."""
         self.length -= self.drafted
         self.drafted = 0
+        self.unread = frozenset()
         self.unchanged = min(self.unchanged, self.length)
 
     def rewrite(self, kept: int, tokens: Tokens[int]) -> None:
         """Let other tokens follow the first `kept` ones; there is no draft then."""
         self.drafted = 0
+        self.unread = frozenset()
         self.unchanged = min(self.unchanged, kept)
         self.length = kept + len(tokens)
         self._tokens[kept : self.length] = tokens

@@ -212,37 +212,34 @@ class Worker:
             if isinstance(found, EngineError):
                 self._reject(task, found)
             elif isinstance(task, GenerationTask):
-                self._advance(task, found)
+                self._advance(task, owner.read, found)
 
-    def _advance(self, task: GenerationTask, drawn: Items[Drawn | EngineError]) -> None:
+    def _advance(self, task: GenerationTask, rows: Items[int], drawn: Items[Drawn | EngineError]) -> None:
         """Have a generation take what was drawn for it, up to the first token that its draft did not foresee."""
-        for each in drawn:
-            if isinstance(each, EngineError):
-                self._reject(task, each)
-                return
-            if not self._act(task, partial(task.take, each)):
-                break
-        if task.is_constrained and not task.future.done():
-            self._act(task, task.propose)
+        error = self._act(task, partial(task.advance, rows, drawn))
+        if error is not None:
+            self._reject(task, error)
+        elif task.is_constrained and task.sequence.node is not None:
             self._scheduler.memory.fit(task.sequence)
 
-    def _act(self, task: GenerationTask, action: Callable[[], bool | None]) -> bool:
+    def _act(self, task: GenerationTask, action: Callable[[], EngineError | None]) -> EngineError | None:
         """Have a generation do something, stream what that settled, and end it if it ended; else what it gave."""
+        given: EngineError | None = None
+        error: LmcError | None = None
         try:
             given = action()
-            ended = task.ended
-            error = task.violation() if ended else None
+            if task.ended:
+                error = task.violation()
         except LmcError as failure:
-            self._end(task, error=failure)
-            return False
+            error = failure
         try:
             task.deliver()
         except BaseException as failure:  # whatever the user's callback raises fails this request only
-            error = callback_failed(failure)
-        if ended or error is not None:
+            error = error or callback_failed(failure)
+        if error is not None or task.ended:
             self._end(task, error=error)
-            return False
-        return bool(given)
+            return None
+        return given
 
     def _complete(self, rows: Slice) -> None:
         """Take out a sequence that was computed to its end, and finish its task if it was the last one."""

@@ -7,19 +7,26 @@ from lmc.ir.engine import Generation, Request, TokenDelta
 Outcome = tuple[Any, ...]
 
 
-def run(engine: Any, requests: list[Request]) -> list[Outcome]:
-    """Everything that a user can see of each request's end, and what was streamed before it."""
+def run(engine: Any, requests: list[Request], *, streamed: bool = True) -> list[Outcome]:
+    """Everything that a user can see of each request's end, and what was streamed before it if that is asked for."""
+    if not streamed:
+        return [silent(outcome(handle.future, None)) for handle in [engine.submit(each) for each in requests]]
     streams: list[list[TokenDelta]] = [[] for _ in requests]
     handles = [engine.submit(each, stream.append) for each, stream in zip(requests, streams, strict=True)]
     return [outcome(handle.future, stream) for handle, stream in zip(handles, streams, strict=True)]
 
 
-def outcome(future: Any, stream: list[TokenDelta]) -> Outcome:
+def silent(whole: Outcome) -> Outcome:
+    """An outcome without what was streamed."""
+    return whole if isinstance(whole[0], type) else whole[:-1]
+
+
+def outcome(future: Any, stream: list[TokenDelta] | None) -> Outcome:
     error = future.exception(60)
     if error is not None:
         return type(error), error.cause, error.remedy
     found: Generation = future.result()
-    assert "".join(delta.text for delta in stream) == found.text
+    assert stream is None or "".join(delta.text for delta in stream) == found.text
     return (
         found.token_ids,
         found.text,
@@ -28,5 +35,5 @@ def outcome(future: Any, stream: list[TokenDelta]) -> Outcome:
         found.matched_stop,
         found.logprobs,
         found.generated_tokens,
-        tuple(stream),
+        tuple(stream or ()),
     )

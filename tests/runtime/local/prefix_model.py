@@ -62,9 +62,9 @@ class PrefixModel:
         wanted = [
             torch.full((self.vocabulary_size,), float("nan"))
             if owner.rows in bad
-            else self._logits_after(tuple(owner.rows.sequence.tokens[: owner.position + offset + 1].tolist()))
+            else self._logits_after(tuple(owner.rows.sequence.tokens[: row + 1].tolist()))
             for owner in owners
-            for offset in range(owner.last - owner.first)
+            for row in owner.read
         ]
         return torch.stack(wanted) if wanted else torch.empty(0, self.vocabulary_size), owners
 

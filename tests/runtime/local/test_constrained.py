@@ -12,7 +12,7 @@ from lmc.runtime.local.engine import LocalEngine
 from tests.ir.constraints_for_tests import LETTERS, Piece, Run, TemplateConstraint, TemplateState
 from tests.runtime.local.conftest import OpenEngine
 from tests.runtime.local.oracle import CLOSE_CALL
-from tests.runtime.local.outcomes import run
+from tests.runtime.local.outcomes import run, silent
 from tests.runtime.local.prefix_model import PrefixModel
 from tests.runtime.local.small_model import small_logits_after, small_tokenizer
 
@@ -61,6 +61,8 @@ def test_a_draft_changes_nothing_to_the_last_bit(open_engine: OpenEngine) -> Non
         assert statistics.drafted_tokens > statistics.accepted_tokens > 20 or settings.get("prefill_tokens") == 1
         assert statistics.generated_tokens >= sum(each[6] for each in expected[part] if isinstance(each[0], tuple))
         assert (statistics.preemptions > 0) == ("kv_tokens" in settings)
+    engine = open_engine(deterministic=True, prefill_tokens=40)
+    assert run(engine, requests_of(engine, "exact")[::3], streamed=False) == [*map(silent, expected[::3])]
 
 
 def test_wherever_it_is_cut_a_draft_changes_nothing(open_engine: OpenEngine) -> None:
