@@ -16,25 +16,11 @@ from numpy.typing import NDArray
 
 from lmc.grammar.columns import Columns
 from lmc.grammar.native.library import library
+from lmc.grammar.tables import END, NEVER, Table, check, native_table, tabulated, too_large
 from lmc.grammar.trie import Ints, Trie, ranges
 from lmc.ir.errors import ConstraintError
 
-NEVER = 0  # the class of tokens that no state allows
-END = 1  # the class of EOS tokens, allowed where the output may end
-MAX_WORK = 1 << 28  # pairs of states looked at to compute functions; then entries of rows
-MAX_ENTRIES = 1 << 24  # of rows that differ
-
-
-class Table(NamedTuple):
-    """What states allow, as in ``TokenIndex``; ``class_of_token`` [V] says ``NEVER`` for EOS tokens."""
-
-    class_of_token: Ints
-    mask_starts: NDArray[np.int64]
-    classes: Ints
-    row_of_state: Ints
-    mask_of_row: Ints
-    row_starts: NDArray[np.int64]
-    deltas: Ints
+MAX_WORK = 1 << 28  # pairs of states looked at to compute functions
 
 
 def token_table(trie: Trie, columns: Columns, accepting: NDArray[np.bool_], *, all_bytes: bool) -> Table:
@@ -59,8 +45,7 @@ def token_table(trie: Trie, columns: Columns, accepting: NDArray[np.bool_], *, a
         *(len(columns.order), MAX_WORK),
         *(array.ctypes.data for array in (path, of_token, status)),
     )
-    _check(status)
-    table: int | None = None
+    check(status)
     try:
         count: int = native.lmc_functions_count(functions)
         used, equal = np.zeros(count, np.uint8), np.empty(count, np.int32)
@@ -68,35 +53,10 @@ def token_table(trie: Trie, columns: Columns, accepting: NDArray[np.bool_], *, a
         if not native.lmc_functions_equal(functions, used.ctypes.data, equal.ctypes.data):
             raise MemoryError
         class_of_token, function_of_class = _classes(np.where(of_token < 0, -1, equal[of_token]), count, trie)
-        accepts = accepting.astype(np.uint8)
-        table = native.lmc_table(
-            *(functions, function_of_class.ctypes.data, len(function_of_class), END, accepts.ctypes.data),
-            *(MAX_WORK, MAX_ENTRIES, status.ctypes.data),
-        )
-        _check(status)
-        sizes = np.empty(4, np.int64)
-        native.lmc_table_sizes(table, sizes.ctypes.data)
-        masks, mask_size, rows, row_size = sizes.tolist()
-        bounds = np.empty(masks + 1, np.int64), np.empty(rows + 1, np.int64)
-        classes, words = np.empty(mask_size, np.int32), np.empty(row_size, np.int32)
-        row_of_state = np.empty(len(columns.order), np.int32)
-        arrays = (bounds[0], classes, bounds[1], words, row_of_state)
-        native.lmc_table_copy(table, len(columns.order), *(array.ctypes.data for array in arrays))
+        assert functions is not None
+        return native_table(functions, class_of_token, function_of_class, accepting)
     finally:
-        native.lmc_table_free(table)
         native.lmc_functions_free(functions)
-    # In front of the deltas of each row stands its mask.
-    deltas = np.delete(words, bounds[1][:-1])
-    starts = bounds[1] - np.arange(rows + 1)
-    return Table(class_of_token, bounds[0], classes, row_of_state, words[bounds[1][:-1]], starts, deltas)
-
-
-def too_large() -> ConstraintError:
-    """What is said of a constraint whose token index would not fit."""
-    return ConstraintError(
-        "the token index of the constraint would be too large",
-        remedy="use it without building the index, or give smaller bounds, ASCII classes, or fewer alternatives",
-    )
 
 
 def unwritable() -> ConstraintError:
@@ -105,13 +65,6 @@ def unwritable() -> ConstraintError:
         "no output of this constraint can be written with this vocabulary",
         remedy="use a vocabulary with a token for each byte, or allow other texts",
     )
-
-
-def _check(status: Ints) -> None:
-    if status[0] == 1:
-        raise too_large()
-    if status[0]:
-        raise MemoryError
 
 
 def _classes(of_token: Ints, count: int, trie: Trie) -> tuple[Ints, Ints]:
@@ -152,17 +105,7 @@ def _in_numpy(trie: Trie, columns: Columns, accepting: NDArray[np.bool_]) -> Tab
     deltas = (np.concatenate([ends, functions.nexts[positions]]) - states)[order].astype(np.int32)
     starts = np.zeros(len(accepting) + 1, np.int64)
     np.cumsum(np.bincount(states, minlength=len(accepting)), out=starts[1:])
-
-    mask_of_state, masks = _unique_slices(classes, starts, np.zeros(len(accepting), np.int32))
-    row_of_state, rows = _unique_slices(deltas, starts, mask_of_state)
-    mask_starts, in_masks = chosen_slices(starts, masks)
-    row_starts, in_rows = chosen_slices(starts, rows)
-    if len(in_rows) > MAX_ENTRIES:
-        raise too_large()
-    return Table(
-        *(class_of_token, mask_starts, classes[in_masks]),
-        *(row_of_state, mask_of_state[rows], row_starts, deltas[in_rows]),
-    )
+    return tabulated(class_of_token, classes, deltas, starts)
 
 
 def _functions(trie: Trie, columns: Columns) -> _Functions:

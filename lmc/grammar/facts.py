@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmc.grammar.automaton import Automaton
-from lmc.grammar.composition import END
 from lmc.grammar.examples import Sampler
 from lmc.grammar.index import TokenIndex
 from lmc.grammar.vocabulary import Vocabulary
@@ -129,23 +128,18 @@ def short_output(automaton: Automaton, vocabulary: Vocabulary) -> int:
 
 def shortest_in_index(index: TokenIndex) -> int | None:
     """Tokens of a shortest output; None where that is not found within ``MAX_STEPS``. Breadth first, by levels."""
-    can_end = np.zeros(index.mask_count, np.bool_)
-    filled = np.flatnonzero(np.diff(index.mask_starts.astype(np.int64)))
-    can_end[filled] = index.classes[index.mask_starts[filled].astype(np.intp)] == END
     seen = np.zeros(len(index), np.bool_)
     level: NDArray[np.int64] = np.zeros(1, np.int64)
     seen[0] = True
     steps = 0
     for depth in range(len(index)):
         rows = index.row_of_state[level]
-        if can_end[index.mask_of_row[rows]].any():
+        if index.is_end[index.shape_of_row[rows]].any():
             return depth
         found: list[NDArray[np.int64]] = []
         for row in np.unique(rows).tolist():
             states = level[rows == row]
-            deltas = np.unique(
-                index.deltas[int(index.row_starts[row]) : int(index.row_starts[row + 1])].astype(np.int64)
-            )
+            deltas = index.targets(row).astype(np.int64)
             steps += len(states) * len(deltas)
             if steps > MAX_STEPS:
                 return None

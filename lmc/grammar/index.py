@@ -9,9 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lmc.grammar.composition import END, NEVER
+from lmc.grammar.tables import COLUMN, END, NEVER
+from lmc.grammar.trie import ranges
 
 DEAD = -1
+_BIT_COUNTS = np.array([number.bit_count() for number in range(1 << 16)], np.uint8)
 
 Ints = NDArray[np.integer]
 Words = NDArray[np.uint32]
@@ -39,20 +41,26 @@ class TokenIndex:
 
     States are numbered breadth first, in the order of the bytes that lead to them; 0 is the start. Tokens that no state
     tells apart are a class: ``NEVER``, ``END``, then by their first token in the order of bytes. State s has the row
-    ``r = row_of_state[s]``, which has the mask ``m = mask_of_row[r]``: the classes ``classes[mask_starts[m] :
-    mask_starts[m + 1]]`` are allowed, ascending, and lead to s plus each of ``deltas[row_starts[r] :
-    row_starts[r + 1]]``. Equal rows are one, and so are equal masks. The output may end where ``END`` is allowed.
-    ``forced_byte[s]`` is the only byte that may follow where the output may not end, or -1, and ``forced_delta[s]``
-    leads to the state after it.
+    ``r = row_of_state[s]``, which has a shape and targets. The shape ``h = shape_of_row[r]`` consists of the blocks
+    ``blocks[block_starts[h] : block_starts[h + 1]]``, by column. Block b allows class ``32 * column_of_block[b] + i``
+    for every bit i of ``bits_of_block[b]``, and for these, ascending, ``places`` holds which of the targets it leads to
+    (one block's behind the other's): ``s + deltas[target_starts[r] + place]``. Deltas of a row ascend. The output may
+    end where ``END`` is allowed, which leads to s. Equal rows are one; so are shapes and blocks, and shapes that allow
+    the same classes have one mask, ``mask_of_shape[h]``. ``forced_byte[s]`` is the only byte that may follow where the
+    output may not end, or -1, and ``forced_delta[s]`` leads to the state after it.
     """
 
     class_of_token: Ints  # [V]
     row_of_state: Ints  # [S]
-    mask_of_row: Ints  # [R]
-    row_starts: Ints  # [R + 1]
+    shape_of_row: Ints  # [R]
+    target_starts: Ints  # [R + 1]
     deltas: Ints
-    mask_starts: Ints  # [M + 1]
-    classes: Ints
+    mask_of_shape: Ints  # [H]
+    block_starts: Ints  # [H + 1]
+    blocks: Ints
+    column_of_block: Ints  # [K]
+    bits_of_block: Words  # [K]
+    places: Ints
     forced_byte: Ints  # [S]
     forced_delta: Ints  # [S]
 
@@ -63,17 +71,17 @@ class TokenIndex:
     @property
     def mask_count(self) -> int:
         """Number of masks that differ."""
-        return len(self.mask_starts) - 1
+        return int(self.mask_of_shape.max()) + 1
 
     @property
     def row_count(self) -> int:
         """Number of rows that differ."""
-        return len(self.mask_of_row)
+        return len(self.shape_of_row)
 
     @cached_property
     def class_count(self) -> int:
         """Number of classes of tokens, ``NEVER`` and ``END`` included, whether there are such tokens or not."""
-        return 1 + max(END, int(self.class_of_token.max(initial=0)), int(self.classes.max(initial=0)))
+        return 1 + max(END, int(self.class_of_token.max(initial=0)), self._highest_class)
 
     @property
     def nbytes(self) -> int:
@@ -86,37 +94,49 @@ class TokenIndex:
 
     def mask_of(self, state: int) -> int:
         """The number of a state's mask."""
-        return int(self.mask_of_row[self.row_of_state[state]])
+        return int(self.mask_of_shape[self._shape(state)])
 
-    def allowed_classes(self, mask: int) -> Ints:
-        """The classes that a mask allows, ascending."""
-        return self.classes[self.mask_starts[mask] : self.mask_starts[mask + 1]]
+    def targets(self, row: int) -> Ints:
+        """Where a row leads, less the state's own number, ascending."""
+        return self.deltas[int(self.target_starts[row]) : int(self.target_starts[row + 1])]
 
     def accepting(self, state: int) -> bool:
         """Whether the output may end here."""
-        allowed = self.allowed_classes(self.mask_of(state))
-        return bool(allowed.size and allowed[0] == END)
+        return bool(self.is_end[self._shape(state)])
+
+    @cached_property
+    def is_end(self) -> NDArray[np.bool_]:
+        """Of each shape whether the output may end there."""
+        found = np.zeros(len(self.mask_of_shape), np.bool_)
+        (filled,) = np.nonzero(np.diff(self.block_starts.astype(np.int64)))
+        firsts = self.blocks[self.block_starts[filled].astype(np.intp)]
+        found[filled] = (self.column_of_block[firsts] == 0) & ((self.bits_of_block[firsts] >> END & 1) == 1)
+        return found
 
     def complete(self, state: int) -> bool:
         """Whether the output has to end here: it may, and no token may follow."""
-        allowed = self.allowed_classes(self.mask_of(state))
-        return allowed.size == 1 and allowed[0] == END
+        blocks = self._blocks(self._shape(state))
+        return self.accepting(state) and blocks.size == 1 and int(self.bits_of_block[blocks[0]]) == 1 << END
 
     def step(self, state: int, token_id: int) -> int:
         """The state after a token that is not EOS, or ``DEAD`` where it is not allowed."""
-        token_class = int(self.class_of_token[token_id])
+        column, bit = divmod(int(self.class_of_token[token_id]), COLUMN)
         row = int(self.row_of_state[state])
-        allowed = self.allowed_classes(int(self.mask_of_row[row]))
-        at = int(allowed.searchsorted(token_class))
-        if token_class == END or at == allowed.size or allowed[at] != token_class:
+        blocks = self._blocks(int(self.shape_of_row[row]))
+        at = int(self.column_of_block[blocks].searchsorted(column))
+        if at == blocks.size or self.column_of_block[blocks[at]] != column or (column, bit) == (0, END):
             return DEAD
-        return state + int(self.deltas[self.row_starts[row] + at])
+        block = int(blocks[at])
+        bits = int(self.bits_of_block[block])
+        if not bits >> bit & 1:
+            return DEAD
+        place = int(self._place_starts[block]) + (bits & (1 << bit) - 1).bit_count()
+        return state + int(self.deltas[int(self.target_starts[row]) + int(self.places[place])])
 
     def words(self, mask: int) -> Words:
         """A mask as packed words over the vocabulary: bit ``i % 32`` of word ``i // 32`` is token i."""
-        allowed = np.zeros(self.class_count, np.bool_)
-        allowed[self.allowed_classes(mask)] = True
         size = len(self.class_of_token)
+        allowed = np.unpackbits(self._class_words(mask).view(np.uint8), bitorder="little")
         packed = np.zeros((size + 31) // 32 * 4, np.uint8)
         packed[: (size + 7) // 8] = np.packbits(allowed[self.class_of_token], bitorder="little")
         return packed.view("<u4").astype(np.uint32, copy=False)
@@ -130,17 +150,21 @@ class TokenIndex:
         return bytes(forced)
 
     def device_tables(self) -> DeviceTables:
-        """The same as plain arrays for a device, where the place in a row is found by rank and not by search."""
-        width = (self.class_count + 31) // 32
-        bits = np.zeros((self.mask_count, width * 32), np.bool_)
-        counts = np.diff(self.mask_starts.astype(np.int64))
-        bits[np.repeat(np.arange(self.mask_count), counts), self.classes] = True
+        """The same as plain arrays for a device, where the place in a row is found by rank."""
+        shape_places = ranges(self._place_starts[self.blocks], self._place_counts[self.blocks])
+        ends = np.zeros(len(self.blocks) + 1, np.int64)
+        np.cumsum(self._place_counts[self.blocks], out=ends[1:])
+        shape_starts = ends[self.block_starts.astype(np.intp)]  # in shape_places
+        counts = np.diff(shape_starts)[self.shape_of_row]
+        first_next = np.cumsum(counts) - counts
+        targets = np.repeat(self.target_starts[:-1].astype(np.int64), counts)
+        targets += self.places[shape_places[ranges(shape_starts[self.shape_of_row], counts)]]
         return DeviceTables(
             self.class_of_token.astype(np.int32),
-            np.packbits(bits, axis=1, bitorder="little").view("<u4").astype(np.uint32, copy=False),
-            self.mask_of_row[self.row_of_state].astype(np.int32),
-            self.row_starts[:-1][self.row_of_state].astype(np.int32),
-            self.deltas.astype(np.int32),
+            np.stack([self._class_words(mask) for mask in range(self.mask_count)]),
+            self.mask_of_shape[self.shape_of_row[self.row_of_state]].astype(np.int32),
+            first_next[self.row_of_state].astype(np.int32),
+            self.deltas[targets].astype(np.int32),
         )
 
     def check(self, eos_ids: tuple[int, ...]) -> None:
@@ -149,42 +173,103 @@ class TokenIndex:
         What has passed can be asked anything without leaving the arrays, whoever wrote it.
         """
         shapes = [array.ndim == 1 and array.dtype.kind in "iu" for array in self.arrays().values()]
-        _require(all(shapes), "arrays of integers")
+        _require(all(shapes) and self.bits_of_block.dtype == np.uint32, "arrays of integers")
         _require(len(self.row_of_state) > 0, "no state")
-        for starts, of in ((self.row_starts, self.deltas), (self.mask_starts, self.classes)):
+        for starts, of in ((self.target_starts, self.deltas), (self.block_starts, self.blocks)):
             _require(len(starts) > 0 and starts[0] == 0 and starts[-1] == len(of), "bounds")
-            _require(bool((np.diff(starts.astype(np.int64)) >= 0).all()), "bounds that fall")
-        _require(len(self.row_starts) == len(self.mask_of_row) + 1, "rows")
+            _require(bool((starts[1:] >= starts[:-1]).all()), "bounds that fall")
         _require(_all_below(self.row_of_state, self.row_count), "a row that is not there")
-        _require(_all_below(self.mask_of_row, self.mask_count), "a mask that is not there")
-        lengths = np.diff(self.row_starts.astype(np.int64))
-        _require(bool((lengths == np.diff(self.mask_starts.astype(np.int64))[self.mask_of_row]).all()), "row lengths")
-        self._check_classes(eos_ids)
+        _require(_all_below(self.shape_of_row, len(self.mask_of_shape)), "a shape that is not there")
+        _require(_all_below(self.blocks, len(self.bits_of_block)), "a block that is not there")
+        _require(len(self.target_starts) == self.row_count + 1, "rows")
+        _require(len(self.block_starts) == len(self.mask_of_shape) + 1, "shapes")
+        _require(_all_below(self.mask_of_shape, len(self.mask_of_shape)), "a mask that is not there")
+        _require(bool(np.bincount(self.mask_of_shape).all()), "a mask that no shape has")
+        self._check_blocks(eos_ids)
+        self._check_places()
         self._check_targets()
 
-    def _check_classes(self, eos_ids: tuple[int, ...]) -> None:
-        _require(_all_below(self.class_of_token, len(self.class_of_token) + 2), "a class that is not there")
-        _require(_all_below(self.classes, len(self.class_of_token) + 2), "a class that is not there")
-        _require(self.classes.min(initial=END) > NEVER, "the class of tokens that are never allowed")
-        falls = np.flatnonzero(self.classes[1:] <= self.classes[:-1]) + 1
-        _require(bool(np.isin(falls, self.mask_starts).all()), "classes that are not ascending")
+    def _check_blocks(self, eos_ids: tuple[int, ...]) -> None:
+        limit = len(self.class_of_token) + 2
+        _require(len(self.column_of_block) == len(self.bits_of_block), "columns")
+        _require(bool(self.bits_of_block.all()), "a block without classes")
+        _require(_all_below(self.column_of_block, limit), "a class that is not there")
+        _require(self._highest_class < limit, "a class that is not there")
+        _require(
+            not (self.bits_of_block[self.column_of_block == 0] & 1 << NEVER).any(), "tokens that are never allowed"
+        )
+        columns = self.column_of_block[self.blocks]
+        falls = np.flatnonzero(columns[1:] <= columns[:-1]) + 1
+        _require(bool(np.isin(falls, self.block_starts).all()), "blocks that are not ascending")
+        _require(_all_below(self.class_of_token, limit), "a class that is not there")
         _require(np.array_equal(np.flatnonzero(self.class_of_token == END), eos_ids), "other EOS tokens")
+
+    def _check_places(self) -> None:
+        _require(int(self._place_starts[-1]) == len(self.places), "places")
+        highest = np.full(len(self.mask_of_shape), -1, np.int64)
+        if len(self.places):
+            _require(int(self.places.min()) >= 0, "a place that is not there")
+            (filled,) = np.nonzero(self.block_starts[1:] > self.block_starts[:-1])
+            of_block = np.maximum.reduceat(self.places, self._place_starts[:-1])
+            highest[filled] = np.maximum.reduceat(of_block[self.blocks], self.block_starts[filled].astype(np.intp))
+        counts = np.diff(self.target_starts.astype(np.int64))
+        _require(bool((highest[self.shape_of_row] < counts).all()), "a place that is not there")
 
     def _check_targets(self) -> None:
         count = len(self)
         states = np.arange(count, dtype=np.int64)
-        filled = np.flatnonzero(np.diff(self.row_starts.astype(np.int64)))
+        falls = np.flatnonzero(self.deltas[1:] <= self.deltas[:-1]) + 1
+        _require(bool(np.isin(falls, self.target_starts).all()), "targets that are not ascending")
         lowest, highest = (np.zeros(self.row_count, np.int64) for _ in range(2))
-        if filled.size:
-            starts = self.row_starts[filled].astype(np.intp)
-            lowest[filled] = np.minimum.reduceat(self.deltas, starts)
-            highest[filled] = np.maximum.reduceat(self.deltas, starts)
+        (filled,) = np.nonzero(self.target_starts[1:] > self.target_starts[:-1])
+        lowest[filled] = self.deltas[self.target_starts[filled].astype(np.intp)]
+        highest[filled] = self.deltas[self.target_starts[filled + 1].astype(np.intp) - 1]
         _require(bool((states + lowest[self.row_of_state] >= 0).all()), "a state below 0")
         _require(bool((states + highest[self.row_of_state] < count).all()), "a state that is not there")
         _require(len(self.forced_byte) == len(self.forced_delta) == count, "forced bytes")
         _require(bool(((self.forced_byte >= -1) & (self.forced_byte < 256)).all()), "a byte that is none")
         forced = states + self.forced_delta
         _require(bool(((forced >= 0) & (forced < count)).all()), "a state that is not there")
+
+    def _shape(self, state: int) -> int:
+        return int(self.shape_of_row[self.row_of_state[state]])
+
+    def _blocks(self, shape: int) -> Ints:
+        return self.blocks[int(self.block_starts[shape]) : int(self.block_starts[shape + 1])]
+
+    def _class_words(self, mask: int) -> Words:
+        """A mask as packed words over the classes."""
+        words = np.zeros((self.class_count + COLUMN - 1) // COLUMN, np.uint32)
+        blocks = self._blocks(int(self._shape_of_mask[mask]))
+        words[self.column_of_block[blocks]] = self.bits_of_block[blocks]
+        return words
+
+    @cached_property
+    def _highest_class(self) -> int:
+        if not len(self.column_of_block):
+            return NEVER
+        column = int(self.column_of_block.max())
+        bits = np.bitwise_or.reduce(self.bits_of_block[self.column_of_block == column])
+        return column * COLUMN + int(bits).bit_length() - 1
+
+    @cached_property
+    def _shape_of_mask(self) -> NDArray[np.intp]:
+        """A shape that has the mask."""
+        shapes = np.zeros(self.mask_count, np.intp)
+        shapes[self.mask_of_shape] = np.arange(len(self.mask_of_shape))
+        return shapes
+
+    @cached_property
+    def _place_counts(self) -> NDArray[np.int64]:
+        halves = _BIT_COUNTS[self.bits_of_block & 0xFFFF], _BIT_COUNTS[self.bits_of_block >> 16]
+        return np.add(*halves, dtype=np.int64)
+
+    @cached_property
+    def _place_starts(self) -> NDArray[np.int64]:
+        """Where the places of each block begin, and at last how many there are."""
+        starts = np.zeros(len(self.bits_of_block) + 1, np.int64)
+        np.cumsum(self._place_counts, out=starts[1:])
+        return starts
 
 
 def smallest(array: Ints) -> Ints:

@@ -6,8 +6,9 @@ import numpy as np
 
 from lmc.grammar.automaton import MAX_STATES, Automaton
 from lmc.grammar.columns import byte_columns, forced_bytes
-from lmc.grammar.composition import END, token_table
+from lmc.grammar.composition import token_table
 from lmc.grammar.index import TokenIndex, smallest
+from lmc.grammar.tables import END
 from lmc.grammar.vocabulary import Vocabulary
 
 
@@ -25,13 +26,8 @@ def build_index(automaton: Automaton, vocabulary: Vocabulary, *, max_states: int
     table.class_of_token[list(vocabulary.eos_ids)] = END
     forced_byte, forced_delta = forced_bytes(columns, accepting)
     return TokenIndex(
-        class_of_token=smallest(table.class_of_token),
-        row_of_state=smallest(table.row_of_state),
-        mask_of_row=smallest(table.mask_of_row),
-        row_starts=smallest(table.row_starts),
-        deltas=smallest(table.deltas),
-        mask_starts=smallest(table.mask_starts),
-        classes=smallest(table.classes),
+        **{name: smallest(array) for name, array in table._asdict().items() if name != "bits_of_block"},
+        bits_of_block=table.bits_of_block,
         forced_byte=forced_byte,
         forced_delta=smallest(forced_delta),
     )

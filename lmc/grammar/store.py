@@ -25,7 +25,7 @@ from lmc.ir.errors import ConstraintError
 from lmc.toolchain import ForeignFolderError, own_folder, user_cache
 
 # To be raised when an index of the same constraint and vocabulary would hold other numbers.
-VERSION = 1
+VERSION = 2
 MAX_FILE_BYTES = 1 << 30
 _MAX_HEADER_BYTES = 1 << 14
 _TYPES = frozenset({"|u1", "|i1", "<u2", "<i2", "<u4", "<i4"})

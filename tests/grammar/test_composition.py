@@ -3,10 +3,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.grammar import composition
+from lmc.grammar import composition, tables
 from lmc.grammar.columns import byte_columns
-from lmc.grammar.composition import END, NEVER, Table, token_table
+from lmc.grammar.composition import token_table
 from lmc.grammar.native.library import library
+from lmc.grammar.tables import COLUMN, END, NEVER, Table
 from lmc.grammar.trie import Trie
 from lmc.ir.errors import ConstraintError
 from tests.grammar.token_cases import byte_tokens, funnel_rows, random_rows
@@ -64,13 +65,9 @@ def test_the_table_says_where_every_token_leads(native: bool, case: tuple[np.nda
             column = np.where(column >= 0, rows[column, byte], -1)
         columns[token] = numbers[column[order]]
     for new, old in enumerate(order.tolist()):
-        row = table.row_of_state[new]
-        mask = table.mask_of_row[row]
-        allowed = table.classes[table.mask_starts[mask] : table.mask_starts[mask + 1]].tolist()
-        deltas = table.deltas[table.row_starts[row] : table.row_starts[row + 1]].tolist()
-        assert allowed == sorted(set(allowed))
-        assert (END in allowed) == bool(accepting[old])
-        steps = dict(zip(allowed, deltas, strict=True))
+        steps = dict(entries(table, int(table.row_of_state[new])))
+        assert list(steps) == sorted(steps)
+        assert (END in steps) == bool(accepting[old])
         assert steps.get(END, 0) == 0
         for token, column in columns.items():
             step = steps.get(int(table.class_of_token[token]))
@@ -81,6 +78,53 @@ def test_the_table_says_where_every_token_leads(native: bool, case: tuple[np.nda
         if expected is None:
             expected = by_column.setdefault(columns[token].tobytes(), len(by_column) + END + 1)
         assert table.class_of_token[token] == expected
+
+
+def sliced(starts: np.ndarray, data: np.ndarray, at: int) -> tuple[int, ...]:
+    return tuple(data[int(starts[at]) : int(starts[at + 1])].tolist())
+
+
+def entries(table: Table, row: int) -> list[tuple[int, int]]:
+    """The classes that a row allows, in its order, each with where it leads."""
+    places = np.concatenate([[0], np.cumsum([int(bits).bit_count() for bits in table.bits_of_block])])
+    targets = sliced(table.target_starts, table.deltas, row)
+    found: list[tuple[int, int]] = []
+    for block in sliced(table.block_starts, table.blocks, int(table.shape_of_row[row])):
+        bits, first = int(table.bits_of_block[block]), int(table.column_of_block[block]) * COLUMN
+        numbers = [first + bit for bit in range(COLUMN) if bits >> bit & 1]
+        found += [
+            (number, targets[at]) for number, at in zip(numbers, sliced(places, table.places, block), strict=True)
+        ]
+    return found
+
+
+@pytest.mark.parametrize("native", NATIVE)
+@given(cases())
+def test_what_is_equal_is_kept_once(native: bool, case: tuple[np.ndarray, np.ndarray, Trie]) -> None:
+    table = made(case[2], *case[:2], native)
+    places = np.concatenate([[0], np.cumsum([int(bits).bit_count() for bits in table.bits_of_block])])
+    shapes = [sliced(table.block_starts, table.blocks, at) for at in range(len(table.mask_of_shape))]
+    held = list(zip(table.column_of_block.tolist(), table.bits_of_block.tolist(), strict=True))
+    for many in (
+        shapes,
+        [(held[at], sliced(places, table.places, at)) for at in range(len(held))],
+        [
+            (table.shape_of_row[at], sliced(table.target_starts, table.deltas, at))
+            for at in range(len(table.shape_of_row))
+        ],
+    ):
+        assert len(set(many)) == len(many)
+    masks = {
+        tuple(held[block] for block in shape): number for shape, number in zip(shapes, table.mask_of_shape, strict=True)
+    }
+    assert sorted(masks.values()) == list(range(len(masks)))
+    for array, count in (
+        (table.row_of_state, len(table.shape_of_row)),
+        (table.shape_of_row, len(shapes)),
+        (table.blocks, len(held)),
+    ):
+        numbers = list(dict.fromkeys(array.tolist()))
+        assert numbers == list(range(count))  # in the order in which they are met
 
 
 def spelled(trie: Trie) -> dict[int, bytes]:
@@ -116,9 +160,11 @@ def test_tokens_that_come_to_the_same_by_different_ways_are_one_class(native: bo
 
 
 @pytest.mark.parametrize("native", NATIVE)
-@pytest.mark.parametrize("budget", ["MAX_WORK", "MAX_ENTRIES"])
-def test_a_table_that_is_too_large_is_refused(native: bool, budget: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("module", "budget"), [(composition, "MAX_WORK"), (tables, "MAX_WORK"), (tables, "MAX_ENTRIES")]
+)
+def test_a_table_that_is_too_large_is_refused(native: bool, module, budget: str, monkeypatch) -> None:
     rows, accepting = without_dead_ends(random_rows(5, 50, 50, 0.9, 5), 5)
-    monkeypatch.setattr(composition, budget, 100)
+    monkeypatch.setattr(module, budget, 100)
     with pytest.raises(ConstraintError, match=r"too large\n  remedy: use it without building the index"):
         made(random_trie(5, 40), rows, accepting, native)

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from lmc.grammar import columns, composition
 from lmc.grammar.automaton import Automaton
-from lmc.grammar.composition import END, NEVER
 from lmc.grammar.index import DEAD, DeviceTables, TokenIndex, smallest
 from lmc.grammar.indexing import build_index
 from lmc.grammar.native.library import library
+from lmc.grammar.tables import END, NEVER
 from lmc.grammar.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 from tests.grammar.token_cases import Definition, automata, bits, byte_tokens, lower_case, vocabularies
@@ -197,11 +197,27 @@ def test_whatever_passes_the_check_can_be_asked_anything(name: str, data: st.Dat
     ("changes", "message"),
     [
         ({"row_of_state": np.zeros(0, np.uint8)}, "no state"),
-        ({"row_of_state": np.full(6, 99, np.uint8)}, "a row that is not there"),
-        ({"mask_of_row": np.full(6, 99, np.uint8)}, "rows|a mask"),
-        ({"classes": np.zeros((2, 2), np.uint8)}, "arrays of integers"),
-        ({"classes": np.zeros(2, np.float32)}, "arrays of integers"),
+        ({"row_of_state": np.full(7, 99, np.uint8)}, "a row that is not there"),
+        ({"shape_of_row": np.full(5, 99, np.uint8)}, "a shape that is not there"),
+        ({"shape_of_row": np.zeros(1, np.uint8), "row_of_state": np.zeros(7, np.uint8)}, "rows"),
+        ({"mask_of_shape": np.arange(99).astype(np.uint8)}, "shapes"),
+        ({"mask_of_shape": np.full(5, 9, np.uint8)}, "a mask that is not there"),
+        ({"mask_of_shape": np.full(5, 4, np.uint8)}, "a mask that no shape has"),
+        ({"blocks": np.zeros((2, 2), np.uint8)}, "arrays of integers"),
+        ({"blocks": np.zeros(2, np.float32)}, "arrays of integers"),
+        ({"blocks": np.full(5, 99, np.uint8)}, "a block that is not there"),
+        ({"bits_of_block": np.ones(5, np.int64)}, "arrays of integers"),
+        ({"bits_of_block": np.zeros(5, np.uint32)}, "a block without classes"),
+        ({"bits_of_block": np.full(5, 1, np.uint32)}, "tokens that are never allowed"),
+        ({"column_of_block": np.zeros(1, np.uint8)}, "columns"),
+        ({"column_of_block": np.full(5, 200, np.uint8)}, "a class that is not there"),
+        ({"block_starts": np.array([0, 0, 0, 0, 0, 5])}, "blocks that are not"),
+        ({"places": np.zeros(99, np.uint8)}, "places"),
+        ({"places": np.full(8, 99, np.uint8)}, "a place that is not there"),
+        ({"places": np.full(8, -1, np.int8)}, "a place that is not there"),
         ({"deltas": np.zeros(0, np.int8)}, "bounds"),
+        ({"target_starts": np.array([0, 3, 2, 5, 7, 8])}, "bounds that fall"),
+        ({"deltas": np.zeros(8, np.int8)}, "targets that are not ascending"),
         ({"class_of_token": np.full(258, 9_999, np.uint16)}, "a class that is not there"),
         ({"class_of_token": np.zeros(258, np.uint16)}, "other EOS tokens"),
     ],

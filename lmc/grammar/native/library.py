@@ -11,8 +11,8 @@ from lmc.toolchain import NativeBuildError, Sources, load_library
 SOURCES = Sources(
     name="the walks of vocabularies",
     folder=Path(__file__).parent,
-    files=("trie.c", "walk.c", "states.c", "intern.c", "functions.c", "rows.c"),
-    headers=("trie.h", "intern.h", "functions.h"),
+    files=("trie.c", "walk.c", "states.c", "intern.c", "functions.c", "parts.c", "table.c"),
+    headers=("trie.h", "intern.h", "functions.h", "parts.h"),
     options=("-O3", "-std=gnu11", "-shared", "-fPIC"),
 )
 _POINTER, _COUNT, _INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32
@@ -29,7 +29,7 @@ _SIGNATURES = {
     "lmc_functions_free": (None, _POINTER),
     "lmc_table": (_POINTER, _POINTER, _POINTER, _INT, _INT, _POINTER, _COUNT, _COUNT, _POINTER),
     "lmc_table_sizes": (None, _POINTER, _POINTER),
-    "lmc_table_copy": (None, _POINTER, _COUNT, *(_POINTER,) * 5),
+    "lmc_table_copy": (None, _POINTER, _COUNT, _POINTER),
     "lmc_table_free": (None, _POINTER),
 }
 

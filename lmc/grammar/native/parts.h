@@ -1,0 +1,30 @@
+/* What each state allows, put together from what the functions of tokens do to it. */
+#ifndef LMC_PARTS_H
+#define LMC_PARTS_H
+
+#include "functions.h"
+
+/* What the numbers of all fronts allow: classes, ascending, and where they lead. The numbers of a front begin at its
+ * offset; those of front 0 are the states. */
+typedef struct {
+    int64_t *offsets; /* [fronts] */
+    int64_t *starts;  /* [all numbers + 1] */
+    int32_t *classes, *nexts;
+    int64_t *segment_starts; /* [states + 1]: the numbers of a state beside its own */
+    int64_t *segments;
+} parts;
+
+void parts_free(parts *p);
+
+/* The parts of functions: class c is function `function_of_class[c]`, or none where that is negative. Returns whether
+ * there was memory; what was made is freed by the caller in any case. */
+int parts_made(parts *p, const functions *f, const int32_t *function_of_class, int32_t classes);
+
+/* The row of a state: class << 32 | where it leads, ascending. `end_class`, which is before all others, leads back to
+ * the state; negative: it is not allowed. Returns how many entries there are. */
+int64_t row_of_parts(const parts *p, int64_t state, int32_t end_class, int64_t *row);
+
+/* No row has more entries than this. */
+int64_t longest_row(const parts *p, int64_t states);
+
+#endif

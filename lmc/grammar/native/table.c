@@ -1,0 +1,176 @@
+/* The table of a token index: what every state allows, and where that leads. */
+#include "parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { COLUMN = 32 };
+
+/* Classes of tokens in columns of 32. A shape says which classes are allowed, and for each of them the place of where it
+ * leads among the targets of a row; it consists of the blocks of its columns, and many shapes have a block in common. */
+typedef struct {
+    interner blocks; /* column, the classes of it as bits, and for each its place among the targets */
+    interner shapes; /* blocks, by column */
+    interner masks;  /* column and bits of each block of a shape */
+    interner rows;   /* shape, then the targets, ascending, less the state's own number */
+    int32_t *mask_of_shape, *row_of_state;
+} table;
+
+void lmc_table_free(table *t) {
+    if (!t) return;
+    intern_free(&t->blocks);
+    intern_free(&t->shapes);
+    intern_free(&t->masks);
+    intern_free(&t->rows);
+    free(t->mask_of_shape);
+    free(t->row_of_state);
+    free(t);
+}
+
+static int by_number(const void *left, const void *right) {
+    int32_t one = *(const int32_t *)left, other = *(const int32_t *)right;
+    return (one > other) - (one < other);
+}
+
+/* Where the entries of a row lead, ascending: `targets`, how many there are, and of each its place: `place_of[target]`,
+ * -1 for all others, as it was before for these too. */
+static int32_t targets_of(const int64_t *row, int64_t count, int32_t *targets, int32_t *place_of) {
+    int32_t made = 0;
+    for (int64_t at = 0; at < count; at++) {
+        int32_t next = (int32_t)(row[at] & 0xffffffff);
+        if (place_of[next] < 0) {
+            place_of[next] = 0;
+            targets[made++] = next;
+        }
+    }
+    qsort(targets, (size_t)made, sizeof *targets, by_number);
+    for (int32_t at = 0; at < made; at++) place_of[targets[at]] = at;
+    return made;
+}
+
+/* The shape of a row; negative: no memory. */
+static int32_t shape_of(table *t, const int64_t *row, int64_t count, const int32_t *place_of) {
+    int32_t *blocks = intern_reserve(&t->shapes, count), size = 0;
+    if (!blocks) return -2;
+    for (int64_t at = 0; at < count;) {
+        int32_t *block = intern_reserve(&t->blocks, 2 + COLUMN), length = 2, column = (int32_t)(row[at] >> 32) / COLUMN;
+        if (!block) return -2;
+        uint32_t word = 0;
+        for (; at < count && row[at] >> 32 < (int64_t)(column + 1) * COLUMN; at++) {
+            word |= 1u << (row[at] >> 32) % COLUMN;
+            block[length++] = place_of[row[at] & 0xffffffff];
+        }
+        block[0] = column;
+        block[1] = (int32_t)word;
+        blocks[size] = intern_add(&t->blocks, length);
+        if (blocks[size++] < 0) return -2;
+    }
+    int64_t before = t->shapes.count;
+    int32_t shape = intern_add(&t->shapes, size);
+    if (shape != before) return shape;
+    blocks = t->shapes.words + t->shapes.starts[shape];
+    int32_t *mask = intern_reserve(&t->masks, 2 * (int64_t)size);
+    if (!mask) return -2;
+    for (int32_t at = 0; at < size; at++) memcpy(mask + 2 * at, t->blocks.words + t->blocks.starts[blocks[at]], 8);
+    t->mask_of_shape[shape] = intern_add(&t->masks, 2 * (int64_t)size);
+    return t->mask_of_shape[shape] < 0 ? -2 : shape;
+}
+
+static int64_t entries(const table *t) {
+    return t->rows.starts[t->rows.count] + t->shapes.starts[t->shapes.count] + t->blocks.starts[t->blocks.count];
+}
+
+/* Interns the row of every state. 0: done, 1: beyond `work` or `room`, 2: no memory. */
+static int32_t filled(table *t, const functions *f, const parts *p, int32_t end_class, const uint8_t *accepting,
+                      int64_t work, int64_t room) {
+    int64_t longest = longest_row(p, f->states);
+    int64_t *row = malloc((size_t)longest * sizeof *row);
+    int32_t *targets = malloc((size_t)longest * sizeof *targets), *place_of = malloc((size_t)f->states * sizeof *place_of);
+    int32_t status = row && targets && place_of ? 0 : 2;
+    if (!status) memset(place_of, 0xff, (size_t)f->states * sizeof *place_of);
+    for (int64_t state = 0; state < f->states && !status; state++) {
+        int64_t count = row_of_parts(p, state, accepting[state] ? end_class : -1, row);
+        int32_t size = targets_of(row, count, targets, place_of);
+        int32_t shape = shape_of(t, row, count, place_of), *words = intern_reserve(&t->rows, 1 + size);
+        if (shape < 0 || !words) {
+            status = 2;
+            break;
+        }
+        words[0] = shape;
+        for (int32_t at = 0; at < size; at++) {
+            words[1 + at] = targets[at] - (int32_t)state;
+            place_of[targets[at]] = -1;
+        }
+        t->row_of_state[state] = intern_add(&t->rows, 1 + size);
+        if (t->row_of_state[state] < 0) status = 2;
+        work -= count;
+        if (work < 0 || entries(t) > room) status = 1;
+    }
+    free(row);
+    free(targets);
+    free(place_of);
+    return status;
+}
+
+/* The rows of all states, of which equal ones are one. Class c is function `function_of_class[c]`, or none where that is
+ * negative; `end_class`, which is one of the latter and before all others, is allowed where a state accepts and leads
+ * back to it. `status` becomes 1 where the rows of all states have more than `work` entries or what is kept of them more
+ * than `room`, 2 where there is no memory; then nothing is returned. */
+table *lmc_table(const functions *f, const int32_t *function_of_class, int32_t classes, int32_t end_class,
+                 const uint8_t *accepting, int64_t work, int64_t room, int32_t *status) {
+    table *t = calloc(1, sizeof *t);
+    parts p = {0};
+    *status = 2;
+    if (t && intern_begin(&t->blocks) && intern_begin(&t->shapes) && intern_begin(&t->masks) && intern_begin(&t->rows) &&
+        (t->mask_of_shape = malloc((size_t)f->states * sizeof *t->mask_of_shape)) &&
+        (t->row_of_state = malloc((size_t)f->states * sizeof *t->row_of_state)) &&
+        parts_made(&p, f, function_of_class, classes))
+        *status = filled(t, f, &p, end_class, accepting, work, room);
+    parts_free(&p);
+    if (!*status) return t;
+    lmc_table_free(t);
+    return NULL;
+}
+
+/* How many rows, targets of rows, shapes, blocks of shapes, blocks, and places in blocks. */
+void lmc_table_sizes(const table *t, int64_t *sizes) {
+    sizes[0] = t->rows.count;
+    sizes[1] = t->rows.starts[t->rows.count] - t->rows.count;
+    sizes[2] = t->shapes.count;
+    sizes[3] = t->shapes.starts[t->shapes.count];
+    sizes[4] = t->blocks.count;
+    sizes[5] = t->blocks.starts[t->blocks.count] - 2 * t->blocks.count;
+}
+
+typedef struct {
+    int32_t *row_of_state, *shape_of_row;
+    int64_t *target_starts; /* [rows + 1] */
+    int32_t *deltas, *mask_of_shape;
+    int64_t *block_starts; /* [shapes + 1] */
+    int32_t *blocks, *column_of_block;
+    uint32_t *words;
+    int32_t *places;
+} table_arrays;
+
+/* Everything in a table of so many states, each kind in an array of its own. */
+void lmc_table_copy(const table *t, int64_t states, const table_arrays *to) {
+    memcpy(to->row_of_state, t->row_of_state, (size_t)states * sizeof *to->row_of_state);
+    memcpy(to->mask_of_shape, t->mask_of_shape, (size_t)t->shapes.count * sizeof *to->mask_of_shape);
+    memcpy(to->block_starts, t->shapes.starts, (size_t)(t->shapes.count + 1) * sizeof *to->block_starts);
+    memcpy(to->blocks, t->shapes.words, (size_t)t->shapes.starts[t->shapes.count] * sizeof *to->blocks);
+    for (int64_t row = 0; row <= t->rows.count; row++) {
+        int64_t start = t->rows.starts[row], targets = start - row;
+        to->target_starts[row] = targets;
+        if (row == t->rows.count) break;
+        to->shape_of_row[row] = t->rows.words[start];
+        memcpy(to->deltas + targets, t->rows.words + start + 1,
+               (size_t)(t->rows.starts[row + 1] - start - 1) * sizeof *to->deltas);
+    }
+    for (int64_t block = 0; block < t->blocks.count; block++) {
+        int64_t start = t->blocks.starts[block];
+        to->column_of_block[block] = t->blocks.words[start];
+        to->words[block] = (uint32_t)t->blocks.words[start + 1];
+        memcpy(to->places + start - 2 * block, t->blocks.words + start + 2,
+               (size_t)(t->blocks.starts[block + 1] - start - 2) * sizeof *to->places);
+    }
+}
