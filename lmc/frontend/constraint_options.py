@@ -81,7 +81,7 @@ def _schema(value: Any, whitespace: str) -> ConstraintSpec:
         remedy = "give a pydantic class, another type that pydantic knows, or a JSON schema (a dict)"
         if isinstance(value, str):
             remedy = "give the JSON schema as a dict: json.loads(text)"
-        raise bad(f"schema is {described(value)}: {error}", remedy) from error
+        raise bad(f"schema is {described(value)}: {error}", error.remedy or remedy) from error
     return ConstraintSpec("schema", schema.text, schema.type, whitespace, schema)
 
 

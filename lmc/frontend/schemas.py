@@ -16,6 +16,7 @@ from pydantic.errors import PydanticUserError
 
 from lmc.frontend.own_code import has_own_code
 from lmc.frontend.plain_json import is_plain, keeps_texts
+from lmc.grammar.classes import UnsupportedTypeError, schema_of_class
 from lmc.ir.types import ANY, BOOL, FLOAT, INT, TEXT, Type, json_of, list_of, type_of
 
 _MODULE = re.compile(r"\b(?:[A-Za-z_][\w<>]*\.)+(?=[A-Za-z_])")
@@ -25,7 +26,11 @@ _LITERALS = (type(None), bool, int, float, str)
 
 
 class UnknownSchemaError(Exception):
-    """What was given stands for no JSON schema."""
+    """What was given stands for no JSON schema. ``remedy``: what does, where that is known."""
+
+    def __init__(self, cause: str, remedy: str | None = None) -> None:
+        super().__init__(cause)
+        self.remedy = remedy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,8 +82,12 @@ def schema_of(given: Any) -> JsonSchema:
     if isinstance(given, str | bytes | int | float | list | tuple) or inspect.isroutine(given):
         raise UnknownSchemaError("it is no class")
     try:
+        try:
+            hash(given)
+        except TypeError:  # a type may be annotated with what has none
+            return _of_type.__wrapped__(given)
         return _of_type(given)
-    except TypeError as error:  # what can't be a key of a dict is no type
+    except TypeError as error:
         raise UnknownSchemaError(f"it is no class: {error}") from error
 
 
@@ -91,8 +100,10 @@ def schema_text(schema: Any) -> str:
 def _of_type(kind: Any) -> JsonSchema:
     try:
         adapter = pydantic.TypeAdapter[Any](kind)
-        definition = adapter.json_schema()
+        definition = schema_of_class(adapter)
         core: Any = adapter.core_schema
+    except UnsupportedTypeError as error:
+        raise UnknownSchemaError(str(error).partition("\n")[0], error.remedy) from error
     except (PydanticUserError, pydantic.errors.PydanticUndefinedAnnotation, NameError) as error:
         raise UnknownSchemaError(str(error).partition("\n")[0]) from error
     name = _name(kind)
@@ -100,7 +111,7 @@ def _of_type(kind: Any) -> JsonSchema:
     runs_code = has_own_code(core)
     is_object = _resolved(core, definitions)["type"] == "typed-dict"
     parts = {} if runs_code else _parts(core, definitions)
-    scalar = {int: INT, float: FLOAT, bool: BOOL}.get(kind)
+    scalar = next((found for own, found in ((int, INT), (float, FLOAT), (bool, BOOL)) if kind is own), None)
     return JsonSchema(
         name=name,
         text=schema_text(definition),

@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
 
+import pydantic
+from pydantic.errors import PydanticUserError
+
+from lmc.grammar.classes import UnsupportedTypeError, schema_of_class
 from lmc.ir.errors import ConstraintError
 
 Whitespace = Literal["compact", "flexible"]
@@ -88,23 +92,38 @@ def _choices(value: Any) -> str:
 
 
 def _schema(value: Any) -> str:
-    made = value.model_json_schema() if hasattr(value, "model_json_schema") else value
-    if isinstance(made, str):
+    made = value
+    if isinstance(value, str):
         try:
-            made = json.loads(made)
+            made = json.loads(value)
         except ValueError as error:
             raise ConstraintError(f"the schema is no JSON: {error}", remedy="give a JSON Schema") from None
+    elif not isinstance(value, dict | bool):
+        made = _class(value)
     if not isinstance(made, dict | bool):
-        raise ConstraintError(
-            f"schema is of type {type(made).__name__}",
-            remedy="give a pydantic class, a JSON Schema as a dict, or its text",
-        )
+        raise _no_schema(made)
     try:
         return canonical_json(made)
     except RecursionError:
         raise ConstraintError("the schema is nested too deeply", remedy="nest less deeply") from None
     except (TypeError, ValueError) as error:
         raise ConstraintError(f"the schema is no JSON: {error}", remedy="give a JSON Schema") from None
+
+
+def _class(value: Any) -> Any:
+    try:
+        return schema_of_class(pydantic.TypeAdapter(value))
+    except UnsupportedTypeError as error:
+        raise ConstraintError(str(error).partition("\n")[0], remedy=error.remedy) from None
+    except (PydanticUserError, TypeError):
+        raise _no_schema(value) from None
+
+
+def _no_schema(value: Any) -> ConstraintError:
+    return ConstraintError(
+        f"schema is of type {type(value).__name__}",
+        remedy="give a pydantic class or another type that pydantic knows, a JSON Schema as a dict, or its text",
+    )
 
 
 _TEXTS = {

@@ -147,6 +147,21 @@ def test_what_pydantic_says_is_told_in_short():
     assert "https://" not in str(e.value)
 
 
+def test_types_that_have_no_hash_are_types():
+    assert schema_of(Annotated[list[int], pydantic.FailFast()]).text == '{"items":{"type":"integer"},"type":"array"}'
+    with pytest.raises(UnknownSchemaError):
+        schema_of({1, 2})
+
+
+def test_a_type_whose_values_no_schema_describes_is_told_with_what_to_use_instead():
+    class Plan(BaseModel):
+        due: pydantic.FutureDate
+
+    with pytest.raises(UnknownSchemaError, match="field due: what is in the future") as caught:
+        schema_of(Plan)
+    assert caught.value.remedy == "use a date or datetime with Field(gt=...)"
+
+
 def test_one_class_has_one_schema():
     assert schema_of(Model) is schema_of(Model)
 

@@ -1,5 +1,6 @@
 """What a state takes and refuses, with the user's line, the cause and the remedy; ids of everything."""
 
+import pydantic
 import pytest
 
 from lmc.frontend.arguments import bind
@@ -55,6 +56,7 @@ REFUSALS = [
     (lambda s: s.gen("x", schema=3), "schema is 3 (a int): it is no class", "another type that pydantic knows"),
     (lambda s: s.gen("x", schema='{"type":"object"}'), "schema is '{", "as a dict: json.loads(text)"),
     (lambda s: s.gen("x", schema=UnknownSchemaError), "Unable to generate pydantic-core schema", "a pydantic class"),
+    (lambda s: s.gen("x", schema=pydantic.FutureDate), "what is in the future", "Field(gt=...)"),
     (lambda s: s.gen("x", schema={"a": {1}}), "it is no JSON: Object of type set", "JSON schema"),
     (lambda s: s.gen("x", schema={"a": float("nan")}), "it is no JSON: Out of range", "JSON schema"),
     (lambda s: s.gen("x", dtype="int"), "dtype is 'int'", "int, float, bool or str"),

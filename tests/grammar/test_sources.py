@@ -27,6 +27,10 @@ def test_a_schema_may_be_a_dict_a_text_a_truth_value_or_a_class():
     assert Source.of(schema=True).data is True
 
 
+def test_any_type_that_pydantic_knows_is_a_schema():
+    assert Source.of(schema=set[int]) == Source.of(schema={"items": {"type": "integer"}, "type": "array"})
+
+
 def test_the_order_of_properties_is_kept():
     assert list(Source.of(schema=Pair).data["properties"]) == ["second", "first"]
 
@@ -55,6 +59,8 @@ def test_digests_tell_contents_apart():
         ({"schema": "{"}, "the schema is no JSON"),
         ({"schema": 5}, "schema is of type int"),
         ({"schema": {"const": {1, 2}}}, "the schema is no JSON"),
+        ({"schema": pydantic.FutureDate}, "what is in the future"),
+        ({"schema": "5"}, "schema is of type int"),
         ({"schema": {}, "whitespace": "none"}, "whitespace is 'none'"),
         ({"regex": "a", "whitespace": "flexible"}, "whitespace is given for a regex"),
     ],

@@ -20,7 +20,7 @@ LAYERS: dict[str, frozenset[str]] = {
     "lmc.cache": frozenset(),
     "lmc.cost": frozenset({"lmc.ir"}),  # tokens, money and time *over a Module*: it has to know what a Module is
     "lmc.builtin_model": frozenset(),
-    "lmc.frontend": frozenset({"lmc.ir"}),
+    "lmc.frontend": frozenset({"lmc.ir", "lmc.grammar.classes"}),  # what a class says has one reading
     "lmc.frontend.sglang": frozenset({"lmc.driver", "lmc.frontend", "lmc.ir"}),
     "lmc.passes": frozenset({"lmc.ir", "lmc.grammar", "lmc.cost"}),
     "lmc.backend": LEAVES,

@@ -144,14 +144,14 @@ def _relative_json_pointer(n: Notation) -> Node:
 
 
 def _base64(last_two: str) -> _Make:
-    """RFC 4648 with padding."""
+    """RFC 4648 with padding; the bits that are left over are 0, as decoders may ask (section 3.5)."""
 
     def make(n: Notation) -> Node:
         letter = n.some("A-Za-z0-9" + last_two)
         rest = n.either(
             n.nothing,
-            n.sequence(n.times(letter, 2, 2), n.text("==")),
-            n.sequence(n.times(letter, 3, 3), n.text("=")),
+            n.sequence(letter, n.some("AQgw"), n.text("==")),
+            n.sequence(letter, letter, n.some("AEIMQUYcgkosw048"), n.text("=")),
         )
         return n.sequence(n.times(n.times(letter, 4, 4), 0, None), rest)
 

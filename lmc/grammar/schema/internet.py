@@ -54,13 +54,17 @@ def _label(n: Notation, longest: int) -> Node:
 
 
 def uri(n: Notation) -> Node:
-    """RFC 3986 `URI`. After ``//`` comes a host name or an IP address, no user; only `file` may leave it out."""
+    """RFC 3986 `URI`. After ``//`` comes a host name or an IP address, no user.
+
+    As browsers have it (the URL standard of WHATWG), `file` has three slashes and no host, other schemes of the web a
+    host.
+    """
     return n.either(
         uri_with_host(n),
         n.sequence(
             n.either(
                 n.sequence(n.text("file:///"), n.maybe(_relative(n, ":"))),
-                n.sequence(_scheme(n), n.maybe(n.text("/")), _relative(n, ":")),
+                n.sequence(_scheme_but(n, _OF_THE_WEB), n.maybe(n.text("/")), _relative(n, ":")),
             ),
             _query(n),
         ),
@@ -69,11 +73,23 @@ def uri(n: Notation) -> Node:
 
 def uri_with_host(n: Notation) -> Node:
     """The same with ``//`` and what follows it."""
-    return n.sequence(_scheme(n), n.text("//"), _authority(n), _path(n), _query(n))
+    return n.sequence(_scheme_but(n, ("file",)), n.text("//"), _authority(n), _path(n), _query(n))
 
 
-def _scheme(n: Notation) -> Node:
-    return n.sequence(n.some("A-Za-z"), n.times(n.some(_ALPHANUMERIC + "+.-"), 0, None), n.text(":"))
+_OF_THE_WEB = ("file", "ftp", "http", "https", "ws", "wss")
+
+
+def _scheme_but(n: Notation, words: tuple[str, ...], prefix: str = "") -> Node:
+    """What may follow ``prefix`` in a scheme, with its colon, that is none of these words, in lower or upper case."""
+    following = sorted({word[len(prefix)] for word in words if word.startswith(prefix) and word != prefix})
+    letters = "".join(each for each in "abcdefghijklmnopqrstuvwxyz" if each not in following)
+    others = letters + letters.upper() + ("0-9+.-" if prefix else "")
+    rest = n.sequence(n.times(n.some(_ALPHANUMERIC + "+.-"), 0, None), n.text(":"))
+    parts = [n.sequence(n.some(others), rest)]
+    parts += [n.sequence(n.some(each + each.upper()), _scheme_but(n, words, prefix + each)) for each in following]
+    if prefix and prefix not in words:
+        parts.append(n.text(":"))
+    return n.either(*parts)
 
 
 def uri_reference(n: Notation) -> Node:

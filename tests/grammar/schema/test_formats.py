@@ -83,13 +83,13 @@ CASES = {
     "uri": (
         "https://example.com|http://a.b/c?d=e#f|ftp://h:21/x%20y|urn:isbn:0451450523|mailto:a@b.co|"
         "http://[::1]:8080/|file:///etc/hosts|http://localhost:65535/a//b|http://1.2.3.4/",
-        "|example.com|//a/b|http://|http://a b|http://a:65536/|http://a/%2|1a:b|http://a/é|:a",
+        "|example.com|//a/b|http://|http://a b|http://a:65536/|http://a/%2|1a:b|http://a/é|:a|http:a|FILE://a/b",
     ),
     "uri-reference": ("|a/b|/a?b#c|#x|../x|//h/p|https://example.com/a:b", "a b|%|é|1:x"),
     "multi-host-uri": ("postgres://a.b/c|redis://localhost:6379/0|http://[::1]", "a:b|urn:x|//a|mailto:a@b.co|http://"),
     "json-pointer": ("|/|/a/b~1c~0/é/0", "a|/~|/~2"),
     "relative-json-pointer": ("0|1/a|12#|0#", "|/a|01|-1|1#/"),
-    "base64": ("|YQ==|YWI=|YWJj|+/+/", "YQ|YQ=|YWJ|_-_-|YQ==YQ=="),
+    "base64": ("|YQ==|YWI=|YWJj|+/+/", "YQ|YQ=|YWJ|_-_-|YQ==YQ==|YR==|YWJ="),
     "base64url": ("|YQ==|_-_-", "YQ|+/+/"),
     "byte": ("YQ==", "YQ"),
     "idn-email": ("a@b.co", "a"),

@@ -1,0 +1,297 @@
+"""From what pydantic's core is told of a type to a JSON Schema, kind by kind."""
+
+from __future__ import annotations
+
+import warnings
+import zoneinfo
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from enum import Enum
+from typing import Any, cast
+
+import pydantic
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue, PydanticJsonSchemaWarning
+from pydantic.types import Base64Encoder, Base64UrlEncoder
+from pydantic_core import SchemaValidator, core_schema, to_json
+
+from lmc.grammar.classes import numbers, patterns, times
+from lmc.grammar.classes.cores import Core, Encoded, function_of, is_hashable
+from lmc.grammar.classes.errors import UnsupportedTypeError
+from lmc.grammar.classes.keys import is_spelled_once, key_schema
+
+_IS_URL = {Base64Encoder: False, Base64UrlEncoder: True}
+_LENGTHS = ("minLength", "maxLength")
+_BOUNDS = {
+    "ge": "minimum",
+    "gt": "exclusiveMinimum",
+    "le": "maximum",
+    "lt": "exclusiveMaximum",
+    "multiple_of": "multipleOf",
+}
+_SCALARS: JsonSchemaValue = {"type": ["null", "boolean", "number", "string"]}
+
+
+def schema_of_class(adapter: pydantic.TypeAdapter[Any]) -> dict[str, Any]:
+    """A JSON Schema of the adapter's type, such that pydantic accepts all that meets it.
+
+    It may say more than pydantic's own. What functions of the user's refuse is not known.
+
+    Raises:
+        UnsupportedTypeError: no schema describes the type.
+        pydantic.PydanticUserError: pydantic itself has no schema for it.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PydanticJsonSchemaWarning)
+        return adapter.json_schema(schema_generator=_ClassSchema)
+
+
+class _ClassSchema(GenerateJsonSchema):
+    """Overrides what pydantic says less of, or for other uses, than what it accepts."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._path: list[str] = []
+        self._names: dict[int, str] = {}
+        self._cores: dict[str, Core] = {}
+
+    @property
+    def mode(self) -> JsonSchemaMode:
+        """What is read, also of a class whose schema is to be that of what it writes."""
+        return "validation"
+
+    @contextmanager
+    def _within(self, name: str | None) -> Generator[None]:
+        """While a field is described: errors name it."""
+        try:
+            yield
+        except UnsupportedTypeError as error:
+            raise error if name is None else error.within(name) from None
+
+    # Texts and bytes
+
+    def str_schema(self, schema: core_schema.StringSchema) -> JsonSchemaValue:
+        made = super().str_schema(schema)
+        more: list[str] = []
+        if "pattern" in schema:
+            made["pattern"], is_rough = patterns.of_pydantic(schema["pattern"])
+            more += [patterns.ASCII] if is_rough else []
+        if cast(Core, schema).get("ascii_only"):
+            more.append(patterns.ASCII)
+        if schema.get("strip_whitespace", self._config.str_strip_whitespace) and {*made} & {"minLength", "pattern"}:
+            more.append(patterns.STRIPPED)
+        return patterns.with_patterns(made, more)
+
+    def bytes_schema(self, schema: core_schema.BytesSchema) -> JsonSchemaValue:
+        low, high = schema.get("min_length") or 0, schema.get("max_length")
+        match self._config.val_json_bytes:
+            case "base64":
+                pattern = patterns.base64(low, high, is_url=True, is_ascii=False)
+                return {"type": "string", "format": "base64url", "pattern": pattern}
+            case "hex":
+                return {"type": "string", "pattern": f"^(?:[0-9a-f]{{2}}){{{low},{'' if high is None else high}}}$"}
+            case _:
+                made: JsonSchemaValue = {"type": "string", "format": "binary"}
+                self.update_with_validations(made, schema, self.ValidationsMapping.bytes)
+                return patterns.with_patterns(made, [patterns.ASCII] if {*made} & {*_LENGTHS} else [])
+
+    def url_schema(self, schema: core_schema.UrlSchema) -> JsonSchemaValue:
+        return patterns.url(super().url_schema(schema), cast(Core, schema))
+
+    def multi_host_url_schema(self, schema: core_schema.MultiHostUrlSchema) -> JsonSchemaValue:
+        return patterns.url(super().multi_host_url_schema(schema), cast(Core, schema))
+
+    # Numbers and times
+
+    def float_schema(self, schema: core_schema.FloatSchema) -> JsonSchemaValue:
+        return numbers.float_schema(super().float_schema(schema))
+
+    def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
+        return numbers.decimal_schema(cast(Core, schema))
+
+    def fraction_schema(self, schema: Any) -> JsonSchemaValue:
+        return numbers.fraction_schema(schema)
+
+    def complex_schema(self, schema: core_schema.ComplexSchema) -> JsonSchemaValue:
+        return super().complex_schema(schema) | numbers.complex_schema()
+
+    def date_schema(self, schema: core_schema.DateSchema) -> JsonSchemaValue:
+        return times.date_schema(cast(Core, schema))
+
+    def time_schema(self, schema: core_schema.TimeSchema) -> JsonSchemaValue:
+        return times.time_schema(cast(Core, schema))
+
+    def datetime_schema(self, schema: core_schema.DatetimeSchema) -> JsonSchemaValue:
+        return times.datetime_schema(cast(Core, schema))
+
+    def timedelta_schema(self, schema: core_schema.TimedeltaSchema) -> JsonSchemaValue:
+        return times.timedelta_schema(cast(Core, schema))
+
+    # Lists of values
+
+    def literal_schema(self, schema: core_schema.LiteralSchema) -> JsonSchemaValue:
+        expected = _readable(cast(Core, schema), schema["expected"])
+        return super().literal_schema({**schema, "expected": expected})
+
+    def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
+        members = _readable(cast(Core, schema), schema["members"])
+        return super().enum_schema({**schema, "members": members})
+
+    # Collections
+
+    def set_schema(self, schema: core_schema.SetSchema) -> JsonSchemaValue:
+        return self._set(super().set_schema(schema), cast(Core, schema))
+
+    def frozenset_schema(self, schema: core_schema.FrozenSetSchema) -> JsonSchemaValue:
+        return self._set(super().frozenset_schema(schema), cast(Core, schema))
+
+    def _set(self, made: JsonSchemaValue, schema: Core) -> JsonSchemaValue:
+        """A set takes what comes twice as once; items have to differ only where there have to be several."""
+        if not is_hashable(schema.get("items_schema", {}), self._cores):
+            raise UnsupportedTypeError("the items of a set need a hash", "use a list, or tuples, or a frozen class")
+        if made["items"] == {}:
+            made["items"] = _SCALARS
+        if made.get("minItems", 0) <= 1:
+            del made["uniqueItems"]
+        return made
+
+    def dict_schema(self, schema: Any) -> JsonSchemaValue:
+        made: JsonSchemaValue = {"type": "object", "additionalProperties": True}
+        if "values_schema" in schema:
+            values = self.generate_inner(schema["values_schema"])
+            made["additionalProperties"] = {name: each for name, each in values.items() if name != "title"} or True
+        keys = schema.get("keys_schema", {"type": "str"})
+        if keys["type"] in ("enum", "literal"):
+            names: JsonSchemaValue | None = {"enum": _key_texts(keys)}
+        else:
+            names = key_schema(self.generate_inner(keys), self.resolve_ref_schema)
+        if names is not None:
+            made["propertyNames"] = names
+        least = schema.get("min_length") or 0
+        if least > 1 and (self._is_changed(keys) or not is_spelled_once(names)):
+            cause = f"at least {least} keys are asked for, and a key can be written in several ways"
+            raise UnsupportedTypeError(cause, "ask for one key at most, or use keys of type str or int")
+        self.update_with_validations(made, schema, self.ValidationsMapping.object)
+        return made
+
+    def _is_changed(self, keys: Core) -> bool:
+        """Whether different texts may become the same key."""
+        config = self._config
+        given = {
+            "strip_whitespace": config.str_strip_whitespace,
+            "to_lower": config.str_to_lower,
+            "to_upper": config.str_to_upper,
+        }
+        return keys["type"] == "str" and any(keys.get(name, default) for name, default in given.items())
+
+    ordered_dict_schema = counter_schema = frozendict_schema = dict_schema
+
+    # Classes and definitions
+
+    def definitions_schema(self, schema: core_schema.DefinitionsSchema) -> JsonSchemaValue:
+        self._cores.update((core["ref"], core) for core in cast("list[Any]", schema["definitions"]) if "ref" in core)
+        return super().definitions_schema(schema)
+
+    def model_fields_schema(self, schema: core_schema.ModelFieldsSchema) -> JsonSchemaValue:
+        self._names.update((id(field), name) for name, field in schema["fields"].items())
+        return super().model_fields_schema(schema)
+
+    def typed_dict_schema(self, schema: core_schema.TypedDictSchema) -> JsonSchemaValue:
+        self._names.update((id(field), name) for name, field in schema["fields"].items())
+        return super().typed_dict_schema(schema)
+
+    def model_field_schema(self, schema: core_schema.ModelField) -> JsonSchemaValue:
+        return self._field(super().model_field_schema, schema, self._names.get(id(schema)))
+
+    def typed_dict_field_schema(self, schema: core_schema.TypedDictField) -> JsonSchemaValue:
+        return self._field(super().typed_dict_field_schema, schema, self._names.get(id(schema)))
+
+    def dataclass_field_schema(self, schema: core_schema.DataclassField) -> JsonSchemaValue:
+        return self._field(super().dataclass_field_schema, schema, schema["name"])
+
+    def _field(self, make: Callable[[Any], JsonSchemaValue], field: Any, name: str | None) -> JsonSchemaValue:
+        with self._within(name):
+            alias = field.get("validation_alias", name)
+            paths = [alias] if alias and not isinstance(alias[0], list) else alias
+            if isinstance(alias, list) and not any(len(path) == 1 for path in cast("list[Any]", paths)):
+                cause = "it is read from within another value (AliasPath)"
+                raise UnsupportedTypeError(cause, "give it a name of its own: AliasChoices('name', AliasPath(...))")
+            return make(field)
+
+    # Validators of pydantic's own
+
+    def function_after_schema(self, schema: Any) -> JsonSchemaValue:
+        function = function_of(schema)
+        if getattr(function, "__qualname__", "").startswith("PathType."):
+            raise UnsupportedTypeError("which paths there are is known when they are read", "use pathlib.Path")
+        if getattr(function, "__self__", None) is pydantic.ByteSize:
+            return numbers.byte_size_schema(pydantic.ByteSize.byte_sizes)
+        return super().function_after_schema(schema)
+
+    def custom_error_schema(self, schema: core_schema.CustomErrorSchema) -> JsonSchemaValue:
+        made = super().custom_error_schema(schema)
+        return _SCALARS if not made and schema["custom_error_type"] == "is_hashable" else made
+
+    def generate_inner(self, schema: Any) -> JsonSchemaValue:
+        """Also what validators say that look at a value when it is made, for which pydantic knows no keyword."""
+        if schema["type"] == "function-plain" and getattr(function_of(schema), "__name__", "") == "import_string":
+            raise UnsupportedTypeError("what can be imported is known when it is read", "use a Literal of the paths")
+        made = super().generate_inner(schema)
+        if made.get("format") == "zoneinfo":
+            return {"type": "string", "enum": sorted(zoneinfo.available_timezones())}
+        if schema["type"] != "function-after" and "metadata" not in schema:
+            return made
+        updates: Mapping[str, Any] = schema.get("metadata", {}).get("pydantic_js_updates", {})
+        bounds = {name: keyword for name, keyword in _BOUNDS.items() if name in updates}
+        if bounds:
+            made = {name: value for name, value in made.items() if name not in bounds}
+            made |= {keyword: updates[name] for name, keyword in bounds.items()}
+            if any(not isinstance(updates[name], int | float) for name in bounds):
+                raise UnsupportedTypeError("a bound on a union of types", "give it to the type that it is about")
+            return {**made, "type": "number"}
+        encoded = Encoded(schema)
+        if encoded.encoder in _IS_URL:
+            is_ascii, is_url = encoded.kind == "str", _IS_URL[encoded.encoder]
+            made = {name: value for name, value in made.items() if name not in updates}
+            return {**made, "pattern": patterns.base64(encoded.low, encoded.high, is_url=is_url, is_ascii=is_ascii)}
+        if encoded.kind == "bytes" and "maxLength" in updates:
+            return patterns.with_patterns(made, [patterns.ASCII])
+        return made
+
+
+def _readable(core: Core, given: Iterable[Any]) -> list[Any]:
+    """Of the values of a list those that pydantic makes of their JSON."""
+    validator = SchemaValidator(cast(Any, _alone(core)))
+    found = [value for value in given if _is_read(validator, to_json(_plain(value)))]
+    if not found:
+        cause = "none of the values that are listed can be read from JSON"
+        raise UnsupportedTypeError(
+            cause, "use texts or whole numbers; an enumeration in a Literal derived from str or int"
+        )
+    return found
+
+
+def _key_texts(core: Core) -> list[str]:
+    """The texts that are keys of a ``dict`` whose keys are listed."""
+    validator = SchemaValidator({"type": "dict", "keys_schema": cast(Any, _alone(core))})
+    values = map(_plain, core["members" if core["type"] == "enum" else "expected"])
+    texts = [value if isinstance(value, str) else to_json(value).decode() for value in values]
+    found = [text for text in texts if _is_read(validator, to_json({text: None}))]
+    if not found:
+        raise UnsupportedTypeError("no text stands for one of the keys that are listed", "use texts, or an IntEnum")
+    return found
+
+
+def _alone(core: Core) -> dict[str, Any]:
+    return {name: value for name, value in core.items() if name not in ("ref", "metadata", "serialization")}
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, Enum) else value
+
+
+def _is_read(validator: SchemaValidator, text: bytes) -> bool:
+    try:
+        validator.validate_json(text)
+    except ValueError:
+        return False
+    return True
