@@ -58,6 +58,11 @@ class Branches(BranchesMisuse, Sequence["State"]):
     def __init__(self, states: Sequence[State]) -> None:
         self._states = list(states)
 
+    @property
+    def handles(self) -> tuple[State, ...]:
+        """Every handle that it holds, the branches first."""
+        return tuple(self._states)
+
     def __len__(self) -> int:
         return len(self._states)
 

@@ -186,7 +186,7 @@ class Merger:
         if kind is Proxy:
             return self._exported(value)
         handle = issubclass(kind, State)
-        if handle or kind in (list, dict, tuple, set, Branches, Core):
+        if handle or issubclass(kind, Branches) or kind in (list, dict, tuple, set, Core):
             known = self._moved.get(id(value))
             if known is not None:
                 return known[1]
@@ -201,8 +201,8 @@ class Merger:
             if any(new is not old for new, old in zip(_entries(content), _entries(value), strict=True)):
                 self._recorder.touch(value)
                 put_back(value, content)
-        elif kind is Branches:
-            for state in value:
+        elif issubclass(kind, Branches):
+            for state in value.handles:
                 self._moved_out(state)
         elif handle:
             self._moved_out(value.core)

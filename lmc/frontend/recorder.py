@@ -72,11 +72,16 @@ class Recorder(TypedRecorder):
             context=context,
             values=tuple(leaves),
             structure=nesting,
-            variables=tuple(self.operand(part).ir for part in held),
+            variables=tuple(self._held(part) for part in held),
             variable_names=tuple(variables),
             present=tuple(self.operand(part.present).ir for part in maybe.values()),
             present_names=tuple(maybe),
         )
+
+    def _held(self, part: Any) -> Value:
+        """What a variable of the state is, as an IR value: what was set to something plain has none yet."""
+        ir = self.operand(part).ir
+        return ir if isinstance(ir, Value) else self.value_of(self.constant(part))
 
     def finish_broken(self) -> None:
         """End with ``lm.break``: everything that ran is handed to the eager continuation."""

@@ -25,7 +25,6 @@ from lmc.frontend.state import Core, State
 from lmc.ir.errors import EngineError
 
 _MAX_TWINS = 32
-_SCALARS = (str, int, float, bool, type(None))
 
 
 class SglFunction(JittedFunction):
@@ -61,12 +60,7 @@ class SglFunction(JittedFunction):
 
     def outputs(self, state: State) -> Mapping[str, Any]:
         core = state.core
-        # What was set to something plain is made a value of the graph, which others are already.
-        plainly = {
-            name: core.session.derive(_itself, value) if type(value) in _SCALARS else value
-            for name, value in core.variables.items()
-        }
-        return {**plainly, **{f"{META}{name}": kept for name, kept in core.metas.items()}}
+        return {**core.variables, **{f"{META}{name}": kept for name, kept in core.metas.items()}}
 
     def result(self, state: State, value: Any) -> Any:
         cast(SglState, state).ret_value = value
@@ -274,10 +268,6 @@ def function(func: Callable[..., Any] | None = None, num_api_spec_tokens: int | 
     if func is not None:
         return SglFunction(func, num_api_spec_tokens)
     return lambda given: SglFunction(given, num_api_spec_tokens)
-
-
-def _itself(value: Any) -> Any:
-    return value
 
 
 def _checked_tokens(num_api_spec_tokens: Any) -> int | None:

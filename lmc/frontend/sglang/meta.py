@@ -20,16 +20,22 @@ from typing import Any
 
 META = "@meta:"
 """Begins the names under which a run keeps the meta data of its variables; the rest is the variable's name."""
+TEXTS = "@texts:"
+"""Begins the names of meta data that say whether those of a variable show the texts of tokens."""
 
 Entry = tuple[float, int, str | None]
 
 
-def meta_info(kept: tuple[Any, bool]) -> Any:
-    """Meta data of lmc's, with whether to show the texts of tokens, as sglang gives it; a list for several draws."""
-    meta, texts = kept
+def meta_info(meta: Any, texts: Any) -> Any:
+    """Meta data of lmc's as sglang gives it, a list of it for several draws; None for none.
+
+    ``texts`` says whether to show the texts of tokens; those of choices are always shown.
+    """
     if isinstance(meta, list):
-        return [_of_generation(entry, texts) for entry in meta]
-    return _of_choice(meta) if "choices" in meta else _of_generation(meta, texts)
+        return [_of_generation(entry, bool(texts)) for entry in meta]
+    if meta is None or "choices" not in meta:
+        return None if meta is None else _of_generation(meta, bool(texts))
+    return _of_choice(meta)
 
 
 def finish_reason(reason: str, completion_tokens: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from lmc.driver import InputError, Result, Stream
 from lmc.frontend.refusals import near
-from lmc.frontend.sglang.meta import META, finish_reason, meta_info
+from lmc.frontend.sglang.meta import META, TEXTS, finish_reason, meta_info
 from lmc.frontend.sglang.streaming import EventLog, text_of_variable, whole_text
 
 _END = object()
@@ -75,8 +75,8 @@ class ProgramState:
         that name on the state itself. Raises ``UnknownVariableError`` for a variable that is neither.
         """
         found = self._result
-        kept = found.variables.get(META + name)
-        meta = None if kept is None else meta_info(kept)
+        kept = found.variables
+        meta = meta_info(kept.get(META + name), kept.get(META + TEXTS + name))
         used = self._used(name)
         if meta is None and used is None:
             raise UnknownVariableError(f"nothing was generated or chosen as {name!r}", remedy=near(name, self._names()))

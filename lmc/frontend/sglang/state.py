@@ -11,7 +11,7 @@ from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.messages import Appendable, is_text
 from lmc.frontend.refusals import bad, described
 from lmc.frontend.sglang.expressions import Gen, Image, RoleBegin, RoleEnd, Select, Video
-from lmc.frontend.sglang.meta import META, meta_info
+from lmc.frontend.sglang.meta import META, TEXTS, meta_info
 from lmc.frontend.sglang.options import Sampling, resolve
 from lmc.frontend.state import Core, State
 
@@ -95,7 +95,7 @@ class SglState(State):
                 f"{key!r} has no meta info inside the program",
                 "ask for it, sgl.gen(name, return_logprob=True); what was used, the state that run gives knows",
             )
-        return self._core.session.derive(meta_info, self.meta(key))
+        return self._core.session.derive(meta_info, self.meta(key), self._core.metas.get(TEXTS + key, False))
 
     def var_scope(self, name: str) -> VarScope:
         """``with s.var_scope("x"):`` – what is appended inside is the variable ``x``."""
@@ -145,8 +145,9 @@ class SglState(State):
         value = self.gen(content.name, **resolved.options)
         if resolved.count is not None:
             self.append(value[0])  # lmc appends none of several; sglang the first
-        if "logprobs" in resolved.options:
-            self._keep_meta(content.name, texts=resolved.texts)
+        name = self._checked_name(content.name)
+        if name is not None and resolved.texts:
+            self._core.metas[TEXTS + name] = True
 
     def _choose(self, content: Select) -> None:
         session = self._core.session
@@ -157,13 +158,11 @@ class SglState(State):
                 "leave it out: choices are scored, not drawn",
             )
         self.select(content.name, content.choices, content.method)
-        self._keep_meta(content.name, texts=True)
 
-    def _keep_meta(self, name: Any, *, texts: bool) -> None:
-        """Keep with the meta data of ``name`` whether it shows the texts of tokens."""
-        key = self._checked_name(name)
-        if key is not None:
-            self._core.metas[key] = (self._core.metas[key], texts)
+    def _assign(self, name: str | None, value: Any, meta: Any | None) -> None:
+        if name is not None:
+            self._core.metas.pop(TEXTS + name, None)
+        super()._assign(name, value, meta)
 
     def _no_media(self, content: Image | Video) -> Exception:
         concrete = self._core.session.concrete
@@ -222,12 +221,16 @@ class CopyBlock(Block):
 class ProgramStateGroup(Branches):
     """What ``s.fork(n)`` gives: its branches by number, ``forks += …`` for all of them, and ``join``."""
 
-    __slots__ = ("_before", "_source")
+    __slots__ = ("_base", "_source")
 
     def __init__(self, states: list[State], source: SglState) -> None:
         super().__init__(states)
         self._source = source
-        self._before = source.core.context
+        self._base = source.another(source.core.copy(), source.path)
+
+    @property
+    def handles(self) -> tuple[State, ...]:
+        return (*self, self._source, self._base)
 
     @property
     def states(self) -> list[State]:
@@ -246,7 +249,8 @@ class ProgramStateGroup(Branches):
         if asked == "gather_variable":
             self._gather()
         elif asked == "concate_and_append":
-            for text in [core.session.added(state.core.context, self._before) for state in self]:
+            base = self._base.core.context
+            for text in [core.session.added(state.core.context, base) for state in self]:
                 self._source.append(text)
         else:
             raise bad(f"the mode of join is {described(asked)}", f"give one of {', '.join(map(repr, JOIN_MODES))}")

@@ -288,6 +288,36 @@ def react(s, question, rounds):
 
 
 @sgl.function
+def gives_up(s, question, hints):
+    s += "Question: " + question + "\n"
+    s += "Is it hard? " + sgl.select("hard", ["yes", "no"]) + "\n"
+    if s["hard"] == "no":
+        s += "Answer:" + sgl.gen("answer", max_tokens=5)
+        return "at once"
+    forks = s.fork(len(hints))
+    forks += lambda i: hints[i] + ": "
+    forks += sgl.gen("thought", max_tokens=5) + "\n"
+    forks.join("concate_and_append")
+    forks.join()
+    s += "Answer:" + sgl.gen("answer", max_tokens=5)
+    return s["thought"]
+
+
+@sgl.function
+def decides_in_branches(s, topics):
+    s += "Grade each.\n"
+    forks = s.fork(len(topics))
+    for fork, topic in zip(forks, topics, strict=True):
+        fork += topic + ": " + sgl.select("grade", ["good", "bad"])
+        if fork["grade"] == "bad":
+            fork += " because" + sgl.gen("reason", max_tokens=6)
+        else:
+            fork += "!"
+    forks.join("concate_and_append")
+    return [fork["grade"] for fork in forks]
+
+
+@sgl.function
 def keeps_values(s, text):
     s["given"] = text
     s.set_var("number", 3)
@@ -362,6 +392,8 @@ EVERY: dict[str, tuple[Any, dict[str, Any]]] = {
     "choice_methods": (choice_methods, {"question": "Is it? ", "options": ["yes", "no", "perhaps not"]}),
     "cot_decoding": (cot_decoding, {"question": "3 * 4", "width": 3}),
     "react": (react, {"question": "Who is it?", "rounds": 3}),
+    "gives_up": (gives_up, {"question": "What is 7 * 8?", "hints": ["Count", "Guess"]}),
+    "decides_in_branches": (decides_in_branches, {"topics": ["rain", "snow", "wind"]}),
     "keeps_values": (keeps_values, {"text": "hm"}),
     "sampled": (sampled, {"text": "So ", "limit": 12}),
     "defaults": (defaults, {"text": "Say: "}),

@@ -11,7 +11,7 @@ from tests.frontend.sglang import programs
 from tests.frontend.sglang.programs import CHARACTER, EVERY, FEW_SHOT
 
 # What decides by what was said, or asks for what only a run knows, goes on as plain Python from there.
-CONTINUED = {"tool_use", "react", "cot_decoding", "reads_messages"}
+CONTINUED = {"tool_use", "react", "gives_up", "decides_in_branches", "cot_decoding", "reads_messages"}
 
 
 def facts(state: sgl.ProgramState) -> dict[str, Any]:
@@ -221,6 +221,22 @@ def test_a_loop_ends_when_the_program_says_so():
     rounds = state.text().count("Thought ")
     assert state.ret_value == rounds
     assert (state["action"] == "finish") == (rounds < 3) or rounds == 3
+
+
+def test_an_early_return_ends_the_program():
+    state = agreed("gives_up")
+    if state["hard"] == "no":
+        assert (state.ret_value, "thought" in state) == ("at once", False)
+    else:
+        assert state.ret_value == state["thought"]
+        assert "Count: " + state["thought"][0] + "\nGuess: " + state["thought"][1] + "\nAnswer:" in state.text()
+
+
+def test_branches_decide_by_themselves():
+    state = agreed("decides_in_branches")
+    parts = re.split("rain: |snow: |wind: ", state.text())[1:]
+    assert [part.startswith("good!") for part in parts] == [grade == "good" for grade in state.ret_value]
+    assert ["because" in part for part in parts] == [grade == "bad" for grade in state.ret_value]
 
 
 def test_variables_can_be_set():
