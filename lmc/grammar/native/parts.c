@@ -81,44 +81,53 @@ static int parts_of_states(parts *p, const functions *f) {
     return 1;
 }
 
-static int by_class(const void *left, const void *right) {
-    int64_t one = *(const int64_t *)left, other = *(const int64_t *)right;
-    return (one > other) - (one < other);
-}
-
-/* Adds what a number allows to `row`: class << 32 | where it leads. Returns how many there are then. */
-static int64_t appended(const parts *p, int64_t number, int64_t *row, int64_t count) {
-    for (int64_t at = p->starts[number]; at < p->starts[number + 1]; at++)
-        row[count++] = (int64_t)p->classes[at] << 32 | p->nexts[at];
-    return count;
-}
-
-int64_t row_of_parts(const parts *p, int64_t state, int32_t end_class, int64_t *row) {
-    int64_t count = 0;
-    if (end_class >= 0) row[count++] = (int64_t)end_class << 32 | state;
-    count = appended(p, state, row, count);
-    int64_t first = p->segment_starts[state], last = p->segment_starts[state + 1];
-    for (int64_t at = first; at < last; at++) count = appended(p, p->segments[at], row, count);
-    for (int64_t at = 1; at < count; at++) {
-        if (row[at - 1] < row[at]) continue;
-        qsort(row, (size_t)count, sizeof *row, by_class);
-        break;
-    }
-    return count;
-}
-
 int parts_made(parts *p, const functions *f, const int32_t *function_of_class, int32_t classes) {
     *p = (parts){0};
     return parts_of_numbers(p, f, function_of_class, classes) && parts_of_states(p, f);
 }
 
-int64_t longest_row(const parts *p, int64_t states) {
-    int64_t longest = 0;
-    for (int64_t state = 0; state < states; state++) {
-        int64_t count = 1 + p->starts[state + 1] - p->starts[state];
-        for (int64_t at = p->segment_starts[state]; at < p->segment_starts[state + 1]; at++)
-            count += p->starts[p->segments[at] + 1] - p->starts[p->segments[at]];
-        if (count > longest) longest = count;
-    }
-    return longest;
+int row_begin(class_row *row, int32_t classes) {
+    int32_t columns = (classes + COLUMN - 1) / COLUMN;
+    *row = (class_row){.all = columns};
+    row->nexts = malloc((size_t)classes * sizeof *row->nexts);
+    row->words = calloc((size_t)columns, sizeof *row->words);
+    row->filled = calloc((size_t)columns / 64 + 1, sizeof *row->filled);
+    row->columns = malloc((size_t)columns * sizeof *row->columns);
+    return row->nexts && row->words && row->filled && row->columns;
+}
+
+void row_free(class_row *row) {
+    free(row->nexts);
+    free(row->words);
+    free(row->filled);
+    free(row->columns);
+}
+
+void row_clear(class_row *row) {
+    for (int32_t at = 0; at < row->used; at++) row->words[row->columns[at]] = 0;
+    memset(row->filled, 0, ((size_t)row->all / 64 + 1) * sizeof *row->filled);
+    row->used = 0;
+}
+
+static void put(class_row *row, int32_t class, int32_t next) {
+    row->nexts[class] = next;
+    row->words[class / COLUMN] |= 1u << class % COLUMN;
+    row->filled[class / COLUMN / 64] |= (uint64_t)1 << class / COLUMN % 64;
+}
+
+/* Puts in what a number allows. Returns how many classes that are. */
+static int64_t put_number(const parts *p, int64_t number, class_row *row) {
+    for (int64_t at = p->starts[number]; at < p->starts[number + 1]; at++) put(row, p->classes[at], p->nexts[at]);
+    return p->starts[number + 1] - p->starts[number];
+}
+
+int64_t row_of_parts(const parts *p, int64_t state, int32_t end_class, class_row *row) {
+    if (end_class >= 0) put(row, end_class, (int32_t)state);
+    int64_t count = (end_class >= 0) + put_number(p, state, row);
+    for (int64_t at = p->segment_starts[state]; at < p->segment_starts[state + 1]; at++)
+        count += put_number(p, p->segments[at], row);
+    for (int32_t word = 0; word <= row->all / 64; word++)
+        for (uint64_t left = row->filled[word]; left; left &= left - 1)
+            row->columns[row->used++] = word * 64 + __builtin_ctzll(left);
+    return count;
 }

@@ -20,11 +20,26 @@ void parts_free(parts *p);
  * there was memory; what was made is freed by the caller in any case. */
 int parts_made(parts *p, const functions *f, const int32_t *function_of_class, int32_t classes);
 
-/* The row of a state: class << 32 | where it leads, ascending. `end_class`, which is before all others, leads back to
- * the state; negative: it is not allowed. Returns how many entries there are. */
-int64_t row_of_parts(const parts *p, int64_t state, int32_t end_class, int64_t *row);
+/* The row of a state: the classes that it allows, in columns of 32, and where each leads. */
+typedef struct {
+    int32_t *nexts;    /* [classes], of those that are allowed */
+    uint32_t *words;   /* [columns] a bit for each class */
+    uint64_t *filled;  /* a bit for each column that has some */
+    int32_t *columns;  /* these columns, ascending */
+    int32_t used, all; /* how many they are, and how many columns there are */
+} class_row;
 
-/* No row has more entries than this. */
-int64_t longest_row(const parts *p, int64_t states);
+enum { COLUMN = 32 };
+
+/* Whether there was memory; what was made is freed by the caller in any case. */
+int row_begin(class_row *row, int32_t classes);
+
+void row_free(class_row *row);
+
+/* Fills an empty row. `end_class` leads back to the state; negative: it is not allowed. Returns how many classes are. */
+int64_t row_of_parts(const parts *p, int64_t state, int32_t end_class, class_row *row);
+
+/* Empties it. */
+void row_clear(class_row *row);
 
 #endif

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMN = 32 };
-
 /* Classes of tokens in columns of 32. A shape says which classes are allowed, and for each of them the place of where it
  * leads among the targets of a row; it consists of the blocks of its columns, and many shapes have a block in common. */
 typedef struct {
@@ -32,13 +30,15 @@ static int by_number(const void *left, const void *right) {
     return (one > other) - (one < other);
 }
 
-/* Where the entries of a row lead, ascending: `targets`, how many there are, and of each its place: `place_of[target]`,
- * -1 for all others, as it was before for these too. */
-static int32_t targets_of(const int64_t *row, int64_t count, int32_t *targets, int32_t *place_of) {
+/* Where a row leads, ascending: `targets`, how many there are, and of each its place: `place_of[target]`, -1 for all
+ * others, as it was before for these too. */
+static int32_t targets_of(const class_row *row, int32_t *targets, int32_t *place_of) {
     int32_t made = 0;
-    for (int64_t at = 0; at < count; at++) {
-        int32_t next = (int32_t)(row[at] & 0xffffffff);
-        if (place_of[next] < 0) {
+    for (int32_t at = 0; at < row->used; at++) {
+        const int32_t *nexts = row->nexts + row->columns[at] * COLUMN;
+        for (uint32_t left = row->words[row->columns[at]]; left; left &= left - 1) {
+            int32_t next = nexts[__builtin_ctz(left)];
+            if (place_of[next] >= 0) continue;
             place_of[next] = 0;
             targets[made++] = next;
         }
@@ -49,21 +49,18 @@ static int32_t targets_of(const int64_t *row, int64_t count, int32_t *targets, i
 }
 
 /* The shape of a row; negative: no memory. */
-static int32_t shape_of(table *t, const int64_t *row, int64_t count, const int32_t *place_of) {
-    int32_t *blocks = intern_reserve(&t->shapes, count), size = 0;
+static int32_t shape_of(table *t, const class_row *row, const int32_t *place_of) {
+    int32_t *blocks = intern_reserve(&t->shapes, row->used), size = row->used;
     if (!blocks) return -2;
-    for (int64_t at = 0; at < count;) {
-        int32_t *block = intern_reserve(&t->blocks, 2 + COLUMN), length = 2, column = (int32_t)(row[at] >> 32) / COLUMN;
+    for (int32_t at = 0; at < size; at++) {
+        int32_t *block = intern_reserve(&t->blocks, 2 + COLUMN), length = 2, column = row->columns[at];
         if (!block) return -2;
-        uint32_t word = 0;
-        for (; at < count && row[at] >> 32 < (int64_t)(column + 1) * COLUMN; at++) {
-            word |= 1u << (row[at] >> 32) % COLUMN;
-            block[length++] = place_of[row[at] & 0xffffffff];
-        }
         block[0] = column;
-        block[1] = (int32_t)word;
-        blocks[size] = intern_add(&t->blocks, length);
-        if (blocks[size++] < 0) return -2;
+        block[1] = (int32_t)row->words[column];
+        for (uint32_t left = row->words[column]; left; left &= left - 1)
+            block[length++] = place_of[row->nexts[column * COLUMN + __builtin_ctz(left)]];
+        blocks[at] = intern_add(&t->blocks, length);
+        if (blocks[at] < 0) return -2;
     }
     int64_t before = t->shapes.count;
     int32_t shape = intern_add(&t->shapes, size);
@@ -81,17 +78,17 @@ static int64_t entries(const table *t) {
 }
 
 /* Interns the row of every state. 0: done, 1: beyond `work` or `room`, 2: no memory. */
-static int32_t filled(table *t, const functions *f, const parts *p, int32_t end_class, const uint8_t *accepting,
-                      int64_t work, int64_t room) {
-    int64_t longest = longest_row(p, f->states);
-    int64_t *row = malloc((size_t)longest * sizeof *row);
-    int32_t *targets = malloc((size_t)longest * sizeof *targets), *place_of = malloc((size_t)f->states * sizeof *place_of);
-    int32_t status = row && targets && place_of ? 0 : 2;
+static int32_t filled(table *t, const functions *f, const parts *p, int32_t classes, int32_t end_class,
+                      const uint8_t *accepting, int64_t work, int64_t room) {
+    class_row row;
+    int32_t *targets = malloc((size_t)f->states * sizeof *targets);
+    int32_t *place_of = malloc((size_t)f->states * sizeof *place_of);
+    int32_t status = row_begin(&row, classes) && targets && place_of ? 0 : 2;
     if (!status) memset(place_of, 0xff, (size_t)f->states * sizeof *place_of);
     for (int64_t state = 0; state < f->states && !status; state++) {
-        int64_t count = row_of_parts(p, state, accepting[state] ? end_class : -1, row);
-        int32_t size = targets_of(row, count, targets, place_of);
-        int32_t shape = shape_of(t, row, count, place_of), *words = intern_reserve(&t->rows, 1 + size);
+        work -= row_of_parts(p, state, accepting[state] ? end_class : -1, &row);
+        int32_t size = targets_of(&row, targets, place_of);
+        int32_t shape = shape_of(t, &row, place_of), *words = intern_reserve(&t->rows, 1 + size);
         if (shape < 0 || !words) {
             status = 2;
             break;
@@ -101,12 +98,12 @@ static int32_t filled(table *t, const functions *f, const parts *p, int32_t end_
             words[1 + at] = targets[at] - (int32_t)state;
             place_of[targets[at]] = -1;
         }
+        row_clear(&row);
         t->row_of_state[state] = intern_add(&t->rows, 1 + size);
         if (t->row_of_state[state] < 0) status = 2;
-        work -= count;
-        if (work < 0 || entries(t) > room) status = 1;
+        else if (work < 0 || entries(t) > room) status = 1;
     }
-    free(row);
+    row_free(&row);
     free(targets);
     free(place_of);
     return status;
@@ -125,7 +122,7 @@ table *lmc_table(const functions *f, const int32_t *function_of_class, int32_t c
         (t->mask_of_shape = malloc((size_t)f->states * sizeof *t->mask_of_shape)) &&
         (t->row_of_state = malloc((size_t)f->states * sizeof *t->row_of_state)) &&
         parts_made(&p, f, function_of_class, classes))
-        *status = filled(t, f, &p, end_class, accepting, work, room);
+        *status = filled(t, f, &p, classes, end_class, accepting, work, room);
     parts_free(&p);
     if (!*status) return t;
     lmc_table_free(t);
