@@ -125,14 +125,19 @@ class _Body(RegionBody):
         entry = st.one_of(literals, st.sampled_from(fitting)) if fitting else literals
         return tuple(self._draw(st.lists(entry, max_size=3)))
 
-    def _id(self) -> dict[str, Any]:
-        """An id, perhaps with numbers in it. What a user writes has no holes: it is escaped."""
+    def _plain_id(self) -> str:
+        """An id without numbers in it. What a user writes has no holes: it is escaped."""
         self._ids += 1
         written = self._draw(texts).replace("*", "%2A").replace("$", "%24")
+        return f"{written}/{self._ids}"
+
+    def _id(self) -> dict[str, Any]:
+        """An id, perhaps with numbers in it."""
+        written = self._plain_id()
         numbers = [value for value in self._values if value.type == INT]
         occurrences = self._draw(st.lists(st.sampled_from(numbers), max_size=2)) if numbers else []
         holes = "".join(self._draw(st.sampled_from("*$")) for _ in occurrences)
-        return {"id": f"{written}/{self._ids}{holes}", "occurrences": tuple(occurrences)}
+        return {"id": f"{written}{holes}", "occurrences": tuple(occurrences)}
 
     def _plan(self) -> dict[str, Any]:
         wave = self._draw(st.one_of(st.none(), st.integers(0, 5)))
@@ -233,7 +238,7 @@ class _Body(RegionBody):
             host=host.name,
             arguments=self._arguments(),
             declared=host.effect.value,
-            **self._id(),
+            id=self._plain_id(),
         )
 
     def _assume(self, builder: Builder) -> None:

@@ -239,7 +239,9 @@ class Author:
     def host_call(self) -> None:
         host, declared = self.draw(st.sampled_from(self.hosts))
         arguments = (self.value(TEXT), self.draw(st.integers(0, 2)))
-        self.emit(HostCallOp, TEXT, host=host, arguments=arguments, keywords=("times",), declared=declared, **self.id())
+        self.ids += 1
+        fields: dict[str, Any] = {"id": f"main/@{self.ids}", "declared": declared, "keywords": ("times",)}
+        self.emit(HostCallOp, TEXT, host=host, arguments=arguments, **fields)
 
     def assume(self) -> None:
         self.emit(AssumeOp, value=Value("count", INT), expected=self.inputs["count"])

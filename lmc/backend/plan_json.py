@@ -17,7 +17,7 @@ from lmc.ir.ordering import waits_of
 from lmc.ir.verifier import verify
 
 FORMAT = "lmc.plan"
-VERSION = 5
+VERSION = 6
 MAX_CHARACTERS = 256 * 2**20
 MAX_INSTRUCTIONS = 1_000_000
 

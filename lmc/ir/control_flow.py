@@ -14,8 +14,11 @@ from lmc.ir.errors import InputError, LoopLimitError
 from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceOp, YieldOp
 
 Environment = Mapping[Value, Any]
-RunRegion = Callable[[Block, Sequence[Any]], tuple[Any, ...]]
-"""Runs a region with these values for its parameters; gives those of its terminator's operands."""
+RunRegion = Callable[[Block, Sequence[Any], "int | None"], tuple[Any, ...]]
+"""Runs a region with these values for its parameters; gives those of its terminator's operands.
+
+The number is that of the round or the element, None where the region runs at most once.
+"""
 
 
 def run(op: Op, environment: Environment, run_region: RunRegion) -> tuple[Any, ...]:
@@ -77,29 +80,29 @@ def map_results(op: MapOp, yielded: Sequence[tuple[Any, ...]]) -> tuple[list[Any
 
 
 def _run_cond(op: CondOp, environment: Environment, run_region: RunRegion) -> tuple[Any, ...]:
-    return run_region(chosen_region(op, environment), ())
+    return run_region(chosen_region(op, environment), (), None)
 
 
 def _run_loop(op: LoopOp, environment: Environment, run_region: RunRegion) -> tuple[Any, ...]:
     values = given(op.initial, environment)
     rounds = 0
     while True:
-        goes_on, *values = run_region(op.condition, values)
+        goes_on, *values = run_region(op.condition, values, rounds)
         if not goes_on:
             return tuple(values)
         check_round(op, rounds)
-        values = run_region(op.body, values)
+        values = run_region(op.body, values, rounds)
         rounds += 1
 
 
 def _run_map(op: MapOp, environment: Environment, run_region: RunRegion) -> tuple[Any, ...]:
-    return map_results(op, [run_region(op.body, values) for values in elements(op, environment)])
+    return map_results(op, [run_region(op.body, values, values[0]) for values in elements(op, environment)])
 
 
 def _run_race(op: RaceOp, environment: Environment, run_region: RunRegion) -> tuple[Any, ...]:
     yielded: tuple[Any, ...] = ()
     for values in elements(op, environment):
-        yielded = run_region(op.body, values)
+        yielded = run_region(op.body, values, values[0])
         if yielded[0]:
             break
     return (bool(yielded[0]), *yielded[1:])

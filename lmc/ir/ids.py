@@ -3,12 +3,15 @@
 Plain Python calls the uses of one name ``f/x``, ``f/x#1``, ``f/x#2`` and so on. An op in a region runs many times or
 not at all, so which use it is becomes a value of the program. In an id ``*`` stands for the number of a use (nothing
 for the first, else ``#k``) and ``$`` for a plain number; ``f/view$/x*`` becomes ``f/view3/x#1``.
+
+Calls of the user's functions are not counted but told apart by where they stand, so their ids have no holes. In loops,
+maps and races the numbers of rounds and elements follow, outermost first: ``f/@save`` becomes ``f/@save@2.0``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _HOLE = re.compile(r"[*$]")
 
@@ -22,6 +25,11 @@ def fill_holes(template: str, numbers: Iterable[int]) -> str:
     """The id with ``numbers`` in its holes, in order. Of an iterator it takes as many as there are holes."""
     remaining = iter(numbers)
     return _HOLE.sub(lambda hole: _filled(hole.group(), next(remaining)), template)
+
+
+def round_id(op_id: str, rounds: Sequence[int]) -> str:
+    """The id in such rounds; itself outside of any."""
+    return f"{op_id}@{'.'.join(map(str, rounds))}" if rounds else op_id
 
 
 def _filled(hole: str, number: int) -> str:

@@ -12,7 +12,7 @@ from lmc.ir.constraints import Constraints
 from lmc.ir.core import Block, Module, Op, Value
 from lmc.ir.engine import Engine, Generation, Score
 from lmc.ir.errors import InputError, LmcError
-from lmc.ir.ops import BreakOp, HostCallOp, ReturnOp, SamplingOp, SelectOp
+from lmc.ir.ops import BreakOp, HostCallOp, ReturnOp, SamplingOp, SelectOp, UnreachableOp
 from lmc.ir.profile import OpProfile, Profile, Usage
 from lmc.ir.regions import LEAVING, RegionOp, may_break
 
@@ -106,6 +106,12 @@ def outcome(
     if isinstance(terminator, BreakOp):
         memo = {**(log or {}), **semantics.listed_results(terminator, environment)}
         return Outcome(None, {}, "", profile, memo)
+    if isinstance(terminator, UnreachableOp):
+        raise InputError(
+            f"the run came to {terminator.NAME}, but no run should",
+            remedy="end the block with lm.return, or let the op before it leave the program on every way",
+            location=terminator.location,
+        )
     raise TypeError(f"{terminator.NAME} ends no program")
 
 
@@ -144,6 +150,8 @@ class _Left(Exception):  # noqa: N818 - no error
 class _Machine:
     """Runs ops one after the other. All blocks share one environment, since names are unique in a function.
 
+    ``rounds`` are the numbers of the rounds and elements that are under way, outermost first.
+
     Recursion is as deep as regions are nested, which the verifier has bounded.
     """
 
@@ -155,6 +163,7 @@ class _Machine:
     constraints: Constraints = semantics.NO_CONSTRAINTS
     profile: dict[str, OpProfile] = field(default_factory=dict)
     log: Memo | None = None
+    rounds: tuple[int, ...] = ()
 
     def run_ops(self, block: Block) -> None:
         """Run the ops of a block, but for its terminator."""
@@ -166,12 +175,16 @@ class _Machine:
         results = self._results(op)
         self.environment.update(zip(op.results, results, strict=True))
         if self.log is not None and isinstance(op, SamplingOp | SelectOp | HostCallOp):
-            self.log[semantics.runtime_id(op, self.environment)] = results
+            self.log[semantics.runtime_id(op, self.environment, self.rounds)] = results
 
-    def _region(self, block: Block, arguments: Sequence[Any]) -> tuple[Any, ...]:
+    def _region(self, block: Block, arguments: Sequence[Any], number: int | None) -> tuple[Any, ...]:
         """What a region's terminator lists. Raises ``_Left`` where it leaves the program."""
         self.environment.update(zip(block.parameters, arguments, strict=True))
+        around = self.rounds
+        if number is not None:
+            self.rounds = (*around, number)
         self.run_ops(block)
+        self.rounds = around
         end = block.terminator
         if isinstance(end, LEAVING):
             raise _Left(end)

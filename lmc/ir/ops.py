@@ -169,14 +169,13 @@ class PyCallOp(Op):
 class HostCallOp(Op):
     """Call a function of the user's program. ``host`` names a module symbol; ``declared`` repeats its effect.
 
-    ``occurrences`` are the numbers in the holes of ``id`` (``lmc.ir.ids``).
+    ``id`` has no holes: calls are told apart by where they stand, and in loops by the round (``lmc.ir.ids``).
     """
 
     host: str = attribute(keyword=True, symbol="host")
     id: str = attribute()
     arguments: tuple[Attribute | Value, ...] = arguments()
     keywords: tuple[str, ...] = attribute(())
-    occurrences: tuple[Value, ...] = operands(())
     declared: str = attribute("writes")
 
     @property
@@ -194,7 +193,7 @@ class HostCallOp(Op):
             raise self.fail(f"has one result, not {len(self.results)}")
         if any(holds_context(value.type) for value in (*self.operands, *self.results)):
             raise self.fail("a context can't be passed to a host function", "pass its text")
-        expect_occurrences(self, (self.id,), self.occurrences)
+        expect_occurrences(self, (self.id,), ())
 
 
 @register("py.assume")

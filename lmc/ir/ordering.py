@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from lmc.ir.core import Block, Effect, Op, Value, walk
-from lmc.ir.regions import RegionOp, can_change, effects_of, gives_objects, is_write
+from lmc.ir.regions import RegionOp, can_change, effects_of, gives_objects, has_id, is_write
 
 
 def waits_of(ops: Sequence[Op], shared: AbstractSet[Value] | None = None) -> list[tuple[int, ...]]:
@@ -19,8 +19,8 @@ def waits_of(ops: Sequence[Op], shared: AbstractSet[Value] | None = None) -> lis
     raise: where plain Python would have stopped before a write, it does not happen here either. Looking into a list or
     an object that a host function gave counts as a read, since any write may change it. ``py.assume`` only checks.
 
-    An op that may leave the program holds up all that comes after it and could be seen: what has an effect, costs money
-    or may raise, and the end of the block.
+    An op that may leave the program holds up all that comes after it and could be seen: what has an effect, an id or a
+    price, or may raise, and the end of the block.
 
     An op with regions does all that the ops inside do, and uses what they use from outside. For the block of a region
     ``shared`` is needed: ``shared_values`` of the function's body.
@@ -55,7 +55,7 @@ def waits_of(ops: Sequence[Op], shared: AbstractSet[Value] | None = None) -> lis
 
 def _could_be_seen(op: Op) -> bool:
     """Whether running the op where plain Python has returned before would be noticed."""
-    return op.IS_TERMINATOR or op.may_raise or op.billable or op.effect is not Effect.PURE
+    return op.IS_TERMINATOR or op.may_raise or op.billable or has_id(op) or op.effect is not Effect.PURE
 
 
 def shared_values(ops: Sequence[Op]) -> set[Value]:

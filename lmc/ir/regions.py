@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from lmc.ir.core import Block, Effect, Op, Value
-from lmc.ir.ops import AssumeOp, BreakOp, HostCallOp, ReturnOp, UnreachableOp
+from lmc.ir.ops import AssumeOp, BreakOp, HostCallOp, ReturnOp, SamplingOp, SelectOp, UnreachableOp
 from lmc.ir.types import ANY, JsonType, ListType, holds_context
 
 LEAVING = (ReturnOp, BreakOp, UnreachableOp)
@@ -85,6 +85,11 @@ class RegionOp(Op):
         return any(map(may_leave, self.regions))
 
     @cached_property
+    def has_ids(self) -> bool:
+        """Whether an op inside has an id, under which its results are kept."""
+        return any(map(has_id, self._inner))
+
+    @cached_property
     def gives_objects(self) -> bool:
         """Whether a host function that is called inside gives an object which others may change."""
         return any(map(gives_objects, self._inner))
@@ -127,6 +132,11 @@ def may_break(block: Block) -> bool:
 def may_leave(block: Block) -> bool:
     """Whether the program may end in this block or in a region of it, or no run gets to its end."""
     return isinstance(block.terminator, LEAVING) or any(isinstance(op, RegionOp) and op.leaves for op in block.ops)
+
+
+def has_id(op: Op) -> bool:
+    """Whether the op, or one in its regions, has an id, under which its results are kept."""
+    return op.has_ids if isinstance(op, RegionOp) else isinstance(op, SamplingOp | SelectOp | HostCallOp)
 
 
 def gives_objects(op: Op) -> bool:

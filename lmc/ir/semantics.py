@@ -17,7 +17,7 @@ from lmc.ir.context import Context
 from lmc.ir.core import Op, Value
 from lmc.ir.engine import Generation, Request, Score, ScoreRequest, derive_seed
 from lmc.ir.errors import InputError, LmcError
-from lmc.ir.ids import fill_holes
+from lmc.ir.ids import fill_holes, round_id
 from lmc.ir.ops import (
     AssumeOp,
     BeginOp,
@@ -62,8 +62,13 @@ def is_local(op: Op) -> bool:
     return type(op) in _EVALUATORS or (isinstance(op, SamplingOp) and op.forced is not None)
 
 
-def runtime_id(op: SamplingOp | SelectOp | HostCallOp, environment: Environment) -> str:
-    """The id under which this run of the op draws, reports and is recorded: ``op.id`` with its holes filled."""
+def runtime_id(op: SamplingOp | SelectOp | HostCallOp, environment: Environment, rounds: Sequence[int] = ()) -> str:
+    """The id under which this run of the op draws, reports and is recorded: ``op.id`` with its holes filled.
+
+    That of a host call tells its ``rounds``: of the loops around it which round, of maps and races which element.
+    """
+    if isinstance(op, HostCallOp):
+        return round_id(op.id, rounds)
     if not op.occurrences:
         return op.id
     return fill_holes(op.id, [environment[value] for value in op.occurrences])

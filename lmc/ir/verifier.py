@@ -231,7 +231,7 @@ class _FunctionVerifier:
             )
 
     def _check_id(self, op: Any) -> None:
-        if not self._ids.take((op.id, op.occurrences)):
+        if not self._ids.take((op.id, getattr(op, "occurrences", ()))):
             raise op.fail(
                 f"two ops have the id {op.id!r}",
                 "an id is unique in its function, but for arms of a cf.cond; give those in a region occurrences",

@@ -35,8 +35,8 @@ def run(body: str, *, told: list[Any] | None = None, run_seed: int = 0, **inputs
     return interpret(module, {**INPUTS, **inputs}, ToyEngine(), hosts=hosts, run_seed=run_seed)
 
 
-def tell(what: str, name: str = "w", occurrences: str = "") -> str:
-    return f'%{name} = host.call @tell ({what}) {occurrences} {{id = "m/@{name}{"*" if occurrences else ""}"}} : !any '
+def tell(what: str, name: str = "w") -> str:
+    return f'%{name} = host.call @tell ({what}) {{id = "m/@{name}"}} : !any '
 
 
 @given(flow_programs())
@@ -164,7 +164,7 @@ def test_a_strict_map_raises_what_zip_raises():
 def test_what_a_map_writes_comes_in_order():
     told: list[Any] = []
     run(
-        f"cf.map (%xs) ^body(%i: !int, %x: !text) {{ {tell('%x', occurrences='(%i)')} cf.yield {{}} }} lm.return %s",
+        f"cf.map (%xs) ^body(%i: !int, %x: !text) {{ {tell('%x')} cf.yield {{}} }} lm.return %s",
         told=told,
     )
     assert told == ["a", "b", "c"]
@@ -238,13 +238,28 @@ def test_a_run_that_does_not_come_to_a_break_has_no_memo():
 def test_a_break_ends_the_loops_around_it():
     told: list[Any] = []
     outcome = run(
-        f"%m = cf.loop (%zero) : !int ^condition(%i: !int) {{ {tell('%i', occurrences='(%i)')} "
+        f"%m = cf.loop (%zero) : !int ^condition(%i: !int) {{ {tell('%i')} "
         "%stop = py.call eq (%i, 2) : !bool cf.cond %stop ^then() { lm.break {} } ^otherwise() { cf.yield {} } "
         "cf.condition %f (%i) } ^body(%j: !int) { %k = py.call add (%j, 1) : !int cf.yield (%k) } lm.return %s",
         told=told,
     )
     assert told == [0, 1, 2]
-    assert outcome.memo == {"m/@w": (None,), "m/@w#1": (None,), "m/@w#2": (None,)}
+    assert outcome.memo == {"m/@w@0": (None,), "m/@w@1": (None,), "m/@w@2": (None,)}
+
+
+def test_host_calls_are_told_apart_by_rounds_and_elements():
+    told: list[Any] = []
+    outcome = run(
+        f"cf.map (%xs) ^body(%i: !int, %x: !text) {{ %m = cf.loop (%i) : !int ^condition(%a: !int) {{ "
+        f"%go = py.call lt (%a, 2) : !bool {tell('%a', 'v')} cf.condition %go (%a) }} ^body(%b: !int) {{ "
+        f"cf.cond %f ^then() {{ {tell('%x')} cf.yield {{}} }} ^otherwise() {{ cf.yield {{}} }} "
+        "%k = py.call add (%b, 1) : !int cf.yield (%k) } cf.yield {} } lm.break {}",
+        told=told,
+    )
+    assert told == [0, "a", 1, "a", 2, 1, "b", 2, 2]
+    assert outcome.memo is not None
+    conditions = ["m/@v@0.0", "m/@v@0.1", "m/@v@0.2", "m/@v@1.0", "m/@v@1.1", "m/@v@2.0"]
+    assert sorted(outcome.memo) == [*conditions, "m/@w@0.0", "m/@w@0.1", "m/@w@1.0"]
 
 
 def test_an_error_in_a_region_has_its_own_line():

@@ -34,7 +34,14 @@ def test_the_id_of_a_run_is_filled_from_values():
     assert runtime_id(make(GenOp, context=C, id="f/x"), {}) == "f/x"
     assert runtime_id(make(GenOp, context=C, id="f/x*", occurrences=(N,)), environment) == "f/x#2"
     assert runtime_id(make(SelectOp, context=C, id="$/x*", occurrences=(N, M)), environment) == "2/x"
-    assert runtime_id(make(HostCallOp, host="h", id="$/@h*", occurrences=(M, N)), environment) == "0/@h#2"
+
+
+def test_the_id_of_a_host_call_tells_its_rounds():
+    call = make(HostCallOp, host="h", id="f/@h#1")
+    assert runtime_id(call, {}) == "f/@h#1"
+    assert runtime_id(call, {}, (2,)) == "f/@h#1@2"
+    assert runtime_id(call, {}, (0, 12)) == "f/@h#1@0.12"
+    assert runtime_id(make(GenOp, context=C, id="f/x"), {}, (2,)) == "f/x"
 
 
 def test_a_break_lists_results_under_filled_ids():

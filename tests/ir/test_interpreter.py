@@ -133,6 +133,23 @@ def test_an_op_without_a_meaning_is_an_error():
         run(module.with_main(Block(parameters, (*ops, make(YieldOp)))))
 
 
+def test_coming_to_where_no_run_should_is_an_error_at_its_line():
+    text = """
+    module @f {
+      func @f(%flag: !bool) {
+        cf.cond %flag ^then() { cf.unreachable {} loc("f.py":3) } ^otherwise() { cf.yield {} }
+        %c = lm.context : !ctx
+        lm.return %c
+      }
+    }
+    """
+    assert interpret(parse_verified(text), {"flag": False}, ToyEngine()).text == ""
+    with pytest.raises(InputError, match=r"the run came to cf\.unreachable, but no run should") as caught:
+        interpret(parse_verified(text), {"flag": True}, ToyEngine())
+    assert caught.value.location == Location("f.py", 3)
+    assert caught.value.remedy
+
+
 EARLY = """
 module @early {
   func @early(%flag: !bool, %other: !bool) {

@@ -121,6 +121,20 @@ LOOK = '%l{0} = host.call @look ("a") {{declared = "reads", id = "l{0}"}} : !tex
 GEN = '%d{0}, %t{0} = lm.gen %c {{id = "g{0}"}} : !ctx, !text '
 
 
+def test_what_has_an_id_waits_for_an_op_that_may_leave():
+    """Its results would be in the log of a run that ended before it."""
+    leaving = "cf.cond %flag ^then() { lm.break {} } ^otherwise() { cf.yield {} } "
+    forced = '%d, %t = lm.gen %c {constraint = @k, forced = [1], id = "g", max_tokens = 1} : !ctx, !text '
+    text = REGIONS.replace("  host @get", '  constraint @k = regex "a"\n  host @get')
+
+    def last(ops: str) -> tuple[int, ...]:
+        return waits_of(parse_verified(text.replace("OPS", ops)).main.body.ops)[2]
+
+    assert last(leaving + forced) == (0, 1)
+    assert last(leaving + arm(forced)) == (0, 1)
+    assert last(leaving + '%e = lm.extend %c ["a"] : !ctx ') == (0,)
+
+
 def test_an_op_with_regions_waits_for_what_they_use():
     assert waits("%y = text.concat [%x] : !text " + arm("%z = text.concat [%y] : !text "))[2] == (1,)
     assert waits("%y = text.concat [%x] : !text " + arm(arm("%z = text.concat [%y] : !text ")))[2] == (1,)

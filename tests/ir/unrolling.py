@@ -13,7 +13,7 @@ from typing import Any
 from lmc.ir.builder import Builder
 from lmc.ir.core import Attribute, Block, Module, Op, Value
 from lmc.ir.interpreter import _Machine, bind_parameters
-from lmc.ir.ops import BreakOp, PyCallOp, ReturnOp
+from lmc.ir.ops import BreakOp, HostCallOp, PyCallOp, ReturnOp
 from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceOp, YieldOp
 from lmc.ir.toy import ToyEngine
 from lmc.ir.types import BOOL, INT, ListType, Type, type_of
@@ -46,12 +46,16 @@ class _Unroller:
     machine: _Machine
     builder: Builder
     known: dict[Value, Known]
+    rounds: tuple[int, ...] = ()
 
-    def block(self, block: Block, arguments: Sequence[Known]) -> list[Known]:
+    def block(self, block: Block, arguments: Sequence[Known], number: int | None = None) -> list[Known]:
         """What the terminator of a block lists."""
         self.known.update(zip(block.parameters, arguments, strict=True))
+        around = self.rounds
+        self.rounds = around if number is None else (*around, number)
         for op in block.ops[:-1]:
             self.known.update(zip(op.results, self.results(op), strict=True))
+        self.rounds = around
         if isinstance(block.terminator, ReturnOp | BreakOp):
             self.builder.ops.append(self.flat(block.terminator))
             raise _End
@@ -65,17 +69,20 @@ class _Unroller:
         if isinstance(op, CondOp):
             return self.block(op.then if self.is_true(self.known[op.flag]) else op.otherwise, ())
         if isinstance(op, LoopOp):
-            goes_on, *values = self.block(op.condition, self.all(op.initial))
+            goes_on, *values = self.block(op.condition, self.all(op.initial), 0)
+            rounds = 0
             while self.is_true(goes_on):
-                goes_on, *values = self.block(op.condition, self.block(op.body, values))
+                values = self.block(op.body, values, rounds)
+                rounds += 1
+                goes_on, *values = self.block(op.condition, values, rounds)
             return values
         if isinstance(op, MapOp):
-            rows = [self.block(op.body, element) for element in self.elements(op)]
+            rows = [self.block(op.body, element, index) for index, element in enumerate(self.elements(op))]
             return [[row[column] for row in rows] for column in range(len(op.results))]
         if isinstance(op, RaceOp):
             row: list[Known] = []
-            for element in self.elements(op):
-                row = self.block(op.body, element)
+            for index, element in enumerate(self.elements(op)):
+                row = self.block(op.body, element, index)
                 if self.is_true(row[0]):
                     break
             return row
@@ -114,6 +121,8 @@ class _Unroller:
             pieces = [f"{piece}{number}" for piece, number in zip(first, numbers, strict=False)]
             fields["id"] = "".join(pieces) + last.replace("*", f"#{numbers[-1]}" if numbers[-1] else "")
             fields["occurrences"] = ()
+        if isinstance(op, HostCallOp) and self.rounds:
+            fields["id"] = op.id + "@" + ".".join(map(str, self.rounds))
         return dataclasses.replace(op.substitute(mapping), **fields)
 
     def value(self, value: Value) -> Value:
