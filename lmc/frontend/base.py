@@ -18,13 +18,13 @@ from lmc.ir import builtins
 from lmc.ir.types import BOOL, FLOAT, INT, NONE, TEXT
 
 if TYPE_CHECKING:
-    from lmc.frontend.function import JittedFunction
+    from lmc.frontend.function import UserFunction
 
 
 class Base:
     """One run of one transformed function."""
 
-    def __init__(self, session: Recorder | EagerSession, program: JittedFunction, path: str) -> None:
+    def __init__(self, session: Recorder | EagerSession, program: UserFunction, path: str) -> None:
         self.session = session
         self.recorder = session if isinstance(session, Recorder) else None
         self.program = program

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from lmc.frontend import disorder, sizes
 from lmc.frontend.emitting import SCALARS
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.function import JittedFunction, helper
 from lmc.frontend.harmless import VIEWS, is_deeply_harmless, is_harmless
 from lmc.frontend.host_calls import FRAME_FUNCTION_IDS, is_known_now
 from lmc.frontend.locations import is_user_file
@@ -98,14 +98,24 @@ class Calls(Programs):
             return function(*args, **kwargs)
         if _is_method_of_class(function) or _finds_members_itself(function):
             return self.at_capture(recorder, function, args, kwargs)
-        if is_known_now(function, args, kwargs):
-            return self._library_call(recorder, function, args, kwargs)
-        return self.call_host(recorder, function, args, kwargs, fresh)
+        return self._call_outside(recorder, known, args, kwargs, fresh)
 
-    def _library_call(self, recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A library function of plain data: its result where that is plain too, else a host call."""
-        found = self.at_capture(recorder, function, args, kwargs)
-        return found if type(found) in SCALARS else self.call_host(recorder, function, args, kwargs, ())
+    def _call_outside(
+        self,
+        recorder: Recorder,
+        function: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        fresh: tuple[Any, ...],
+    ) -> Any:
+        """A function that is neither a program nor one of Python's own."""
+        if _is_helper(function, args, kwargs):
+            return self.inline_helper(recorder, function, args, kwargs)
+        if is_known_now(function, args, kwargs):
+            found = self.at_capture(recorder, function, args, kwargs)
+            if type(found) in SCALARS:
+                return found
+        return self.call_host(recorder, function, args, kwargs, fresh)
 
     def attribute_of(self, owner: Any, name: str) -> Any:
         """A method of a plain or symbolic value of a builtin type."""
@@ -231,6 +241,10 @@ class Calls(Programs):
             program, on, args = function.__self__, args[:1], args[1:]
         if isinstance(program, JittedFunction) and isinstance(program.transformed, Transformed):
             return self.enter(program, program.transformed, on, args, kwargs)
+        if _is_helper(function, args, kwargs):
+            called = helper(function)
+            if isinstance(called.transformed, Transformed):
+                return self.enter_helper(called, called.transformed, args, kwargs)
         if id(function) in FRAME_FUNCTION_IDS:
             return in_frame(function, args, kwargs, inspect.currentframe())
         return function(*args, **kwargs)
@@ -250,6 +264,25 @@ def in_frame(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame
     if args or kwargs or function is breakpoint:
         return function(*args, **kwargs)
     return {locals: names, vars: names, globals: frame.f_globals, dir: sorted(names)}[function]
+
+
+def _is_helper(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether it is a plain function of the user's that is given a handle, so that nothing else could run it."""
+    return (
+        isinstance(function, FunctionType)
+        and is_user_file(function.__code__.co_filename)
+        and _holds_handle((*args, *kwargs.values()))
+    )
+
+
+def _holds_handle(values: Iterable[Any], depth: int = 3) -> bool:
+    for value in values:
+        kind = type(value)
+        if issubclass(kind, Handle):
+            return True
+        if kind in (list, tuple) and depth and _holds_handle(value, depth - 1):
+            return True
+    return False
 
 
 def _is_method_of_class(function: Any) -> bool:

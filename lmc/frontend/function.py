@@ -6,7 +6,7 @@ import functools
 import inspect
 import typing
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import CellType, FunctionType
 from typing import Any
 
@@ -20,7 +20,52 @@ from lmc.frontend.transform import Transformed, codes_of, transform
 from lmc.ir.errors import CaptureError, Location
 
 
-class JittedFunction:
+class UserFunction:
+    """A function of the user's and its transformed twin. ``guarded`` are attributes that a capture of it depends on."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.name: str = getattr(function, "__name__", type(function).__name__).strip("<>")
+        code = getattr(function, "__code__", None)
+        self.location = None if code is None else Location(code.co_filename, code.co_firstlineno)
+        self.guarded: tuple[tuple[object, str], ...] = ((function, "__defaults__"), (function, "__kwdefaults__"))
+
+    @cached_property
+    def transformed(self) -> Transformed | Break:
+        """The transformed twin, or why there is none."""
+        return transform(self.function)
+
+    @cached_property
+    def codes(self) -> frozenset[int]:
+        """Ids of the code objects that its own lines run in, transformed or not."""
+        code = getattr(self.function, "__code__", None)
+        own = frozenset() if code is None else codes_of(code)
+        return own.union(self.transformed.codes) if isinstance(self.transformed, Transformed) else own
+
+    @property
+    def globals(self) -> dict[str, Any]:
+        """The names of the function's module."""
+        assert isinstance(self.function, FunctionType)
+        return self.function.__globals__
+
+    @property
+    def rebound(self) -> frozenset[str]:
+        """Names that some function of its file may bind anew while the program runs."""
+        return self.transformed.rebound if isinstance(self.transformed, Transformed) else frozenset()
+
+    def cell(self, name: str) -> CellType:
+        """The variable of an enclosing function."""
+        assert isinstance(self.function, FunctionType)
+        return (self.function.__closure__ or ())[self.function.__code__.co_freevars.index(name)]
+
+
+@lru_cache(maxsize=512)
+def helper(function: FunctionType) -> UserFunction:
+    """A plain function that is given a handle of a program, and so is a part of it."""
+    return UserFunction(function)
+
+
+class JittedFunction(UserFunction):
     """A function of the user's that takes a state first. ``lmc.jit`` makes one, and adds the ways to run it.
 
     Called while another jitted function runs, it is a part of that one: it starts a context of its own, and
@@ -33,10 +78,7 @@ class JittedFunction:
                 f"{function!r} is no function", remedy="decorate a function: @lmc.jit", location=user_location()
             )
         functools.update_wrapper(self, function)
-        self.function = function
-        self.name: str = getattr(function, "__name__", type(function).__name__).strip("<>")
-        code = getattr(function, "__code__", None)
-        self.location = None if code is None else Location(code.co_filename, code.co_firstlineno)
+        super().__init__(function)
         parameters = list(inspect.signature(function).parameters.values())
         if not parameters or parameters[0].kind not in (
             inspect.Parameter.POSITIONAL_ONLY,
@@ -54,7 +96,6 @@ class JittedFunction:
                 remedy=f"make it a function, def {self.name}(s, …), and give it the object as an argument",
                 location=self.location,
             )
-        self.guarded: tuple[tuple[object, str], ...] = ((function, "__defaults__"),)
         rest = parameters if parameters[0].kind is inspect.Parameter.VAR_POSITIONAL else parameters[1:]
         self.signature = inspect.Signature(rest)
 
@@ -145,31 +186,3 @@ class JittedFunction:
         """The parameters that have a default, and what it is."""
         parameters = self.signature.parameters.items()
         return {name: found.default for name, found in parameters if found.default is not found.empty}
-
-    @cached_property
-    def transformed(self) -> Transformed | Break:
-        """The transformed twin, or why there is none."""
-        return transform(self.function)
-
-    @cached_property
-    def codes(self) -> frozenset[int]:
-        """Ids of the code objects that its own lines run in, transformed or not."""
-        code = getattr(self.function, "__code__", None)
-        own = frozenset() if code is None else codes_of(code)
-        return own.union(self.transformed.codes) if isinstance(self.transformed, Transformed) else own
-
-    @property
-    def globals(self) -> dict[str, Any]:
-        """The names of the function's module."""
-        assert isinstance(self.function, FunctionType)
-        return self.function.__globals__
-
-    @property
-    def rebound(self) -> frozenset[str]:
-        """Names that some function of its file may bind anew while the program runs."""
-        return self.transformed.rebound if isinstance(self.transformed, Transformed) else frozenset()
-
-    def cell(self, name: str) -> CellType:
-        """The variable of an enclosing function."""
-        assert isinstance(self.function, FunctionType)
-        return (self.function.__closure__ or ())[self.function.__code__.co_freevars.index(name)]

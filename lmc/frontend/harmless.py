@@ -31,6 +31,8 @@ from types import (
 )
 from typing import Any
 
+from lmc.frontend.misuse import Handle
+
 _LITERALS = frozenset(
     {type(None), bool, int, float, complex, str, bytes, range, slice, type(Ellipsis), NotImplementedType}
 )
@@ -155,8 +157,8 @@ def is_deeply_harmless(value: Any, depth: int = 16) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_harmless_type(kind: Any) -> bool:
-    """Whether instances of ``kind`` never change, and have no special method of the user's."""
-    if issubclass(kind, _FIXED) and is_standard_module(kind.__module__):
+    """Whether instances of ``kind`` never change, and have no special method of the user's; handles are lmc's own."""
+    if issubclass(kind, Handle) or (issubclass(kind, _FIXED) and is_standard_module(kind.__module__)):
         return True
     if kind.__module__ == "builtins":
         # Iterators and views are looked after where they are used up.

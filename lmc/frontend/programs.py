@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from contextlib import nullcontext
+from types import FunctionType
 from typing import Any
 
 from lmc.frontend.arguments import Bound, bind
 from lmc.frontend.eager import EagerFrame, EagerSession, activate
 from lmc.frontend.failures import name_line
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.function import JittedFunction, UserFunction, helper
+from lmc.frontend.guards import mutable_parts
 from lmc.frontend.host_calls import HostCalls
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.state import State
@@ -39,6 +42,46 @@ class Programs(HostCalls):
             raise recorder.stop(
                 f"{function.name}.on_state() needs a state first", f"write {function.name}.on_state(s, …)"
             )
+        self._begin_inlined(recorder, function)
+        return self.enter(function, transformed, on, args, kwargs)
+
+    def inline_helper(
+        self, recorder: Recorder, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Capture a plain function that is given a handle of this program: it is a part of it."""
+        called = helper(function)
+        transformed = called.transformed
+        if not isinstance(transformed, Transformed):
+            raise recorder.stop(transformed.cause, transformed.remedy)
+        self._begin_inlined(recorder, called)
+        for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+            recorder.check_guarded(default)
+            mutable_parts(default, recorder.foreign)
+        return self.enter_helper(called, transformed, args, kwargs)
+
+    def enter_helper(
+        self, called: UserFunction, transformed: Transformed, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Run the transformed twin of a plain function as a part of the program that calls it."""
+        try:
+            inspect.signature(called.function).bind(*args, **kwargs)
+        except TypeError:
+            return called.function(*args, **kwargs)  # raises it in Python's own words
+        inner = type(self)(self.session, called, self.path)
+        if self.recorder is not None:
+            self.recorder.inlined.append(called)
+            self.recorder.codes.update(transformed.codes)
+        try:
+            return transformed.function(inner, *args, **kwargs)
+        except LmcError as error:
+            name_line(error, called.codes)
+            raise
+        finally:
+            if self.recorder is not None:
+                self.recorder.inlined.pop()
+
+    def _begin_inlined(self, recorder: Recorder, function: UserFunction) -> None:
+        """Check that one more function may become a part of this program, and note what it depends on."""
         if recorder.depth >= _MAX_DEPTH:
             recorder.too_deep = True
             raise recorder.stop(
@@ -52,7 +95,6 @@ class Programs(HostCalls):
             )
         for owner, name in function.guarded:
             recorder.reads.add_attribute(owner, name, getattr(owner, name, None))
-        return self.enter(function, transformed, on, args, kwargs)
 
     def enter(
         self,

@@ -214,7 +214,8 @@ class State(StateMisuse):
         return self._core.session.transcript(self._core.context)
 
     def __repr__(self) -> str:
-        return f"<state {self._path}: {', '.join(self._core.variables) or 'no variables'}>"
+        names = [name for name in self._core.variables if self.holds(name)]
+        return f"<state {self._path}: {', '.join(names) or 'no variables'}>"
 
     def another(self, core: Core, path: str) -> State:
         """A handle like this one on ``core``."""

@@ -85,7 +85,7 @@ def uses_locals(s, a: str):
     return s.gen("g", max_tokens=2)
 
 
-@case("a", stops="takes a state")
+@case("a")
 def passes_state_on(s, a: str):
     helper(s, a)
     return s.gen("g", max_tokens=2)

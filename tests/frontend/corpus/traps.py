@@ -291,7 +291,7 @@ def make_item(a):
     return Item(a, 7)
 
 
-@case("w", stops="takes the branches")
+@case("w")
 def passes_branches(s, a: str):
     consume(s.fork(2))
     return 1
@@ -358,7 +358,7 @@ def decorate(function):
     return wrapped
 
 
-@case("w", stops="takes a state")
+@case("w")
 @decorate
 def decorated(s, a: str):
     s += a

@@ -105,6 +105,37 @@ def tree_of_thought(s, question, branches):
     plans.join()
 
 
+def propose(s, question, branches):
+    s += sgl.user("Propose a plan for: " + question)
+    forks = s.fork(branches)
+    forks += sgl.assistant(sgl.gen("plan", max_tokens=8))
+    return forks
+
+
+def carry_out(s, branches):
+    s += sgl.user("Carry it out.")
+    forks = s.fork(branches)
+    forks += sgl.assistant(sgl.gen("answer", max_tokens=8))
+    return forks
+
+
+@sgl.function
+def tree_search(s, question, branches):
+    """As the public benchmark writes it: in plain functions that are given states, joined from the leaves up."""
+    to_join = []
+    plans = propose(s, question, branches)
+    to_join.append(plans)
+    solutions = []
+    for plan in plans:
+        forks = carry_out(plan, branches)
+        to_join.append(forks)
+        solutions.extend(forks)
+    for solution in solutions:
+        solution += sgl.user("Score it.") + sgl.assistant(sgl.gen_int("score", max_tokens=2))
+    for forks in reversed(to_join):
+        forks.join()
+
+
 @sgl.function
 def expand(s, tip):
     s += "Please expand the following tip into a detailed paragraph:" + tip + "\n"
@@ -369,6 +400,7 @@ EVERY: dict[str, tuple[Any, dict[str, Any]]] = {
     "person": (person, {"text": "Ada was 36."}),
     "parallel_sample": (parallel_sample, {"question": "Compute 5 + 2 + 4.", "n": 4}),
     "tree_of_thought": (tree_of_thought, {"question": "2 + 2", "branches": 2}),
+    "tree_search": (tree_search, {"question": "2 + 2", "branches": 2}),
     "calls_programs": (calls_programs, {"topic": "staying healthy"}),
     "roles_as_functions": (roles_as_functions, {"question": "Why?"}),
     "roles_as_methods": (roles_as_methods, {"question": "Why?"}),

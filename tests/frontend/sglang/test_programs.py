@@ -126,6 +126,12 @@ def test_nested_branches_give_nested_lists():
     assert {score for scores in state["score"] for score in scores} <= set("12345")
 
 
+def test_plain_functions_take_states():
+    state = agreed("tree_search", temperature=1.0)
+    assert [len(state[name]) for name in ("plan", "answer", "score")] == [2, 2, 2]
+    assert len({score for scores in state["score"] for score in scores}) > 1
+
+
 def test_programs_call_programs():
     state = agreed("calls_programs")
     assert state.ret_value == "expanded " + state["tip_1"]
