@@ -59,7 +59,7 @@ class TokenIndex:
     block_starts: Ints  # [H + 1]
     blocks: Ints
     column_of_block: Ints  # [K]
-    bits_of_block: Words  # [K]
+    bits_of_block: Ints  # [K], words of 32 bits
     places: Ints
     forced_byte: Ints  # [S]
     forced_delta: Ints  # [S]
@@ -81,7 +81,7 @@ class TokenIndex:
     @cached_property
     def class_count(self) -> int:
         """Number of classes of tokens, ``NEVER`` and ``END`` included, whether there are such tokens or not."""
-        return 1 + max(END, int(self.class_of_token.max(initial=0)), self._highest_class)
+        return 1 + max(END, int(self.class_of_token.max(initial=0)), self.highest_class)
 
     @property
     def nbytes(self) -> int:
@@ -130,7 +130,7 @@ class TokenIndex:
         bits = int(self.bits_of_block[block])
         if not bits >> bit & 1:
             return DEAD
-        place = int(self._place_starts[block]) + (bits & (1 << bit) - 1).bit_count()
+        place = int(self.place_starts[block]) + (bits & (1 << bit) - 1).bit_count()
         return state + int(self.deltas[int(self.target_starts[row]) + int(self.places[place])])
 
     def words(self, mask: int) -> Words:
@@ -138,7 +138,7 @@ class TokenIndex:
         size = len(self.class_of_token)
         allowed = np.unpackbits(self._class_words(mask).view(np.uint8), bitorder="little")
         packed = np.zeros((size + 31) // 32 * 4, np.uint8)
-        packed[: (size + 7) // 8] = np.packbits(allowed[self.class_of_token], bitorder="little")
+        packed[: (size + 7) // 8] = np.packbits(allowed.take(self.class_of_token), bitorder="little")
         return packed.view("<u4").astype(np.uint32, copy=False)
 
     def forced_bytes(self, state: int, limit: int = 4096) -> bytes:
@@ -151,9 +151,9 @@ class TokenIndex:
 
     def device_tables(self) -> DeviceTables:
         """The same as plain arrays for a device, where the place in a row is found by rank."""
-        shape_places = ranges(self._place_starts[self.blocks], self._place_counts[self.blocks])
+        shape_places = ranges(self.place_starts[self.blocks], self.place_counts[self.blocks])
         ends = np.zeros(len(self.blocks) + 1, np.int64)
-        np.cumsum(self._place_counts[self.blocks], out=ends[1:])
+        np.cumsum(self.place_counts[self.blocks], out=ends[1:])
         shape_starts = ends[self.block_starts.astype(np.intp)]  # in shape_places
         counts = np.diff(shape_starts)[self.shape_of_row]
         first_next = np.cumsum(counts) - counts
@@ -167,69 +167,27 @@ class TokenIndex:
             self.deltas[targets].astype(np.int32),
         )
 
-    def check(self, eos_ids: tuple[int, ...]) -> None:
-        """Raise ``ValueError`` unless every number in the arrays is one that may stand there.
+    @cached_property
+    def highest_class(self) -> int:
+        """The highest class that a block allows."""
+        if not len(self.column_of_block):
+            return NEVER
+        column = int(self.column_of_block.max())
+        bits = np.bitwise_or.reduce(self.bits_of_block[self.column_of_block == column])
+        return column * COLUMN + int(bits).bit_length() - 1
 
-        What has passed can be asked anything without leaving the arrays, whoever wrote it.
-        """
-        shapes = [array.ndim == 1 and array.dtype.kind in "iu" for array in self.arrays().values()]
-        _require(all(shapes) and self.bits_of_block.dtype == np.uint32, "arrays of integers")
-        _require(len(self.row_of_state) > 0, "no state")
-        for starts, of in ((self.target_starts, self.deltas), (self.block_starts, self.blocks)):
-            _require(len(starts) > 0 and starts[0] == 0 and starts[-1] == len(of), "bounds")
-            _require(bool((starts[1:] >= starts[:-1]).all()), "bounds that fall")
-        _require(_all_below(self.row_of_state, self.row_count), "a row that is not there")
-        _require(_all_below(self.shape_of_row, len(self.mask_of_shape)), "a shape that is not there")
-        _require(_all_below(self.blocks, len(self.bits_of_block)), "a block that is not there")
-        _require(len(self.target_starts) == self.row_count + 1, "rows")
-        _require(len(self.block_starts) == len(self.mask_of_shape) + 1, "shapes")
-        _require(_all_below(self.mask_of_shape, len(self.mask_of_shape)), "a mask that is not there")
-        _require(bool(np.bincount(self.mask_of_shape).all()), "a mask that no shape has")
-        self._check_blocks(eos_ids)
-        self._check_places()
-        self._check_targets()
+    @cached_property
+    def place_counts(self) -> NDArray[np.int64]:
+        """How many classes each block allows."""
+        halves = _BIT_COUNTS[self.bits_of_block & 0xFFFF], _BIT_COUNTS[self.bits_of_block >> 16]
+        return np.add(*halves, dtype=np.int64)
 
-    def _check_blocks(self, eos_ids: tuple[int, ...]) -> None:
-        limit = len(self.class_of_token) + 2
-        _require(len(self.column_of_block) == len(self.bits_of_block), "columns")
-        _require(bool(self.bits_of_block.all()), "a block without classes")
-        _require(_all_below(self.column_of_block, limit), "a class that is not there")
-        _require(self._highest_class < limit, "a class that is not there")
-        _require(
-            not (self.bits_of_block[self.column_of_block == 0] & 1 << NEVER).any(), "tokens that are never allowed"
-        )
-        columns = self.column_of_block[self.blocks]
-        falls = np.flatnonzero(columns[1:] <= columns[:-1]) + 1
-        _require(bool(np.isin(falls, self.block_starts).all()), "blocks that are not ascending")
-        _require(_all_below(self.class_of_token, limit), "a class that is not there")
-        _require(np.array_equal(np.flatnonzero(self.class_of_token == END), eos_ids), "other EOS tokens")
-
-    def _check_places(self) -> None:
-        _require(int(self._place_starts[-1]) == len(self.places), "places")
-        highest = np.full(len(self.mask_of_shape), -1, np.int64)
-        if len(self.places):
-            _require(int(self.places.min()) >= 0, "a place that is not there")
-            (filled,) = np.nonzero(self.block_starts[1:] > self.block_starts[:-1])
-            of_block = np.maximum.reduceat(self.places, self._place_starts[:-1])
-            highest[filled] = np.maximum.reduceat(of_block[self.blocks], self.block_starts[filled].astype(np.intp))
-        counts = np.diff(self.target_starts.astype(np.int64))
-        _require(bool((highest[self.shape_of_row] < counts).all()), "a place that is not there")
-
-    def _check_targets(self) -> None:
-        count = len(self)
-        states = np.arange(count, dtype=np.int64)
-        falls = np.flatnonzero(self.deltas[1:] <= self.deltas[:-1]) + 1
-        _require(bool(np.isin(falls, self.target_starts).all()), "targets that are not ascending")
-        lowest, highest = (np.zeros(self.row_count, np.int64) for _ in range(2))
-        (filled,) = np.nonzero(self.target_starts[1:] > self.target_starts[:-1])
-        lowest[filled] = self.deltas[self.target_starts[filled].astype(np.intp)]
-        highest[filled] = self.deltas[self.target_starts[filled + 1].astype(np.intp) - 1]
-        _require(bool((states + lowest[self.row_of_state] >= 0).all()), "a state below 0")
-        _require(bool((states + highest[self.row_of_state] < count).all()), "a state that is not there")
-        _require(len(self.forced_byte) == len(self.forced_delta) == count, "forced bytes")
-        _require(bool(((self.forced_byte >= -1) & (self.forced_byte < 256)).all()), "a byte that is none")
-        forced = states + self.forced_delta
-        _require(bool(((forced >= 0) & (forced < count)).all()), "a state that is not there")
+    @cached_property
+    def place_starts(self) -> NDArray[np.int64]:
+        """Where the places of each block begin, and at last how many there are."""
+        starts = np.zeros(len(self.bits_of_block) + 1, np.int64)
+        np.cumsum(self.place_counts, out=starts[1:])
+        return starts
 
     def _shape(self, state: int) -> int:
         return int(self.shape_of_row[self.row_of_state[state]])
@@ -245,31 +203,11 @@ class TokenIndex:
         return words
 
     @cached_property
-    def _highest_class(self) -> int:
-        if not len(self.column_of_block):
-            return NEVER
-        column = int(self.column_of_block.max())
-        bits = np.bitwise_or.reduce(self.bits_of_block[self.column_of_block == column])
-        return column * COLUMN + int(bits).bit_length() - 1
-
-    @cached_property
     def _shape_of_mask(self) -> NDArray[np.intp]:
         """A shape that has the mask."""
         shapes = np.zeros(self.mask_count, np.intp)
         shapes[self.mask_of_shape] = np.arange(len(self.mask_of_shape))
         return shapes
-
-    @cached_property
-    def _place_counts(self) -> NDArray[np.int64]:
-        halves = _BIT_COUNTS[self.bits_of_block & 0xFFFF], _BIT_COUNTS[self.bits_of_block >> 16]
-        return np.add(*halves, dtype=np.int64)
-
-    @cached_property
-    def _place_starts(self) -> NDArray[np.int64]:
-        """Where the places of each block begin, and at last how many there are."""
-        starts = np.zeros(len(self.bits_of_block) + 1, np.int64)
-        np.cumsum(self._place_counts, out=starts[1:])
-        return starts
 
 
 def smallest(array: Ints) -> Ints:
@@ -280,12 +218,3 @@ def smallest(array: Ints) -> Ints:
         if np.iinfo(each).min <= low and high <= np.iinfo(each).max:
             return array.astype(each)
     raise OverflowError("a number of more than 32 bits in a token index")
-
-
-def _all_below(array: Ints, bound: int) -> bool:
-    return not array.size or (int(array.min()) >= 0 and int(array.max()) < bound)
-
-
-def _require(holds: bool, what: str) -> None:
-    if not holds:
-        raise ValueError(f"not a token index: {what}")

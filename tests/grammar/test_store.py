@@ -1,6 +1,6 @@
-import hashlib
 import json
 import os
+import zlib
 from functools import cache
 from pathlib import Path
 
@@ -95,15 +95,15 @@ def test_a_file_that_was_changed_is_not_trusted(tmp_path_factory: pytest.TempPat
 
 
 def signed(header: dict, payload: bytes) -> bytes:
-    """A file whose hash is right, whatever it holds."""
+    """A file whose sum is right, whatever it holds."""
     header.pop("content", None)
     lines = json.dumps(header, separators=(",", ":")).encode() + b"\n"
-    header["content"] = hashlib.sha256(lines + payload).hexdigest()
+    header["content"] = f"{zlib.crc32(lines + payload):08x}"
     return json.dumps(header, separators=(",", ":")).encode() + b"\n" + payload
 
 
 @given(st.data())
-def test_a_file_with_a_right_hash_and_wrong_numbers_does_no_harm(
+def test_a_file_with_a_right_sum_and_wrong_numbers_does_no_harm(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     store = IndexStore(tmp_path_factory.mktemp("indexes"))
@@ -140,7 +140,7 @@ def test_a_file_with_a_right_hash_and_wrong_numbers_does_no_harm(
         lambda header: {**header, "arrays": header["arrays"][:-1]},
         lambda header: {**header, "arrays": header["arrays"][::-1]},
         lambda header: {**header, "arrays": "arrays"},
-        lambda header: {**header, "arrays": [[1]] * 9},
+        lambda header: {**header, "arrays": [[1]] * 13},
         lambda header: {**header, "arrays": [[name, [], 1] for name, *_ in header["arrays"]]},
         lambda header: {**header, "arrays": [[name, "|u1", -1] for name, *_ in header["arrays"]]},
     ],

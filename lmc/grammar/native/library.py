@@ -31,6 +31,7 @@ _SIGNATURES = {
     "lmc_table_sizes": (None, _POINTER, _POINTER),
     "lmc_table_copy": (None, _POINTER, _COUNT, _POINTER),
     "lmc_table_free": (None, _POINTER),
+    "lmc_shapes_hold": (_INT, *(_POINTER,) * 7, _COUNT, _COUNT),
 }
 
 

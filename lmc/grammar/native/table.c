@@ -171,3 +171,24 @@ void lmc_table_copy(const table *t, int64_t states, const table_arrays *to) {
                (size_t)(t->blocks.starts[block + 1] - start - 2) * sizeof *to->places);
     }
 }
+
+/* Of shapes that somebody else may have written, whether the columns of their blocks ascend (1) and every place is below
+ * the limit of the shape (2), or both (3). `highest` has room for a number of each block. */
+int32_t lmc_shapes_hold(const uint32_t *places, const int64_t *place_starts, const uint32_t *column_of_block,
+                        const uint32_t *blocks, const int64_t *block_starts, const int64_t *limits, uint32_t *highest,
+                        int64_t block_count, int64_t shapes) {
+    int32_t ascend = 1, within = 2;
+    for (int64_t block = 0; block < block_count; block++) {
+        uint32_t found = 0;
+        for (int64_t at = place_starts[block]; at < place_starts[block + 1]; at++)
+            if (places[at] > found) found = places[at];
+        highest[block] = found;
+    }
+    for (int64_t shape = 0; shape < shapes; shape++) {
+        for (int64_t at = block_starts[shape]; at < block_starts[shape + 1]; at++) {
+            if (highest[blocks[at]] >= limits[shape]) within = 0;
+            if (at > block_starts[shape] && column_of_block[blocks[at - 1]] >= column_of_block[blocks[at]]) ascend = 0;
+        }
+    }
+    return ascend | within;
+}
