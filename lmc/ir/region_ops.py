@@ -88,8 +88,8 @@ class LoopOp(RegionOp):
     body: Block = region()
 
     @property
-    def may_raise(self) -> bool:
-        return self.limit is not None or self.inner_may_raise
+    def raises_itself(self) -> bool:
+        return self.limit is not None
 
     def verify(self) -> None:
         if self.limit is not None and self.limit < 1:
@@ -134,8 +134,8 @@ class MapOp(RegionOp):
     body: Block = region()
 
     @property
-    def may_raise(self) -> bool:
-        return (self.strict and len(self.lists) > 1) or self.inner_may_raise
+    def raises_itself(self) -> bool:
+        return self.strict and len(self.lists) > 1
 
     def verify(self) -> None:
         _expect_lists(self, self.lists)
@@ -167,7 +167,7 @@ class RaceOp(RegionOp):
     body: Block = region()
 
     @property
-    def may_raise(self) -> bool:
+    def raises_itself(self) -> bool:
         return True
 
     def verify(self) -> None:

@@ -52,8 +52,13 @@ class RegionOp(Op):
         return frozenset((Effect.PURE, *leaving, *(effect for op in self._inner for effect in effects_of(op))))
 
     @property
+    def raises_itself(self) -> bool:
+        """Whether the op may raise whatever the ops inside do."""
+        return False
+
+    @property
     def may_raise(self) -> bool:
-        return self.inner_may_raise
+        return self.raises_itself or self.inner_may_raise
 
     @property
     def billable(self) -> bool:
