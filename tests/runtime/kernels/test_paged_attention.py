@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmc.runtime.kernels import native_attention
+from lmc.runtime.kernels import attention_plan
 from lmc.runtime.kernels import paged_attention as kernel
 from lmc.runtime.kernels.forms import AttentionForm, SequenceRows
 from lmc.runtime.kernels.native.library import why_not
@@ -89,7 +89,12 @@ def test_native_reads_shared_prefixes_once_and_gives_the_same(share: bool, size:
 
 def test_segments_cover_every_key_of_every_sequence_once() -> None:
     batch = shared_batch(np.random.default_rng(0), share=True)
-    segments = list(native_attention.shared_segments(batch.sequences))
+    segments, alone = attention_plan.shared_segments(batch.sequences)
+    segments += [
+        attention_plan.Segment((index,), start, each.length)
+        for index, (start, each) in enumerate(zip(alone, batch.sequences, strict=True))
+        if start < each.length
+    ]
     assert max(len(segment.members) for segment in segments) == 5
     for index, sequence in enumerate(batch.sequences):
         own = sorted((each.start, each.end) for each in segments if index in each.members)
@@ -110,13 +115,13 @@ def test_results_kept_for_merging_do_not_grow_with_the_context(
     length: int, share: bool, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    enough = threads * native_attention.THREAD_ITEMS
+    enough = threads * attention_plan.THREAD_ITEMS
     sequences = [SequenceRows(0, 512, np.arange(length))]
-    plan = native_attention.plan_native(sequences, 4, share=share)
+    plan = attention_plan.plan_items(sequences, 4, window=0, share=share)
     assert plan.item_rows.size <= (1 + enough / 22) * 512
     assert plan.items.size >= 0.75 * enough
     branches = [SequenceRows(row, 1, np.append(np.arange(length), length + row)) for row in range(256)]
-    plan = native_attention.plan_native(branches, 4, share=True)
+    plan = attention_plan.plan_items(branches, 4, window=0, share=True)
     assert plan.item_rows.size <= (2 + enough / 11) * 256
     assert plan.items.size >= 0.75 * enough
 
@@ -125,7 +130,7 @@ def test_results_kept_for_merging_do_not_grow_with_the_context(
 @pytest.mark.parametrize("share", [True, False])
 @pytest.mark.parametrize("form", [PLAIN, AttentionForm(0.3, window=300)])
 def test_items_of_many_keys_give_the_same(share: bool, form: AttentionForm, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native_attention, "THREAD_ITEMS", 1)
+    monkeypatch.setattr(attention_plan, "THREAD_ITEMS", 1)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     rng = np.random.default_rng(7)
     first, second = np.arange(900), np.concatenate([np.arange(700), np.arange(1000, 1400)])
@@ -137,7 +142,7 @@ def test_items_of_many_keys_give_the_same(share: bool, form: AttentionForm, monk
     batch = kernel.AttentionBatch(
         sequences, slots, null_page=0, device=torch.device("cpu"), dtype=torch.float32, share=share
     )
-    assert batch.plan(2, form.window).items["keys"].max() > 2 * native_attention.ITEM_KEYS
+    assert batch.plan(2, form.window).arrays.items["keys"].max() > 2 * attention_plan.ITEM_KEYS
     expected = kernel.paged_attention(query, keys, values, batch, form, implementation="reference")
     result = kernel.paged_attention(query, keys, values, batch, form, implementation="native")
     torch.testing.assert_close(result, expected, atol=1e-5, rtol=2e-5)
