@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 
 from lmc.grammar.building import Arena
 from lmc.grammar.nodes import Node
+from lmc.grammar.schema.distinct_keys import Other, one_property, two_properties
 from lmc.grammar.schema.errors import Pointer, Subschema, recursive, refusal
 from lmc.grammar.schema.layout import Layout
 from lmc.grammar.schema.shapes import Goal, Shape
@@ -99,17 +100,17 @@ class _Names:
             return name in self._allowed
         return self._contents is None or self._builder.strings.holds(self._contents, name, self._shape.pointer)
 
-    def others(self, pointer: Pointer) -> Node:
-        """One property whose key the schema does not name. What is neither asked for nor described is not produced."""
+    def others(self, pointer: Pointer) -> list[Other]:
+        """Properties whose keys the schema does not name. What is neither asked for nor described is not produced."""
         builder, shape = self._builder, self._shape
         patterns = [(pattern, sub, members) for members in shape.members for pattern, sub in members.patterns]
         has_rest = any(members.rest is not None for members in shape.members)
         if self._allowed is not None or not (patterns or has_rest):
-            return builder.arena.empty
+            return []
         if len(patterns) > MAX_PATTERNS:
             remedy = "join patterns that have the same schema with |, or name the properties"
             raise refusal(patterns[0][1].pointer, f"more than {MAX_PATTERNS} patterns for properties", remedy)
-        found: list[Node] = []
+        found: list[Other] = []
         for matching in product((True, False), repeat=len(patterns)):
             matched = [entry for entry, is_matching in zip(patterns, matching, strict=True) if is_matching]
             goal = {id(sub.schema): sub for _, sub, _ in matched}
@@ -122,11 +123,11 @@ class _Names:
             if value is not builder.arena.empty:
                 unmatched = [entry for entry, is_matching in zip(patterns, matching, strict=True) if not is_matching]
                 contents = self._keys([entry[:2] for entry in matched], [entry[:2] for entry in unmatched])
-                found.append(builder.layout.pair(builder.strings.quoted(contents), value))
-        return builder.arena.union(found)
+                found.append(Other(contents, value))
+        return found
 
-    def _keys(self, matched: list[tuple[str, Subschema]], unmatched: list[tuple[str, Subschema]]) -> Node:
-        """The contents of keys without a name, in which these patterns are found and those are not."""
+    def _keys(self, matched: list[tuple[str, Subschema]], unmatched: list[tuple[str, Subschema]]) -> Node | None:
+        """The contents of keys without a name, in which these patterns are found and those are not; None: of any."""
         strings = self._builder.strings
         parts = [strings.pattern(pattern, sub.pointer) for pattern, sub in matched]
         if self._contents is not None:
@@ -137,10 +138,10 @@ class _Names:
         if declared or (unmatched and not parts):
             parts.append(strings.other_than(declared))
         parts += [strings.pattern(pattern, sub.pointer, is_negated=True) for pattern, sub in unmatched]
-        return self._builder.arena.intersection(parts) if parts else strings.contents(Shape())
+        return self._builder.arena.intersection(parts) if parts else None
 
 
-def _braces(shape: Shape, builder: Building, members: list[Member], extra: Node) -> Node:
+def _braces(shape: Shape, builder: Building, members: list[Member], others: list[Other]) -> Node:
     """The members in their order and any number of others, within the bounds on how many there are.
 
     Read from the right, the closing bracket first: what may follow once ``count`` members are there. Counts that make
@@ -150,10 +151,11 @@ def _braces(shape: Shape, builder: Building, members: list[Member], extra: Node)
     arena, layout, comma = builder.arena, builder.layout, builder.layout.comma
     low = 0 if shape.min_members is None else shape.min_members.value
     high = None if shape.max_members is None else shape.max_members.value
+    extra = one_property(others, builder)
     has_extra = extra is not arena.empty
-    if low > len(members) + 1 and has_extra:
-        remedy = f"list the keys (properties, or an enum in propertyNames), or ask for at most {len(members) + 1}"
-        cause = "minProperties can't be enforced: of keys that are not listed, two may be the same"
+    if low > len(members) + 2 and has_extra:
+        remedy = f"list the keys (properties, or an enum in propertyNames), or ask for at most {len(members) + 2}"
+        cause = "minProperties can't be enforced: of three keys that are not listed, two may be the same"
         raise refusal(shape.min_members.pointer if shape.min_members else None, cause, remedy)
     if high is not None and high >= len(members) and not has_extra:
         high = None
@@ -166,11 +168,13 @@ def _braces(shape: Shape, builder: Building, members: list[Member], extra: Node)
         raise refusal(bound.pointer if bound else None, "so many properties can't be counted", remedy)
 
     def extras(count: int) -> Node:
-        """Others behind ``count`` declared members; they count as one at least."""
-        least = 0 if count >= low else 1 if has_extra and count + 1 >= low else None
+        """Others behind ``count`` declared members; they count as two at most."""
+        least = max(low - count, 0)
         most = None if high is None else high - count
-        if least is None or (most is not None and most < least):
+        if least > (2 if has_extra else 0) or (most is not None and most < least):
             return arena.empty
+        if least == 2:
+            return arena.concat(comma, two_properties(others, builder, most), closing)
         return arena.concat(arena.repeat(arena.concat(comma, extra), least, most if has_extra else 0), closing)
 
     closing = layout.closing(_PAIR)
@@ -189,6 +193,8 @@ def _braces(shape: Shape, builder: Building, members: list[Member], extra: Node)
     if has_extra and low <= 1 and high != 0:
         more = arena.repeat(arena.concat(comma, extra), 0, None if high is None else high - 1)
         firsts.append(arena.concat(extra, more, closing))
+    elif has_extra and low == 2 and high not in (0, 1):
+        firsts.append(arena.concat(two_properties(others, builder, high), closing))
     if low == 0:
         firsts.append(arena.literal(_PAIR[1:]))
     return layout.opened(_PAIR, arena.union(firsts))

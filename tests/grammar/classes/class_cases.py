@@ -209,6 +209,8 @@ ACCEPTED: dict[str, Any] = {
     "keys of a union": dict[int | Literal["x"], int],
     "keys that are identifiers": dict[uuid.UUID, int],
     "keys with a pattern": dict[pydantic.constr(pattern=r"^k\d$", strip_whitespace=True), int],
+    "two keys": bounded(dict[str, int], min_length=2, max_length=3),
+    "two keys that are whole": bounded(dict[int, int], min_length=2),
     "two keys of a few": bounded(dict[Colour, int], min_length=2),
     "Mapping": Mapping[int, set[int]],
     "defaultdict": collections.defaultdict[int, list[int]],
