@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from lmc.backend.plan import Instruction, Parameter, Plan
-from lmc.backend.waves import waves
-from lmc.ir.core import Block, Module, Op, Value
+from lmc.backend.instructions import instructions_of
+from lmc.backend.plan import Parameter, Plan, defined_values
+from lmc.ir.core import Block, Module, Op, Value, walk
 from lmc.ir.errors import LoweringError
 from lmc.ir.ops import SamplingOp
-from lmc.ir.ordering import waits_of
 from lmc.ir.target import Target
 
 
@@ -21,28 +20,20 @@ def lower(module: Module, target: Target) -> Plan:
     Raises ``LoweringError`` (user line, cause, remedy) where the module asks for what ``target`` can't do.
     """
     block = module.main.body
-    for op in block.ops:
+    for op in walk((block,)):
         _refuse(op, module, target)
-    slots = _slots(block)
-    ops = [_over_slots(op, slots) for op in block.ops]
-    waits = waits_of(ops)
+    slots = {value: Value(str(index), value.type) for index, value in enumerate(defined_values(block))}
     return Plan(
         name=module.name,
         parameters=tuple(Parameter(value.name, slots[value]) for value in block.parameters),
         slots=tuple(value.type for value in slots),
-        instructions=tuple(map(Instruction, ops, waits, waves(ops, waits))),
+        instructions=instructions_of(_block_over_slots(block, slots)),
         constraints=module.constraints,
         hosts=module.hosts,
     )
 
 
 def _refuse(op: Op, module: Module, target: Target) -> None:
-    if op.regions:
-        raise LoweringError(
-            f"{op.NAME} has regions, which no target of this version runs",
-            remedy="run the module with the interpreter, or unroll it before lowering",
-            location=op.location,
-        )
     if isinstance(op, SamplingOp) and op.constraint is not None and not target.supports_constraints:
         kind = next((entry.kind for entry in module.constraints if entry.name == op.constraint), "constraint")
         raise LoweringError(
@@ -53,15 +44,16 @@ def _refuse(op: Op, module: Module, target: Target) -> None:
         )
 
 
-def _slots(block: Block) -> dict[Value, Value]:
-    """Every value of the block and the value called after its slot, in order of definition."""
-    defined: Iterable[Value] = (*block.parameters, *(value for op in block.ops for value in op.results))
-    return {value: Value(str(index), value.type) for index, value in enumerate(defined)}
+def _block_over_slots(block: Block, slots: Mapping[Value, Value]) -> Block:
+    """Recursion is as deep as regions are nested, which the verifier has bounded."""
+    parameters = tuple(slots[value] for value in block.parameters)
+    return Block(parameters, tuple(_over_slots(op, slots) for op in block.ops))
 
 
 def _over_slots(op: Op, slots: Mapping[Value, Value]) -> Op:
     """``op.substitute`` for operands and results in one go: a plan has many ops, and each costs a copy."""
     held = {name: _renamed(kind, getattr(op, name), slots) for name, kind in op.VALUE_FIELDS}
+    held.update((name, _block_over_slots(getattr(op, name), slots)) for name in op.REGION_FIELDS)
     return dataclasses.replace(op, results=tuple(slots[value] for value in op.results), **held)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from lmc.ir.core import Attribute, Block, Constraint, Function, HostFunction, Module, Op, Value
+from lmc.ir.core import Attribute, Block, Constraint, Function, HostFunction, Module, Op, Value, walk
 from lmc.ir.errors import InputError
+from lmc.ir.regions import RegionOp
 from lmc.ir.types import Type
 
 
@@ -107,13 +109,35 @@ class JsonClass:
 class Instruction:
     """An op over slots: values are called ``0``, ``1`` …, in order of definition, parameters first.
 
-    ``depends`` are the instructions that must be finished before this one starts, ``wave`` the round of model
-    calls it belongs to, 0 for the first.
+    ``depends`` are the instructions of the same body that must be finished before this one starts, ``wave`` the round
+    of model calls of that body it belongs to, 0 for the first. ``bodies`` are the regions of ``op``, in field order.
     """
 
     op: Op
     depends: tuple[int, ...]
     wave: int
+    bodies: tuple[Body, ...] = ()
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of model calls that it takes by itself, as if each of its bodies ran once."""
+        if not isinstance(self.op, RegionOp):
+            return int(self.op.billable)
+        counts = [body.wave_count for body in self.bodies]
+        return max(counts, default=0) if self.op.EXCLUSIVE else sum(counts)
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A region of an op over slots: its parameters and its instructions."""
+
+    parameters: tuple[Value, ...]
+    instructions: tuple[Instruction, ...]
+
+    @cached_property
+    def wave_count(self) -> int:
+        """Rounds of model calls, one after the other, that it needs at least."""
+        return max((entry.wave + entry.rounds for entry in self.instructions), default=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,18 +159,29 @@ class Plan:
     classes: tuple[JsonClass, ...] = ()
 
     @property
+    def body(self) -> Body:
+        """The program's own body."""
+        return Body(tuple(parameter.value for parameter in self.parameters), self.instructions)
+
+    @property
     def module(self) -> Module:
         """The plan as a Module whose values are called as the slots are."""
-        body = Block(
-            tuple(parameter.value for parameter in self.parameters),
-            tuple(instruction.op for instruction in self.instructions),
-        )
-        return Module(self.name, (Function(self.name, body),), self.constraints, self.hosts)
+        block = Block(self.body.parameters, tuple(instruction.op for instruction in self.instructions))
+        return Module(self.name, (Function(self.name, block),), self.constraints, self.hosts)
 
     @property
     def wave_count(self) -> int:
         """Rounds of model calls, one after the other, that the program needs at least."""
-        return max((entry.wave + entry.op.billable for entry in self.instructions), default=0)
+        return self.body.wave_count
+
+
+def defined_values(block: Block) -> Iterator[Value]:
+    """What a function's body and the regions in it define, in the order of slots: parameters, then op by op."""
+    yield from block.parameters
+    for op in walk((block,)):
+        yield from op.results
+        for region in op.regions:
+            yield from region.parameters
 
 
 def slot_values(types: Sequence[Type]) -> tuple[Value, ...]:

@@ -51,6 +51,68 @@ module @tools {
 """
 
 
+# Every op with regions, in each other too; a return and a break in a region.
+FLOW = r"""
+module @flow {
+  host @look = "program:look" sha256 "01" reads
+  host @tell = "program:tell" sha256 "02" writes
+  func @flow(%essay: !text, %dims: !list<!text>, %rounds: !int) {
+    %c = lm.context : !ctx
+    %d = lm.extend %c, user ["Essay:\n", %essay] : !ctx                                          loc("flow.py":3)
+    %p = lm.prefill %d : !ctx
+    %m, %verdict, %s = lm.select %p ["yes", "no"] {id = "flow/ok"} : !ctx, !text, !any             loc("flow.py":4)
+    %ok = py.call eq (%verdict, "yes") : !bool                                                    loc("flow.py":4)
+    %views = cf.map (%dims) : !list<!text> ^body(%i: !int, %dim: !text) {
+      %v = lm.extend %p, user ["Judge its ", %dim] : !ctx                                         loc("flow.py":6)
+      %q = lm.prefill %v : !ctx
+      %w, %view = lm.gen %q (%i) {id = "flow/view$/j", max_tokens = 6, name = "j"} : !ctx, !text  loc("flow.py":7)
+      %x, %again = lm.gen %q (%i) {id = "flow/view$/k", max_tokens = 3, temperature = 1.0} : !ctx, !text
+      %h = host.call @look (%view) {declared = "reads", id = "flow/@look"} : !any                 loc("flow.py":8)
+      %both = text.concat [%view, "/", %again] : !text
+      cf.yield (%both)
+    }                                                                                             loc("flow.py":5)
+    %total, %e = cf.loop (0, %p) {limit = 9} : !int, !ctx ^condition(%k: !int, %kc: !ctx) {
+      %more = py.call lt (%k, %rounds) : !bool
+      cf.condition %more (%k, %kc)
+    } ^body(%j: !int, %jc: !ctx) {
+      %f, %say = lm.gen %jc (%j) {id = "flow/say*", max_tokens = 4} : !ctx, !text                 loc("flow.py":10)
+      %g = cf.cond %ok : !ctx ^then() {
+        %t = host.call @tell (%say, %j) {id = "flow/@tell"} : !any                                loc("flow.py":12)
+        %u = lm.extend %f, user ["Go on."] : !ctx
+        cf.yield (%u)
+      } ^otherwise() {
+        cf.yield (%f)
+      }
+      %l = py.call add (%j, 1) : !int
+      cf.yield (%l, %g)
+    }                                                                                             loc("flow.py":9)
+    %won, %best = cf.race (%views) : !bool, !text ^body(%ri: !int, %view2: !text) {
+      %rd = lm.extend %p, user [%view2] : !ctx
+      %re, %rt = lm.gen %rd (%ri) {id = "flow/race$", max_tokens = 2} : !ctx, !text               loc("flow.py":14)
+      %size = py.call len (%view2) : !int
+      %good = py.call ge (%size, 12) : !bool
+      cf.yield (%good, %view2)
+    }
+    cf.cond %won ^then() {
+      cf.yield {}
+    } ^otherwise() {
+      cf.cond %ok ^then() {
+        lm.return %e (%total) {structure = "{\"leaf\":0}"}                                        loc("flow.py":17)
+      } ^otherwise() {
+        lm.break {cause = "eval()"}                                                               loc("flow.py":18)
+      }
+      cf.unreachable
+    }
+    %n = lm.extend %e, user ["Views:", %best] : !ctx
+    %o, %end = lm.gen %n {id = "flow/end", max_tokens = 5} : !ctx, !text                           loc("flow.py":20)
+    lm.return %o (%views, %end, %total) (%end) {
+      structure = "{\"list\":[{\"leaf\":0},{\"leaf\":1},{\"leaf\":2}]}", variable_names = ["end"]
+    }
+  }
+}
+"""
+
+
 def plan_of(text: str) -> Plan:
     """The plan of `.lmir` text on the toy target."""
     return lower(parse(text), Target.parse("toy"))

@@ -1,28 +1,33 @@
+from typing import Any
+
 import pytest
+from hypothesis import given
 
 from lmc.backend.lower import lower
-from lmc.ir.core import Block, Function, Module
+from lmc.backend.plan import defined_values
+from lmc.ir.core import walk
 from lmc.ir.errors import Location, LoweringError
 from lmc.ir.interpreter import interpret
+from lmc.ir.ops import GenOp, SelectOp
 from lmc.ir.parser import parse
 from lmc.ir.target import Target
 from lmc.ir.toy import ToyEngine
 from lmc.ir.verifier import verify
-from tests.backend.programs import JUDGE, TOOLS, plan_of
-from tests.ir import region_ops
+from tests.backend.programs import FLOW, JUDGE, TOOLS, plan_of
+from tests.flow_strategies import flow_programs
+from tests.program_strategies import Program
 
 TOY = Target.parse("toy")
 
 
-@pytest.mark.parametrize("text", [JUDGE, TOOLS], ids=["judge", "tools"])
+@pytest.mark.parametrize("text", [JUDGE, TOOLS, FLOW], ids=["judge", "tools", "flow"])
 def test_a_plan_is_the_module_slot_by_slot(text: str):
     module = parse(text)
     plan = lower(module, TOY)
     before, after = module.main.body, plan.module.main.body
-    assert [op.NAME for op in after.ops] == [op.NAME for op in before.ops]
-    assert [op.location for op in after.ops] == [op.location for op in before.ops]
-    names = [value.name for value in (*after.parameters, *(value for op in after.ops for value in op.results))]
-    assert names == [str(index) for index in range(len(plan.slots))]
+    assert [op.NAME for op in walk([after])] == [op.NAME for op in walk([before])]
+    assert [op.location for op in walk([after])] == [op.location for op in walk([before])]
+    assert [value.name for value in defined_values(after)] == [str(index) for index in range(len(plan.slots))]
     assert [parameter.name for parameter in plan.parameters] == [value.name for value in before.parameters]
     assert (plan.module.hosts, plan.module.constraints) == (module.hosts, module.constraints)
     verify(plan.module)
@@ -35,8 +40,68 @@ def test_a_plan_means_what_its_module_means():
     assert (found.value, found.text, found.usage) == (expected.value, expected.text, expected.usage)
 
 
+@given(flow_programs())
+def test_a_plan_with_regions_means_what_its_module_means(program: Program):
+    plan = lower(program.module, TOY)
+    verify(plan.module)
+    inputs = {parameter.value.name: program.inputs[parameter.name] for parameter in plan.parameters}
+    options: dict[str, Any] = {"hosts": program.hosts, "constraints": program.constraints}
+    expected = interpret(program.module, program.inputs, ToyEngine(), **options)
+    found = interpret(plan.module, inputs, ToyEngine(), **options)
+    assert (found.value, found.text, found.memo, found.usage) == (
+        expected.value,
+        expected.text,
+        expected.memo,
+        expected.usage,
+    )
+
+
+def test_bodies_hold_the_ops_of_regions_and_what_they_wait_for_there():
+    plan = plan_of(FLOW)
+    views = next(entry for entry in plan.instructions if entry.op.NAME == "cf.map")
+    (body,) = views.bodies
+    assert [entry.op for entry in body.instructions] == list(views.op.regions[0].ops)
+    assert body.parameters == views.op.regions[0].parameters
+    assert [entry.depends for entry in body.instructions] == [(), (0,), (1,), (1,), (2,), (2, 3), (5,)]
+    assert [entry.wave for entry in body.instructions] == [0, 0, 0, 0, 1, 1, 1]
+    loop = next(entry for entry in plan.instructions if entry.op.NAME == "cf.loop")
+    assert [len(entry.bodies) for entry in loop.bodies[1].instructions] == [0, 2, 0, 0]
+
+
 def test_wave_count_is_the_number_of_rounds():
     assert plan_of(JUDGE).wave_count == 2
+
+
+def test_each_region_counts_once_among_the_rounds():
+    plan = plan_of(FLOW)
+    assert {entry.op.NAME: entry.rounds for entry in plan.instructions if entry.bodies} == {
+        "cf.map": 1,
+        "cf.loop": 1,
+        "cf.race": 1,
+        "cf.cond": 0,
+    }
+    by_id = {entry.op.id: entry.wave for entry in plan.instructions if isinstance(entry.op, GenOp | SelectOp)}
+    # One after the other: views, the loop (it writes), the race (it looks into what a host gave), the end.
+    assert by_id == {"flow/ok": 0, "flow/end": 3}
+    assert plan.wave_count == 4
+
+
+def test_of_two_arms_the_longer_one_counts():
+    gen = '%{0}, %t{0} = lm.gen %{1} {{id = "{0}", max_tokens = 1}} : !ctx, !text '
+    text = f"""
+    module @f {{
+      func @f(%x: !bool) {{
+        %c = lm.context : !ctx
+        %d = cf.cond %x : !ctx ^then() {{ {gen.format("a", "c")} {gen.format("b", "a")} cf.yield (%b) }}
+          ^otherwise() {{ {gen.format("e", "c")} cf.yield (%e) }}
+        {gen.format("g", "d")}
+        lm.return %g
+      }}
+    }}
+    """
+    plan = plan_of(text)
+    assert [entry.wave for entry in plan.instructions] == [0, 0, 2, 3]
+    assert plan.wave_count == 3
 
 
 CONSTRAINED = """
@@ -68,9 +133,14 @@ def test_a_constraint_is_refused_at_the_users_line_elsewhere():
     assert "use select" in caught.value.remedy
 
 
-def test_regions_are_refused():
-    op = region_ops.make(region_ops.MapOp, body=Block(), location=Location("loop.py", 2))
-    module = Module("f", (Function("f", Block((), (op,))),))
-    with pytest.raises(LoweringError, match=r"loop\.py:2: test\.map has regions") as caught:
-        lower(module, TOY)
-    assert caught.value.remedy
+def test_a_constraint_in_a_region_is_refused_elsewhere():
+    gen = '%2, %a = lm.gen %1 {constraint = @c0, id = "f/a"} : !ctx, !text     loc("word.py":4)'
+    inner = gen.replace("%2", "%3").replace("%a", "%b")
+    text = CONSTRAINED.replace(
+        gen,
+        f"%2, %a = cf.cond %x : !ctx, !text ^then() {{ {inner} cf.yield (%3, %b) }} "
+        '^otherwise() { cf.yield (%1, "") }',
+    ).replace("@f()", "@f(%x: !bool)")
+    assert lower(parse(text), TOY).constraints
+    with pytest.raises(LoweringError, match=r"^word\.py:4: generation 'f/a' has a constraint"):
+        lower(parse(text), Target("remote"))

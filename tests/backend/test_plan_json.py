@@ -3,26 +3,35 @@ import functools
 import hashlib
 import json
 import random
+import re
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lmc.backend import plan_json
+from lmc.backend import instructions_json, plan_json
 from lmc.backend.attributes_json import load_type
-from lmc.backend.plan import Argument, Condition, Fields, Frozen, Items, JsonClass, Leaf, Node, Plan, PlanError
+from lmc.backend.lower import lower
+from lmc.backend.plan import Argument, Body, Condition, Fields, Frozen, Items, JsonClass, Leaf, Node, Plan, PlanError
 from lmc.backend.plan_json import VERSION, dump_plan, load_plan
-from lmc.ir.core import Op, op_class, op_names
+from lmc.ir.core import Module, Op, op_class, op_names
 from lmc.ir.equality import structurally_equal
-from tests.backend.programs import JUDGE, TOOLS, plan_of
+from lmc.ir.target import Target
+from lmc.ir.verifier import MAX_REGION_DEPTH
+from tests.backend.programs import FLOW, JUDGE, TOOLS, plan_of
+from tests.module_strategies import modules
 
-PROGRAMS = pytest.mark.parametrize("text", [JUDGE, TOOLS], ids=["judge", "tools"])
+PROGRAMS = pytest.mark.parametrize("text", [JUDGE, TOOLS, FLOW], ids=["judge", "tools", "flow"])
 
 
 def same(left: Plan, right: Plan) -> bool:
-    return structurally_equal(left.module, right.module) and all(
-        (a.depends, a.wave) == (b.depends, b.wave) for a, b in zip(left.instructions, right.instructions, strict=True)
-    )
+    return structurally_equal(left.module, right.module) and follows(left.body) == follows(right.body)
+
+
+def follows(body: Body) -> list[Any]:
+    """What follows from the ops of a body."""
+    return [(entry.depends, entry.wave, list(map(follows, entry.bodies))) for entry in body.instructions]
 
 
 @PROGRAMS
@@ -34,6 +43,14 @@ def test_what_is_dumped_loads_as_the_same_plan(text: str):
     assert dump_plan(loaded) == dump_plan(plan)
 
 
+@given(modules())
+def test_any_plan_is_kept(module: Module):
+    plan = lower(module, Target.parse("toy"))
+    text = dump_plan(plan)
+    assume("\\ud83d\\ude00" not in text)  # two surrogates, which JSON can't tell from one character
+    assert same(load_plan(text), plan)
+
+
 def test_one_instruction_stands_on_one_line():
     plan = plan_of(JUDGE)
     lines = dump_plan(plan).splitlines()
@@ -41,8 +58,8 @@ def test_one_instruction_stands_on_one_line():
     assert json.loads(lines[1].rstrip(","))["op"] == "lm.context"
 
 
-def changed(*path: str | int, to: object) -> str:
-    data = json.loads(dump_plan(plan_of(JUDGE)))
+def changed(*path: str | int, to: object, text: str = JUDGE) -> str:
+    data = json.loads(dump_plan(plan_of(text)))
     inner = data
     for key in path[:-1]:
         inner = inner[key]
@@ -82,10 +99,10 @@ GEN = 7
         (changed("instructions", 0, "op", to=["lm.gen"]), "text is needed"),
         (changed("instructions", 0, "results", to=[40]), "there is no slot 40"),
         (changed("instructions", 0, "results", to=[True]), "there is no slot True"),
-        (changed("instructions", 0, "results", to=[]), "instruction 1: depends and wave don't follow"),
+        (changed("instructions", 0, "results", to=[]), "slots are not defined once each"),
         (changed("instructions", 0, "fields", to={"text": []}), "lm.context's fields can't have 'text'"),
         (changed("instructions", 1, "fields", "context", to=-1), "there is no slot -1"),
-        (changed("instructions", 1, "fields", "context", to=9), "instruction 1: depends and wave don't follow"),
+        (changed("instructions", 1, "fields", "context", to=9), "is used before it is defined"),
         (changed("instructions", 1, "fields", "text", to=[3]), "text parts are texts and slots"),
         (changed("instructions", 1, "fields", "text", to="text"), "a list is needed"),
         (changed("instructions", 1, "fields", "role", to="root"), "breaks a rule"),
@@ -107,6 +124,59 @@ def test_what_is_no_plan_is_refused(text: str, cause: str):
         load_plan(text)
     assert caught.value.remedy
     assert len(str(caught.value)) < 1000
+
+
+BODY = ("instructions", 5, "fields", "body")  # of the map
+INNER = (*BODY, "instructions")
+EMPTY = {"parameters": [], "instructions": []}
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (changed(*BODY, to=3, text=FLOW), "cf.map's body is an object, not 3"),
+        (changed(*BODY, "more", to=3, text=FLOW), "cf.map's body can't have 'more'"),
+        (changed(*BODY, to=EMPTY, text=FLOW), "slots are not defined once each"),
+        (changed(*BODY, "parameters", to=["7"], text=FLOW), "there is no slot '7'"),
+        (changed(*BODY, "parameters", 0, to=1, text=FLOW), "slots are not defined once each"),
+        (changed(*INNER, to={}, text=FLOW), "instructions: a list is needed"),
+        (changed(*INNER, 1, to=None, text=FLOW), "instruction 5.body.1 is an object, not None"),
+        (changed(*INNER, 1, "op", to="lm.exec", text=FLOW), "unknown op 'lm.exec'"),
+        (changed(*INNER, 1, "fields", "context", to=999, text=FLOW), "there is no slot 999"),
+        (changed(*INNER, 2, "depends", to=[], text=FLOW), "instruction 5.body.2: depends and wave don't follow"),
+        (changed(*INNER, 2, "wave", to=1, text=FLOW), "instruction 5.body.2: depends and wave don't follow"),
+        (changed("instructions", 5, "depends", to=[], text=FLOW), "instruction 5: depends and wave don't follow"),
+        (changed(*INNER, 6, "fields", "values", to=[], text=FLOW), "what body yields are ()"),
+    ],
+)
+def test_regions_that_are_none_are_refused(text: str, cause: str):
+    with pytest.raises(PlanError, match=re.escape(cause)) as caught:
+        load_plan(text)
+    assert caught.value.remedy
+
+
+def nested(depth: int) -> str:
+    """A plan with conditions in each other."""
+    data = json.loads(dump_plan(plan_of("module @f { func @f(%x: !bool) { %c = lm.context : !ctx lm.return %c } }")))
+    row = {"results": [], "depends": [], "wave": 0, "location": None}
+    end = {**row, "op": "cf.yield", "fields": {"values": []}}
+    inner: list[Any] = []
+    for _ in range(depth):
+        arms = [{"parameters": [], "instructions": [*found, end]} for found in (inner, [])]
+        inner = [{**row, "op": "cf.cond", "fields": {"flag": 0, "then": arms[0], "otherwise": arms[1]}}]
+    data["instructions"][1:1] = inner
+    data["instructions"][-1]["depends"] = [0]
+    return json.dumps(data)
+
+
+def test_regions_may_be_nested_as_deep_as_in_the_ir_and_no_deeper():
+    plan = load_plan(nested(MAX_REGION_DEPTH))
+    assert same(load_plan(dump_plan(plan)), plan)
+    for depth in (MAX_REGION_DEPTH + 1, 150):
+        with pytest.raises(PlanError, match=f"nested deeper than {MAX_REGION_DEPTH}"):
+            load_plan(nested(depth))
+    with pytest.raises(PlanError):
+        load_plan("[" * 10**6)
 
 
 SHAPE = {"parameter": "essay", "fixed": None, "default": None, "length": None}
@@ -233,9 +303,14 @@ def test_size_is_bounded(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(PlanError, match="is too large"):
         load_plan(text)
     monkeypatch.undo()
-    monkeypatch.setattr(plan_json, "MAX_INSTRUCTIONS", 3)
+    monkeypatch.setattr(instructions_json, "MAX_INSTRUCTIONS", 3)
     with pytest.raises(PlanError, match="between 1 and 3 instructions, not 13"):
         load_plan(text)
+    flow = dump_plan(plan_of(FLOW))
+    outer = len(plan_of(FLOW).instructions)
+    monkeypatch.setattr(instructions_json, "MAX_INSTRUCTIONS", outer + 5)
+    with pytest.raises(PlanError, match=f"between 1 and {outer + 5} instructions, not {outer + 7}"):
+        load_plan(flow)
 
 
 JSON = st.recursive(
@@ -248,7 +323,7 @@ JSON = st.recursive(
 @given(st.data())
 def test_a_damaged_plan_loads_as_a_plan_or_not_at_all(data: st.DataObject):
     """Replaces, drops or swaps entries anywhere in a plan: nothing but a PlanError may come of it."""
-    plan = json.loads(dump_plan(plan_of(data.draw(st.sampled_from([JUDGE, TOOLS])))))
+    plan = json.loads(dump_plan(plan_of(data.draw(st.sampled_from([JUDGE, TOOLS, FLOW])))))
     frozen = {"items": [{"json": "[1]"}, {"fields": [["f", {"repr": "f"}]]}]}
     plan["conditions"] = [[[["", [plan["parameters"][0][0]], []], ["len", [{"node": 0}], []]], 3]]
     plan["arguments"] = [["frozen", frozen, None]]
