@@ -3,7 +3,7 @@
 from lmc.driver import artifacts
 from lmc.driver.compile import Compiled, Variants
 from lmc.driver.defaults import DEFAULT_BACKEND, Wish
-from lmc.driver.engines import close_engine, engine_info, flush_cache
+from lmc.driver.engines import adopt_engine, close_engine, engine_info, flush_cache
 from lmc.driver.lines import STANDARD_INPUT, count_lines
 from lmc.driver.programs import ProgramImportError, UsageError, load_program
 from lmc.driver.result import Result, describe_error, result_row
@@ -45,6 +45,7 @@ __all__ = [
     "Variants",
     "WindowedRun",
     "Wish",
+    "adopt_engine",
     "artifacts",
     "check_option_names",
     "close_engine",

@@ -7,7 +7,12 @@ from typing import Any
 
 from lmc.driver.defaults import Wish, resolve_target
 from lmc.driver.service import service
-from lmc.ir.engine import CacheFlushing
+from lmc.ir.engine import CacheFlushing, Engine
+
+
+def adopt_engine(engine: Engine) -> str:
+    """The name of a target that stands for ``engine``, which the caller made: what a ``Wish`` takes."""
+    return service().engines.adopt(engine).spec
 
 
 def flush_cache(wish: Wish) -> bool:

@@ -13,7 +13,7 @@ from lmc import builtin_model
 from lmc.driver.openmp import let_threads_sleep
 from lmc.ir.engine import Engine
 from lmc.ir.errors import EngineError, InputError
-from lmc.ir.target import KINDS, Target
+from lmc.ir.target import GIVEN, KINDS, Target
 from lmc.ir.tokenizer import Tokenizer
 from lmc.ir.toy import ToyEngine, toy_tokenizer
 
@@ -31,6 +31,7 @@ class Entry:
 
 def load_tokenizer(target: Target) -> Tokenizer:
     """The tokenizer of a target, without its engine. Raises ``InputError`` where the model is not there."""
+    _check_here(target)
     return _ENTRIES[target.kind].tokenizer(target)
 
 
@@ -39,7 +40,17 @@ def make_engine(target: Target) -> Engine:
 
     Raises ``InputError`` where the model is not there or no good, ``EngineError`` where it can't be served.
     """
+    _check_here(target)
     return _ENTRIES[target.kind].engine(target)
+
+
+def _check_here(target: Target) -> None:
+    """Raise ``InputError`` for a given engine, which only its own process has, until it is discarded."""
+    if target.kind == GIVEN:
+        raise InputError(
+            f"there is no engine {target.path!r} in this process",
+            remedy="give the engine itself, not its name, in the process that made it",
+        )
 
 
 def _folder(target: Target) -> Path:

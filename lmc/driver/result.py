@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
+from lmc.frontend.session import META
 from lmc.ir.errors import LmcError, RequestCancelledError
 from lmc.ir.interpreter import Outcome
 from lmc.ir.profile import Profile, Usage
@@ -59,7 +60,7 @@ def result_row(index: int, result: Result) -> dict[str, Any]:
     return {
         "index": index,
         "value": _json(result.value),
-        "variables": _json(dict(result.variables)),
+        "variables": _json({name: value for name, value in result.variables.items() if not name.startswith(META)}),
         "usage": {
             "prompt_tokens": usage.prompt_tokens,
             "cached_tokens": usage.cached_tokens,

@@ -18,7 +18,7 @@ from lmc.driver.constraints import ConstraintCaches
 from lmc.driver.registry import load_tokenizer, make_engine
 from lmc.ir.engine import Engine
 from lmc.ir.errors import LmcError
-from lmc.ir.target import Target
+from lmc.ir.target import GIVEN, Target
 from lmc.ir.tokenizer import Tokenizer
 
 T = TypeVar("T")
@@ -33,6 +33,7 @@ class EngineCache:
         self._engines: dict[Target, Engine] = {}
         self._tokenizers: dict[tuple[str, str | None], Tokenizer] = {}
         self._lock = threading.Lock()
+        self._adopted = 0
 
     def engine(self, target: Target) -> Engine:
         """The engine of ``target``; loads it the first time."""
@@ -41,6 +42,18 @@ class EngineCache:
             if target not in self._engines:
                 self._engines[target] = make_engine(target)
             return self._engines[target]
+
+    def adopt(self, engine: Engine) -> Target:
+        """A target that stands for ``engine``, the same each time. It is closed with all others, unless it is before."""
+        with self._lock:
+            for target, known in self._engines.items():
+                if known is engine:
+                    return target
+            self._adopted += 1
+            target = Target(GIVEN, f"{engine.info.name}-{self._adopted}")
+            self._engines[target] = engine
+            self._tokenizers[target.kind, target.path] = engine.tokenizer
+            return target
 
     def running(self, target: Target) -> Engine | None:
         """The engine of ``target``; None where it was not loaded yet."""
@@ -73,7 +86,11 @@ class EngineCache:
 
 def _absolute(target: Target) -> Target:
     """The target with a path that stays the same folder wherever the process goes."""
-    return target if target.path is None else replace(target, path=str(Path(target.path).expanduser().resolve()))
+    return (
+        target
+        if target.path is None or target.kind == GIVEN
+        else replace(target, path=str(Path(target.path).expanduser().resolve()))
+    )
 
 
 class Running(Generic[T]):

@@ -9,6 +9,8 @@ from typing import Any
 from lmc.frontend.misuse import RoleBlocks
 from lmc.frontend.sampling import GenerationOptions
 
+META = "@meta:"
+"""Begins the names under which a run keeps what belongs to its variables; the rest is the variable's name."""
 NEEDED = "its value is needed now"
 _ESCAPES = {"%": "%25", "/": "%2F", "#": "%23", "@": "%40", "*": "%2A", "$": "%24"}
 

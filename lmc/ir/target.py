@@ -9,6 +9,8 @@ from typing import Literal
 from lmc.ir.errors import InputError
 
 KINDS = ("builtin", "local", "toy")
+GIVEN = "engine"
+"""The kind of a target that stands for an engine which the caller has made: ``engine:NAME``."""
 DTYPES = ("float32", "bfloat16")
 _DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,3})?")
 KvTokens = int | Literal["auto"]
@@ -44,9 +46,11 @@ class Target:
         device: str = "auto",
         prefill_tokens: int | None = None,
     ) -> Target:
-        """``builtin``, ``toy`` or ``local:PATH``. Raises ``InputError`` for anything else."""
+        """``builtin``, ``toy``, ``local:PATH``, or what ``EngineCache.adopt`` gave. Raises ``InputError`` for others."""
         kv_tokens = None if kv_tokens == "auto" else kv_tokens
         kind, colon, path = spec.partition(":")
+        if kind == GIVEN and path:
+            return _given(path, dtype, kv_tokens, deterministic, device, prefill_tokens)
         if kind not in KINDS or (kind == "local") != bool(path) or bool(colon) != bool(path):
             raise InputError(f"unknown target {spec!r}", remedy="use builtin, toy or local:PATH (a model folder)")
         if dtype not in DTYPES:
@@ -69,4 +73,15 @@ class Target:
     @property
     def supports_constraints(self) -> bool:
         """Whether the target's engine enforces regexes, choices, schemas and grammars."""
-        return self.kind in KINDS
+        return self.kind in KINDS or self.kind == GIVEN
+
+
+def _given(name: str, *settings: object) -> Target:
+    """The target of a given engine. Raises ``InputError`` for settings: it is set up already."""
+    target = Target(GIVEN, name)
+    if settings != (target.dtype, target.kv_tokens, target.deterministic, target.device, target.prefill_tokens):
+        raise InputError(
+            "the engine is set up already",
+            remedy="leave out dtype, kv_tokens, deterministic, device and prefill_tokens",
+        )
+    return target

@@ -4,13 +4,16 @@ import json
 
 import pytest
 
-from lmc.driver.defaults import Wish
-from lmc.driver.engines import close_engine, engine_info, flush_cache
+from lmc.driver.defaults import Wish, resolve_target
+from lmc.driver.engines import adopt_engine, close_engine, engine_info, flush_cache
+from lmc.driver.run import Runner
 from lmc.driver.service import service
+from lmc.driver.start import Options
 from lmc.ir.engine import CacheFlushing
 from lmc.ir.errors import InputError
 from lmc.ir.target import Target
 from lmc.ir.toy import ToyEngine
+from tests.driver import programs
 
 WISH = Wish("toy", deterministic=True)
 TARGET = Target("toy", deterministic=True)
@@ -56,3 +59,29 @@ def test_flushing_is_for_engines_that_keep_something(monkeypatch: pytest.MonkeyP
 def test_what_is_no_target():
     with pytest.raises(InputError, match="unknown target 'toys'"):
         flush_cache(Wish("toys"))
+
+
+def test_an_engine_that_was_made_before_is_a_target():
+    engine, other = ToyEngine(), ToyEngine()
+    spec = adopt_engine(engine)
+    assert spec.startswith("engine:")
+    assert adopt_engine(engine) == spec != adopt_engine(other)
+    target = resolve_target(Wish(spec))
+    assert service().engines.engine(target) is engine
+    assert service().engines.tokenizer(target) is engine.tokenizer
+    assert target.supports_constraints
+    runner = Runner(programs.judge, Options(Wish(spec)))
+    before = engine.statistics.requests
+    assert runner.run((("x",), {})).value == Runner(programs.judge, Options(Wish("toy"))).run((("x",), {})).value
+    assert engine.statistics.requests > before
+    assert other.statistics.requests == 0
+    close_engine(Wish(spec))
+    with pytest.raises(InputError, match="there is no engine 'toy-[0-9]+' in this process") as caught:
+        runner.run((("x",), {}))
+    assert "give the engine itself" in (caught.value.remedy or "")
+
+
+def test_an_engine_is_set_up_already():
+    with pytest.raises(InputError, match="the engine is set up already") as caught:
+        resolve_target(Wish(adopt_engine(ToyEngine()), dtype="bfloat16"))
+    assert "leave out dtype" in (caught.value.remedy or "")

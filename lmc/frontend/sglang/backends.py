@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
-from lmc.driver import DEFAULT_BACKEND, InputError, Options, Wish, close_engine, engine_info
+from lmc.driver import DEFAULT_BACKEND, InputError, Options, Wish, adopt_engine, close_engine, engine_info
 from lmc.driver import flush_cache as flush_cache_of
 from lmc.frontend.locations import user_location
 
 _TARGETS = '"builtin", "toy" or "local:PATH" (a model folder)'
+_ENGINE = ("submit", "score", "tokenizer", "info")
 _PRECISIONS = {"auto": None, "float32": "float32", "float": "float32", "bfloat16": "bfloat16"}
 
 
@@ -51,22 +52,23 @@ def backend_of(value: Any) -> Backend:
         return Backend()
     if isinstance(chosen, str):
         return Backend(chosen)
-    if not isinstance(chosen, Backend):
-        raise _wrong(f"the backend is a {type(chosen).__name__}")
-    return chosen
+    if isinstance(chosen, Backend):
+        return chosen
+    if all(hasattr(chosen, name) for name in _ENGINE):
+        return Backend(adopt_engine(chosen))
+    raise _wrong(f"the backend is a {type(chosen).__name__}")
 
 
-def set_default_backend(backend: str | Backend | None) -> None:
-    """Let programs run on ``backend``, a target of lmc, where ``run`` names no other; None: as if never set.
+def set_default_backend(backend: Any) -> None:
+    """Let programs run on ``backend`` where ``run`` names no other; None: as if it was never set.
 
-    Raises ``InputError`` for what is no target.
+    It is a target of lmc, in words or as a ``Backend``, or an engine of lmc's that was made before. Raises
+    ``InputError`` for anything else.
     """
-    if backend is not None and not isinstance(backend, str | Backend):
-        raise _wrong(f"the backend is a {type(backend).__name__}")
-    DEFAULT_BACKEND.chosen = backend
+    DEFAULT_BACKEND.chosen = None if backend is None else backend_of(backend)
 
 
-def flush_cache(backend: str | Backend | None = None, empty_cache: bool = True) -> bool:
+def flush_cache(backend: Any = None, empty_cache: bool = True) -> bool:
     """Forget the prefixes that a backend has computed; whether there was anything that could forget."""
     if not empty_cache:
         raise InputError(
@@ -77,7 +79,7 @@ def flush_cache(backend: str | Backend | None = None, empty_cache: bool = True) 
     return flush_cache_of(backend_of(backend).wish)
 
 
-def get_server_info(backend: str | Backend | None = None) -> dict[str, Any]:
+def get_server_info(backend: Any = None) -> dict[str, Any]:
     """What serves a backend: its target, name, context length, size of the KV pool, and what it has done so far."""
     return engine_info(backend_of(backend).wish)
 
@@ -162,4 +164,5 @@ def _no_such(what: str) -> InputError:
 
 
 def _wrong(cause: str) -> InputError:
-    return InputError(cause, remedy=f"give a target of lmc: {_TARGETS}, or sgl.Backend(…)", location=user_location())
+    remedy = f"give a target of lmc: {_TARGETS}; sgl.Backend(…) for its options; or an engine of lmc's"
+    return InputError(cause, remedy=remedy, location=user_location())

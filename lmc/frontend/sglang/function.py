@@ -13,11 +13,10 @@ from lmc.driver import Compiled, InputError, JittedFunction, Runner, Variants, a
 from lmc.frontend.eager import ACTIVE
 from lmc.frontend.locations import user_location
 from lmc.frontend.refusals import bad, described, near
-from lmc.frontend.session import Session
+from lmc.frontend.session import META, Session
 from lmc.frontend.sglang.arguments import bound_signature, checked_threads, rows_of
 from lmc.frontend.sglang.backends import Backend, backend_of
 from lmc.frontend.sglang.batches import progress, run_all
-from lmc.frontend.sglang.meta import META
 from lmc.frontend.sglang.options import SAMPLING, Sampling, plain
 from lmc.frontend.sglang.results import ProgramState
 from lmc.frontend.sglang.state import SglState
@@ -100,14 +99,14 @@ class SglFunction(JittedFunction):
         top_logprobs_num: int | None = None,
         return_text_in_logprobs: bool | None = None,
         stream: bool = False,
-        backend: str | Backend | None = None,
+        backend: Any = None,
         **kwargs: Any,
     ) -> ProgramState:
         """Run it with the arguments of the function, without the state.
 
         The sampling arguments are for the generations that don't say otherwise. With ``stream`` it returns at once, and
-        ``text_iter`` of the state gives its text as it comes. ``backend`` is a target of lmc, in words or as
-        ``sgl.Backend``.
+        ``text_iter`` of the state gives its text as it comes. ``backend`` is what
+        ``set_default_backend`` takes.
 
         What an engine can't serve is in ``error()`` of the state; raises everything else.
         """
@@ -144,7 +143,7 @@ class SglFunction(JittedFunction):
         logprob_start_len: int | None = None,
         top_logprobs_num: int | None = None,
         return_text_in_logprobs: bool | None = None,
-        backend: str | Backend | None = None,
+        backend: Any = None,
         num_threads: int | str = "auto",
         progress_bar: bool = False,
     ) -> list[ProgramState]:
@@ -163,7 +162,7 @@ class SglFunction(JittedFunction):
         with progress(self.name, len(rows), shown=progress_bar) as step:
             return [ProgramState(self.name, result) for result in run_all(runner, rows, step)]
 
-    def eager(self, *args: Any, backend: str | Backend | None = None, **kwargs: Any) -> ProgramState:
+    def eager(self, *args: Any, backend: Any = None, **kwargs: Any) -> ProgramState:
         """Run it as plain Python, operation by operation: what every other way of running it must agree with."""
         asked = {name: kwargs.pop(name) for name in SAMPLING if name in kwargs}
         self.check_free(kwargs)
@@ -184,11 +183,11 @@ class SglFunction(JittedFunction):
         bound = {**self.bind_arguments, **kwargs}
         return SglFunction(self.function, self.num_api_spec_tokens, bound, sampling=self.sampling)
 
-    def trace(self, *, backend: str | Backend | None = None, **kwargs: Any) -> Compiled:
+    def trace(self, *, backend: Any = None, **kwargs: Any) -> Compiled:
         """The graph as it is captured; for the arguments that are given, as far as that goes without the others."""
         return self._compiled(replace(backend_of(backend), level="O0"), kwargs)
 
-    def compile(self, *, backend: str | Backend | None = None, **kwargs: Any) -> CompiledFunction:
+    def compile(self, *, backend: Any = None, **kwargs: Any) -> CompiledFunction:
         """The program compiled, with what became of it. Running it compiles it too: this need not come first."""
         return CompiledFunction(self, self._compiled(backend_of(backend), kwargs))
 

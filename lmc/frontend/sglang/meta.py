@@ -18,8 +18,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-META = "@meta:"
-"""Begins the names under which a run keeps the meta data of its variables; the rest is the variable's name."""
 TEXTS = "@texts:"
 """Begins the names of meta data that say whether those of a variable show the texts of tokens."""
 

@@ -10,8 +10,9 @@ from lmc.frontend.branches import Block, Branches, RoleBlock
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.messages import Appendable, is_text
 from lmc.frontend.refusals import bad, described
+from lmc.frontend.session import META
 from lmc.frontend.sglang.expressions import Gen, Image, RoleBegin, RoleEnd, Select, Video
-from lmc.frontend.sglang.meta import META, TEXTS, meta_info
+from lmc.frontend.sglang.meta import TEXTS, meta_info
 from lmc.frontend.sglang.options import Sampling, resolve
 from lmc.frontend.state import Core, State
 

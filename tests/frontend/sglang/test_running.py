@@ -373,6 +373,15 @@ def test_a_backend_is_a_target_with_options():
     assert seeded[0] == seeded[1] != seeded[2]
 
 
+def test_a_backend_may_be_an_engine():
+    engine = ToyEngine()
+    sgl.set_default_backend(engine)
+    expected = few_shot_qa.run(question="Why?", temperature=0, backend="toy").text()
+    assert few_shot_qa.run(question="Why?", temperature=0).text() == expected
+    assert few_shot_qa.run(question="Why?", temperature=0, backend=engine).text() == expected
+    assert engine.statistics.requests == sgl.get_server_info(engine)["statistics"]["requests"] == 2
+
+
 def test_the_default_backend_is_asked_at_each_call(monkeypatch: pytest.MonkeyPatch):
     sgl.set_default_backend(sgl.Backend("toy", seed=5))
     first = answers.run("Name one.")["more"]
