@@ -68,8 +68,25 @@ def test_bodies_hold_the_ops_of_regions_and_what_they_wait_for_there():
     assert [len(entry.bodies) for entry in loop.bodies[1].instructions] == [0, 2, 0, 0]
 
 
-def test_wave_count_is_the_number_of_rounds():
-    assert plan_of(JUDGE).wave_count == 2
+def test_waves_count_the_calls_on_the_longest_way():
+    plan = plan_of(JUDGE)
+    waves = {entry.op.id: entry.wave for entry in plan.instructions if isinstance(entry.op, GenOp | SelectOp)}
+    assert waves == {"judge/on_topic": 0, "judge/fork/0/j": 0, "judge/fork/1/j": 0, "judge/verdict": 1}
+    assert plan.wave_count == 2
+
+
+def test_a_wave_that_a_pass_has_set_is_kept():
+    text = """
+    module @f {
+      func @f() {
+        %0 = lm.context : !ctx
+        %1, %a = lm.gen %0 {id = "f/a", wave = 2} : !ctx, !text
+        %2, %b = lm.gen %1 {id = "f/b"} : !ctx, !text
+        lm.return %2 ()
+      }
+    }
+    """
+    assert [entry.wave for entry in plan_of(text).instructions] == [0, 2, 3, 4]
 
 
 def test_each_region_counts_once_among_the_rounds():

@@ -1,4 +1,3 @@
-from lmc.backend.waves import waves
 from lmc.ir.ordering import shared_values, waits_of
 from lmc.ir.parser import parse, parse_verified
 from lmc.ir.region_ops import LoopOp
@@ -11,9 +10,6 @@ def test_branches_of_a_fork_wait_for_their_context_only():
     names = {getattr(op, "id", None): index for index, op in enumerate(ops)}
     assert waits[names["judge/fork/0/j"]] == (6,)
     assert waits[names["judge/fork/1/j"]] == (8,)
-    assert waves(ops, waits)[names["judge/on_topic"]] == 0
-    assert waves(ops, waits)[names["judge/fork/1/j"]] == 0
-    assert waves(ops, waits)[names["judge/verdict"]] == 1
 
 
 def test_a_write_waits_for_all_that_may_raise_or_read_before_it():
@@ -39,21 +35,6 @@ def test_an_assume_waits_for_nothing_but_its_value():
     }
     """
     assert waits_of(parse(text).main.body.ops)[2] == ()
-
-
-def test_a_wave_that_a_pass_has_set_is_kept():
-    text = """
-    module @f {
-      func @f() {
-        %0 = lm.context : !ctx
-        %1, %a = lm.gen %0 {id = "f/a", wave = 2} : !ctx, !text
-        %2, %b = lm.gen %1 {id = "f/b"} : !ctx, !text
-        lm.return %2 ()
-      }
-    }
-    """
-    ops = parse(text).main.body.ops
-    assert waves(ops, waits_of(ops)) == [0, 2, 3, 4]
 
 
 def test_edges_are_linear_in_ops():
