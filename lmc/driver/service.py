@@ -44,7 +44,7 @@ class EngineCache:
             return self._engines[target]
 
     def adopt(self, engine: Engine) -> Target:
-        """A target that stands for ``engine``, the same each time. It is closed with all others, unless it is before."""
+        """A target that stands for ``engine``, the same each time. At exit it is closed with all others."""
         with self._lock:
             for target, known in self._engines.items():
                 if known is engine:
@@ -86,11 +86,9 @@ class EngineCache:
 
 def _absolute(target: Target) -> Target:
     """The target with a path that stays the same folder wherever the process goes."""
-    return (
-        target
-        if target.path is None or target.kind == GIVEN
-        else replace(target, path=str(Path(target.path).expanduser().resolve()))
-    )
+    if target.path is None or target.kind == GIVEN:
+        return target
+    return replace(target, path=str(Path(target.path).expanduser().resolve()))
 
 
 class Running(Generic[T]):

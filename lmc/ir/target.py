@@ -46,7 +46,7 @@ class Target:
         device: str = "auto",
         prefill_tokens: int | None = None,
     ) -> Target:
-        """``builtin``, ``toy``, ``local:PATH``, or what ``EngineCache.adopt`` gave. Raises ``InputError`` for others."""
+        """``builtin``, ``toy``, ``local:PATH`` or ``engine:NAME`` (a given one). Raises ``InputError`` for others."""
         kv_tokens = None if kv_tokens == "auto" else kv_tokens
         kind, colon, path = spec.partition(":")
         if kind == GIVEN and path:

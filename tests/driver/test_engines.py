@@ -76,7 +76,7 @@ def test_an_engine_that_was_made_before_is_a_target():
     assert engine.statistics.requests > before
     assert other.statistics.requests == 0
     close_engine(Wish(spec))
-    with pytest.raises(InputError, match="there is no engine 'toy-[0-9]+' in this process") as caught:
+    with pytest.raises(InputError, match=r"there is no engine 'toy-[0-9]+' in this process") as caught:
         runner.run((("x",), {}))
     assert "give the engine itself" in (caught.value.remedy or "")
 

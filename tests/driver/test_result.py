@@ -29,6 +29,7 @@ def test_a_row_has_the_promised_fields_and_is_json():
     value = {"v": Verdict(score=2), "p": Point(1), "set": {1}, "nan": math.nan, "odd": object, "bytes": b"\xff"}
     row = result_row(3, Result(value, {"a": "x", "@meta:a": {"scores": [1]}}, "t", PROFILE))
     assert list(row) == ["index", "value", "variables", "usage", "error"]
+    assert row["variables"] == {"a": "x"}, "meta data is no variable"
     assert row["usage"] == {"prompt_tokens": 11, "cached_tokens": 4, "generated_tokens": 5, "calls": 2}
     loaded = json.loads(json.dumps(row, allow_nan=False))
     assert loaded["index"] == 3
