@@ -83,8 +83,9 @@ def base64(low: int, high: int | None, *, is_url: bool, is_ascii: bool) -> str:
 
 # Sets in sets, and operators on them, as Rust has them.
 _RUST_SET = re.compile(r"\[[^\]]*(?:\[|&&|--|~~)")
-# What is no word character is something else in Rust than in Python and ECMA-262, beyond ASCII.
-_NO_WORD = re.compile(r"\\W|\[\^[^\]]*\\w")
+# What is no digit or letter is something else in Rust than in Python and ECMA-262, or in another version of Unicode.
+_NEGATED_CLASS = re.compile(r"\\[WDP]|\[\^[^\]]*\\[wdp]")
+_NEGATED_SET = re.compile(r"\[\^")
 _FLAGS = {re.IGNORECASE: "i", re.VERBOSE: "x", re.DOTALL: "s", re.MULTILINE: "m"}
 
 
@@ -97,9 +98,11 @@ def of_pydantic(given: str | re.Pattern[str]) -> tuple[str, bool]:
         if _RUST_SET.search(given):
             cause = f"the pattern {given!r} has sets in sets, which other dialects read differently"
             raise UnsupportedTypeError(cause, "write the set out, with [ as \\[")
-        return given, bool(_NO_WORD.search(given))
+        folds = re.match(r"\(\?[a-zA-Z]*i", given) is not None
+        return given, bool(_NEGATED_CLASS.search(given) or (folds and _NEGATED_SET.search(given)))
     flags = "".join(letter for flag, letter in _FLAGS.items() if given.flags & flag)
-    return f"(?{flags}){given.pattern}" if flags else given.pattern, False
+    is_rough = "i" in flags and _NEGATED_SET.search(given.pattern) is not None
+    return f"(?{flags}){given.pattern}" if flags else given.pattern, is_rough
 
 
 def url(schema: dict[str, Any], constraints: Mapping[str, Any]) -> dict[str, Any]:

@@ -168,6 +168,7 @@ _FORMATS: dict[str, _Make] = {
     "uuid": _uuid,
     **{f"uuid{version}": _uuid_of(version) for version in "1345678"},
     "email": internet.email,
+    "name-email": internet.email,
     "hostname": internet.hostname,
     "ipv4": addresses.ipv4,
     "ipv6": addresses.ipv6,

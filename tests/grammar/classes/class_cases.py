@@ -248,6 +248,8 @@ ACCEPTED: dict[str, Any] = {
     "stripped with a pattern": pydantic.constr(strip_whitespace=True, pattern=r"^[^a]+$"),
     "upper": pydantic.constr(to_upper=True, max_length=2, pattern="^[a-zß]*$"),
     "a pattern of no words": bounded(str, pattern=r"^\W+$"),
+    "a pattern of no digits": bounded(str, pattern=r"^[^\d]+$"),
+    "a pattern of no k": bounded(str, pattern=re.compile(r"^[^k]+$", re.IGNORECASE)),
     "a pattern of spaces": bounded(str, pattern=r"^\s\S$"),
     "a compiled pattern": bounded(str, pattern=re.compile(r"^a.b\d$", re.IGNORECASE)),
     "hashable": Hashable,

@@ -46,7 +46,11 @@ def test_flags_stand_at_the_beginning():
     assert of_pydantic(re.compile("a.b", re.IGNORECASE | re.DOTALL)) == ("(?is)a.b", False)
     assert of_pydantic(re.compile("a")) == ("a", False)
     assert of_pydantic(r"^\d+$") == (r"^\d+$", False)
-    assert of_pydantic(r"^[^\w]$") == (r"^[^\w]$", True)
+    for rough in (r"^[^\w]$", r"\D", r"\P{L}", "(?i)[^k]"):
+        assert of_pydantic(rough) == (rough, True)
+    assert of_pydantic("(?s)[^k]") == ("(?s)[^k]", False)
+    assert of_pydantic(re.compile("[^k]", re.IGNORECASE)) == ("(?i)[^k]", True)
+    assert of_pydantic(re.compile(r"\W")) == (r"\W", False)
 
 
 @pytest.mark.parametrize("pattern", ["[a&&b]", "[a-z--b]", "[[:alpha:]]", "x[ab~~b]y"])

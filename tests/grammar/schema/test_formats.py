@@ -93,6 +93,7 @@ CASES = {
     "base64url": ("|YQ==|_-_-", "YQ|+/+/"),
     "byte": ("YQ==", "YQ"),
     "idn-email": ("a@b.co", "a"),
+    "name-email": ("a@b.co", "a|Ada <a@b.co>"),
     "idn-hostname": ("example.com", "-"),
     "iri": ("https://example.com/a", "a b"),
     "iri-reference": ("a/b", "a b"),
