@@ -66,10 +66,11 @@ class UniqueIds:
         """It ends: what it has taken is free in the next one."""
         self._taken.difference_update(self._regions[-1])
 
-    def join(self, count: int) -> None:
-        """All ``count`` regions of the op have ended: what each has taken is taken now."""
-        keys = [key for region in self._regions[-count:] for key in region]
-        del self._regions[-count:]
+    def join(self, goes_on: Sequence[bool]) -> None:
+        """The regions of the op have ended: what those have taken from which the program goes on is taken now."""
+        ended = self._regions[-len(goes_on) :]
+        keys = [key for region, stays in zip(ended, goes_on, strict=True) if stays for key in region]
+        del self._regions[-len(goes_on) :]
         self._taken.update(keys)
         if self._regions:
             self._regions[-1].extend(keys)

@@ -16,7 +16,7 @@ from lmc.ir.errors import VerifyError
 from lmc.ir.ids import UniqueIds
 from lmc.ir.layout import MAX_INTEGER_BITS, Field, Layout, exceeds_bounds, is_tuple_of_values, layout_of
 from lmc.ir.printer import print_name, print_symbol, print_type, print_value
-from lmc.ir.regions import RegionOp
+from lmc.ir.regions import LEAVING, RegionOp
 from lmc.ir.types import SIMPLE_TYPES, JsonType, ListType, Type
 
 MAX_REGION_DEPTH = 64
@@ -152,7 +152,7 @@ class _FunctionVerifier:
 
     def _finish(self, op: RegionOp) -> None:
         if op.EXCLUSIVE:
-            self._ids.join(len(op.regions))
+            self._ids.join([not isinstance(region.terminator, LEAVING) for region in op.regions])
         if op not in self._verified:
             op.verify_regions()
             self._verified.add(op)

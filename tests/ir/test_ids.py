@@ -61,7 +61,7 @@ def test_exclusive_regions_begin_with_the_ids_from_before():
     assert not ids.take("a")
     assert ids.take("b")
     ids.leave()
-    ids.join(2)
+    ids.join([True, True])
     assert not ids.take("a")
     assert not ids.take("b")
     assert ids.take("c")
@@ -73,11 +73,22 @@ def test_ids_of_nested_exclusive_regions_reach_the_region_around_them():
     ids.enter()
     assert ids.take("deep")
     ids.leave()
-    ids.join(1)
+    ids.join([True])
     assert not ids.take("deep")
     ids.leave()
     ids.enter()
     assert ids.take("deep")
     ids.leave()
-    ids.join(2)
+    ids.join([True, True])
     assert not ids.take("deep")
+
+
+def test_ids_of_a_region_from_which_the_program_does_not_go_on_are_free_behind_it():
+    ids = UniqueIds()
+    for key in ("left", "stays"):
+        ids.enter()
+        assert ids.take(key)
+        ids.leave()
+    ids.join([False, True])
+    assert ids.take("left")
+    assert not ids.take("stays")
