@@ -187,7 +187,10 @@ class Stopper:
         return True
 
     def _decode(self) -> None:
-        known = self._tokenizer.decode(self.token_ids[self._window : self._decoded])
+        if self._decoded - self._window == 1:
+            known = self._tokenizer.text_of(self.token_ids[self._window])
+        else:
+            known = self._tokenizer.decode(self.token_ids[self._window : self._decoded])
         now = self._tokenizer.decode(self.token_ids[self._window :])
         waiting = len(self.token_ids) - self._decoded
         whole = not now.endswith("\ufffd") or waiting > _MAX_INCOMPLETE_TOKENS

@@ -141,6 +141,13 @@ class Tokenizer:
         """Text of ``ids``; special tokens show as their text, incomplete UTF-8 as U+FFFD."""
         return self._parsing.decode(list(ids), skip_special_tokens=False)
 
+    def text_of(self, token_id: int) -> str:
+        """Text of one token alone: ``decode``, but each is decoded once."""
+        text = self._texts.get(token_id)
+        if text is None:
+            text = self._texts[token_id] = self.decode((token_id,))
+        return text
+
     def split_template(self, text: str) -> Iterator[str | SpecialToken]:
         """Cut template text at its special tokens: plain pieces and the tokens between them, in order."""
         if not self.special_tokens:
@@ -181,6 +188,10 @@ class Tokenizer:
                 "a text holds half of a surrogate pair, which no model can read",
                 remedy="decode the text as UTF-8 or UTF-16 before it is given to the program",
             ) from error
+
+    @cached_property
+    def _texts(self) -> dict[int, str]:
+        return {}
 
     @cached_property
     def _parsing(self) -> tokenizers.Tokenizer:

@@ -1,13 +1,13 @@
 """What all attention kernels are told: whose rows a step computes, and which form of attention a layer has."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceRows:
+class SequenceRows(NamedTuple):
     """The query rows of one sequence: packed rows `first_row … first_row+rows-1` are its last `rows` tokens.
 
     `pages` [L] holds the page of each of its L tokens, those of the query rows included.

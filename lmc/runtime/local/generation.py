@@ -89,23 +89,17 @@ class GenerationTask(Task[Generation]):
             LmcError: the constraint does.
         """
         error = self.take(rows, drawn)
-        if error is None and not self.ended:
+        if error is None and self.is_constrained and not self.ended:
             self.propose()
         return error
 
     def take(self, rows: Rows[int], drawn: Rows[Drawn | EngineError]) -> EngineError | None:
         """The part of `advance` that comes before the next draft."""
-        sequence = self.sequence
-        first, draft = sequence.settled - 1, sequence.draft
-        kept, other = 0, None
-        for row, each in zip(rows, drawn, strict=True):
-            kept = row - first  # the tokens of rows that nobody reads are certain
-            if not isinstance(each, Drawn) or kept == len(draft) or each.token != draft[kept]:
-                other = each
-                break
-            kept += 1
-        if kept:
-            self._accept(draft[:kept], drawn)
+        sequence, other = self.sequence, None
+        if sequence.drafted:
+            other = self._take_draft(rows, drawn)
+        else:
+            (other,) = drawn
         if other is None or self.ended:
             return None
         if isinstance(other, EngineError):
@@ -188,6 +182,20 @@ class GenerationTask(Task[Generation]):
 
     def _forbidden(self, position: int) -> frozenset[int]:
         return self._stopper.ends if position < self._request.sampling.min_tokens else _NOTHING
+
+    def _take_draft(self, rows: Rows[int], drawn: Rows[Drawn | EngineError]) -> Drawn | EngineError | None:
+        """Append what of the draft is what was drawn; gives what comes after that, if it was drawn."""
+        first, draft = self.sequence.settled - 1, self.sequence.draft
+        kept, other = 0, None
+        for row, each in zip(rows, drawn, strict=True):
+            kept = row - first  # the tokens of rows that nobody reads are certain
+            if not isinstance(each, Drawn) or kept == len(draft) or each.token != draft[kept]:
+                other = each
+                break
+            kept += 1
+        if kept:
+            self._accept(draft[:kept], drawn)
+        return other
 
     def _count_draft(self, tokens: int) -> None:
         self._drafted = tokens

@@ -1,16 +1,13 @@
 """Pages of running sequences: admission, growth, sharing through the radix tree, release."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-
-import numpy as np
+from typing import NamedTuple
 
 from lmc.cache import InvariantError, PagePool, Pages, RadixCache, RadixNode
 from lmc.runtime.local.sequence import Namespace, Sequence
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(NamedTuple):
     """Rows `start … end-1` of a sequence, to be computed in one step.
 
     `slots` is where each row's key and value go: a page that has none yet, or the scratch page where the row's page is
@@ -92,9 +89,8 @@ class SequenceMemory:
         """The next `count` rows of a sequence, which the caller computes in the coming step."""
         start, end = sequence.computed, sequence.computed + count
         sequence.planned = end
-        slots = np.full(count, self._scratch_page, dtype=np.int64)
-        unwritten = max(start, sequence.shared)
-        slots[unwritten - start :] = sequence.pages[unwritten:end]
+        slots = sequence.pages[start:end].copy()
+        slots[: max(sequence.shared - start, 0)] = self._scratch_page
         return Slice(sequence, start, end, slots)
 
     def take_shared_rows(self, sequence: Sequence, count: int) -> Slice:

@@ -1,5 +1,6 @@
 """The model on paged keys and values: transformers' modules, our attention."""
 
+import itertools
 import time
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
@@ -111,13 +112,14 @@ class PagedModel:
         if not computed:
             return torch.empty(0, self.vocabulary_size, device=self.device), []
         start = time.perf_counter()
-        tokens = np.concatenate([rows.sequence.tokens[rows.start : rows.end] for rows in computed])
-        positions = np.concatenate([np.arange(rows.start, rows.end) for rows in computed])
+        tokens = np.concatenate([rows.sequence.tokens_between(rows.start, rows.end) for rows in computed])
+        counts = [rows.end - rows.start for rows in computed]
+        firsts = [0, *itertools.accumulate(counts[:-1])]
+        shifts = [rows.start - first for rows, first in zip(computed, firsts, strict=True)]
+        positions = np.arange(tokens.size) + np.repeat(shifts, counts)
         wanted, owners = _wanted_logits(computed)
         if self._deterministic:
             return self._call_in_blocks(computed, tokens, positions, wanted), owners
-        counts = [rows.end - rows.start for rows in computed]
-        firsts = np.cumsum([0, *counts[:-1]]).tolist()
         sequences = [
             SequenceRows(first, count, rows.sequence.pages[: rows.end])
             for rows, first, count in zip(computed, firsts, counts, strict=True)

@@ -76,24 +76,32 @@ class Scheduler:
         A slice may be empty: a prompt without wanted logits that is cached to its end.
         """
         for sequence in self.running:
-            self._make_room_for(sequence)
+            if sequence.settled > sequence.page_count:
+                self._make_room_for(sequence)
         slices: list[Slice] = []
-        prefills = [sequence for sequence in self._running if not sequence.is_decoding]
+        decoding: list[Sequence] = []
+        prefills: list[Sequence] = []
+        for sequence in self._running:
+            (decoding if sequence.is_decoding else prefills).append(sequence)
         budget = self._prefill_tokens
         drafts = budget // 2 if prefills or self._waiting else budget
-        for sequence in self._running:
-            if sequence.is_decoding:
-                drafted = self._decode(sequence, drafts, slices)
-                drafts -= drafted
-                budget -= drafted
+        for sequence in decoding:
+            drafted = self._decode(sequence, drafts, slices)
+            drafts -= drafted
+            budget -= drafted
         for sequence in prefills:
             if budget:
                 budget -= self._prefill(sequence, budget, slices)
+        if self._waiting:
+            self._admit(budget, slices)
+        return slices
+
+    def _admit(self, budget: int, slices: list[Slice]) -> None:
+        """Start waiting sequences, as long as there is budget for rows of them."""
         reserve = sum(map(_growth, self._running))
         while budget and (admitted := self._admit_next(reserve)):
             budget -= self._prefill(admitted, budget, slices)
             reserve += _growth(admitted)
-        return slices
 
     def _make_room_for(self, sequence: Sequence) -> None:
         """Give each settled token of a sequence a page, if need be by preempting others, or it itself."""
@@ -105,11 +113,13 @@ class Scheduler:
 
     def _decode(self, sequence: Sequence, most: int, slices: list[Slice]) -> int:
         """Plan the row of the last token and up to `most` of the draft; for these nobody is preempted."""
-        length = sequence.settled + min(most, sequence.drafted)
-        length = min(length, sequence.page_count + self.memory.available)
-        if length > sequence.page_count:
-            self.memory.grow(sequence, length)
-        drafted = length - sequence.settled
+        drafted = 0
+        if sequence.drafted and most:
+            length = sequence.settled + min(most, sequence.drafted)
+            length = min(length, sequence.page_count + self.memory.available)
+            if length > sequence.page_count:
+                self.memory.grow(sequence, length)
+            drafted = length - sequence.settled
         slices.append(self.memory.take_rows(sequence, 1 + drafted))
         return drafted
 

@@ -63,6 +63,10 @@ class Sequence:
         """Token ids so far, the draft too, int32 (a view)."""
         return self._tokens[: self.length]
 
+    def tokens_between(self, start: int, end: int) -> np.ndarray:
+        """Token ids `start … end-1`, int32 (a view)."""
+        return self._tokens[start:end]
+
     @property
     def settled(self) -> int:
         """How many tokens are no draft."""
@@ -112,7 +116,8 @@ class Sequence:
     @property
     def is_decoding(self) -> bool:
         """Whether all that is to be computed is the token generated last, and a draft."""
-        return self.settled - self.computed == 1 and self.settled > self.prompt_length
+        settled = self.length - self.drafted
+        return settled - self.computed == 1 and settled > self.prompt_length
 
     @property
     def own_pages(self) -> Pages:
