@@ -6,10 +6,10 @@ import dataclasses
 import json
 import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from lmc.grammar.sharing import ConstraintCache, checked_digest, source_of
+from lmc.grammar.store import IndexFolder
 from lmc.ir.constraints import Compile, CompiledConstraint, constraints_of
 from lmc.ir.core import Constraint, Module, walk
 from lmc.ir.ops import SamplingOp
@@ -20,10 +20,10 @@ class ConstraintCaches:
     """One cache for each folder that complete token indexes are kept in."""
 
     def __init__(self) -> None:
-        self._caches: dict[Path | None, ConstraintCache] = {}
+        self._caches: dict[IndexFolder | None, ConstraintCache] = {}
         self._lock = threading.Lock()
 
-    def of(self, folder: Path | None) -> ConstraintCache:
+    def of(self, folder: IndexFolder | None) -> ConstraintCache:
         """That of ``folder`` (None: nothing is kept on disk)."""
         with self._lock:
             return self._caches.setdefault(folder, ConstraintCache(folder=folder))

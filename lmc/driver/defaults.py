@@ -13,13 +13,14 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from lmc.grammar.store import IndexStore
+from lmc.grammar.store import MAX_BYTES, IndexFolder, IndexStore
 from lmc.ir.errors import ConstraintError, InputError
 from lmc.ir.target import KINDS, KvTokens, Target
 
 ENVIRONMENT = "LMC_TARGET"
 FALLBACK = "builtin"
 GRAMMAR_CACHE = "LMC_GRAMMAR_CACHE"
+GRAMMAR_CACHE_MB = "LMC_GRAMMAR_CACHE_MB"
 OFF = "off"
 
 
@@ -35,7 +36,8 @@ class Wish:
     prefill_tokens: int | None = None
 
 
-SETTINGS = (*(field.name for field in fields(Wish)), "grammar_cache")
+_CACHE_SETTINGS = ("grammar_cache", "grammar_cache_mb")
+SETTINGS = (*(field.name for field in fields(Wish)), *_CACHE_SETTINGS)
 """What ``[tool.lmc]`` may hold."""
 
 
@@ -66,11 +68,15 @@ def resolve_target(wish: Wish, *, environment: Mapping[str, str] | None = None, 
     return _parse({**settings, **asked})
 
 
-def resolve_grammar_cache(*, environment: Mapping[str, str] | None = None, folder: Path | None = None) -> Path | None:
-    """Where token indexes of constraints are kept between processes; None for nowhere.
+def resolve_grammar_cache(
+    *, environment: Mapping[str, str] | None = None, folder: Path | None = None
+) -> IndexFolder | None:
+    """Where token indexes of constraints are kept between processes, and how many bytes of them; None for nowhere.
 
     What ``LMC_GRAMMAR_CACHE`` names, else ``grammar_cache`` of ``[tool.lmc]`` (relative to its pyproject.toml), else
-    the user's cache. "off" is nowhere. Raises ``InputError``, also for a folder that was named and can't be used.
+    the user's cache. "off" is nowhere. It holds as many megabytes (of 2^20 bytes) as ``LMC_GRAMMAR_CACHE_MB`` says,
+    else ``grammar_cache_mb``, else 512: beyond that, what was used longest ago goes.
+    Raises ``InputError``, also for a folder that was named and can't be used.
     """
     environment = os.environ if environment is None else environment
     here = Path.cwd() if folder is None else folder
@@ -78,21 +84,32 @@ def resolve_grammar_cache(*, environment: Mapping[str, str] | None = None, folde
     named = environment.get(GRAMMAR_CACHE) or settings.get("grammar_cache")
     if named == OFF:
         return None
+    max_bytes = _cache_bytes(environment.get(GRAMMAR_CACHE_MB), settings)
     if not named:
         try:
-            return IndexStore.default_folder()
+            return IndexFolder(IndexStore.default_folder(), max_bytes)
         except RuntimeError:  # a user without a home
             return None
     base = here if environment.get(GRAMMAR_CACHE) else place
     try:
-        return IndexStore(base / Path(named).expanduser()).folder
+        return IndexFolder(IndexStore(base / Path(named).expanduser()).folder, max_bytes)
     except ConstraintError as error:
         raise InputError(error.cause, remedy=error.remedy) from error
 
 
+def _cache_bytes(asked: str | None, settings: Mapping[str, Any]) -> int:
+    if not asked:
+        return settings.get("grammar_cache_mb", MAX_BYTES >> 20) << 20
+    if not asked.isdecimal() or not int(asked):
+        raise InputError(
+            f"{GRAMMAR_CACHE_MB} is {asked!r}", remedy=f"give a number of megabytes, or {GRAMMAR_CACHE}=off"
+        )
+    return int(asked) << 20
+
+
 def _parse(settings: Mapping[str, Any]) -> Target:
     """The target of settings by name; those that are left out are what ``Target`` has."""
-    options = {name: value for name, value in settings.items() if name != "grammar_cache"}
+    options = {name: value for name, value in settings.items() if name not in _CACHE_SETTINGS}
     spec = options.pop("target", FALLBACK)
     if not isinstance(spec, str):
         raise InputError(f"target is {spec!r}", remedy='give text: "builtin", "toy" or "local:PATH" (a model folder)')
@@ -135,6 +152,10 @@ def _read_settings(path: Path) -> Mapping[str, Any]:
             raise InputError(f"{path}: [tool.lmc] has no setting {name!r}", remedy=f"use {', '.join(SETTINGS)}")
     if not isinstance(settings.get("grammar_cache", ""), str):
         raise InputError(f"{path}: grammar_cache is no text", remedy='name a folder, or write grammar_cache = "off"')
+    megabytes = settings.get("grammar_cache_mb", 1)
+    if not isinstance(megabytes, int) or isinstance(megabytes, bool) or megabytes < 1:
+        remedy = 'give a number of megabytes, or write grammar_cache = "off"'
+        raise InputError(f"{path}: grammar_cache_mb is {megabytes!r}", remedy=remedy)
     try:
         _parse(settings)
     except InputError as error:

@@ -14,6 +14,7 @@ from lmc.grammar.building import Arena
 from lmc.grammar.constraint import Constraint, RegularConstraint
 from lmc.grammar.context_free import ContextFreeConstraint
 from lmc.grammar.sources import Source, Whitespace
+from lmc.grammar.store import IndexStore
 from lmc.grammar.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 
@@ -26,7 +27,7 @@ def compile(  # the name by which users know it
     grammar: str | None = None,
     tokenizer: Any,
     whitespace: Whitespace = "compact",
-    cache: str | Path | None = None,
+    cache: str | Path | IndexStore | None = None,
 ) -> Constraint:
     """A constraint from exactly one of ``regex``, ``schema``, ``choices`` and ``grammar``.
 
@@ -37,19 +38,20 @@ def compile(  # the name by which users know it
         grammar: a context-free grammar in Lark's syntax; its rule ``start`` is the output.
         tokenizer: whose tokens they are: of transformers or ``tokenizers``, a model folder, or a ``Vocabulary``.
         whitespace: "compact": JSON without spaces; "flexible": with single spaces and indented lines; see ``Layout``.
-        cache: a folder in which complete token indexes (``build``) are kept and looked for.
+        cache: a folder in which complete token indexes (``build``) are kept and looked for, those used last up to
+            512 MiB; an ``IndexStore`` has another limit.
 
     Returns:
         The constraint, as far as it is needed to start: states, masks and indexes are made when they are asked for.
 
     Raises:
-        ConstraintError: what is given is wrong, can't be enforced, or nothing meets it.
+        ConstraintError: what is given is wrong, can't be enforced, or nothing meets it; others may write to the folder.
     """
     source = Source.of(regex=regex, schema=schema, choices=choices, grammar=grammar, whitespace=whitespace)
     return compile_source(source, tokenizer, cache=cache)
 
 
-def compile_source(source: Source, tokenizer: Any, *, cache: str | Path | None = None) -> Constraint:
+def compile_source(source: Source, tokenizer: Any, *, cache: str | Path | IndexStore | None = None) -> Constraint:
     """The same from a canonical source. Raises like ``compile``."""
     vocabulary = Vocabulary.of(tokenizer)
     if source.kind == "grammar":
@@ -58,7 +60,8 @@ def compile_source(source: Source, tokenizer: Any, *, cache: str | Path | None =
         automaton = automaton_of(source)
     except schemas.RecursiveSchemaError:
         return ContextFreeConstraint(source, vocabulary)
-    return RegularConstraint(automaton, vocabulary, source.digest, cache=None if cache is None else Path(cache))
+    store = IndexStore(Path(cache)) if isinstance(cache, str | Path) else cache
+    return RegularConstraint(automaton, vocabulary, source.digest, store=store)
 
 
 def automaton_of(source: Source) -> Automaton:

@@ -6,7 +6,6 @@ import contextlib
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -129,11 +128,11 @@ class RegularConstraint(Constraint):
         automaton: over bytes, not empty. It belongs to the constraint from here on.
         vocabulary: the tokens.
         digest: names what the constraint says.
-        cache: a folder in which indexes are looked for and kept.
+        store: where indexes are looked for and kept.
         max_mask_bytes: how much memory masks may take.
 
     Raises:
-        ConstraintError: no output can be written in these tokens, or others may write to the folder.
+        ConstraintError: no output can be written in these tokens.
     """
 
     def __init__(
@@ -142,13 +141,13 @@ class RegularConstraint(Constraint):
         vocabulary: Vocabulary,
         digest: str,
         *,
-        cache: Path | None = None,
+        store: IndexStore | None = None,
         max_mask_bytes: int = MAX_MASK_BYTES,
     ) -> None:
         super().__init__(vocabulary, digest)
         self.automaton = automaton
         self.index: TokenIndex | None = None
-        self._store = None if cache is None else IndexStore(cache)
+        self._store = store
         self._lock = threading.RLock()
         self._building = threading.Lock()
         self._masks = Masks(max_mask_bytes)

@@ -18,7 +18,7 @@ from lmc.grammar.constraint import Constraint, RegularConstraint
 from lmc.grammar.facts import Facts
 from lmc.grammar.index import TokenIndex
 from lmc.grammar.sources import KINDS, Source, Whitespace
-from lmc.grammar.store import IndexStore
+from lmc.grammar.store import IndexFolder, IndexStore
 from lmc.grammar.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError, InputError
 
@@ -93,8 +93,8 @@ class ConstraintCache:
     trusted or written to. What is refused is not kept.
     """
 
-    def __init__(self, *, folder: str | Path | None = None, limit: int = _LIMIT) -> None:
-        self._named = None if folder is None else Path(folder)
+    def __init__(self, *, folder: str | Path | IndexFolder | None = None, limit: int = _LIMIT) -> None:
+        self._named = IndexFolder(Path(folder)) if isinstance(folder, str | Path) else folder
         self._limit = limit
         self._compiled: OrderedDict[Key, Future[Constraint]] = OrderedDict()
         self._built: OrderedDict[Key, Future[Built]] = OrderedDict()
@@ -131,16 +131,16 @@ class ConstraintCache:
         return len(self._compiled)
 
     @cached_property
-    def _folder(self) -> Path | None:
+    def _store(self) -> IndexStore | None:
         if self._named is None:
             return None
         try:
-            return IndexStore(self._named).folder
+            return IndexStore(*self._named)
         except ConstraintError:
             return None
 
     def _compile(self, source: Source, vocabulary: Vocabulary) -> Constraint:
-        return compile_source(source, vocabulary, cache=self._folder)
+        return compile_source(source, vocabulary, cache=self._store)
 
     def _build(self, source: Source, vocabulary: Vocabulary) -> Built:
         constraint = self.compiled(source, vocabulary)

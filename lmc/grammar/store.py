@@ -12,10 +12,11 @@ import json
 import os
 import stat
 import tempfile
+import time
 import zlib
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,20 +30,33 @@ from lmc.toolchain import ForeignFolderError, own_folder, user_cache
 # To be raised when an index of the same constraint and vocabulary would hold other numbers.
 VERSION = 2
 MAX_FILE_BYTES = 1 << 30
+MAX_BYTES = 512 << 20  # of all files of a folder
+_ABANDONED = 24 * 3600.0  # seconds after which nobody goes on to write a file
+_SUFFIX, _PARTIAL = ".index", ".partial"
 _MAX_HEADER_BYTES = 1 << 14
 _TYPES = frozenset({"|u1", "|i1", "<u2", "<i2", "<u4", "<i4"})
 _NAMES = tuple(field.name for field in fields(TokenIndex))
+
+
+class IndexFolder(NamedTuple):
+    """A folder that is meant for indexes, and how many bytes of them it may hold."""
+
+    path: Path
+    max_bytes: int = MAX_BYTES
 
 
 @dataclass(frozen=True)
 class IndexStore:
     """The indexes of one folder, which has to be the user's own. Safe for several processes at once.
 
+    Where all files together have more than ``max_bytes``, those go that were not used for longest.
+
     Raises:
         ConstraintError: somebody else could have put files there.
     """
 
     folder: Path
+    max_bytes: int = MAX_BYTES
 
     def __post_init__(self) -> None:
         try:
@@ -64,31 +78,60 @@ class IndexStore:
     def path(self, digest: str, vocabulary: Vocabulary) -> Path:
         """Where the index of a constraint (by its digest) and a vocabulary is kept."""
         name = hashlib.sha256(f"{VERSION} {digest} {vocabulary.digest}".encode()).hexdigest()
-        return self.folder / f"{name[:40]}.index"
+        return self.folder / f"{name[:40]}{_SUFFIX}"
 
     def load(self, digest: str, vocabulary: Vocabulary) -> TokenIndex | None:
         """The index that is kept, or None where there is none, or none that can be trusted."""
+        path = self.path(digest, vocabulary)
         try:
-            return _parsed(_read(self.path(digest, vocabulary)), digest, vocabulary)
+            found = _parsed(_read(path), digest, vocabulary)
         except (OSError, ValueError, RecursionError):
             return None
+        with contextlib.suppress(OSError):  # a folder that can be read only
+            os.utime(path)  # when it was used
+        return found
 
     def save(self, digest: str, vocabulary: Vocabulary, index: TokenIndex) -> bool:
-        """Keep an index; whether that worked (a full disk, a folder that can't be written to)."""
+        """Keep an index; whether that worked (a full disk, a folder that can't be written to, too large an index)."""
         path = self.path(digest, vocabulary)
+        data = _serialized(index, digest, vocabulary)
+        if len(data) > self.max_bytes:
+            return False
         partial: Path | None = None
         try:
-            handle, name = tempfile.mkstemp(dir=self.folder, suffix=".partial")
+            handle, name = tempfile.mkstemp(dir=self.folder, suffix=_PARTIAL)
             partial = Path(name)
             with os.fdopen(handle, "wb") as file:
-                file.write(_serialized(index, digest, vocabulary))
+                file.write(data)
             partial.replace(path)
+            self._prune()
         except OSError:
             if partial is not None:
                 with contextlib.suppress(OSError):
                     partial.unlink()
             return False
         return True
+
+    def _prune(self) -> None:
+        """Remove files until the rest fits. Others may do the same meanwhile, so one may be gone before its turn."""
+        kept: list[tuple[float, int, str]] = []
+        with os.scandir(self.folder) as entries:
+            for entry in entries:
+                if not entry.name.endswith((_SUFFIX, _PARTIAL)) or not entry.is_file(follow_symlinks=False):
+                    continue
+                with contextlib.suppress(FileNotFoundError):
+                    found = entry.stat(follow_symlinks=False)
+                    if entry.name.endswith(_SUFFIX):
+                        kept.append((found.st_mtime, found.st_size, entry.path))
+                    elif found.st_mtime < time.time() - _ABANDONED:
+                        Path(entry.path).unlink()
+        total = sum(size for _, size, _ in kept)
+        for _, size, path in sorted(kept):
+            if total <= self.max_bytes:
+                break
+            with contextlib.suppress(FileNotFoundError):
+                Path(path).unlink()
+            total -= size
 
 
 def _serialized(index: TokenIndex, digest: str, vocabulary: Vocabulary) -> bytes:

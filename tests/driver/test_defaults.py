@@ -116,17 +116,49 @@ def test_token_indexes_are_kept_where_the_environment_the_project_or_the_user_sa
     folder = project(tmp_path / "p", '[tool.lmc]\ntarget = "toy"\ngrammar_cache = "kept"\n')
     inner = folder / "a"
     inner.mkdir()
-    named = {"LMC_GRAMMAR_CACHE": str(tmp_path / "e")}
-    assert resolve_grammar_cache(environment=named, folder=inner) == tmp_path / "e"
-    assert resolve_grammar_cache(environment={"LMC_GRAMMAR_CACHE": "here"}, folder=inner) == inner / "here"
-    assert resolve_grammar_cache(environment={"LMC_GRAMMAR_CACHE": "off"}, folder=inner) is None
-    assert resolve_grammar_cache(environment={}, folder=inner) == folder / "kept"
+
+    def kept(inner: Path, **environment: str) -> Path | None:
+        found = resolve_grammar_cache(environment=environment, folder=inner)
+        return None if found is None else found.path
+
+    assert kept(inner, LMC_GRAMMAR_CACHE=str(tmp_path / "e")) == tmp_path / "e"
+    assert kept(inner, LMC_GRAMMAR_CACHE="here") == inner / "here"
+    assert kept(inner, LMC_GRAMMAR_CACHE="off") is None
+    assert kept(inner) == folder / "kept"
     assert resolve_target(Wish(), environment={}, folder=inner) == Target("toy")
     project(folder, '[tool.lmc]\ngrammar_cache = "off"\n')
-    assert resolve_grammar_cache(environment={}, folder=folder) is None
+    assert kept(folder) is None
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert resolve_grammar_cache(environment={}, folder=tmp_path) == tmp_path / "cache" / "lmc" / "grammar"
-    assert resolve_grammar_cache(environment={"LMC_GRAMMAR_CACHE": ""}, folder=tmp_path) is not None
+    assert kept(tmp_path) == tmp_path / "cache" / "lmc" / "grammar"
+    assert kept(tmp_path, LMC_GRAMMAR_CACHE="") is not None
+
+
+def test_how_much_is_kept_is_what_the_environment_or_the_project_says(tmp_path: Path):
+    def kept(folder: Path, **environment: str) -> int:
+        found = resolve_grammar_cache(environment={"LMC_GRAMMAR_CACHE": "kept", **environment}, folder=folder)
+        assert found is not None
+        return found.max_bytes
+
+    assert kept(tmp_path) == 512 * 1024 * 1024
+    folder = project(tmp_path / "p", '[tool.lmc]\ntarget = "toy"\ngrammar_cache_mb = 3\n')
+    assert kept(folder) == 3 * 1024 * 1024
+    assert kept(folder, LMC_GRAMMAR_CACHE_MB="7") == 7 * 1024 * 1024
+    assert resolve_target(Wish(), environment={}, folder=folder) == Target("toy")
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "1.5", "true", '"7"'])
+def test_a_size_of_the_grammar_cache_that_is_none_is_refused(tmp_path: Path, number: str):
+    folder = project(tmp_path, f"[tool.lmc]\ngrammar_cache_mb = {number}\n")
+    with pytest.raises(InputError, match=r"pyproject.toml: grammar_cache_mb is ") as caught:
+        resolve_grammar_cache(environment={}, folder=folder)
+    assert caught.value.remedy == 'give a number of megabytes, or write grammar_cache = "off"'
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "many"])
+def test_a_size_in_the_environment_that_is_none_is_refused(tmp_path: Path, number: str):
+    with pytest.raises(InputError, match=f"LMC_GRAMMAR_CACHE_MB is '{number}'") as caught:
+        resolve_grammar_cache(environment={"LMC_GRAMMAR_CACHE_MB": number}, folder=tmp_path)
+    assert caught.value.remedy == "give a number of megabytes, or LMC_GRAMMAR_CACHE=off"
 
 
 def test_without_a_home_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -84,6 +84,12 @@ def test_a_vocabulary_that_can_not_write_the_output_is_refused():
         grammar.compile(regex="ab", tokenizer=Vocabulary([b"a", b"<end>"], special_ids=[1], eos_id=1))
 
 
+def test_a_folder_of_others_is_refused_at_once(tmp_path):
+    tmp_path.chmod(0o777)
+    with pytest.raises(lmc.ConstraintError, match="others may write"):
+        grammar.compile(regex="[ab]{1,9}", tokenizer=VOCABULARY, cache=tmp_path)
+
+
 def test_indexes_are_kept_in_the_folder(tmp_path):
     first = grammar.compile(regex="[ab]{1,9}", tokenizer=VOCABULARY, cache=tmp_path)
     built = first.build()

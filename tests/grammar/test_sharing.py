@@ -8,6 +8,7 @@ import pytest
 from lmc.grammar import Vocabulary, sharing
 from lmc.grammar.sharing import DTYPES, ConstraintCache, checked_digest, source_of
 from lmc.grammar.sources import Source
+from lmc.grammar.store import IndexFolder
 from lmc.ir.errors import ConstraintError, InputError
 
 BYTES = Vocabulary([*(bytes([byte]) for byte in range(256)), b""], special_ids=[256], eos_id=256)
@@ -119,9 +120,11 @@ def test_what_is_started_is_there_when_it_is_asked_for():
 def test_indexes_are_kept_in_the_folder(tmp_path: Path):
     ConstraintCache(folder=tmp_path).built(WORD, BYTES)
     (file,) = tmp_path.iterdir()
-    before = file.stat().st_mtime_ns
-    assert ConstraintCache(folder=tmp_path).built(WORD, BYTES).facts.states == 10
-    assert file.stat().st_mtime_ns == before
+    before = file.stat().st_ino
+    assert ConstraintCache(folder=IndexFolder(tmp_path)).built(WORD, BYTES).facts.states == 10
+    assert file.stat().st_ino == before
+    assert ConstraintCache(folder=IndexFolder(tmp_path / "small", 10)).built(WORD, BYTES).facts.states == 10
+    assert list((tmp_path / "small").iterdir()) == []
 
 
 def test_a_folder_that_can_not_be_used_is_done_without(tmp_path: Path):

@@ -1,5 +1,6 @@
 import json
 import os
+import time
 import zlib
 from functools import cache
 from pathlib import Path
@@ -217,3 +218,66 @@ def test_a_full_disk_loses_nothing(store: IndexStore, monkeypatch: pytest.Monkey
 def test_the_default_folder_is_in_the_users_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert IndexStore.default_folder() == tmp_path / "lmc" / "grammar"
+
+
+def used(path: Path, age: float) -> Path:
+    """As if it was used so many seconds ago."""
+    then = time.time() - age
+    os.utime(path, (then, then))
+    return path
+
+
+def test_what_was_not_used_for_longest_goes(tmp_path: Path, file: Path) -> None:
+    size = file.stat().st_size
+    store = IndexStore(tmp_path / "kept", 3 * size)
+    paths = [store.path(name, VOCABULARY) for name in "abcd"]
+    for at, name in enumerate("abc"):
+        assert store.save(name, VOCABULARY, sample())
+        used(paths[at], 100 - at)
+    assert store.load("a", VOCABULARY) is not None
+    (other := store.folder / "notes.txt").write_bytes(bytes(9 * size))
+    assert store.save("d", VOCABULARY, sample())
+    assert [path.exists() for path in (*paths, other)] == [True, False, True, True, True]
+    assert store.save("a", VOCABULARY, sample())
+    assert [path.exists() for path in paths] == [True, False, True, True]
+
+
+def test_what_does_not_fit_is_not_kept(tmp_path: Path, file: Path) -> None:
+    store = IndexStore(tmp_path / "kept", file.stat().st_size)
+    assert store.save("a", VOCABULARY, sample())
+    (kept,) = store.folder.iterdir()
+    assert not IndexStore(store.folder, kept.stat().st_size - 1).save("b", VOCABULARY, sample())
+    assert [*store.folder.iterdir()] == [kept]
+
+
+def test_files_that_nobody_goes_on_to_write_are_removed(store: IndexStore, file: Path) -> None:
+    begun, old = store.folder / "a.partial", store.folder / "b.partial"
+    for path, age in ((begun, 60), (old, 100_000)):
+        path.touch()
+        used(path, age)
+    store.save("other", VOCABULARY, sample())
+    assert (file.exists(), begun.exists(), old.exists()) == (True, True, False)
+
+
+def test_several_processes_may_make_room_at_once(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = IndexStore(tmp_path / "kept", 2 * file.stat().st_size)
+    for at, name in enumerate("abc"):
+        store.save(name, VOCABULARY, sample())
+        used(store.path(name, VOCABULARY), 100 - at)
+    unlink = Path.unlink
+
+    def taken_before(path: Path) -> None:
+        unlink(path)
+        unlink(path)
+
+    monkeypatch.setattr(Path, "unlink", taken_before)
+    assert store.save("d", VOCABULARY, sample())
+    assert {*store.folder.iterdir()} == {store.path(name, VOCABULARY) for name in "cd"}
+
+
+def test_a_folder_that_can_only_be_read_serves(store: IndexStore, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "utime", refuse)
+    assert store.load("digest", VOCABULARY) is not None
