@@ -5,16 +5,24 @@ from __future__ import annotations
 from lmc.grammar.building import Arena
 from lmc.grammar.context_free.rules import Alternative, Repetition, Rules, base
 from lmc.grammar.nodes import Node
+from lmc.ir.errors import ConstraintError
 
 
 def regular_node(rules: Rules) -> Node | None:
     """The node of trimmed, non-empty rules; None where they nest, or where something is ignored between terminals.
 
     A rule may refer to itself at one end of its alternatives, at the same end in all of them: that is a repetition.
+    None too where the node would be too large: rules that stand in many places are written out in each of them.
     """
     if rules.skipped is not None:
         return None
-    arena = rules.derivatives.arena
+    try:
+        return _node(rules, Arena())  # with a budget of its own
+    except ConstraintError:
+        return None
+
+
+def _node(rules: Rules, arena: Arena) -> Node | None:
     made: dict[str, Node] = {}
     open_rules: set[str] = set()
     stack = [rules.start]

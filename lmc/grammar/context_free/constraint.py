@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import threading
 import weakref
 from collections import OrderedDict
@@ -11,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from lmc.grammar.building import Arena
+from lmc.grammar.composition import unwritable
 from lmc.grammar.constraint import Constraint
 from lmc.grammar.context_free.collapsing import regular_node
 from lmc.grammar.context_free.derivations import Derivations
@@ -92,7 +92,8 @@ class ContextFreeConstraint(Constraint):
         vocabulary: the tokens.
 
     Raises:
-        ConstraintError: what is given is wrong, can't be enforced, or nothing meets it.
+        ConstraintError: what is given is wrong, can't be enforced, nothing meets it, or none of it can be written with
+            the bytes that tokens have.
     """
 
     def __init__(self, source: Source, vocabulary: Vocabulary) -> None:
@@ -109,6 +110,10 @@ class ContextFreeConstraint(Constraint):
                 f"nothing meets the constraint ({source.kind})",
                 remedy="look for rules that never end, such as one all of whose alternatives hold itself",
             )
+        if not vocabulary.has_all_bytes:
+            self.rules = self.rules.within(sum(1 << byte for byte in set().union(*vocabulary.tokens)))
+            if self.rules.is_empty:
+                raise unwritable()
         node = regular_node(self.rules)
         if node is not None:  # as one terminal nothing of it is left out
             self.rules = Rules({self.rules.start: [(node,)]}, self.rules.start, self.rules.derivatives)
@@ -193,7 +198,7 @@ class ContextFreeConstraint(Constraint):
                 (at,) = np.flatnonzero(words)
                 forced.append(32 * int(at) + int(words[at]).bit_length() - 1)
                 reader.take(forced[-1:])
-            return canonical_prefix(self.vocabulary, bytes(forced))
+            return self.vocabulary.encode_cut(bytes(forced))
 
     def _allowed(self, state: ContextFreeState) -> Words:
         """The tokens that may follow, without EOS."""
@@ -249,18 +254,6 @@ class ContextFreeConstraint(Constraint):
 
     def _tail(self, state: ContextFreeState) -> bytes:
         return self.vocabulary.text(_tokens(state))[-20:]
-
-
-def canonical_prefix(vocabulary: Vocabulary, data: bytes) -> list[int]:
-    """Canonical tokens of bytes that may begin and end within a character; as far as there are tokens for them."""
-    within = len(data) - len(data.lstrip(bytes(range(0x80, 0xC0))))
-    ids, written = vocabulary.longest_tokens(data[:within])
-    if written < within:
-        return ids
-    try:
-        return ids + vocabulary.encode(codecs.getincrementaldecoder("utf-8")().decode(data[within:]))
-    except (UnicodeDecodeError, ConstraintError):
-        return ids + vocabulary.longest_tokens(data[within:])[0]
 
 
 def _tokens(state: ContextFreeState) -> list[int]:

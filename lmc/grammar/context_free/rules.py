@@ -8,6 +8,7 @@ from functools import cached_property
 
 from lmc.grammar.derivatives import Derivatives
 from lmc.grammar.nodes import Node
+from lmc.ir.errors import ConstraintError
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,30 @@ class Rules:
             waiting += [each for each in inner if isinstance(each, str)]
         skipped = self.skipped if self.skipped is not None and self.derivatives.is_live(self.skipped) else None
         return Rules(found, self.start, self.derivatives, skipped)
+
+    def within(self, mask: int) -> Rules:
+        """Trimmed rules without the terminals that have no text of bytes of a set alone."""
+        derivatives, arena = self.derivatives, self.derivatives.arena
+        texts = arena.repeat(arena.byte_set(mask), 0, None)
+
+        def kept(node: Node) -> bool:
+            try:
+                return derivatives.is_live(arena.intersection([node, texts]))
+            except ConstraintError:  # that can't be said within bounds
+                return True
+
+        gone = {node for node in self.terminals if not kept(node)}
+
+        def replaced(symbol: Symbol) -> Symbol:
+            if base(symbol) not in gone:
+                return symbol
+            return Repetition(arena.empty, symbol.low, symbol.high) if isinstance(symbol, Repetition) else arena.empty
+
+        alternatives = {
+            name: [tuple(map(replaced, each)) for each in found] for name, found in self.alternatives.items()
+        }
+        skipped = self.skipped if self.skipped is not None and kept(self.skipped) else None
+        return Rules(alternatives, self.start, derivatives, skipped).trimmed()
 
     @property
     def is_empty(self) -> bool:

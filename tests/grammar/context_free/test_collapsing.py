@@ -39,3 +39,15 @@ def test_rules_that_do_not_nest_leave_nothing_out(grammar, outputs):
 def test_rules_that_nest_or_leave_something_out_between_stay(grammar):
     rules, _ = rules_of_grammar(grammar, Arena())
     assert regular_node(rules.trimmed()) is None
+
+
+def test_rules_that_would_be_too_large_as_one_stay():
+    count = 18
+    doubled = "\n".join(f"a{at}: a{at - 1} a{at - 1}" for at in range(count, 0, -1))
+    grammar = f'start: a{count}\n{doubled}\na0: "x" | "yz"'
+    rules, _ = rules_of_grammar(grammar, Arena())
+    assert regular_node(rules.trimmed()) is None
+    constraint = of_grammar(grammar)
+    state = constraint.start()
+    assert [token for token in range(256) if state.mask()[token // 32] >> token % 32 & 1] == [ord("x"), ord("y")]
+    assert state.advance(ord("y")).forced() == [ord("z")]

@@ -180,10 +180,20 @@ def test_an_output_ends_where_nothing_can_follow():
 
 
 def test_without_tokens_for_what_has_to_follow_the_mask_is_an_error():
-    state = of_grammar(COUNTED, Vocabulary([b"a", b"c", b"<end>"], (), 2)).start().advance(0).advance(1)
+    state = of_grammar(COUNTED, Vocabulary([b"a", b"c", b"bx", b"<end>"], (), 3)).start().advance(0).advance(1)
     with pytest.raises(ConstraintError, match=r"no token can follow b'ac', and the output may not end there") as caught:
         state.mask()
     assert caught.value.remedy is not None
+
+
+def test_what_needs_bytes_that_no_token_has_is_left_out():
+    vocabulary = Vocabulary([b"a", b"c", b"<end>"], (), 2)
+    assert allowed(of_grammar(COUNTED, vocabulary).start().mask()) == [1]
+    assert allowed(of_grammar('start: "a" [start] x?\nx: "b" start\n%ignore " "', vocabulary).start().mask()) == [0]
+    for grammar in ('start: "a" start "b" | "b"', r"start: /[ac]*b/ start | /[^ac]/"):
+        with pytest.raises(ConstraintError, match="no output of this constraint can be written") as caught:
+            of_grammar(grammar, vocabulary)
+        assert caught.value.remedy is not None
 
 
 def test_special_tokens_are_never_text():
