@@ -30,15 +30,23 @@ def rules_of_schema(schema: dict[str, Any] | bool, arena: Arena, whitespace: Whi
     Raises ``ConstraintError`` for what is wrong or can't be enforced, with the ``pointer`` to the keyword.
     """
     builder = _RecursiveBuilder(Document(schema), arena, whitespace)
-    try:
-        root = builder.layout.whole(builder.node((Subschema(schema, None),), None))
-    except RecursionError:
-        raise refusal(None, "something in the schema is nested too deeply", "nest less deeply") from None
+    root = builder.whole()
     cutting = Cutting(arena, builder.places)
     cutting.add(_START, root)
     for number, node in builder.rules.items():
         cutting.add(rule_name(number), node)
-    return Rules(cutting.alternatives, _START, Derivatives(arena))
+    derivatives = Derivatives(arena)
+    rules = Rules(cutting.alternatives, _START, derivatives).trimmed()
+    if rules.is_empty:
+        endless = [
+            place
+            for number, place in builder.places.items()
+            if Rules(cutting.alternatives, rule_name(number), derivatives).trimmed().is_empty
+        ]
+        remedy = "let values end: with a property that may be left out, an array that may be empty, or an alternative"
+        where = endless[-1] if endless else None
+        raise refusal(where, "every value that meets this schema holds another one, without end", remedy)
+    return rules
 
 
 def _any_value() -> dict[str, Any]:

@@ -60,6 +60,21 @@ class Builder:
         self._made: dict[tuple[int, ...], Node | None] = {}
         self._depth = 0
 
+    def whole(self) -> Node:
+        """The texts that are JSON of values which meet the schema. Raises ``ConstraintError`` where there are none."""
+        schema = self.expander.document.schema
+        try:
+            node = self.node((Subschema(schema, None),), None)
+        except RecursionError:
+            raise refusal(None, "something in the schema is nested too deeply", "nest less deeply") from None
+        if node is self.arena.empty:
+            remedy = (
+                "look for keywords that contradict each other: bounds that cross, a required property that can't be, "
+                "a length that no text of the format or pattern has"
+            )
+            raise refusal(self.conflict, "no value meets this schema", remedy)
+        return self.layout.whole(node)
+
     def node(self, goal: Goal, pointer: Pointer) -> Node:
         """The values that meet a goal, at ``pointer`` where it says nothing itself.
 

@@ -8,7 +8,7 @@ from lmc.grammar.building import Arena
 from lmc.grammar.nodes import Node
 from lmc.grammar.schema.builder import Builder
 from lmc.grammar.schema.documents import Document
-from lmc.grammar.schema.errors import RecursiveSchemaError, Subschema, refusal
+from lmc.grammar.schema.errors import RecursiveSchemaError
 from lmc.grammar.schema.layout import Whitespace
 
 
@@ -27,19 +27,7 @@ def to_node(schema: dict[str, Any] | bool, arena: Arena, *, whitespace: Whitespa
         ConstraintError: a keyword is unknown, wrong, or can't be enforced (``pointer`` says which); no value meets the
             schema; the arena's budget is used up.
     """
-    builder = Builder(Document(schema), arena, whitespace)
-    try:
-        node = builder.node((Subschema(schema, None),), None)
-    except RecursionError:
-        raise refusal(None, "something in the schema is nested too deeply", "nest less deeply") from None
-    if node is arena.empty:
-        raise refusal(
-            builder.conflict,
-            "no value meets this schema",
-            "look for keywords that contradict each other: bounds that "
-            "cross, a required property that can't be, a length that no text of the format or pattern has",
-        )
-    return builder.layout.whole(node)
+    return Builder(Document(schema), arena, whitespace).whole()
 
 
 def is_recursive(schema: dict[str, Any] | bool) -> bool:

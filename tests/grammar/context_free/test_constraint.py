@@ -214,7 +214,7 @@ def test_an_empty_language_is_refused(grammar):
 
 
 def test_an_object_that_holds_itself_is_refused():
-    with pytest.raises(ConstraintError, match="nothing meets the constraint"):
+    with pytest.raises(ConstraintError, match="holds another one, without end"):
         of_schema({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]})
 
 

@@ -183,3 +183,33 @@ def test_what_cannot_be_enforced_is_refused_with_its_pointer(schema, pointer):
         of_schema(schema)
     assert caught.value.pointer == pointer
     assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("schema", "pointer", "cause"),
+    [
+        ({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}, "", "without end"),
+        (
+            {
+                "properties": {"x": {"$ref": "#/$defs/e"}, "y": {"type": "string"}},
+                "required": ["x"],
+                "$defs": {"e": {"type": "array", "items": {"$ref": "#/$defs/e"}, "minItems": 1}},
+            },
+            "/$defs/e",
+            "without end",
+        ),
+        (
+            {
+                "properties": {"x": {"items": {}}, "y": {"type": "string", "format": "email", "maxLength": 5}},
+                "required": ["y"],
+            },
+            "/properties/y",
+            "no value meets this schema",
+        ),
+    ],
+)
+def test_the_part_that_no_value_meets_is_named(schema: Any, pointer: str, cause: str):
+    with pytest.raises(ConstraintError, match=cause) as caught:
+        of_schema(schema)
+    assert caught.value.pointer == pointer
+    assert caught.value.remedy
