@@ -9,11 +9,14 @@ from typing import Any, ClassVar
 from lmc.ir.core import Attribute, Block, Effect, Op, Value
 from lmc.ir.layout import Field, exact_key, layout_of
 from lmc.ir.ops import SamplingOp
+from lmc.ir.rewriter import with_regions
 from lmc.passes.base import Pass, PassContext
 from lmc.passes.exposure import exposed_values, touches
+from lmc.passes.making import with_ops
+from lmc.passes.recorded import recorded_ops
 
 # What names an op or plans it, and so says nothing about its results.
-_NAMING = frozenset({"id", "name", "wave", "group"})
+_NAMING = frozenset({"id", "occurrences", "name", "wave", "group"})
 _OUTSIDE = frozenset({Effect.READS, Effect.WRITES})
 
 
@@ -28,7 +31,11 @@ class EliminateCommonSubexpressions(Pass):
     which a host function may change, or which the caller gets back, are left alone (``lmc.passes.exposure``): two equal
     lists must stay two.
 
-    The merged generation keeps the id of the first one. An ``lm.break`` still lists both ids, with the same values.
+    The merged generation keeps the id of the first one. An ``lm.break`` still lists both ids, with the same values;
+    where it can't, ops that have an id stay (``lmc.passes.recorded``).
+
+    A region sees what the blocks around it have computed, so an op in it may become one of theirs. Ops of two regions
+    are never merged: the other one may not have run. Ops that hold regions stay.
 
     Before::
 
@@ -43,39 +50,80 @@ class EliminateCommonSubexpressions(Pass):
         %1 = lm.extend %0, system ["You are terse."] : !ctx
         %3, %a = lm.gen %1 {id = "f/a"} : !ctx, !text
         lm.return %3 (%a, %a)
+
+    Before::
+
+        %1 = lm.extend %0, system ["You are terse."] : !ctx
+        %r = cf.map (%items) : !list<!text> ^body(%i: !int, %item: !text) {
+          %2 = lm.extend %0, system ["You are terse."] : !ctx
+          %3 = lm.extend %2, user [%item] : !ctx
+          ...
+
+    After::
+
+        %1 = lm.extend %0, system ["You are terse."] : !ctx
+        %r = cf.map (%items) : !list<!text> ^body(%i: !int, %item: !text) {
+          %3 = lm.extend %1, user [%item] : !ctx
+          ...
     """
 
     NAME: ClassVar[str] = "cse"
 
     def rewrite(self, block: Block, context: PassContext) -> Block:
-        exposed = exposed_values(block)
-        first_of: dict[Hashable, Op] = {}
-        replaced: dict[Value, Value] = {}
-        kept: list[Op] = []
-        for original in block.ops:
-            op = original.substitute(replaced)
-            if op.effect in _OUTSIDE or op.IS_TERMINATOR or op.regions or touches(original, exposed):
-                kept.append(op)
-                continue
-            first = first_of.setdefault(_key(op), op)
-            if first is op or not _gives_the_same_again(op):
-                kept.append(op)
-                if first is not op:
-                    self._remark_missed(op, first, context)
-                continue
-            replaced.update(zip(op.results, first.results, strict=True))
-            if op.billable:
-                self._remark_merged(op, first, context)
-        return Block(block.parameters, tuple(kept))
+        return _Walk(self, block, context).block(block)
 
-    def _remark_merged(self, op: Op, first: Op, context: PassContext) -> None:
+
+class _Walk:
+    """One forward walk over a function; ``first_of`` are the ops that may be used at this place, by what they compute.
+
+    Recursion is as deep as regions are nested.
+    """
+
+    def __init__(self, owner: EliminateCommonSubexpressions, body: Block, context: PassContext) -> None:
+        self.owner = owner
+        self.context = context
+        self.exposed = exposed_values(body)
+        self.recorded = recorded_ops(body)
+        self.first_of: dict[Hashable, Op] = {}
+        self.replaced: dict[Value, Value] = {}
+
+    def block(self, block: Block) -> Block:
+        """The rewritten block. What it computes is forgotten after it."""
+        kept: list[Op] = []
+        added: list[Hashable] = []
+        for original in block.ops:
+            op = original.substitute(self.replaced)
+            if op.regions:
+                op = with_regions(op, [self.block(region) for region in op.regions])
+            if op.regions or op.IS_TERMINATOR or op.effect in _OUTSIDE or touches(original, self.exposed):
+                kept.append(op)
+                continue
+            key = _key(op)
+            first = self.first_of.get(key)
+            if first is None:
+                self.first_of[key] = op
+                added.append(key)
+            if first is None or original in self.recorded:
+                kept.append(op)
+            elif not _gives_the_same_again(op):
+                kept.append(op)
+                self._remark_missed(op, first)
+            else:
+                self.replaced.update(zip(op.results, first.results, strict=True))
+                if op.billable:
+                    self._remark_merged(op, first)
+        for key in added:
+            del self.first_of[key]
+        return with_ops(block, kept)
+
+    def _remark_merged(self, op: Op, first: Op) -> None:
         calls = getattr(op, "n", 1)
         message = f"{_identity(op)} equals {_identity(first)} and takes its result"
-        self.applied(context, op.location, message, saved_calls=calls)
+        self.owner.applied(self.context, op.location, message, saved_calls=calls)
 
-    def _remark_missed(self, op: Op, first: Op, context: PassContext) -> None:
+    def _remark_missed(self, op: Op, first: Op) -> None:
         message = f"{_identity(op)} equals {_identity(first)}, but is sampled: at temperature 0 one call would do"
-        self.missed(context, op.location, message)
+        self.owner.missed(self.context, op.location, message)
 
 
 def _gives_the_same_again(op: Op) -> bool:
@@ -88,6 +136,8 @@ def _key(op: Op) -> Hashable:
     # A greedy generation reads no random numbers, so its seed is no matter; nor is it for the remark on a sampled one.
     skipped = _NAMING | {"seed"} if op.effect is Effect.SAMPLES else _NAMING
     for name, kind in op.VALUE_FIELDS:
+        if name in skipped:
+            continue
         held = getattr(op, name)
         if kind == "arguments":
             held = tuple(entry if isinstance(entry, Value) else exact_key(entry) for entry in held)

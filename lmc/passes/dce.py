@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lmc.ir.core import Block, Effect, Op, Value, walk
+from lmc.ir.core import Block, Op, walk
+from lmc.ir.regions import RegionOp
+from lmc.ir.rewriter import with_regions
 from lmc.passes.base import Pass, PassContext
+from lmc.passes.liveness import Liveness
+from lmc.passes.making import with_ops
+from lmc.passes.trimming import trimmed
 
 
 @dataclass(frozen=True)
 class EliminateDeadCode(Pass):
-    """Drop ops whose results nobody reads.
+    """Drop ops whose results nobody reads, and what conditionals, loops and maps compute for nobody.
 
     What is read in the end are the operands of the terminator: the returned values, the names on the root context and
     its text; after a break, everything the eager continuation needs.
@@ -19,7 +24,12 @@ class EliminateDeadCode(Pass):
     An op is dropped if it does not write and cannot raise by the meaning of the program. So an unused ``int(answer)``
     or host call stays, since it may raise and the program would then end there. A model call (``billable``) is dropped
     although its engine may fail: failing to serve an answer that nobody reads is no part of what a program means.
-    ``py.assume`` counts as a write and stays.
+    ``py.assume`` counts as a write and stays. What an eager continuation asks for by id stays too
+    (``lmc.passes.recorded``).
+
+    Of an op with regions the same holds for each op inside. It stays where one inside does, where it leaves the
+    program, and where it raises itself, as a loop with a ``limit`` may. Its results, and what a loop carries from round
+    to round, are dropped where they are read for nothing else that stays. A loop without ``limit`` is taken to end.
 
     Before::
 
@@ -32,36 +42,52 @@ class EliminateDeadCode(Pass):
 
         %3, %answer = lm.gen %0 {id = "f/answer"} : !ctx, !text
         lm.return %3 (%answer)
+
+    Before::
+
+        %c, %n, %all = cf.loop (%0, 0, "") : !ctx, !int, !text ^condition(%1: !ctx, %i: !int, %s: !text) {
+          %go = py.call lt (%i, %last) : !bool
+          cf.condition %go (%1, %i, %s)
+        } ^body(%2: !ctx, %k: !int, %t: !text) {
+          %3, %a = lm.gen %2 {id = "f/a*", occurrences = [%k]} : !ctx, !text
+          %m = py.call add (%k, 1) : !int
+          %u = text.concat [%t, %a] : !text
+          cf.yield (%3, %m, %u)
+        }
+        lm.return %c
+
+    After::
+
+        %c, %n = cf.loop (%0, 0) : !ctx, !int ^condition(%1: !ctx, %i: !int) {
+          %go = py.call lt (%i, %last) : !bool
+          cf.condition %go (%1, %i)
+        } ^body(%2: !ctx, %k: !int) {
+          %3, %a = lm.gen %2 {id = "f/a*", occurrences = [%k]} : !ctx, !text
+          %m = py.call add (%k, 1) : !int
+          cf.yield (%3, %m)
+        }
+        lm.return %c
     """
 
     NAME: ClassVar[str] = "dce"
 
     def rewrite(self, block: Block, context: PassContext) -> Block:
-        live: set[Value] = set()
+        return self._swept(block, Liveness(block), context)
+
+    def _swept(self, block: Block, live: Liveness, context: PassContext) -> Block:
+        """The block without what is not needed. Recursion is as deep as regions are nested."""
         kept: list[Op] = []
-        dropped: list[Op] = []
-        for op in reversed(block.ops):
-            if not _must_stay(op) and live.isdisjoint(op.results):
-                dropped.append(op)
-                continue
-            kept.append(op)
-            live.update(op.operands)
-            for inner in walk(op.regions):
-                live.update(inner.operands)
-        if not dropped:
-            return block
-        for op in reversed(dropped):
-            if op.billable:
+        for op in block.ops:
+            if op not in live.ops:
                 self._remark(op, context)
-        return Block(block.parameters, tuple(reversed(kept)))
+                continue
+            rest = with_regions(op, [self._swept(region, live, context) for region in op.regions])
+            kept.append(trimmed(rest, live.values.__contains__))
+        return with_ops(block, kept)
 
-    def _remark(self, op: Op, context: PassContext) -> None:
-        identity = repr(getattr(op, "id", op.NAME))
-        calls = getattr(op, "n", 1)
-        self.applied(context, op.location, f"{identity} is dropped: nobody reads its result", saved_calls=calls)
-
-
-def _must_stay(op: Op) -> bool:
-    if op.IS_TERMINATOR or op.effect is Effect.WRITES:
-        return True
-    return op.may_raise and not op.billable
+    def _remark(self, dropped: Op, context: PassContext) -> None:
+        for op in (dropped, *walk(dropped.regions)):
+            if op.billable and not isinstance(op, RegionOp):
+                identity = repr(getattr(op, "id", op.NAME))
+                calls = getattr(op, "n", 1)
+                self.applied(context, op.location, f"{identity} is dropped: nobody reads its result", saved_calls=calls)

@@ -7,8 +7,11 @@ where that could be seen.
 
 from __future__ import annotations
 
-from lmc.ir.core import Block, Effect, Op, Value
+from collections.abc import Sequence
+
+from lmc.ir.core import Block, Effect, Op, Value, walk
 from lmc.ir.ops import PyCallOp
+from lmc.ir.regions import LEAVING, RegionOp
 from lmc.ir.types import BOOL, CTX, FLOAT, INT, NONE, TEXT
 
 _IMMUTABLE = frozenset({CTX, TEXT, INT, FLOAT, BOOL, NONE})
@@ -16,22 +19,27 @@ _IDENTITY = frozenset({"is", "is_not"})
 
 
 def exposed_values(block: Block) -> frozenset[Value]:
-    """The values that share an object, or may share one, with what leaves the graph.
+    """The values of ``block`` and its regions that share an object, or may share one, with what leaves the graph.
 
-    What leaves are mutable operands of ops that write, of the terminator and of identity comparisons. An op's mutable
-    results may be, or hold, any of its mutable operands. Linear in operands (union-find).
+    What leaves are mutable operands of ops that write, of ``lm.return`` and ``lm.break`` and of identity comparisons.
+    An op's mutable results may be, or hold, any of its mutable operands; what a region is given, and what comes out of
+    it, is what went in there. Linear in operands (union-find).
     """
-    leaving = [value for op in block.ops if _exposes(op) for value in op.operands if value.type not in _IMMUTABLE]
+    ops = [*walk((block,))]
+    leaving = [value for op in ops if _exposes(op) for value in op.operands if value.type not in _IMMUTABLE]
     if not leaving:
         return frozenset()
     groups = _Groups()
-    for op in block.ops:
-        held = [value for value in (*op.results, *op.operands) if value.type not in _IMMUTABLE]
-        if any(value.type not in _IMMUTABLE for value in op.results):
-            groups.join(held)
+    for op in ops:
+        if isinstance(op, RegionOp):
+            for flow in (*op.flows(), *op.carried()):
+                groups.join(flow)
+        elif any(value.type not in _IMMUTABLE for value in op.results):
+            groups.join((*op.results, *op.operands))
     exposed = {groups.root(value) for value in leaving}
-    values = (value for op in block.ops for value in op.results)
-    return frozenset(value for value in (*block.parameters, *values) if groups.root(value) in exposed)
+    values = {*block.parameters, *(value for op in ops for value in op.results)}
+    values.update(value for op in ops for region in op.regions for value in region.parameters)
+    return frozenset(value for value in values if groups.root(value) in exposed)
 
 
 def touches(op: Op, values: frozenset[Value]) -> bool:
@@ -42,11 +50,11 @@ def touches(op: Op, values: frozenset[Value]) -> bool:
 def _exposes(op: Op) -> bool:
     if isinstance(op, PyCallOp):
         return op.function in _IDENTITY
-    return op.IS_TERMINATOR or op.effect is Effect.WRITES
+    return isinstance(op, LEAVING) or (op.effect is Effect.WRITES and not isinstance(op, RegionOp))
 
 
 class _Groups:
-    """Disjoint sets of values, with path halving."""
+    """Disjoint sets of values that may change, with path halving."""
 
     def __init__(self) -> None:
         self._parents: dict[Value, Value] = {}
@@ -57,8 +65,8 @@ class _Groups:
             parents[value] = value = parents.get(parent, parent)
         return value
 
-    def join(self, values: list[Value]) -> None:
-        first, *others = values
-        root = self.root(first)
-        for other in others:
-            self._parents[self.root(other)] = root
+    def join(self, values: Sequence[Value]) -> None:
+        """Put all of ``values`` that may change into one set."""
+        held = [value for value in values if value.type not in _IMMUTABLE]
+        for other in held[1:]:
+            self._parents[self.root(other)] = self.root(held[0])

@@ -16,6 +16,13 @@ def make_op(kind: type[OpType], results: Sequence[Value], location: Location | N
     return kind(results=tuple(results), location=location, **fields)
 
 
+def with_ops(block: Block, ops: Sequence[Op]) -> Block:
+    """The block with other ops; itself where they are the same objects."""
+    if len(ops) == len(block.ops) and all(new is old for new, old in zip(ops, block.ops, strict=True)):
+        return block
+    return Block(block.parameters, tuple(ops))
+
+
 class FreshNames:
     """Gives names that no value of ``block`` has, the same ones for the same block."""
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lmc.ir.core import Block, Effect, Op, Value
+from lmc.ir.core import Block, Effect, Op, Value, walk
 from lmc.ir.errors import InputError
 from lmc.ir.ops import PrefillOp, SamplingOp, SelectOp
-from lmc.ir.ordering import waits_of
-from lmc.ir.regions import is_write
+from lmc.ir.ordering import shared_values, uses, waits_of
+from lmc.ir.regions import RegionOp, is_write
+from lmc.ir.rewriter import with_regions
 from lmc.ir.types import CTX
 from lmc.passes.base import Pass, PassContext
-from lmc.passes.rounds import earliest_rounds, limited_rounds
+from lmc.passes.making import with_ops
+from lmc.passes.rounds import CallLengths, earliest_rounds, limited_rounds, rounds_in_all
 
 Call = SamplingOp | SelectOp
 
@@ -31,9 +33,14 @@ class PlanForkJoin(Pass):
     Ops are put in the order of waves, the calls of a wave side by side and what feeds them before: so a join stands
     right after the last wave it waits for, and nothing it does not need stands before it.
 
+    Regions are planned each by itself, and their waves count from where the region begins. An op with regions takes as
+    many rounds as the calls that follow each other inside: a loop or a map as if it ran once, a conditional as its
+    longer arm.
+
     Sound because only independent ops trade places: results are the same in any order that keeps operands before
     users, and random draws are keyed by ids. Ops that may raise keep their order among each other (model calls
-    apart), and nothing moves past an op that writes, so a program that fails has done the same effects and fails alike.
+    apart), and nothing moves past an op that writes or may leave the program, so a program that fails has done the same
+    effects and fails alike.
 
     Before::
 
@@ -59,47 +66,73 @@ class PlanForkJoin(Pass):
             raise InputError(f"width is {self.width}", remedy="a round has room for at least one request")
 
     def rewrite(self, block: Block, context: PassContext) -> Block:
+        return _Planner(self, block, context).block(block, None)
+
+
+class _Planner:
+    """Plans a function block by block. Recursion is as deep as regions are nested."""
+
+    def __init__(self, owner: PlanForkJoin, body: Block, context: PassContext) -> None:
+        self.owner = owner
+        self.context = context
+        self.shared = shared_values(body.ops)
+        self.lengths = CallLengths(self.shared)
+        self.groups_so_far = 0
+
+    def block(self, block: Block, around: RegionOp | None) -> Block:
+        """The planned block, a region of ``around``."""
         ops = block.ops
         if not any(op.billable for op in ops):
             return block
-        waits = waits_of(ops)
-        shortest = earliest_rounds(ops, waits)
-        rounds = shortest if self.width is None else limited_rounds(ops, waits, self.width)
+        waits = waits_of(ops, self.shared)
+        lengths = [self.lengths.of(op) for op in ops]
+        width = self.owner.width
+        shortest = earliest_rounds(lengths, waits)
+        rounds = shortest if width is None else limited_rounds(ops, lengths, waits, width)
         groups = _groups(ops, rounds)
-        self._remark(ops, shortest, rounds, context)
-        order = _order(ops, rounds, groups)
+        self._remark(ops, lengths, shortest, rounds, around)
+        order = _order(ops, lengths, rounds, groups)
         names: dict[int, str] = {}
+        planned: list[Op] = []
         for index in order:
-            if index in groups:
-                names.setdefault(groups[index], f"g{len(names)}")
-        planned = (_planned(ops[index], rounds[index], names.get(groups.get(index, -1))) for index in order)
-        return Block(block.parameters, tuple(planned))
+            op = ops[index]
+            if isinstance(op, RegionOp):
+                planned.append(with_regions(op, [self.block(region, op) for region in op.regions]))
+                continue
+            if index in groups and groups[index] not in names:
+                names[groups[index]] = f"g{self.groups_so_far}"
+                self.groups_so_far += 1
+            planned.append(_planned(op, rounds[index], names.get(groups.get(index, -1))))
+        return with_ops(block, planned)
 
     def _remark(
         self,
         ops: Sequence[Op],
+        lengths: Sequence[int],
         shortest: Sequence[int],
         rounds: Sequence[int],
-        context: PassContext,
+        around: RegionOp | None,
     ) -> None:
-        calls = [index for index, op in enumerate(ops) if op.billable]
+        calls = [index for index, length in enumerate(lengths) if length]
         if len(calls) == 1:
             return
-        waves = 1 + max(rounds[index] for index in calls)
-        last = max(calls, key=lambda index: (shortest[index], -index))
-        longest = shortest[last] + 1
+        where = f"in {around.NAME}: " if around is not None else ""
+        waves = rounds_in_all(rounds, lengths)
+        last = max(calls, key=lambda index: (shortest[index] + lengths[index], -index))
+        longest = shortest[last] + lengths[last]
         message = (
-            f"{_counted(len(calls), 'model call')} in {_counted(waves, 'wave')}; the longest chain has "
+            f"{where}{_listed(ops[index] for index in calls)} in {_counted(waves, 'wave')}; the longest chain has "
             f"{_counted(longest, 'call')} and ends with {_identity(ops[last])}"
         )
-        self.applied(context, ops[last].location, message, saved_steps=len(calls) - waves)
+        saved = sum(lengths) - waves
+        self.owner.applied(self.context, ops[last].location, message, saved_steps=saved)
         if waves > longest:
-            message = f"width={self.width} makes {waves} waves of what could run in {longest}"
-            self.missed(context, ops[last].location, message)
+            message = f"{where}width={self.owner.width} makes {waves} waves of what could run in {longest}"
+            self.owner.missed(self.context, ops[last].location, message)
         for index, joined in _joins(ops):
-            wave = max(rounds[call] for call in joined)
-            message = f"joins {len(joined)} calls; it can start right after wave {wave}"
-            self.applied(context, ops[index].location, message)
+            wave = max(rounds[call] + lengths[call] - 1 for call in joined)
+            message = f"{where}joins {len(joined)} calls; it can start right after wave {wave}"
+            self.owner.applied(self.context, ops[index].location, message)
 
 
 def _planned(op: Op, wave: int, group: str | None) -> Op:
@@ -111,19 +144,18 @@ def _planned(op: Op, wave: int, group: str | None) -> Op:
 def _groups(ops: Sequence[Op], rounds: Sequence[int]) -> dict[int, int]:
     """For each call that shares its prefix with others of its round the first of them."""
     users = Counter(value for op in ops for value in op.operands if value.type == CTX and _goes_on(op))
-    prefixes: dict[Value, Value] = {}
+    prefixes = {value: value for value, count in users.items() if count > 1}
     members: dict[tuple[int, Value], list[int]] = {}
     for index, op in enumerate(ops):
         before = next((prefixes[value] for value in op.operands if value in prefixes), None)
-        if op.billable and before is not None:
+        if isinstance(op, Call) and op.billable and before is not None:
             members.setdefault((rounds[index], before), []).append(index)
         for value in op.results:
-            if value.type != CTX:
-                continue
-            if isinstance(op, PrefillOp) or users[value] > 1:
-                prefixes[value] = value
-            elif before is not None:
-                prefixes[value] = before
+            if value.type == CTX and value not in prefixes:
+                if isinstance(op, PrefillOp):
+                    prefixes[value] = value
+                elif before is not None:
+                    prefixes[value] = before
     return {index: indices[0] for indices in members.values() if len(indices) > 1 for index in indices}
 
 
@@ -132,33 +164,40 @@ def _goes_on(op: Op) -> bool:
     return op.billable or any(value.type == CTX for value in op.results)
 
 
-def _order(ops: Sequence[Op], rounds: Sequence[int], groups: dict[int, int]) -> list[int]:
+def _order(ops: Sequence[Op], lengths: Sequence[int], rounds: Sequence[int], groups: dict[int, int]) -> list[int]:
     """The order of ops: by wave, in each first what feeds its calls, then the calls, group by group.
 
     Any order by these levels keeps operands before users: an op's level is that of its operands or a later one, and of
     the same level are only ops that keep their old order, and calls, whose results are of a later level.
     """
-    levels: list[int] = []
-    producers: dict[Value, int] = {}
+    ready: dict[Value, int] = {}
     segment = 0
     last_raising = 0
     keys: list[tuple[int, ...]] = []
     for index, op in enumerate(ops):
-        level = max((levels[producers[value]] for value in op.operands if value in producers), default=0)
+        level = max((ready[value] for value in uses(op) if value in ready), default=0)
         level += level % 2  # even levels hold what feeds the calls of the odd level after it
-        if op.billable:
+        if lengths[index]:
             level = max(level, 2 * rounds[index]) + 1
-        if not op.billable and (op.may_raise or op.effect is not Effect.PURE or op.IS_TERMINATOR):
+        if any(map(_keeps_its_place, (op, *walk(op.regions)))) or op.IS_TERMINATOR:
             level = last_raising = max(level, last_raising)
-        levels.append(level)
-        producers.update((value, index) for value in op.results)
-        if is_write(op) or op.IS_TERMINATOR:
+        given = max(level, 2 * (rounds[index] + lengths[index])) if lengths[index] else level
+        ready.update((value, given) for value in op.results)
+        is_border = is_write(op) or (isinstance(op, RegionOp) and op.leaves)
+        if is_border or op.IS_TERMINATOR:
             segment += 1
         keys.append((segment, level, groups.get(index, index), index))
-        if is_write(op):
+        if is_border:
             segment += 1
             last_raising = 0
     return sorted(range(len(ops)), key=keys.__getitem__)
+
+
+def _keeps_its_place(op: Op) -> bool:
+    """Whether the op, apart from those in its regions, raises or has effects beyond those of a model call."""
+    if isinstance(op, RegionOp):
+        return op.raises_itself
+    return not op.billable and (op.may_raise or op.effect is not Effect.PURE)
 
 
 def _joins(ops: Sequence[Op]) -> list[tuple[int, list[int]]]:
@@ -169,12 +208,19 @@ def _joins(ops: Sequence[Op]) -> list[tuple[int, list[int]]]:
         if op.billable:
             sources.update((value, index) for value in op.results)
             continue
-        calls = sorted({sources[value] for value in op.operands if value in sources and value.type != CTX})
+        calls = sorted({sources[value] for value in uses(op) if value in sources and value.type != CTX})
         if len(calls) > 1 and not op.IS_TERMINATOR:
             found.append((index, calls))
         elif calls:
             sources.update((value, calls[-1]) for value in op.results)
     return found
+
+
+def _listed(ops: Iterable[Op]) -> str:
+    """What makes calls: those of the block themselves, and ops with calls inside."""
+    counts = Counter(op.NAME if isinstance(op, RegionOp) else "model call" for op in ops)
+    direct = counts.pop("model call", 0)
+    return " and ".join(_counted(count, name) for name, count in (("model call", direct), *counts.items()) if count)
 
 
 def _identity(op: Op) -> str:

@@ -4,41 +4,74 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
-from lmc.ir.core import Op
+from lmc.ir.core import Block, Op, Value
 from lmc.ir.ops import SampleOp
+from lmc.ir.ordering import waits_of
+from lmc.ir.regions import RegionOp
+
+
+class CallLengths:
+    """How many rounds of model calls ops take: one each, with regions as many as follow each other inside.
+
+    Each region counts once, since nobody knows how often it will run; of regions of which one runs, the longest counts.
+    ``shared`` is that of ``lmc.ir.ordering.waits_of``.
+    """
+
+    def __init__(self, shared: AbstractSet[Value]) -> None:
+        self._shared = shared
+        self._known: dict[RegionOp, int] = {}
+
+    def of(self, op: Op) -> int:
+        """The rounds of one op. Recursion is as deep as regions are nested."""
+        if not isinstance(op, RegionOp):
+            return int(op.billable)
+        if op not in self._known:
+            inside = map(self._of_block, op.regions) if op.billable else ()
+            self._known[op] = max(inside, default=0) if op.EXCLUSIVE else sum(inside)
+        return self._known[op]
+
+    def _of_block(self, block: Block) -> int:
+        lengths = [self.of(op) for op in block.ops]
+        return rounds_in_all(earliest_rounds(lengths, waits_of(block.ops, self._shared)), lengths)
 
 
 def weight_of(op: Op) -> int:
-    """How many requests of the op run at once."""
+    """How many requests of the op run at once; for an op with regions, of which nobody knows, one."""
     return op.n if isinstance(op, SampleOp) else 1
 
 
-def earliest_rounds(ops: Sequence[Op], waits: Sequence[Sequence[int]]) -> list[int]:
-    """For each op the number of model calls on the longest way to it."""
+def rounds_in_all(rounds: Sequence[int], lengths: Sequence[int]) -> int:
+    """How many rounds there are where op i begins in round ``rounds[i]``."""
+    return max((start + length for start, length in zip(rounds, lengths, strict=True)), default=0)
+
+
+def earliest_rounds(lengths: Sequence[int], waits: Sequence[Sequence[int]]) -> list[int]:
+    """For each op the number of rounds on the longest way to it."""
     rounds: list[int] = []
     for needed in waits:
-        rounds.append(max((rounds[index] + ops[index].billable for index in needed), default=0))
+        rounds.append(max((rounds[index] + lengths[index] for index in needed), default=0))
     return rounds
 
 
-def calls_after(ops: Sequence[Op], waits: Sequence[Sequence[int]]) -> list[int]:
-    """For each op the number of model calls on the longest way from it to the end, itself included."""
-    after = [0] * len(ops)
-    for index in range(len(ops) - 1, -1, -1):
-        after[index] += ops[index].billable
+def rounds_after(lengths: Sequence[int], waits: Sequence[Sequence[int]]) -> list[int]:
+    """For each op the number of rounds on the longest way from it to the end, itself included."""
+    after = [0] * len(lengths)
+    for index in range(len(lengths) - 1, -1, -1):
+        after[index] += lengths[index]
         for earlier in waits[index]:
             after[earlier] = max(after[earlier], after[index])
     return after
 
 
-def limited_rounds(ops: Sequence[Op], waits: Sequence[Sequence[int]], width: int) -> list[int]:
-    """As ``earliest_rounds`` where at most ``width`` requests run in a round.
+def limited_rounds(ops: Sequence[Op], lengths: Sequence[int], waits: Sequence[Sequence[int]], width: int) -> list[int]:
+    """As ``earliest_rounds`` where at most ``width`` requests begin in a round.
 
     List scheduling: of the calls that are ready, those with the longest way to the end go first (Graham 1969, Hu 1961).
     One call of more than ``width`` requests has a round of its own.
     """
-    schedule = _Schedule(ops, waits)
+    schedule = _Schedule(ops, lengths, waits)
     schedule.run(width)
     return schedule.rounds
 
@@ -46,10 +79,11 @@ def limited_rounds(ops: Sequence[Op], waits: Sequence[Sequence[int]], width: int
 class _Schedule:
     """A list scheduler: ``rounds[i]`` is the first round in which op i can run, for a call the one in which it does."""
 
-    def __init__(self, ops: Sequence[Op], waits: Sequence[Sequence[int]]) -> None:
+    def __init__(self, ops: Sequence[Op], lengths: Sequence[int], waits: Sequence[Sequence[int]]) -> None:
         self.rounds = [0] * len(ops)
         self._ops = ops
-        self._urgency = calls_after(ops, waits)
+        self._lengths = lengths
+        self._urgency = rounds_after(lengths, waits)
         self._missing = [len(needed) for needed in waits]
         self._followers: list[list[int]] = [[] for _ in ops]
         for index, needed in enumerate(waits):
@@ -57,25 +91,28 @@ class _Schedule:
                 self._followers[earlier].append(index)
         self._free = [index for index, count in enumerate(self._missing) if not count]
         self._ready: list[tuple[int, int]] = []
+        self._running: list[tuple[int, int]] = []
 
     def run(self, width: int) -> None:
         """Fill round after round with at most ``width`` requests."""
         current = 0
-        while self._free or self._ready:
+        while self._free or self._ready or self._running:
+            while self._running and self._running[0][0] <= current:
+                self._finish(heapq.heappop(self._running)[1], current)
             self._settle()
             room = width
             while self._ready and (room == width or weight_of(self._ops[self._ready[0][1]]) <= room):
                 _, index = heapq.heappop(self._ready)
                 room -= weight_of(self._ops[index])
                 self.rounds[index] = current
-                self._finish(index, current + 1)
+                heapq.heappush(self._running, (current + self._lengths[index], index))
             current += 1
 
     def _settle(self) -> None:
         """Finish what is no call; the calls that are free now wait for room."""
         while self._free:
             index = self._free.pop()
-            if self._ops[index].billable:
+            if self._lengths[index]:
                 heapq.heappush(self._ready, (-self._urgency[index], index))
             else:
                 self._finish(index, self.rounds[index])

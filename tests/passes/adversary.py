@@ -9,9 +9,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from lmc.ir.builder import Builder
+from lmc.ir.context import Context
 from lmc.ir.core import Effect, Function, HostFunction, Module, Op, Value
-from lmc.ir.errors import Location
-from lmc.ir.interpreter import Outcome, interpret
+from lmc.ir.errors import Location, LoopLimitError
+from lmc.ir.interpreter import Memo, Outcome, interpret
 from lmc.ir.ops import (
     AssumeOp,
     BeginOp,
@@ -95,10 +96,22 @@ def observe(module: Module, inputs: dict[str, Any], *, run_seed: int = 0, instan
             instance=instance,
             constraints=toy_constraints(module),
         )
-    except (ValueError, LookupError) as error:
+    except (ValueError, LookupError, LoopLimitError) as error:
         return Observed((type(error).__name__, str(error)), tuple(world.log))
-    result = (repr(outcome.value), outcome.variables, outcome.text, outcome.memo, copied)
+    result = (repr(outcome.value), outcome.variables, outcome.text, readable(outcome.memo), copied)
     return Observed(result, tuple(world.log), outcome.usage.calls, outcome)
+
+
+def readable(memo: Memo | None) -> dict[str, list[Any]] | None:
+    """A memo in which contexts are their messages and texts: how they came to be is no part of what they are."""
+    if memo is None:
+        return None
+    return {
+        op_id: [
+            (value.message_list(), value.transcript()) if isinstance(value, Context) else value for value in results
+        ]
+        for op_id, results in memo.items()
+    }
 
 
 @dataclass(frozen=True)

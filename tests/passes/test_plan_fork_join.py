@@ -93,7 +93,7 @@ def test_the_waves_of_an_optimal_schedule_are_kept_where_nothing_limits_them():
     lm.return %1 (%a) {structure = "{\\"leaf\\":0}"}
     """
     module = module_of(body)
-    rounds = earliest_rounds(module.main.body.ops, waits_of(module.main.body.ops))
+    rounds = earliest_rounds([int(op.billable) for op in module.main.body.ops], waits_of(module.main.body.ops))
     assert rounds == [0, 0, 0, 1]
 
 

@@ -1,0 +1,82 @@
+"""What of a function is needed: by what it gives, and by what can be seen of its run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lmc.ir.core import Block, Effect, Op, Value, walk
+from lmc.ir.region_ops import ConditionOp, LoopOp, RaceOp, YieldOp
+from lmc.ir.regions import LEAVING, RegionOp
+from lmc.passes.recorded import recorded_ops
+
+
+class Liveness:
+    """The ops of a function that are needed, and the values that are.
+
+    Found by marking, so that values which a loop carries only for themselves are not needed. What a region yields is
+    needed where the result is that it goes to. Linear up to the depth of regions, and never recursive.
+    """
+
+    def __init__(self, body: Block) -> None:
+        self.ops: set[Op] = set()
+        self.values: set[Value] = set()
+        self._recorded = recorded_ops(body)
+        self._givers: dict[Value, Op] = {}
+        self._sources: dict[Value, list[Value]] = {}
+        for op in walk((body,)):
+            self._givers.update((value, op) for value in op.results)
+            if isinstance(op, RegionOp):
+                for source, place in (*op.flows(), *op.carried()):
+                    self._sources.setdefault(place, []).append(source)
+        self._new_ops: list[Op] = []
+        self._new_values: list[Value] = []
+        self._mark_block(body)
+        self._run()
+
+    def _run(self) -> None:
+        while self._new_ops or self._new_values:
+            while self._new_ops:
+                self._mark_uses(self._new_ops.pop())
+            while self._new_values:
+                value = self._new_values.pop()
+                if value in self._givers:
+                    self._mark_op(self._givers[value])
+                self._mark_values(self._sources.get(value, ()))
+
+    def _mark_block(self, block: Block) -> None:
+        """What stays in a block that may run, whoever reads its results."""
+        for op in block.ops:
+            if op.IS_TERMINATOR or self._stays(op):
+                self._mark_op(op)
+
+    def _stays(self, op: Op) -> bool:
+        return any(map(self._can_be_seen, (op, *walk(op.regions))))
+
+    def _can_be_seen(self, op: Op) -> bool:
+        """Whether it would be noticed that the op, apart from those in its regions, does not run."""
+        if isinstance(op, RegionOp):
+            return op.raises_itself
+        writes = op.effect is Effect.WRITES or isinstance(op, LEAVING)
+        return writes or op in self._recorded or (op.may_raise and not op.billable)
+
+    def _mark_op(self, op: Op) -> None:
+        if op not in self.ops:
+            self.ops.add(op)
+            self._new_ops.append(op)
+
+    def _mark_values(self, values: Iterable[Value]) -> None:
+        for value in values:
+            if value not in self.values:
+                self.values.add(value)
+                self._new_values.append(value)
+
+    def _mark_uses(self, op: Op) -> None:
+        """What an op that is needed needs itself; values that flow are left to those they flow to."""
+        if isinstance(op, ConditionOp):
+            self._mark_values((op.flag,))
+        elif not isinstance(op, YieldOp | LoopOp):
+            self._mark_values(op.operands)
+        for region in op.regions:
+            self._mark_block(region)
+        if isinstance(op, RaceOp):
+            self._mark_values(op.results[:1])
