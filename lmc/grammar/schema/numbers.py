@@ -25,6 +25,7 @@ from lmc.grammar.schema.values import FRACTIONAL, NUMBER, WHOLE, class_of, exact
 EXACT_DIGITS = 15  # decimal numbers of so many digits stay different as floats
 MAX_LISTED = 512  # numbers between two bounds that are written out one by one
 MAX_PLACES = 10
+PLACES = 6  # of numbers that need some, far from bounds
 
 
 class Numbers:
@@ -110,15 +111,17 @@ class Numbers:
     def _decimals(self, low: Bound | None, high: Bound | None, excluded: list[Fraction], classes: int) -> Node:
         near = [abs(bound.value) for bound in (low, high) if bound is not None] + [abs(value) for value in excluded]
         widest = max((len(str(math.floor(value))) for value in near), default=1)
+        near_low, near_high = _within_digits(low, high, PLACES)
         if classes & WHOLE:
-            node = self._signed(low, high, max(EXACT_DIGITS - widest, 0))
+            places = max(EXACT_DIGITS - widest, 0)
+            node = self._signed(low, high, places)
+            if places < PLACES and not _cross(near_low, near_high):  # small numbers have a fraction all the same
+                node = self._arena.union([node, self._signed(near_low, near_high, PLACES)])
             exact_bounds = [bound for bound in (low, high) if bound is not None and not bound.is_open]
             return self._arena.union([node, *(self._spelled(bound.value) for bound in exact_bounds)])
-        places = 6
-        low, high = _within_digits(low, high, places)
-        if _cross(low, high):
+        if _cross(near_low, near_high):
             return self._arena.empty
-        return self._arena.intersection([self._signed(low, high, places), self._with_fraction()])
+        return self._arena.intersection([self._signed(near_low, near_high, PLACES), self._with_fraction()])
 
     def _spelled(self, value: Fraction) -> Node:
         """A number in the shortest way without an exponent, where that is short."""
