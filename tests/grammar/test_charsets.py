@@ -153,5 +153,9 @@ def test_case_of_ranges_is_that_of_re(starts_and_lengths):
     pairs = [(first, chr(ord(first) + more)) for first, more in starts_and_lengths]
     charset = CharSet.of(*pairs)
     pattern = f"[{''.join(f'{re.escape(first)}-{re.escape(last)}' for first, last in pairs)}]"
-    for fold, flags in ((charsets.fold_unicode, re.IGNORECASE), (charsets.fold_ascii, re.IGNORECASE | re.ASCII)):
-        assert members(fold(charset)) & set(CASED) == set(re.findall(pattern, CASED, flags))
+    assert members(charsets.fold_unicode(charset)) & set(CASED) == set(re.findall(pattern, CASED, re.IGNORECASE))
+    if all(
+        last <= "\uffff" for _, last in pairs
+    ):  # beyond, `re` takes the case of Unicode in sets although re.ASCII is set
+        ignoring = re.IGNORECASE | re.ASCII
+        assert members(charsets.fold_ascii(charset)) & set(CASED) == set(re.findall(pattern, CASED, ignoring))

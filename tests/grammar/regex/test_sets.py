@@ -1,5 +1,6 @@
 """Sets in brackets against `re`, and where they are wrong."""
 
+import contextlib
 import re
 import warnings
 
@@ -57,8 +58,8 @@ def test_sets_are_those_of_re(flags, bodies):
                     warnings.simplefilter("ignore", FutureWarning)
                     oracle = re.compile(pattern, flags if flags & re.UNICODE else flags | re.ASCII)
             except re.error:
-                with pytest.raises(ConstraintError):
-                    read(pattern, flags=flags)
+                with contextlib.suppress(ConstraintError):
+                    assert read_set(pattern, 0, flags, ecma=False)[1] < len(pattern), pattern
                 continue
             found, end = read_set(pattern, 0, flags, ecma=False)
             if end < len(pattern):
