@@ -1,41 +1,48 @@
-"""A forward walk over a block in which later ops may take the place of earlier ones."""
+"""A forward walk over a function in which later ops may take the place of earlier ones."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
-from lmc.ir.core import Block, Op, Value
+from lmc.ir.core import Block, Op, Value, walk
 from lmc.ir.ops import BeginOp, ConcatOp, ExtendOp, PrefillOp
 from lmc.passes.rope import Rope
 
 
 class AbsorbingWalk:
-    """The ops so far, and who uses what.
+    """The ops of the open block so far, and who uses what.
 
-    An op that a later one absorbs is taken out of ``ops`` again. ``uses`` counts the operands that name a value in the
-    block as it stands; ``ropes`` are the texts of ``lm.extend`` and ``text.concat`` by result, written at the end.
+    An op that a later one absorbs is taken out of ``ops`` again; both stand in one block, so that nothing is computed
+    more often than before. ``uses`` counts the operands that name a value in the function as it stands, regions
+    included; ``ropes`` are the texts of ``lm.extend`` and ``text.concat`` by result, written when their block ends.
     """
 
     def __init__(self, block: Block) -> None:
-        self.block = block
-        self.uses = Counter(value for op in block.ops for value in op.operands)
+        self.uses = Counter(value for op in walk((block,)) for value in op.operands)
         self.ops: list[Op | None] = []
         self.ropes: dict[Value, Rope] = {}
         self.replaced: dict[Value, Value] = {}
         self._missed: dict[Value, int] = {}
-        self._positions: dict[Value, int] = {}
+        self._places: dict[Value, tuple[list[Op | None], int]] = {}
 
     def emit(self, op: Op) -> None:
         """Append ``op``."""
-        self._positions.update((value, len(self.ops)) for value in op.results)
+        self._places.update((value, (self.ops, len(self.ops))) for value in op.results)
         self.ops.append(op)
 
     def definition(self, value: Value) -> Op | None:
-        """The op that gives ``value``; None for a parameter and for what was taken out."""
-        position = self._positions.get(value)
-        return None if position is None else self.ops[position]
+        """The op that gives ``value``, in this block or one around it; None for a parameter and for what is gone."""
+        if value not in self._places:
+            return None
+        ops, position = self._places[value]
+        return ops[position]
+
+    def is_here(self, value: Value) -> bool:
+        """Whether an op of the open block gives ``value``."""
+        return value in self._places and self._places[value][0] is self.ops
 
     def expect(self, value: Value, uses: int) -> bool:
         """Whether ``value`` has at most ``uses`` users; where it has more, they may become fewer further down."""
@@ -47,11 +54,12 @@ class AbsorbingWalk:
     @property
     def misses(self) -> bool:
         """Whether a value has lost users since one was too many: another walk would find that."""
-        return any(self.uses[value] <= uses and value in self._positions for value, uses in self._missed.items())
+        return any(self.uses[value] <= uses and value in self._places for value, uses in self._missed.items())
 
     def remove(self, value: Value) -> None:
-        """Take the op that gives ``value`` out of the block."""
-        self.ops[self._positions[value]] = None
+        """Take the op that gives ``value`` out of its block."""
+        ops, position = self._places[value]
+        ops[position] = None
 
     def absorb(self, value: Value) -> None:
         """Take the op that gives ``value`` out of the block: its only user takes its place, and its operands over."""
@@ -61,8 +69,17 @@ class AbsorbingWalk:
     def forward(self, op: Op, value: Value) -> None:
         """Leave ``op`` out and let ``value``, its operand, stand for its only result."""
         self.uses.subtract(op.operands)
-        self.uses[value] += self.uses[op.results[0]]
-        self.replaced[op.results[0]] = value
+        self.stand_for(op.results[0], value)
+
+    def stand_for(self, old: Value, new: Value) -> None:
+        """Let ``new`` take over all uses of ``old``."""
+        self.uses[new] += self.uses.pop(old, 0)
+        self.replaced[old] = new
+
+    def forget(self, ops: Iterable[Op]) -> None:
+        """Give up what ``ops`` and their regions use: they are not visited."""
+        for op in walk((Block((), tuple(ops)),)):
+            self.uses.subtract(self.replaced.get(value, value) for value in op.operands)
 
     def reuse(self, op: ExtendOp | BeginOp | PrefillOp, context: Value) -> Any:
         """``op`` on another context."""
@@ -70,9 +87,9 @@ class AbsorbingWalk:
         self.uses[context] += 1
         return dataclasses.replace(op, context=context)
 
-    def written(self) -> tuple[Op, ...]:
-        """The ops that are left, with their texts."""
-        return tuple(self._written(op) for op in self.ops if op is not None)
+    def written(self) -> list[Op]:
+        """The ops of the open block that are left, with their texts."""
+        return [self._written(op) for op in self.ops if op is not None]
 
     def _written(self, op: Op) -> Op:
         if not isinstance(op, ExtendOp | ConcatOp):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from lmc.ir.core import Block, Op, Value
@@ -19,11 +20,14 @@ from lmc.ir.ops import (
     PyCallOp,
     SelectOp,
 )
+from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, YieldOp
+from lmc.ir.regions import LEAVING
 from lmc.passes.base import Pass, PassContext
+from lmc.passes.control_folds import FlowWalk
 from lmc.passes.exposure import exposed_values
 from lmc.passes.making import make_op
+from lmc.passes.recorded import recorded_ops
 from lmc.passes.rope import Rope
-from lmc.passes.text_folds import TextWalk
 
 # One walk nearly always does: another one follows only where an op lost a user after it was passed. A module made for
 # it could ask for as many walks as it has ops, so there is an end.
@@ -40,10 +44,14 @@ class Canonicalize(Pass):
     * Contexts: consecutive bare texts become one ``lm.extend``, ``begin … end`` around text one whole message, what
       closes a closed turn or appends nothing goes away, and so does ``lm.prefill`` of a prefilled context.
     * A ``lm.select`` with one literal choice, whose scores nobody reads, appends that choice without a model call.
+    * ``cf.cond`` on a flag that is known, as in an arm of a conditional on the same flag, becomes its arm. What both
+      arms yield alike comes from outside, and an arm that leaves says what the flag is from there on.
+    * ``cf.loop`` whose condition is false before the first round becomes its condition. What is the same in every round
+      comes from outside and is carried no more.
 
     Sound because pending text is settled as one string: how it was cut into ops is no part of the meaning of a context
-    (DESIGN.md, "Meaning of a context"). A context or text with other users stays, so nothing is computed twice. What
-    it gives it leaves as it is when it runs again.
+    (DESIGN.md, "Meaning of a context"). A context or text with other users stays, and so does one from outside of the
+    region that uses it, so nothing is computed twice. What it gives it leaves as it is when it runs again.
 
     Before::
 
@@ -56,6 +64,29 @@ class Canonicalize(Pass):
     After::
 
         %5 = lm.extend %0, user, ["Judge its ", %dim, "."] : !ctx
+
+    Before::
+
+        %2, %n = cf.cond %short : !ctx, !int ^then() {
+          %b = py.call not (%short) : !bool
+          %1 = cf.cond %b : !ctx ^then() { ... } ^otherwise() {
+            %a = lm.extend %0 ["Be brief."] : !ctx
+            cf.yield (%a)
+          }
+          cf.yield (%1, 3)
+        } ^otherwise() {
+          cf.yield (%0, 3)
+        }
+
+    After::
+
+        %2 = cf.cond %short : !ctx ^then() {
+          %a = lm.extend %0 ["Be brief."] : !ctx
+          cf.yield (%a)
+        } ^otherwise() {
+          cf.yield (%0)
+        }
+        %n = py.call choose (true, 3, 3) : !int   // unless its users can take the literal
     """
 
     NAME: ClassVar[str] = "canonicalize"
@@ -63,22 +94,23 @@ class Canonicalize(Pass):
     def rewrite(self, block: Block, context: PassContext) -> Block:
         for _ in range(_MAX_WALKS):
             walk = _Walk(self, block, context)
-            rewritten = walk.run()
-            if rewritten == block.ops:
+            rewritten = walk.block(block)
+            if rewritten is block:
                 break
-            block = Block(block.parameters, rewritten)
+            block = rewritten
             if not walk.is_unfinished(block):
                 break
         return block
 
 
-class _Walk(TextWalk):
+class _Walk(FlowWalk):
     """The folds, one method for each op class: here those of contexts."""
 
     def __init__(self, owner: Canonicalize, block: Block, context: PassContext) -> None:
-        super().__init__(block)
+        super().__init__(block, partial(owner.applied, context))
         self.owner = owner
         self.context = context
+        self.recorded = {value for op in recorded_ops(block) for value in op.results}
         self.visitors: dict[type[Op], Callable[[Any], None]] = {
             ExtendOp: self._extend,
             BeginOp: self._begin,
@@ -88,18 +120,23 @@ class _Walk(TextWalk):
             PyCallOp: self.py_call,
             HostCallOp: self.host_call,
             SelectOp: self._select,
+            CondOp: self.cond,
+            LoopOp: self.loop,
+            YieldOp: self.end_region,
+            ConditionOp: self.end_region,
+            **dict.fromkeys(LEAVING, self.leave),
         }
 
-    def run(self) -> tuple[Op, ...]:
-        """The ops of the rewritten block."""
-        for op in self.block.ops:
-            self.visitors.get(type(op), self.emit)(op.substitute(self.replaced))
-        self.drop_folded()
-        return self.written()
+    def visit(self, op: Op) -> None:
+        visitor = self.visitors.get(type(op))
+        if visitor is None:
+            self.emit(self.with_regions(op))
+        else:
+            visitor(op)
 
     def is_unfinished(self, block: Block) -> bool:
         """Whether another walk over what this one gave, ``block``, would find more to do."""
-        return self.misses or (bool(self.kept_lists) and not self.kept_lists <= exposed_values(block))
+        return self.misses or self.is_stale or (bool(self.kept_lists) and not self.kept_lists <= exposed_values(block))
 
     def _extend(self, op: ExtendOp) -> None:
         rope = self.rope_of(op.text)
@@ -112,7 +149,7 @@ class _Walk(TextWalk):
             self.forward(dataclasses.replace(op, text=()), op.context)
             return
         before = self.definition(op.context)
-        if isinstance(before, ExtendOp) and before.role is None and self.expect(op.context, 1):
+        if isinstance(before, ExtendOp) and before.role is None and self._is_only_used_here(op.context):
             rope = Rope((self.ropes[op.context], rope))
             self.absorb(op.context)
             op = dataclasses.replace(op, context=before.context, location=before.location or op.location)
@@ -127,7 +164,7 @@ class _Walk(TextWalk):
         before = self.definition(op.context)
         if not isinstance(before, EndOp):
             return op
-        if self.uses[op.context] > 1:
+        if self.uses[op.context] > 1 or not self.is_here(op.context):
             return self.reuse(op, before.context)
         self.absorb(op.context)
         return dataclasses.replace(op, context=before.context)
@@ -137,10 +174,10 @@ class _Walk(TextWalk):
         if isinstance(before, EndOp | ContextOp) or (isinstance(before, ExtendOp) and before.role is not None):
             self.forward(op, op.context)
             return
-        text = before if isinstance(before, ExtendOp) and self.expect(op.context, 1) else None
+        text = before if isinstance(before, ExtendOp) and self._is_only_used_here(op.context) else None
         opening_value = text.context if text is not None else op.context
         opening = self.definition(opening_value)
-        if not isinstance(opening, BeginOp) or not self.expect(opening_value, 1):
+        if not isinstance(opening, BeginOp) or not self._is_only_used_here(opening_value):
             self.emit(op)
             return
         rope = self.ropes[op.context] if text is not None else Rope(())
@@ -150,6 +187,10 @@ class _Walk(TextWalk):
         location = opening.location or op.location
         self.ropes[op.results[0]] = rope
         self.emit(make_op(ExtendOp, op.results, location, context=opening.context, role=opening.role))
+
+    def _is_only_used_here(self, value: Value) -> bool:
+        """Whether an op of the open block gives ``value``, and no other op uses it."""
+        return self.is_here(value) and self.expect(value, 1)
 
     def _prefill(self, op: PrefillOp) -> None:
         before = self.definition(op.context)
@@ -168,7 +209,7 @@ class _Walk(TextWalk):
             op = dataclasses.replace(op, choices=choices)
         new_context, value, scores = op.results
         [*others, choice] = choices
-        if others or not isinstance(choice, str) or not self.expect(scores, 0):
+        if others or not isinstance(choice, str) or value in self.recorded or not self.expect(scores, 0):
             self.emit(op)
             return
         self.owner.applied(

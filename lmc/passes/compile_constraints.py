@@ -13,8 +13,11 @@ from lmc.ir.constraints import check_length, refused
 from lmc.ir.core import Block, Constraint, Module, Op, Value, walk
 from lmc.ir.errors import ConstraintError
 from lmc.ir.ops import SamplingOp
+from lmc.ir.rewriter import with_regions
 from lmc.passes.base import Pass, PassContext
 from lmc.passes.forced_tokens import Unforced, forced_tokens
+from lmc.passes.making import with_ops
+from lmc.passes.recorded import recorded_ops
 
 # What stands for the vocabulary of a target that is not known: each byte is a token.
 _BYTES = Vocabulary([*(bytes([byte]) for byte in range(256)), b""], special_ids=[256], eos_id=256)
@@ -36,6 +39,8 @@ class CompileConstraints(Pass):
     A generation with one possible output becomes ``forced``, and asks no model: where one sequence of tokens alone
     spells that output, ``max_tokens`` and ``min_tokens`` let it be said, no stop string is in it, none of its tokens is
     a stop token, and its log-probabilities are not read. Sound, because an engine could have drawn nothing else.
+
+    Generations in regions are no others: what a constraint allows does not depend on how often one runs.
 
     Without a tokenizer constraints are compiled for single bytes: what is refused is refused, and nothing is changed
     that depends on tokens.
@@ -120,19 +125,19 @@ class _Rewrite:
         self.built = built
         self.first = first
         self.context = context
-        self.used: set[Value] = {value for op in walk((body,)) for value in op.operands}
+        self.read: set[Value] = {value for op in walk((body,)) for value in op.operands}
+        self.read.update(value for op in recorded_ops(body) for value in op.results)
 
     def run(self) -> Block:
         return self._block(self.body)
 
     def _block(self, block: Block) -> Block:
-        return Block(block.parameters, tuple(map(self._op, block.ops)))
+        """Recursion is as deep as regions are nested."""
+        return with_ops(block, [self._op(op) for op in block.ops])
 
     def _op(self, op: Op) -> Op:
-        """Recursion is as deep as regions are nested, which the verifier has bounded."""
         if op.regions:
-            inner = {name: self._block(getattr(op, name)) for name in op.REGION_FIELDS}
-            return dataclasses.replace(op, **inner)
+            return with_regions(op, [self._block(region) for region in op.regions])
         if not isinstance(op, SamplingOp) or op.constraint is None:
             return op
         built = self.built[op.constraint]
@@ -163,7 +168,7 @@ class _Rewrite:
         if built.facts.only is None:
             return op
         assert self.context.tokenizer is not None
-        reads_logprobs = op.logprobs is not None and op.results[-1] in self.used
+        reads_logprobs = op.logprobs is not None and op.results[-1] in self.read
         found = forced_tokens(op, built, self.context.tokenizer, reads_logprobs=reads_logprobs)
         if isinstance(found, Unforced):
             message = f"{op.id!r} can say nothing but {_excerpt(built.facts.only)}, but {found.reason}"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lmc.ir.core import Attribute, Block, Value
+from lmc.ir.errors import Location
 from lmc.ir.ops import ConcatOp, HostCallOp, PyCallOp
 from lmc.ir.types import TEXT
 from lmc.passes.absorbing import AbsorbingWalk
@@ -31,14 +32,14 @@ class TextWalk(AbsorbingWalk):
         self.exposed = exposed_values(block)
         self.constants: dict[Value, Attribute] = {}
         self.kept_lists: set[Value] = set()
-        self.folded: list[int] = []
+        self.folded: list[Value] = []
 
     def drop_folded(self) -> None:
-        """Take out the calls whose results stand as literals everywhere."""
-        for position in self.folded:
-            op = self.ops[position]
-            if op is not None and not self.uses[op.results[0]]:
-                self.ops[position] = None
+        """Take out the calls of the open block whose results stand as literals everywhere."""
+        for value in self.folded:
+            if not self.uses[value]:
+                self.remove(value)
+        self.folded.clear()
 
     def concat(self, op: ConcatOp) -> None:
         """``text.concat``: in the shortest form; one text alone stands for the op."""
@@ -57,11 +58,15 @@ class TextWalk(AbsorbingWalk):
         """What stands for ``part`` in the op that uses it: the parts of a text that is short or of no other use."""
         if isinstance(part, str):
             return part
+        constant = self.constants.get(part)
+        if isinstance(constant, str) and len(constant) <= _SHARED_CHARACTERS:
+            self.uses[part] -= 1
+            return constant
         before = self.definition(part)
         if not isinstance(before, ConcatOp):
             return part
         rope = self.ropes[part]
-        if self.uses[part] == 1:
+        if self.uses[part] == 1 and self.is_here(part):
             self.absorb(part)
             return rope
         if not self._may_copy(part, rope):
@@ -80,7 +85,7 @@ class TextWalk(AbsorbingWalk):
 
     def py_call(self, op: PyCallOp) -> None:
         """``py.call``: run now where it can be, a text where it gives one."""
-        op = self._with_literals(op)
+        op = self.with_literals(op)
         if not op.operands:
             folded = fold_call(op.function, op.arguments, op.keywords, op.results[0].type)
             if folded is not None:
@@ -113,8 +118,17 @@ class TextWalk(AbsorbingWalk):
             return
         # There is no op for other literals: users take the value, and the call goes where none needs its result.
         self.constants[op.results[0]] = value
-        self.folded.append(len(self.ops))
+        self.folded.append(op.results[0])
         self.emit(op)
+
+    def define(self, value: Value, literal: Attribute, location: Location | None) -> None:
+        """Give ``value``, which no op gives any more, as the literal that it is known to be."""
+        if isinstance(literal, str) and value.type == TEXT:
+            self.concat(make_op(ConcatOp, (value,), location, text=(literal,)))
+            return
+        self.constants[value] = literal
+        self.folded.append(value)
+        self.emit(make_op(PyCallOp, (value,), location, function="choose", arguments=(True, literal, literal)))
 
     def _same_text(self, op: PyCallOp) -> Value | None:
         """The argument that ``op`` gives back unchanged, if it does."""
@@ -162,15 +176,16 @@ class TextWalk(AbsorbingWalk):
 
     def host_call(self, op: HostCallOp) -> None:
         """``host.call``: with the literals that its arguments are known to be."""
-        self.emit(self._with_literals(op))
+        self.emit(self.with_literals(op))
 
-    def _with_literals(self, op: Any) -> Any:
-        """``op`` with its arguments replaced by the literals they are known to be."""
-        arguments = tuple(self.literal(argument) for argument in op.arguments)
-        if all(new is old for new, old in zip(arguments, op.arguments, strict=True)):
+    def with_literals(self, op: Any, field: str = "arguments") -> Any:
+        """``op`` with the values in ``field`` replaced by the literals they are known to be."""
+        held = getattr(op, field)
+        entries = tuple(map(self.literal, held))
+        if all(new is old for new, old in zip(entries, held, strict=True)):
             return op
         self.uses.subtract(op.operands)
-        new = dataclasses.replace(op, arguments=arguments)
+        new = dataclasses.replace(op, **{field: entries})
         self.uses.update(new.operands)
         return new
 

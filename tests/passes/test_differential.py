@@ -15,7 +15,9 @@ from lmc.ir.toy import ToyEngine, toy_tokenizer
 from lmc.passes import PASSES, PassContext, PassManager, parse_pipeline, pipeline
 from lmc.passes.pipelines import PIPELINES
 from tests.compiled_constraints import CACHE, toy_constraints
-from tests.passes.adversary import Case, cases, observe
+from tests.flow_strategies import flow_programs
+from tests.passes.adversary import Case, cases, observe, readable
+from tests.passes.flow_adversary import flow_cases
 from tests.program_strategies import Program, programs
 
 # Each pass with its defaults, and with options that make it act on small programs.
@@ -51,6 +53,20 @@ def test_a_level_keeps_what_a_program_does(level: str, case: Case):
     _same(module, pipeline(level).run(module, PassContext(toy_tokenizer(), CACHE)).module, inputs)
 
 
+@pytest.mark.parametrize("spec", SPECS)
+@given(case=flow_cases())
+def test_a_pass_keeps_what_a_program_with_regions_does(spec: str, case: Case):
+    _same(case.module, _run(spec, case.module), case.inputs)
+
+
+@pytest.mark.parametrize("level", PIPELINES)
+@given(case=flow_cases(max_ops=12))
+def test_a_level_keeps_what_a_program_with_regions_does(level: str, case: Case):
+    module, inputs = case.module, case.inputs
+    _same(module, pipeline(level).run(module, PassContext(toy_tokenizer(), CACHE)).module, inputs)
+    _same(module, pipeline(level).run(module).module, inputs)
+
+
 @settings(max_examples=2 * settings.default.max_examples)  # type: ignore[union-attr]
 @given(case=cases(max_ops=40))
 def test_all_passes_twice_keep_what_a_program_does(case: Case):
@@ -58,16 +74,23 @@ def test_all_passes_twice_keep_what_a_program_does(case: Case):
     _same(module, _run(f"{EAGER},{EAGER}", module), inputs)
 
 
-@given(program=programs())
+@settings(max_examples=2 * settings.default.max_examples)  # type: ignore[union-attr]
+@given(case=flow_cases(max_ops=10, depth=3))
+def test_all_passes_twice_keep_what_a_program_with_regions_does(case: Case):
+    _same(case.module, _run(f"{EAGER},{EAGER}", case.module), case.inputs)
+
+
+@given(program=programs() | flow_programs(depth=3))
 def test_programs_that_do_not_raise_give_the_same_results(program: Program):
     optimized = _run(EAGER, program.module)
     hosts = program.hosts
     before = interpret(program.module, program.inputs, ToyEngine(), hosts=hosts, constraints=program.constraints)
     after = interpret(optimized, program.inputs, ToyEngine(), hosts=hosts, constraints=toy_constraints(optimized))
     assert (after.value, after.variables, after.text) == (before.value, before.variables, before.text)
+    assert readable(after.memo) == readable(before.memo)
 
 
-@given(case=cases())
+@given(case=cases() | flow_cases())
 def test_what_passes_give_prints_and_parses(case: Case):
     module, inputs = case.module, case.inputs
     optimized = _run(EAGER, module)
@@ -78,7 +101,7 @@ def test_what_passes_give_prints_and_parses(case: Case):
 
 
 @pytest.mark.parametrize("spec", SPECS)
-@given(case=cases())
+@given(case=cases() | flow_cases())
 def test_a_pass_finds_nothing_left_to_do(spec: str, case: Case):
     once = _run(spec, case.module)
     assert print_module(_run(spec, once)) == print_module(once)
