@@ -13,7 +13,8 @@ from pydantic import BaseModel, Field
 from lmc.grammar.automaton import Automaton
 from lmc.grammar.classes import UnsupportedTypeError, schema_of_class
 from lmc.grammar.examples import Sampler
-from tests.grammar.classes.class_cases import ACCEPTED, REFUSED, Box, Cat, Colour, Dog, Point, bounded
+from tests.grammar.classes.class_cases import ACCEPTED, Box, Cat, Colour, Dog, Point, bounded
+from tests.grammar.classes.refused_cases import REFUSED
 from tests.grammar.schema.sampling import automaton_of, draw
 
 DRAWN = 300 if os.environ.get("LMC_TEST_FULL") == "1" else 16
