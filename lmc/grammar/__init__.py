@@ -1,8 +1,8 @@
 """Constraints on what a generation may say, compiled to automata over tokens. See README.md."""
 
 from lmc.grammar.compiling import compile, compile_source
-from lmc.grammar.constraint import Constraint
 from lmc.grammar.facts import Facts
+from lmc.grammar.interface import Constraint
 from lmc.grammar.sources import Source
 from lmc.grammar.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError

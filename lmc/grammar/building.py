@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from lmc.grammar.alternatives import merged
 from lmc.grammar.nodes import ALL_BYTES, EMPTY, EPSILON, EVERYTHING, Kind, Node
 from lmc.ir.errors import ConstraintError
 
@@ -121,7 +122,7 @@ class Arena:
         if self.everything in flat:
             return self.everything
         if len(flat) > 1:
-            flat = self._merged(flat)
+            flat = merged(self, flat)
         if not flat:
             return self.empty
         if len(flat) == 1:
@@ -234,34 +235,6 @@ class Arena:
             return self.repeat(left.parts[0], left.low + right.low, high)
         return None
 
-    def _merged(self, parts: dict[Node, None]) -> dict[Node, None]:
-        """The same union with fewer parts: byte sets before the same rest, ranges of repeats before the same rest."""
-        sets: dict[Node, int] = {}
-        ranges: dict[tuple[Node, Node], list[tuple[int, float]]] = {}
-        merged: dict[Node, None] = {}
-        for part in parts:
-            head, tail = part.parts if part.kind is Kind.CONCAT else (part, self.epsilon)
-            if head.kind is Kind.BYTE and tail is not self.epsilon:
-                sets[tail] = sets.get(tail, 0) | head.mask
-            elif head.kind is Kind.REPEAT:
-                high = float("inf") if head.high is None else head.high
-                ranges.setdefault((head.parts[0], tail), []).append((head.low, high))
-            else:
-                merged[part] = None
-        for tail, mask in sets.items():
-            merged[self._prepend(self.byte_set(mask), tail)] = None
-        if self.epsilon in merged:
-            for (_, tail), found in ranges.items():
-                if tail is self.epsilon:
-                    found.append((0, 0))
-        for (node, tail), found in ranges.items():
-            for low, high in _joined_ranges(found):
-                repeated = self.repeat(node, low, None if high == float("inf") else int(high))
-                merged[self.concat(repeated, tail)] = None
-        if self.epsilon in merged and any(part.nullable and part is not self.epsilon for part in merged):
-            del merged[self.epsilon]
-        return merged
-
     def _check_parts(self, count: int) -> None:
         if count > MAX_PARTS:
             raise _too_large(f"{count} alternatives at one place")
@@ -327,16 +300,6 @@ def _is_contiguous(times: int, inner: tuple[int, int | None]) -> bool:
 
 def _times(outer: int | None, inner: int | None) -> int | None:
     return None if outer is None or inner is None else outer * inner
-
-
-def _joined_ranges(ranges: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    joined: list[tuple[int, float]] = []
-    for low, high in sorted(ranges):
-        if joined and low <= joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], high))
-        else:
-            joined.append((low, high))
-    return joined
 
 
 def _too_large(what: str) -> ConstraintError:

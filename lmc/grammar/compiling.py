@@ -11,8 +11,9 @@ from lmc.grammar import regex as regexes
 from lmc.grammar import schema as schemas
 from lmc.grammar.automaton import Automaton
 from lmc.grammar.building import Arena
-from lmc.grammar.constraint import Constraint, RegularConstraint
+from lmc.grammar.constraint import RegularConstraint
 from lmc.grammar.context_free import ContextFreeConstraint
+from lmc.grammar.interface import Constraint
 from lmc.grammar.sources import Source, Whitespace
 from lmc.grammar.store import IndexStore
 from lmc.grammar.vocabulary import Vocabulary

@@ -1,12 +1,10 @@
-"""What a generation may say, over the tokens of one vocabulary."""
+"""Constraints whose automaton is finite, over the tokens of one vocabulary."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
 import weakref
-from abc import ABC, abstractmethod
-from typing import Protocol
 
 import numpy as np
 
@@ -15,58 +13,13 @@ from lmc.grammar.dead_ends import TokenPaths
 from lmc.grammar.facts import Facts, regular_facts, short_output
 from lmc.grammar.index import TokenIndex
 from lmc.grammar.indexing import build_index
+from lmc.grammar.interface import Constraint
 from lmc.grammar.masks import MAX_MASK_BYTES, Masks, Words
 from lmc.grammar.store import IndexStore
 from lmc.grammar.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 
 _FOLLOWING_KEPT = 1 << 20  # steps between states that are remembered, all states together
-
-
-class TokenState(Protocol):
-    """Where a generation stands in a constraint: see ``State``."""
-
-    @property
-    def accepting(self) -> bool: ...
-
-    @property
-    def complete(self) -> bool: ...
-
-    def mask(self) -> Words: ...
-
-    def advance(self, token_id: int) -> TokenState: ...
-
-    def forced(self) -> list[int]: ...
-
-
-class Constraint(ABC):
-    """What a generation may say, for one vocabulary. ``digest`` names what it says; safe for threads."""
-
-    def __init__(self, vocabulary: Vocabulary, digest: str) -> None:
-        self.vocabulary = vocabulary
-        self.digest = digest
-
-    @abstractmethod
-    def start(self) -> TokenState:
-        """The state of a generation that has said nothing yet."""
-
-    @abstractmethod
-    def matches(self, output: str | bytes) -> bool:
-        """Whether a whole output is allowed."""
-
-    @abstractmethod
-    def facts(self) -> Facts:
-        """What there is to say of it; more once it is built."""
-
-    def build(self, *, max_states: int = MAX_STATES) -> TokenIndex | None:
-        """Make all states ahead of time, where there are finitely many; None where there are not."""
-        del max_states
-        return None
-
-    def shortest_beyond(self, limit: int) -> int | None:
-        """Tokens of a shortest output where that is known to be more than ``limit``; else None."""
-        del limit
-        return None
 
 
 class State:

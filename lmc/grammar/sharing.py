@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from lmc.grammar.compiling import compile_source
-from lmc.grammar.constraint import Constraint, RegularConstraint
+from lmc.grammar.constraint import RegularConstraint
 from lmc.grammar.facts import Facts
 from lmc.grammar.index import TokenIndex
+from lmc.grammar.interface import Constraint
 from lmc.grammar.sources import KINDS, Source, Whitespace
 from lmc.grammar.store import IndexFolder, IndexStore
 from lmc.grammar.vocabulary import Vocabulary

@@ -11,7 +11,6 @@ import numpy as np
 
 from lmc.grammar.building import Arena
 from lmc.grammar.composition import unwritable
-from lmc.grammar.constraint import Constraint
 from lmc.grammar.context_free.collapsing import regular_node
 from lmc.grammar.context_free.derivations import Derivations
 from lmc.grammar.context_free.emission import emit
@@ -21,6 +20,7 @@ from lmc.grammar.context_free.recursion import rules_of_schema
 from lmc.grammar.context_free.rules import Rules
 from lmc.grammar.context_free.traps import find_trap
 from lmc.grammar.facts import Facts, context_free_facts
+from lmc.grammar.interface import Constraint
 from lmc.grammar.masks import MAX_MASK_BYTES, Masks, Words
 from lmc.grammar.nodes import Node
 from lmc.grammar.sources import Source

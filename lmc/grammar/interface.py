@@ -1,0 +1,58 @@
+"""What a generation may say, over the tokens of one vocabulary: what all kinds of constraints have."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Protocol
+
+from lmc.grammar.automaton import MAX_STATES
+from lmc.grammar.facts import Facts
+from lmc.grammar.index import TokenIndex
+from lmc.grammar.masks import Words
+from lmc.grammar.vocabulary import Vocabulary
+
+
+class TokenState(Protocol):
+    """Where a generation stands in a constraint: see ``State`` (`constraint.py`)."""
+
+    @property
+    def accepting(self) -> bool: ...
+
+    @property
+    def complete(self) -> bool: ...
+
+    def mask(self) -> Words: ...
+
+    def advance(self, token_id: int) -> TokenState: ...
+
+    def forced(self) -> list[int]: ...
+
+
+class Constraint(ABC):
+    """What a generation may say, for one vocabulary. ``digest`` names what it says; safe for threads."""
+
+    def __init__(self, vocabulary: Vocabulary, digest: str) -> None:
+        self.vocabulary = vocabulary
+        self.digest = digest
+
+    @abstractmethod
+    def start(self) -> TokenState:
+        """The state of a generation that has said nothing yet."""
+
+    @abstractmethod
+    def matches(self, output: str | bytes) -> bool:
+        """Whether a whole output is allowed."""
+
+    @abstractmethod
+    def facts(self) -> Facts:
+        """What there is to say of it; more once it is built."""
+
+    def build(self, *, max_states: int = MAX_STATES) -> TokenIndex | None:
+        """Make all states ahead of time, where there are finitely many; None where there are not."""
+        del max_states
+        return None
+
+    def shortest_beyond(self, limit: int) -> int | None:
+        """Tokens of a shortest output where that is known to be more than ``limit``; else None."""
+        del limit
+        return None
