@@ -196,6 +196,23 @@ def test_a_nan_is_reported_even_where_the_mask_does_not_allow_it(implementation:
 
 
 @both
+@pytest.mark.parametrize("size", [1, 1023, 1024, 1025, 5000])
+def test_the_likeliest_is_the_first_wherever_it_is(implementation: Implementation, size: int) -> None:
+    generator = np.random.default_rng(size)
+    logits = np.round(generator.standard_normal((30, size)).astype(np.float32) * 2) / 2
+    logits[-1] = -np.inf
+    places = generator.integers(0, size, len(logits))
+    logits[np.arange(10), places[:10]] = 9.0
+    found = choose_tokens(logits, [Choice()] * len(logits), implementation=implementation)
+    assert [each.highest for each in found] == logits.max(axis=1).tolist()
+    assert [each.token for each in found[:-1]] == logits.argmax(axis=1)[:-1].tolist()
+    logits[np.arange(30), places] = np.nan
+    assert all(
+        math.isnan(each.highest) for each in choose_tokens(logits, [Choice()] * 30, implementation=implementation)
+    )
+
+
+@both
 def test_a_mask_that_allows_nothing_leaves_nothing(implementation: Implementation) -> None:
     (chosen,) = choose_tokens(
         np.zeros((1, 70), np.float32), [Choice(1.0, mask=np.zeros(2, np.uint32))], implementation=implementation

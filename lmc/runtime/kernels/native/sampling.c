@@ -4,6 +4,7 @@
 #include "selection.h"
 
 #define BLOCK GROUP     /* entries whose weights are summed together */
+#define PART 1024       /* logits of which the largest is found together */
 #define FEW_SHARE 8     /* where a mask allows at most one token in this many, those alone are looked at */
 
 typedef struct {
@@ -270,10 +271,39 @@ static float prepare(Work *work, const Row *row, float highest, int64_t allowed)
     return row->changes || row->mask ? take(work, work->row.logits, row->mask ? row : 0) : highest;
 }
 
+/* The likeliest token of a row of which nothing else is asked, in one pass over it; its logit, NaN where there is one. */
+static float likeliest(const float *logits, int64_t size, int32_t *token) {
+    float best = -INFINITY;
+    int64_t part = 0, whole = size / PART * PART;
+    ivector odd = {0};
+    for (int64_t start = 0; start < whole; start += PART) {
+        vector highest = broadcast(-INFINITY);
+        for (int64_t at = start; at < start + PART; at += LANES) {
+            vector value = load_float(logits + at);
+            odd |= value != value;
+            highest = larger(value, highest);
+        }
+        for (int lane = 0; lane < LANES; lane++)
+            if (highest[lane] > best) best = highest[lane], part = start;
+    }
+    if (is_any(odd)) return NAN;
+    for (int64_t place = whole; place < size; place++) {
+        if (isnan(logits[place])) return NAN;
+        if (logits[place] > best) best = logits[place], part = whole;
+    }
+    while (part + 1 < size && logits[part] != best) part++;
+    *token = (int32_t)part;
+    return best;
+}
+
 static void sample_piece(void *argument, int64_t piece, int thread) {
     const Sample *call = argument;
     Row *row = call->rows + piece;
     Work work = work_of(call->scratch + thread * call->scratch_bytes, call->size);
+    if (!row->mask && !row->changes && row->temperature <= 0 && row->top < 0) {
+        row->highest = likeliest(row->own, call->size, &row->token);
+        return;
+    }
     double normalizer = 0;
     int64_t allowed = row->mask ? count_allowed(row, call->size) : 0;
     /* Few tokens are taken from where they are; what else the row needs its copy for are log-probabilities. */
