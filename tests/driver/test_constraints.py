@@ -19,6 +19,7 @@ from lmc.driver.service import service
 from lmc.driver.start import Options
 from lmc.frontend.function import JittedFunction
 from lmc.grammar import sharing
+from lmc.grammar.store import IndexFolder
 from lmc.ir.core import Constraint
 from lmc.ir.errors import ConstraintError, InputError, LmcError
 from lmc.ir.target import Target
@@ -310,4 +311,4 @@ def test_a_compiler_keeps_what_it_made_and_names_what_does_not_fit():
 def test_the_service_keeps_a_cache_for_each_folder(tmp_path: Path):
     caches = service().constraints
     assert caches.of(None) is caches.of(None)
-    assert caches.of(tmp_path) is not caches.of(None)
+    assert caches.of(IndexFolder(tmp_path)) is not caches.of(None)

@@ -170,7 +170,10 @@ BAD = [
     # ids
     ('%d, %t = lm.gen %c {id = "a*"} : !ctx, !text', "lm.gen: 1 holes (* or $) in 'a*', but 0 occurrences"),
     ('%d, %t = lm.gen %c (%n) {id = "a"} : !ctx, !text', "lm.gen: 0 holes (* or $) in 'a', but 1 occurrences"),
-    ('%r = host.call @get {declared = "reads", id = "g*"} : !any', "host.call: 1 holes (* or $) in 'g*', but 0 occurrences"),
+    (
+        '%r = host.call @get {declared = "reads", id = "g*"} : !any',
+        "host.call: 1 holes (* or $) in 'g*', but 0 occurrences",
+    ),
     ('%d, %t = lm.gen %c (%x) {id = "a$"} : !ctx, !text', "lm.gen: occurrence %x is !text, a number (!int)"),
     ('%l = lm.sample %c (%n) {id = "a", n = 1} : !list<!text>', "lm.sample: 0 holes"),
     ('%d, %t, %m = lm.select %c ["a"] (%n, %n) {id = "a*"} : !ctx, !text, !any', "lm.select: 1 holes (* or $)"),
