@@ -13,6 +13,7 @@ from lmc.frontend.harmless import is_harmless
 from lmc.frontend.locations import is_user_file
 from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
+from lmc.frontend.regions import is_iterator
 from lmc.frontend.specs import Record
 from lmc.ir import builtins
 from lmc.ir.types import BOOL, FLOAT, INT, NONE, TEXT
@@ -112,7 +113,7 @@ class Base:
             and is_user_file(items.gi_code.co_filename)
         ):
             raise recorder.stop("a generator of the user's is used up", "make it a list first")
-        if recorder.regions.is_frozen(items):
+        if is_iterator(items) and recorder.regions.is_older(items):
             raise recorder.stop(
                 f"a {kind.__name__} that is older than a condition is advanced on one way through it",
                 "make a list of it before the condition",

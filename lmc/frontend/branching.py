@@ -1,7 +1,8 @@
 """Conditions in transformed code, both ways of which are captured where nothing says which one is taken.
 
-What ``if`` becomes (see ``rewrite_branches``) asks a ``Branch`` what to do. For a plain value it runs one arm. For a
-symbolic one it runs both, one after the other, each into a region of its own, and merges what they leave behind.
+What ``if`` becomes (see ``rewrite_branches``) asks a ``Branch`` what to do, and so does what a conditional expression,
+``and`` and ``or`` become. For a plain value it runs one arm. For a symbolic one it runs both, one after the other, each
+into a region of its own, and merges what they leave behind.
 """
 
 from __future__ import annotations
@@ -9,20 +10,22 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
+from lmc.frontend.choosing import emit_condition
 from lmc.frontend.iteration import Iteration
-from lmc.frontend.merging import Merger, Way
+from lmc.frontend.meeting import Way
+from lmc.frontend.merging import Merger
 from lmc.frontend.proxy import Proxy, symbol
 from lmc.frontend.recorder import Recorder
-from lmc.frontend.regions import Ended
 from lmc.frontend.session import Session
-from lmc.frontend.unclear import Unclear
-from lmc.ir.core import Op, Value
+from lmc.frontend.unclear import ABSENT, Maybe, Unclear
 from lmc.ir.ops import UnreachableOp
-from lmc.ir.region_ops import CondOp, YieldOp
 from lmc.ir.types import NONE
 
 CAPTURE_CONDITIONS = False
 """Whether conditions are captured whose way is not known; else they end the capture."""
+RAISED_CAUSE = "an exception is raised on one way through a condition, and caught behind it"
+RAISED_REMEDY = "check the value before instead of catching the exception"
+_VALUE = "the value of an expression with a condition"
 
 
 class Exit(BaseException):
@@ -36,9 +39,8 @@ class Exit(BaseException):
 class Branch:
     """A condition whose way is known. ``known`` says where its arms begin and end among the ticks of a capture."""
 
-    __slots__ = ("_known", "_session", "_taken")
+    __slots__ = ("_known", "_session", "_taken", "_value")
     traced = False
-    exited = False
 
     def __init__(self, taken: bool, session: Session, known: tuple[int, int] | None) -> None:
         self._taken = taken
@@ -65,33 +67,47 @@ class Branch:
         """An arm was left by ``end``: that is another branch's."""
         raise end
 
+    def first(self, value: Any) -> None:
+        """What an expression is, as its first arm says."""
+        self._value = value
+
+    second = first
+
+    @property
+    def chosen(self) -> Any:
+        """What the expression is."""
+        self.done()
+        return self._value
+
 
 class Traced:
     """A condition both arms of which are traced."""
 
     traced = True
 
-    def __init__(self, recorder: Recorder, flag: Value, tick: int) -> None:
+    def __init__(self, recorder: Recorder, flag: Proxy, tick: int) -> None:
         self._recorder = recorder
         self._flag = flag
         self._tick = tick
         self._names: tuple[str, ...] = ()
         self._entry: tuple[Any, ...] = ()
-        self._ways: list[Way | None] = []
-        self._ended: list[Ended] = []
+        self._ways: list[Way] = []
         self._second = 0
+        self._value: Any = None
         self.exited = False
+        self.gone = False
         self.outer: Traced | None = recorder.branch
 
     def enter(self, names: tuple[str, ...], found: dict[str, Any]) -> None:
         """The first arm begins; ``names`` are those that either may bind."""
         recorder = self._recorder
         recorder.begin_construct()
-        recorder.regions.freeze(found.values())
+        recorder.step()
         self._names = names
         self._entry = self._values(found)
+        self._waiting = recorder.blocks.waiting
         recorder.branch = self
-        recorder.regions.open()
+        self._open(truth=True)
 
     def then(self) -> bool:
         """Both arms are run."""
@@ -101,8 +117,8 @@ class Traced:
         """The first arm is over: what the names are when the second begins."""
         self._leave(found)
         self._recorder.last_host = None
-        self._recorder.regions.open()
         self._second = self._recorder.ticks
+        self._open(truth=False)
         return self._entry
 
     def otherwise(self) -> bool:
@@ -117,48 +133,59 @@ class Traced:
         """The second arm is over: what the names are behind the condition."""
         recorder = self._recorder
         self._leave(found)
-        recorder.regions.thaw()
         recorder.branch = self.outer
         recorder.constructs[self._tick] = (self._second, recorder.ticks)
-        merger = Merger(recorder, self._ways[0], self._ways[1])
-        alive = any(way is not None for way in self._ways)
-        values = merger.merge(self._names) if alive else ()
-        blocks = [
-            ended.region.block(None if way is None else _end(values))
-            for ended, way, values in zip(self._ended, self._ways, merger.yields, strict=True)
-        ]
-        recorder.emit_region_op(CondOp, merger.results, flag=self._flag, then=blocks[0], otherwise=blocks[1])
-        if not alive:
+        then, otherwise = self._ways
+        merger = Merger(recorder, self._flag, (then, otherwise))
+        values = merger.merge(self._names) or (ABSENT,) * len(self._names)
+        emit_condition(recorder, merger)
+        if then.values is None and otherwise.values is None:
             recorder.emit(UnreachableOp)
-            recorder.end_construct()
-            if self.outer is not None:
-                self.outer.exited = True
-            raise Exit(self.outer)
+            self.gone = True
         recorder.end_construct()
         return values
-
-    def returns(self) -> Exit:
-        """The arm that runs now has ended with ``lm.return``: what takes the program out of it."""
-        self.exited = True
-        return Exit(self)
 
     def left(self, end: Exit) -> None:
         """An arm was left by ``end``."""
         if end.branch is not self:
             raise end
 
+    def first(self, value: Any) -> None:
+        """What an expression is, as its first arm says."""
+        self.turn({_VALUE: value})
+
+    def second(self, value: Any) -> None:
+        """What it is, as its second arm says."""
+        (self._value,) = self.join({_VALUE: value})
+        if type(self._value) in (Unclear, Maybe):
+            raise self._recorder.unclear(_VALUE)
+
+    @property
+    def chosen(self) -> Any:
+        """What the expression is."""
+        return self._value
+
+    def _open(self, *, truth: bool) -> None:
+        regions = self._recorder.regions
+        flag = self._recorder.value_of(self._flag)
+        regions.open()
+        regions.decide(flag, truth)
+
     def _leave(self, found: dict[str, Any]) -> None:
-        values = () if self.exited else self._values(found)
-        ended = self._recorder.regions.leave()
-        self._ended.append(ended)
-        self._ways.append(None if self.exited else Way(values, ended))
+        recorder = self._recorder
+        if recorder.branch is not self:
+            raise recorder.stop(RAISED_CAUSE, RAISED_REMEDY)
+        if recorder.blocks.waiting != self._waiting:
+            raise recorder.stop(
+                "a role block is made or opened on one way through a condition, and not on the other",
+                "write with s.user(): on the way itself",
+            )
+        values = None if self.exited else self._values(found)
+        self._ways.append(Way(values, recorder.regions.leave()))
         self.exited = False
 
     def _values(self, found: dict[str, Any]) -> tuple[Any, ...]:
-        return tuple(found.get(name, _UNBOUND) for name in self._names)
-
-
-_UNBOUND = Unclear("")
+        return tuple(found.get(name, ABSENT) for name in self._names)
 
 
 class Branching(Iteration):
@@ -172,18 +199,31 @@ class Branching(Iteration):
         tick = self.tick()
         recorder = self.recorder
         if recorder is None:
-            return Branch(bool(value), self.session, self.session.constructs.get(tick))
-        if CAPTURE_CONDITIONS and type(value) is Proxy and symbol(value).type != NONE and not recorder.is_known(value):
-            flag = recorder.value_of(self.as_bool(recorder, value))
-            return Traced(recorder, flag, tick)
-        return Branch(self.truth(value), self.session, None)
+            taken = bool(self.served(tick, bool, value))
+            return Branch(taken, self.session, self.session.constructs.get(tick))
+        if not CAPTURE_CONDITIONS or type(value) is not Proxy or symbol(value).type == NONE or recorder.is_known(value):
+            return Branch(self.truth(value), self.session, None)
+        flag = self.done(tick, self.as_bool(recorder, value))
+        known = recorder.regions.known(recorder.value_of(flag))
+        return Traced(recorder, flag, tick) if known is None else Branch(known, self.session, None)
 
-    def bound(self, value: Any, name: str) -> Any:
+    def decide(self, value: Any) -> Branch | Traced:
+        """What a conditional expression asks, given the value of its condition."""
+        branch = self.branch(value)
+        if isinstance(branch, Traced):
+            branch.enter((_VALUE,), {})
+        return branch
+
+    def bound(self, value: Any, what: str) -> Any:
         """A variable that some way through a condition may have left unbound."""
-        if type(value) is Unclear:
+        if type(value) is Unclear or type(value) is Maybe:
             assert self.recorder is not None
-            raise self.recorder.unclear(f"{name!r}")
+            return self.recorder.clear(value, what)
         return value
+
+    def made(self, value: Any) -> Any:
+        """A list, dict, set or generator that was written right here."""
+        return value if self.recorder is None else self.recorder.born(value)
 
     def outer_store(self, value: Any, name: str) -> Any:
         """What is bound to a variable of an enclosing function, which the arms of a condition could not put back."""
@@ -194,22 +234,34 @@ class Branching(Iteration):
             )
         return value
 
-    def returning(self, value: Any, enclosing: tuple[Any, ...], *, outermost: bool) -> Any:
-        """``return value``, with the conditions around it; ``outermost`` says whether it ends the program."""
+    def returning(self, value: Any, outermost: bool, enclosing: tuple[Branch | Traced, ...], levels: int) -> bool:
+        """Whether ``return value`` is to be done, which stands at the end of ``levels`` of the arms around it.
+
+        ``outermost`` says whether it ends the program.
+        """
         recorder = self.recorder
-        traced = [branch for branch in enclosing if branch.traced]
-        if recorder is None or not traced:
-            return value
+        if recorder is None or not any(branch.traced for branch in enclosing):
+            return True
         if not outermost or recorder.depth or recorder.end_program is None:
             raise recorder.stop(
                 "a function returns on one way through a condition, and goes on on the other",
                 "let each way bind a variable, and return it at the end",
             )
         recorder.end_program(value)
-        raise traced[-1].returns()
+        self._end_arm(enclosing, levels)
+        return False
 
+    def gone(self, branch: Branch | Traced, enclosing: tuple[Branch | Traced, ...], levels: int) -> None:
+        """Both arms of ``branch``, which stands at the end of ``levels`` of the arms around it, may have returned."""
+        if isinstance(branch, Traced) and branch.gone:
+            self._end_arm(enclosing, levels)
 
-def _end(values: list[Any]) -> Op:
-    make: type[Any] = YieldOp  # pyright does not see that its decorator makes it a dataclass
-    end: Op = make(values=tuple(values))
-    return end
+    def _end_arm(self, enclosing: tuple[Branch | Traced, ...], levels: int) -> None:
+        """The traced arm that runs now has returned. Where it has not come to its end yet, that takes it there."""
+        for inner, branch in enumerate(reversed(enclosing), 1):
+            if isinstance(branch, Traced):
+                branch.exited = True
+                if inner > levels:
+                    raise Exit(branch)
+                return
+        raise Exit(None)

@@ -84,7 +84,8 @@ class Calls(Programs):
             if isinstance(owner, JittedFunction) and function.__name__ == "on_state":
                 return self.inline(recorder, owner, args[:1], args[1:], kwargs)
         if isinstance(function, FunctionType) and id(function.__code__) in recorder.codes:
-            return function(*args, **kwargs)
+            found = function(*args, **kwargs)
+            return recorder.born(found) if function.__code__.co_flags & inspect.CO_GENERATOR else found
         handler = HANDLERS.get(id(function))
         if handler is not None:
             return handler(cast("Operators", self), recorder, *args, **kwargs)
@@ -215,6 +216,8 @@ class Calls(Programs):
         if function.__name__ in _COMPARING and not holds_proxy(owner) and not is_deeply_harmless(owner):
             raise self.foreign_operator(recorder, function.__name__, owner)
         result = self.at_capture(recorder, function, args, kwargs)
+        if type(owner) is str or function.__name__ == "copy":
+            recorder.born(result)
         if type(result) in VIEWS and id(owner) in recorder.foreign and id(owner) not in recorder.argument_parts:
             recorder.foreign[id(result)] = result
         return result
@@ -239,12 +242,12 @@ class Calls(Programs):
         continues = isinstance(function, MethodType) and function.__name__ == "on_state"
         if continues and isinstance(function.__self__, JittedFunction) and args and issubclass(type(args[0]), State):
             program, on, args = function.__self__, args[:1], args[1:]
-        if isinstance(program, JittedFunction) and isinstance(program.transformed, Transformed):
-            return self.enter(program, program.transformed, on, args, kwargs)
+        if isinstance(program, JittedFunction) and isinstance(program.part, Transformed):
+            return self.enter(program, program.part, on, args, kwargs)
         if _is_helper(function, args, kwargs):
             called = helper(function)
-            if isinstance(called.transformed, Transformed):
-                return self.enter_helper(called, called.transformed, args, kwargs)
+            if isinstance(called.part, Transformed):
+                return self.enter_helper(called, called.part, args, kwargs)
         if id(function) in FRAME_FUNCTION_IDS:
             return in_frame(function, args, kwargs, inspect.currentframe())
         return function(*args, **kwargs)

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from lmc.frontend.arguments import Bound, shape_of, shape_of_annotations
-from lmc.frontend.branching import Exit
+from lmc.frontend.branching import RAISED_CAUSE, RAISED_REMEDY, Exit
 from lmc.frontend.breaks import Break, CaptureBreak
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.guards import mutable_parts
@@ -136,6 +136,8 @@ class _Attempt:
             value = transformed.function(operators, state, *args, **kwargs)
         except Exit:
             return  # on each way it ends with a return of its own
+        if recorder.branch is not None:
+            raise recorder.stop(RAISED_CAUSE, RAISED_REMEDY)
         if recorder.broken is None:  # else a `finally` of the user's swallowed the break
             end(value)
 

@@ -20,6 +20,7 @@ from lmc.frontend.regions import MAX_OPEN, Regions
 from lmc.frontend.session import Session, escape
 from lmc.frontend.specs import Record
 from lmc.frontend.state import State
+from lmc.frontend.unclear import Maybe, Unclear
 from lmc.ir.builder import Builder
 from lmc.ir.core import Constraint, Op, Value
 from lmc.ir.errors import Location
@@ -34,6 +35,8 @@ _CAPTURE_ONLY: dict[type, str] = {
     Block: "a block of a state",
     Record: "a whole argument whose fields are known only when the program runs",
     ProxyMethod: "a method of a value that is known only when the program runs",
+    Unclear: "what differs between the ways through a condition",
+    Maybe: "what is there only on one way through a condition",
 }
 # Python's own types whose instances never change, or that a capture never makes.
 _FIXED_BUILTINS = frozenset(
@@ -152,19 +155,25 @@ class Emitter(Session):
         return self.regions.builder
 
     def touch(self, held: Any) -> None:
+        if type(held) is set and self.regions.is_older(held):
+            raise self.stop(
+                "a set is changed on one way through a condition, and what it goes over first may depend on it",
+                "use a list, or change the set before the condition or after it",
+            )
         self.regions.touch(held)
+
+    def born(self, made: Any) -> Any:
+        self.regions.born(made)
+        return made
 
     def allocate(self, path: str, name: str) -> str:
         self.blocks.check()
         return self._numbered(f"{path}/{name if name.isidentifier() else escape(name)}", holes_of(path))
 
     def allocate_host(self, path: str, name: str) -> str:
-        if holes_of(path):
-            raise self.stop(
-                f"{name}() is called in a part of the program whose number depends on a condition",
-                "call it before the part is forked, copied or entered",
-            )
-        return self._numbered(f"{path}/@{escape(name)}", ())
+        # Which call it is follows from where it stands, so that numbers which are not known yet are not needed.
+        known = path.replace("*", "#_").replace("$", "#_")
+        return self._numbered(f"{known}/@{escape(name)}", ())
 
     def branch_path(self, path: str, index: int) -> str:
         return Id.of(super().branch_path(path, index), holes_of(path))
@@ -245,14 +254,18 @@ class Emitter(Session):
         if self.protected and not total and made.may_raise:
             builder.ops.pop()
             raise self.stop_protected()
-        if not all(map(self.regions.sees, made.operands)):
-            builder.ops.pop()
+        for value in made.operands:
+            self.check_seen(value)
+        self.regions.defined(results)
+        return results
+
+    def check_seen(self, value: Value) -> None:
+        """Break where ``value`` belongs to a way through a condition that may not have been taken."""
+        if not self.regions.sees(value):
             raise self.stop(
                 "a value that was made on one way through the program is used where that way may not have been taken",
                 "bind it to a variable on every way",
             )
-        self.regions.defined(results)
-        return results
 
     def unclear(self, what: str) -> BaseException:
         return self.stop(

@@ -36,11 +36,17 @@ class UserFunction:
         return transform(self.function)
 
     @cached_property
+    def part(self) -> Transformed | Break:
+        """The same for runs as a part of another program."""
+        return transform(self.function, part=True)
+
+    @cached_property
     def codes(self) -> frozenset[int]:
         """Ids of the code objects that its own lines run in, transformed or not."""
         code = getattr(self.function, "__code__", None)
         own = frozenset() if code is None else codes_of(code)
-        return own.union(self.transformed.codes) if isinstance(self.transformed, Transformed) else own
+        twins = [found.codes for found in (self.transformed, self.part) if isinstance(found, Transformed)]
+        return own.union(*twins)
 
     @property
     def globals(self) -> dict[str, Any]:

@@ -117,7 +117,7 @@ class HostCalls(Branching):
         name = getattr(function, "__name__", type(function).__name__)
         if kind is Proxy:
             found = symbol(value)
-            if careful and not found.volatile and found.type not in _SCALAR_TYPES and function is not call_value:
+            if careful and not found.volatile and not found.is_scalar and function is not call_value:
                 raise recorder.stop(
                     f"{name}() takes a {found.type} ({found.origin}) that it might change or keep",
                     'declare what it does (@lmc.tool(effect="reads") or "pure") and that it returns a text, '

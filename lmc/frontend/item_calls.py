@@ -48,7 +48,7 @@ def _over_items(name: str) -> Handler:
                 yield item
 
         try:
-            return ops.at_capture(recorder, function, (plain(), *args[1:]), kwargs)
+            return ops.at_capture(recorder, function, (recorder.born(plain()), *args[1:]), kwargs)
         except _SymbolicItem:
             pass
         # From here on the items are looked at when the program runs, after all of them are made: the same only where
@@ -83,14 +83,14 @@ def _sorted(ops: Operators, recorder: Recorder, items: Any, /, **kwargs: Any) ->
         return ops.at_capture(recorder, sorted, (items,), {})
     found = list(ops.iterate(items))
     if "key" in kwargs or not is_symbolic(found):
-        return ops.at_capture(recorder, sorted, (found,), kwargs)
+        return recorder.born(ops.at_capture(recorder, sorted, (found,), kwargs))
     # Only the order is not known: the result is a list of as many items, made here.
     whole = recorder.pure("sorted", (found,), kwargs)
     if symbol(whole).volatile:
         raise recorder.stop(
             "sorted() looks at values that the user's functions may still change", "annotate what the tool returns"
         )
-    return [recorder.pure("getitem", (whole, index), total=True) for index in range(len(found))]
+    return recorder.born([recorder.pure("getitem", (whole, index), total=True) for index in range(len(found))])
 
 
 def _quantifier(name: str) -> Handler:
@@ -118,8 +118,8 @@ def _quantifier(name: str) -> Handler:
 
 def _list(ops: Operators, recorder: Recorder, /, *args: Any, **kwargs: Any) -> Any:
     if len(args) == 1 and not kwargs:
-        return list(ops.iterate(args[0]))
-    return ops.at_capture(recorder, list, args, kwargs)
+        return recorder.born(list(ops.iterate(args[0])))
+    return recorder.born(ops.at_capture(recorder, list, args, kwargs))
 
 
 def _range(ops: Operators, recorder: Recorder, /, *args: Any) -> Any:
@@ -127,33 +127,34 @@ def _range(ops: Operators, recorder: Recorder, /, *args: Any) -> Any:
 
 
 def _zip(ops: Operators, recorder: Recorder, /, *args: Any, **kwargs: Any) -> Any:
-    return ops.at_capture(recorder, zip, tuple(iter(ops.iterate(value)) for value in args), kwargs)
+    items = tuple(recorder.born(iter(ops.iterate(value))) for value in args)
+    return recorder.born(ops.at_capture(recorder, zip, items, kwargs))
 
 
 def _enumerate(ops: Operators, recorder: Recorder, items: Any, start: Any = 0) -> Any:
-    return enumerate(ops.iterate(items), recorder.concrete(start))
+    return recorder.born(enumerate(ops.iterate(items), recorder.concrete(start)))
 
 
 def _reversed(ops: Operators, recorder: Recorder, items: Any, /) -> Any:
     if type(items) is Proxy:
         items = list(ops.iterate(items))
     if issubclass(type(items), Branches):
-        return reversed(items)
-    return ops.watched(recorder, items, ops.at_capture(recorder, reversed, (items,), {}))
+        return recorder.born(reversed(items))
+    return recorder.born(ops.watched(recorder, items, ops.at_capture(recorder, reversed, (items,), {})))
 
 
 def _iter(ops: Operators, recorder: Recorder, /, *args: Any) -> Any:
     if len(args) == 1:
-        return iter(ops.iterate(args[0]))
+        return recorder.born(iter(ops.iterate(args[0])))
     raise recorder.stop("iter() with a sentinel calls a function again and again", "write a loop")
 
 
-def _map(ops: Operators, _recorder: Recorder, function: Any, /, *iterables: Any) -> Any:
-    return ops.mapped(function, *(ops.iterate(items) for items in iterables))
+def _map(ops: Operators, recorder: Recorder, function: Any, /, *iterables: Any) -> Any:
+    return recorder.born(ops.mapped(function, *(ops.iterate(items) for items in iterables)))
 
 
-def _filter(ops: Operators, _recorder: Recorder, function: Any, items: Any, /) -> Any:
-    return ops.filtered(function, ops.iterate(items))
+def _filter(ops: Operators, recorder: Recorder, function: Any, items: Any, /) -> Any:
+    return recorder.born(ops.filtered(function, ops.iterate(items)))
 
 
 ITEM_HANDLERS: dict[str, Handler] = {

@@ -40,7 +40,7 @@ class Iteration(Base):
         if recorder is None:
             return items
         if type(items) is Proxy:
-            return self._symbolic_items(recorder, items)
+            return recorder.born(self._symbolic_items(recorder, items))
         if issubclass(type(items), Branches):
             return items
         self.check_iterable(recorder, items)
@@ -56,7 +56,7 @@ class Iteration(Base):
                 yield item
                 self.check_unchanged(recorder, owner)
 
-        return steps()
+        return recorder.born(steps())
 
     def each(self, items: Any, spec: tuple[Any, ...]) -> Iterator[Any]:
         """What ``for a, b in items`` goes over: items that Python can unpack."""

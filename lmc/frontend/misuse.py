@@ -72,7 +72,7 @@ class BranchesMisuse(Handle):
             raise bad("a branch can't be deleted", "leave it unused, or take some: branches[1:]")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
     block: weakref.ref[object]
     role: str
@@ -86,6 +86,11 @@ class RoleBlocks:
 
     def __init__(self) -> None:
         self._waiting: list[_Waiting] = []
+
+    @property
+    def waiting(self) -> tuple[object, ...]:
+        """What stands for each of them."""
+        return tuple(self._waiting)
 
     def made(self, block: object, role: str) -> None:
         """Note a block that is to be opened."""

@@ -14,13 +14,15 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from lmc.frontend import disorder
-from lmc.frontend.branches import Block
+from lmc.frontend.branches import Block, Branches
+from lmc.frontend.branching import RAISED_CAUSE, RAISED_REMEDY
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.harmless import is_deeply_harmless, is_standard_module
 from lmc.frontend.locations import user_location
 from lmc.frontend.misuse import Handle
-from lmc.frontend.proxy import Proxy, holds_proxy, symbol
+from lmc.frontend.proxy import Proxy, Symbol, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
+from lmc.frontend.regions import is_iterator
 from lmc.frontend.symbolic import CONVERSIONS, Symbolic, contains_plain
 from lmc.ir.types import ANY, NONE, JsonType, ListType
 
@@ -39,7 +41,7 @@ class Operators(Symbolic):
             return self.done(tick, self._symbolic_binary(self.recorder, name, left, right))
         if name == "mod" and type(left) is str and holds_proxy(right):
             return self.done(tick, self._percent(self.recorder, left, right))
-        return self.plain(tick, name, _BINARY[name], left, right)
+        return self.recorder.born(self.plain(tick, name, _BINARY[name], left, right))
 
     def inplace(self, name: str, left: Any, right: Any) -> Any:
         """``left += right`` and the like; gives what ``left`` is bound to then."""
@@ -51,7 +53,7 @@ class Operators(Symbolic):
                 raise self.mutation(recorder, left)
             if type(left) is Proxy and isinstance(symbol(left).type, ListType):
                 raise self.mutation(recorder, left)
-            if type(left) is Proxy and (symbol(left).type == ANY or isinstance(symbol(left).type, JsonType)):
+            if type(left) is Proxy and _may_change(symbol(left)):
                 # It may be a list, which changes in place.
                 tick = self.tick()
                 return self.done(tick, self.call_host(recorder, _INPLACE[name], (left, right), {}, ()))
@@ -59,6 +61,8 @@ class Operators(Symbolic):
                 return self.binary(_PLAIN_NAMES[name], left, right)
             if type(left) is list and name == "iadd" and disorder.is_disordered(right):
                 raise recorder.stop(disorder.CAUSE, disorder.REMEDY)
+            if is_iterator(right):
+                self.check_iterable(recorder, right)
             if type(left) in (list, dict, set):
                 recorder.touch(left)
         tick = self.tick()
@@ -136,18 +140,21 @@ class Operators(Symbolic):
         if recorder is None:
             return self.served(tick, operator.getitem, owner, key)
         if issubclass(type(owner), Handle):
-            return owner[key]
+            return recorder.born(owner[key]) if issubclass(type(owner), Branches) else owner[key]
         symbolic_slice = type(key) is slice and holds_proxy((key.start, key.stop, key.step))
         if type(owner) is Proxy or type(key) is Proxy or symbolic_slice:
             return self.done(tick, self._symbolic_item(recorder, owner, key))
         if isinstance(owner, type) and _has_own_items(owner):
             raise self.foreign_operator(recorder, "[]", owner)
-        return self.plain(tick, "getitem", operator.getitem, owner, key)
+        found = self.plain(tick, "getitem", operator.getitem, owner, key)
+        return recorder.born(found) if type(key) is slice else found
 
     def set_subscript(self, owner: Any, key: Any, value: Any) -> None:
         """``owner[key] = value``."""
         if self.recorder is not None and type(key) is slice and disorder.is_disordered(value):
             raise self.recorder.stop(disorder.CAUSE, disorder.REMEDY)
+        if self.recorder is not None and type(key) is slice and is_iterator(value):
+            self.check_iterable(self.recorder, value)
         owner[self.changed_key(owner, key)] = value
 
     def delete_subscript(self, owner: Any, key: Any) -> None:
@@ -217,15 +224,24 @@ class Operators(Symbolic):
         return value
 
 
+def _may_change(found: Symbol) -> bool:
+    """Whether a value may be a list, which an operator like ``+=`` changes in place."""
+    return not found.is_scalar and (found.type == ANY or isinstance(found.type, JsonType))
+
+
 class _Protected:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
+        self._branch = recorder.branch
 
     def __enter__(self) -> None:
         self._recorder.protected += 1
 
-    def __exit__(self, *_error: object) -> None:
-        self._recorder.protected -= 1
+    def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
+        recorder = self._recorder
+        recorder.protected -= 1
+        if kind is not None and kind is not CaptureBreak and recorder.branch is not self._branch:
+            raise recorder.stop(RAISED_CAUSE, RAISED_REMEDY)
 
 
 def _has_own_items(kind: type) -> bool:

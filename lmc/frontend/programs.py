@@ -35,7 +35,7 @@ class Programs(HostCalls):
         kwargs: dict[str, Any],
     ) -> Any:
         """Capture a program that this one calls, as a part of it."""
-        transformed = function.transformed
+        transformed = function.part
         if not isinstance(transformed, Transformed):
             raise recorder.stop(transformed.cause, transformed.remedy)
         if on is not None and (not on or not issubclass(type(on[0]), State)):
@@ -50,7 +50,7 @@ class Programs(HostCalls):
     ) -> Any:
         """Capture a plain function that is given a handle of this program: it is a part of it."""
         called = helper(function)
-        transformed = called.transformed
+        transformed = called.part
         if not isinstance(transformed, Transformed):
             raise recorder.stop(transformed.cause, transformed.remedy)
         self._begin_inlined(recorder, called)

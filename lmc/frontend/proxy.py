@@ -15,10 +15,13 @@ from lmc.frontend.sizes import grows
 from lmc.ir import builtins
 from lmc.ir.core import Value
 from lmc.ir.errors import Location
-from lmc.ir.types import Type
+from lmc.ir.types import BOOL, FLOAT, INT, NONE, TEXT, Type
 
 if TYPE_CHECKING:
     from lmc.frontend.values import ValueRecorder
+
+
+_SCALAR_TYPES = (TEXT, INT, FLOAT, BOOL, NONE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +83,8 @@ class Symbol:
     ``value`` is its IR value; None for text that is still a list of ``parts``, which the recorder turns into an op
     when it has to be one. ``expression`` says how it follows from the arguments (None: a model, a tool or a draw had a
     part in it); ``volatile`` that it may be an object which the user's own functions can still change;
-    ``constant`` that it is an object of the user's which has no literal.
+    ``constant`` that it is an object of the user's which has no literal; ``scalar`` that it is a text, a number, a bool
+    or None, whatever its type says.
     """
 
     recorder: ValueRecorder
@@ -91,7 +95,13 @@ class Symbol:
     parts: tuple[Any, ...] = ()
     volatile: bool = False
     constant: bool = False
+    scalar: bool = False
     location: Location | None = None
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it is a text, a number, a bool or None."""
+        return self.scalar or self.type in _SCALAR_TYPES
 
     @property
     def held(self) -> bool:

@@ -102,7 +102,8 @@ def _at_capture(name: str) -> Handler:
             )
         if name in ("tuple", "set", "frozenset") and len(args) == 1 and not is_disordered(args[0]):
             args = (ops.iterate(args[0]),)
-        return ops.at_capture(recorder, function, args, kwargs)
+        made = ops.at_capture(recorder, function, args, kwargs)
+        return recorder.born(made) if name in ("dict", "set") else made
 
     return handle
 

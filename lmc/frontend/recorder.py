@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
 
+from lmc.frontend.choosing import either
 from lmc.frontend.constraint_options import ConstraintSpec
 from lmc.frontend.emitting import holes_of
 from lmc.frontend.locations import user_location
@@ -147,7 +148,7 @@ class Recorder(TypedRecorder):
         self.record(op_id, results)
         drawn, *meta = (self._drawn(result, name) for result in results)
         drawn = self.converted(drawn, op_id, _origin(name), options)
-        values = [self.pure("getitem", (drawn, index), total=True) for index in range(count)]
+        values = self.born([self.pure("getitem", (drawn, index), total=True) for index in range(count)])
         return values, meta[0] if meta else None
 
     def select(
@@ -166,6 +167,30 @@ class Recorder(TypedRecorder):
         )
         self.record(op_id, results)
         return results[0], self._drawn(results[1], name), self._drawn(results[2], name)
+
+    # What the ways through a condition have left differently
+
+    def clear(self, value: Any, what: str) -> Any:
+        if type(value) is Maybe and self.presence(value) is True:
+            value = value.value
+        if type(value) in (Maybe, Unclear):
+            raise self.unclear(what)
+        return value
+
+    def either(self, value: Any, default: Any, what: str) -> Any:
+        if type(value) is Maybe:
+            present = self.presence(value)
+            if type(present) is bool:
+                value = value.value if present else default
+            else:
+                value = either(self, value, default, what)
+        return self.clear(value, what)
+
+    def presence(self, value: Any) -> Any:
+        if type(value) is not Maybe:
+            return True
+        known = self.regions.known(self.value_of(value.present))
+        return value.present if known is None else known
 
     def transcript(self, context: Value) -> Proxy:
         (result,) = self.emit(TranscriptOp, (TEXT,), context=context)

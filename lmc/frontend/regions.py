@@ -7,7 +7,7 @@ of a region are not visible outside: whatever remembers one forgets it when the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -21,23 +21,24 @@ from lmc.ir.core import Block, Op, Value
 MAX_OPEN = 48
 """How deep conditions and loops may stand in each other; the verifier allows somewhat more."""
 _MISSING = object()
-_MAX_DEPTH = 8
+_HOLDERS = frozenset({list, dict, set, Core})
 
 
 @dataclass(eq=False)
 class Region:
-    """One block under construction. ``touched`` holds each object that was changed in it and what that was before."""
+    """One block under construction.
+
+    ``touched`` holds each older object that was changed in it and what that was before; ``born`` the containers,
+    iterators and handles that were made in it, as far as that is known; ``holds`` what is true or false in it.
+    """
 
     number: int
     builder: Builder
+    holds: dict[Value, bool] = field(default_factory=dict[Value, bool])
+    born: dict[int, Any] = field(default_factory=dict[int, Any])
     touched: dict[int, tuple[Any, Any]] = field(default_factory=dict[int, tuple[Any, Any]])
     counts: dict[Any, Any] = field(default_factory=dict[Any, Any])
     undo: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
-
-    @property
-    def leaves(self) -> bool:
-        """Whether it ends in a terminator that leaves the program."""
-        return bool(self.builder.ops) and self.builder.ops[-1].IS_TERMINATOR
 
     def block(self, end: Op | None = None) -> Block:
         """The block, with ``end`` behind what it holds."""
@@ -64,7 +65,7 @@ class Regions:
         self._homes: dict[str, int] = {}
         self._visible: set[int] = set()
         self._numbers = count(1)
-        self._frozen: list[dict[int, Any]] = []
+        self._implied: dict[Value, dict[bool, dict[Value, bool]]] = {}
 
     @property
     def innermost(self) -> Region | None:
@@ -108,10 +109,8 @@ class Regions:
     def reopened(self, region: Region) -> Generator[None]:
         """Let ops go to a region that was left, behind those it holds."""
         self._push(region)
-        try:
-            yield
-        finally:
-            self._pop()
+        yield
+        self._pop()
 
     def defined(self, values: Sequence[Value]) -> None:
         """Note where ``values`` were made."""
@@ -131,34 +130,49 @@ class Regions:
 
     def touch(self, held: Any) -> None:
         """``held``, which the capture made, is about to change."""
-        if self._open and id(held) not in self._open[-1].touched:
-            self._open[-1].touched[id(held)] = (held, _copy(held))
+        if not self._open:
+            return
+        region = self._open[-1]
+        if id(held) not in region.touched and id(held) not in region.born:
+            region.touched[id(held)] = (held, _copy(held))
+
+    def born(self, made: Any) -> None:
+        """``made``, a container, an iterator or a part of a handle, is new: nothing refers to it but what runs now."""
+        if self._open and (type(made) in _HOLDERS or is_iterator(made)):
+            self._open[-1].born[id(made)] = made
+
+    def hand_out(self, ended: Region) -> None:
+        """What was made in a region that was left belongs to the one around it now."""
+        if self._open:
+            self._open[-1].born.update(ended.born)
+
+    def decide(self, value: Value, truth: bool) -> None:
+        """In the innermost region ``value`` is known, and with it what follows."""
+        holds = self._open[-1].holds
+        holds[value] = truth
+        holds.update(self._implied.get(value, {}).get(truth, {}))
+
+    def imply(self, value: Value, truth: bool, other: Value, other_truth: bool) -> None:
+        """Where ``value`` is ``truth``, ``other`` is ``other_truth``."""
+        self._implied.setdefault(value, {}).setdefault(truth, {})[other] = other_truth
+
+    def known(self, value: Value) -> bool | None:
+        """Whether ``value`` is true here, where an open condition has decided that."""
+        return next((region.holds[value] for region in reversed(self._open) if value in region.holds), None)
 
     def touch_count(self, base: Any) -> None:
         """The number of ids on ``base`` is about to change."""
         if self._open and base not in self._open[-1].counts:
             self._open[-1].counts[base] = self._counts.get(base, _MISSING)
 
-    def freeze(self, values: Iterable[Any]) -> None:
-        """A construct begins: what it finds of iterators can't be advanced in it, since nothing could put them back."""
-        found: dict[int, Any] = {}
-        for value in values:
-            _iterators(value, found, 0)
-        self._frozen.append(found)
-
-    def thaw(self) -> None:
-        """It ends."""
-        self._frozen.pop()
-
-    def is_frozen(self, iterator: Any) -> bool:
-        """Whether ``iterator`` is older than an open construct."""
-        return any(id(iterator) in found for found in self._frozen)
+    def is_older(self, held: Any) -> bool:
+        """Whether ``held`` may be older than an open construct."""
+        return bool(self._open) and id(held) not in self._open[-1].born
 
     def abandon(self) -> None:
         """Leave all regions: the capture ends before the outermost of them."""
         while self._open:
             self._pop()
-        self._frozen.clear()
 
     def _push(self, region: Region) -> None:
         self._open.append(region)
@@ -172,21 +186,17 @@ class Regions:
         region.undo.clear()
 
 
-def _iterators(value: Any, found: dict[int, Any], depth: int) -> None:
-    kind = type(value)
-    if kind is not Proxy and hasattr(kind, "__next__"):
-        found[id(value)] = value
-    elif depth < _MAX_DEPTH and kind in (list, tuple, dict, set):
-        for part in list(value.values()) if kind is dict else value:
-            _iterators(part, found, depth + 1)
+def is_iterator(value: Any) -> bool:
+    """Whether to go over ``value`` uses it up."""
+    return type(value) is not Proxy and hasattr(type(value), "__next__")
 
 
 def _copy(held: Any) -> Any:
-    return held.copy()  # a list, a dict, a set or a Core
+    return held.like() if type(held) is Core else held.copy()
 
 
 def put_back(held: Any, content: Any) -> None:
-    """Make ``held`` (a list, dict, set or Core) what ``content``, a copy of it, is."""
+    """Make ``held`` (a list, dict or Core) what ``content``, a copy of it, is."""
     if type(held) is Core:
         held.take(content)
     elif type(held) is list:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from lmc.frontend.scopes import FunctionScope
 
 OPERATORS = "_lmc_"
+RESULT = "_lmc_result"
 _TEMPORARY = "_lmc_t"
 # Functions that look at the frame they are called from.
 FRAME_FUNCTIONS = frozenset({"locals", "vars", "dir", "eval", "exec", "globals", "super", "__class__", "breakpoint"})
@@ -38,8 +39,10 @@ class Unsupported(Exception):  # noqa: N818 - says what the transform can't take
 class BaseRewriter(ast.NodeTransformer):
     """A transformer with one method ``on_bin_op`` … for each kind of node that it rewrites."""
 
-    def __init__(self, closure: frozenset[str]) -> None:
+    def __init__(self, closure: frozenset[str], *, branches: bool = True, part: bool = False) -> None:
         self.closure = closure
+        self.branches = branches  # whether both arms of a condition can be captured
+        self.part = part  # whether the function is a part of another program
         self.scopes: list[FunctionScope] = []
         self.bound: list[set[str]] = []  # names that comprehensions around bind
         self.merged: list[set[str]] = []  # for each function: names that may be unclear behind a condition
@@ -60,9 +63,14 @@ class BaseRewriter(ast.NodeTransformer):
         if node.id in FRAME_FUNCTIONS and not self.is_local(node.id):
             raise Unsupported(f"{node.id}() looks at the running function itself", node.lineno)
         if self.is_local(node.id):
-            return self.operator(node, "bound", node, ast.Constant(node.id)) if self._may_be_unclear(node.id) else node
+            return self.read(node) if self.may_be_unclear(node.id) else node
         reader = "read_closure" if node.id in self.closure and not self.is_global(node.id) else "read_global"
         return self.operator(node, reader, ast.Constant(node.id), node)
+
+    def read(self, node: ast.Name) -> ast.expr:
+        """A variable that may be unclear."""
+        what = "what the function returns" if node.id.startswith(RESULT) else repr(node.id)
+        return self.operator(node, "bound", node, ast.Constant(what))
 
     def is_local(self, name: str) -> bool:
         """Whether the function itself, or one between it and this place, binds ``name``."""
@@ -75,7 +83,7 @@ class BaseRewriter(ast.NodeTransformer):
                 return True
         return False
 
-    def _may_be_unclear(self, name: str) -> bool:
+    def may_be_unclear(self, name: str) -> bool:
         """Whether the function that binds ``name`` may leave it unclear behind a condition."""
         if any(name in names for names in self.bound):
             return False
@@ -115,10 +123,18 @@ class BaseRewriter(ast.NodeTransformer):
         """``_lmc_.name``."""
         return self.at(node, ast.Attribute(self.at(node, ast.Name(OPERATORS, ast.Load())), name, ast.Load()))
 
+    def made(self, node: ast.expr) -> ast.expr:
+        """``node``, which makes a list, dict, set or generator."""
+        return self.operator(node, "made", node) if self.branches else node
+
     def temporary(self, node: ast.AST) -> ast.Name:
         """A name that nothing else has, to be read."""
         self._temporaries += 1
         return self.at(node, ast.Name(f"{_TEMPORARY}{self._temporaries}", ast.Load()))
+
+    def method(self, node: ast.AST, owner: ast.Name, name: str, *arguments: ast.expr) -> ast.expr:
+        """``owner.name(*arguments)``."""
+        return self.at(node, ast.Call(ast.Attribute(owner, name, ast.Load()), list(arguments), []))
 
     def store(self, name: ast.Name) -> ast.Name:
         """The same name, to be bound."""
@@ -135,6 +151,11 @@ class BaseRewriter(ast.NodeTransformer):
 @lru_cache(maxsize=256)
 def _method_name(kind: type[ast.AST]) -> str:
     return "on_" + re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
+
+
+def is_temporary(name: ast.Name) -> bool:
+    """Whether it is a name that the transform made."""
+    return name.id.startswith(_TEMPORARY)
 
 
 def constant(value: object) -> ast.expr:

@@ -72,6 +72,9 @@ class BindingRewriter(ExpressionRewriter):
         for target in node.targets:
             if isinstance(target, ast.Name):
                 self.check_store(target)
+                if self.may_be_unclear(target.id):
+                    name = ast.copy_location(ast.Name(target.id, ast.Load()), target)
+                    statements.append(self.statement(self.read(name)))
                 statements.append(ast.copy_location(ast.Delete([target]), node))
             elif isinstance(target, ast.Subscript):
                 call = self.operator(node, "delete_subscript", self.visit(target.value), self.visit(target.slice))
@@ -119,7 +122,8 @@ class BindingRewriter(ExpressionRewriter):
             ast.copy_location(ast.Assign([self.at(node, ast.Tuple(list(slots), ast.Store()))], taken), node)
         ]
         for name, part in zip(held, target.elts, strict=True):
-            statements += self._bind(part, name, node)
+            value = self.made(name) if isinstance(part, ast.Starred) else name
+            statements += self._bind(part, value, node)
         return statements
 
     def assign(self, name: ast.expr, value: ast.expr) -> ast.stmt:

@@ -7,8 +7,9 @@
                                if t.otherwise(): B
                                if t.done(): x, y = t.join(_lmc_.locals())
 
-``x, y`` are the names that an arm may bind. Where the way is known, this is the ``if`` it was made of. An arm that
-returns is wrapped in a ``try`` that takes the program out of it while it is traced.
+``x, y`` are the names that an arm may bind. Where the way is known, this is the ``if`` it was made of. While an arm is
+traced, a ``return`` only notes what is returned. Nothing is left to do in the arm where it stands at the end; from
+elsewhere an exception takes the program there, and the arm is wrapped in a ``try``.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ _GUARDED = (ast.With, ast.Try, ast.AsyncWith)
 class BranchRewriter(BindingRewriter):
     """Rewrites ``if`` and ``return``."""
 
-    def __init__(self, closure: frozenset[str], *, branches: bool = True) -> None:
-        super().__init__(closure)
-        self.branches = branches
+    def __init__(self, closure: frozenset[str], *, branches: bool = True, part: bool = False) -> None:
+        super().__init__(closure, branches=branches, part=part)
         self._around: list[list[str]] = []  # for each function: the conditions around this place
+        # For statements: at the end of how many of these conditions' arms they stand, the innermost first.
+        self._levels: dict[int, int] = {}
+        self._guards: list[int] = []  # for each function: how many `with` and `try` blocks there are around this place
 
     def block(self, statements: Statements) -> Statements:
         """Statements of a body, in order."""
@@ -39,11 +42,13 @@ class BranchRewriter(BindingRewriter):
     def begin_function(self, body: Statements) -> None:
         """The body of a function begins."""
         self._around.append([])
+        self._guards.append(0)
         self.merged.append(names_merged_in(body) & self.scopes[-1].local if self.branches else set())
 
     def end_function(self) -> None:
         """It ends."""
         self._around.pop()
+        self._guards.pop()
         self.merged.pop()
 
     def on_if(self, node: ast.If) -> ast.stmt | Statements:
@@ -53,59 +58,79 @@ class BranchRewriter(BindingRewriter):
             return ast.copy_location(ast.If(test, self.block(node.body), self.block(node.orelse)), node)
         names = sorted(names_bound_in([*node.body, *node.orelse]) & self.scopes[-1].local)
         branch = self.temporary(node)
+        gone = [self.statement(self._leaving(node, "gone", branch))] if self._may_be_gone(node) else []
         self._around[-1].append(branch.id)
-        first, second = self._arm(node, branch, node.body), self._arm(node, branch, node.orelse)
+        first, second = (
+            self._arm(node, branch, arm, self._levels.get(id(node), 0)) for arm in (node.body, node.orelse)
+        )
         self._around[-1].pop()
         traced = self.at(node, ast.Attribute(branch, "traced", ast.Load()))
-        entering = self._method(node, branch, "enter", constant(tuple(names)), self._locals(node))
+        entering = self.method(node, branch, "enter", constant(tuple(names)), self._locals(node))
         return [
             self.assign(branch, self.operator(node.test, "branch", test)),
             self._when(node, traced, [self.statement(entering)]),
-            self._when(node, self._method(node, branch, "then"), first),
-            self._when(node, traced, [self._take(node, names, self._method(node, branch, "turn", self._locals(node)))]),
-            self._when(node, self._method(node, branch, "otherwise"), second),
+            self._when(node, self.method(node, branch, "then"), first),
+            self._when(node, traced, [self._take(node, names, self.method(node, branch, "turn", self._locals(node)))]),
+            self._when(node, self.method(node, branch, "otherwise"), second),
             self._when(
                 node,
-                self._method(node, branch, "done"),
-                [self._take(node, names, self._method(node, branch, "join", self._locals(node)))],
+                self.method(node, branch, "done"),
+                [self._take(node, names, self.method(node, branch, "join", self._locals(node))), *gone],
             ),
         ]
 
-    def on_return(self, node: ast.Return) -> ast.stmt:
+    def guarded(self, statements: Statements) -> Statements:
+        """The body of a ``with`` or ``try``, in order."""
+        self._guards[-1] += 1
+        made = self.block(statements)
+        self._guards[-1] -= 1
+        return made
+
+    def on_return(self, node: ast.Return) -> ast.stmt | Statements:
         value = None if node.value is None else self.visit(node.value)
-        if self._around and self._around[-1]:
-            around = ast.Tuple([ast.Name(name, ast.Load()) for name in self._around[-1]], ast.Load())
-            call = self.operator(node, "returning", value or ast.Constant(None), around)
-            assert isinstance(call, ast.Call)
-            call.keywords.append(ast.keyword("outermost", ast.Constant(len(self.scopes) == 1)))
-            value = self.at(node, call)
-        return ast.copy_location(ast.Return(value), node)
+        if not self._around or not self._around[-1]:
+            return ast.copy_location(ast.Return(value), node)
+        held = self.temporary(node)
+        outermost = ast.Constant(len(self.scopes) == 1)
+        return [
+            self.assign(held, value or self.at(node, ast.Constant(None))),
+            self._when(
+                node, self._leaving(node, "returning", held, outermost), [ast.copy_location(ast.Return(held), node)]
+            ),
+        ]
+
+    def _leaving(self, node: ast.stmt, name: str, *arguments: ast.expr) -> ast.expr:
+        """A call that ends the arms around ``node``, given those and how many it stands at the end of."""
+        around = ast.Tuple([ast.Name(branch, ast.Load()) for branch in self._around[-1]], ast.Load())
+        return self.operator(node, name, *arguments, around, ast.Constant(self._levels.get(id(node), 0)))
 
     def _is_traceable(self, node: ast.If) -> bool:
         """Whether both arms can be run one after the other.
 
-        A ``break`` or ``continue`` that leaves an arm, or a ``return`` through a ``with`` or ``try`` of the arm, is
-        left to Python, and so is everything in a generator, whose frame stops in the middle of an arm.
+        A ``break`` or ``continue`` that leaves an arm is left to Python, and so are a ``return`` through a ``with`` or
+        ``try``, and everything in a generator, whose frame stops in the middle of an arm.
         """
         if not self.branches or self.scopes[-1].is_generator:
             return False
-        return not any(_leaves(statement) for statement in (*node.body, *node.orelse))
+        return not any(_leaves(statement, self._guards[-1]) for statement in (*node.body, *node.orelse))
 
-    def _arm(self, node: ast.If, branch: ast.Name, statements: Statements) -> Statements:
-        returns = any(isinstance(part, ast.Return) for statement in statements for part in _walk(statement))
+    def _arm(self, node: ast.If, branch: ast.Name, statements: Statements, levels: int) -> Statements:
+        if statements:
+            self._levels[id(statements[-1])] = levels + 1
         body = self.block(statements) or [ast.copy_location(ast.Pass(), node)]
-        if not returns:
+        if not _returns_before_the_end(statements):
             return body
         end = self.temporary(node)
-        leave = self.statement(self._method(node, branch, "left", end))
+        leave = self.statement(self.method(node, branch, "left", end))
         handler = ast.ExceptHandler(self.helper(node, "exits"), end.id, [leave])
         return [self.at(node, ast.Try(body, [handler], [], []))]
 
+    def _may_be_gone(self, node: ast.If) -> bool:
+        """Whether both arms may return."""
+        return all(any(map(_returns, arm)) for arm in (node.body, node.orelse))
+
     def _when(self, node: ast.stmt, test: ast.expr, body: Statements) -> ast.stmt:
         return self.at(node, ast.If(test, body, []))
-
-    def _method(self, node: ast.AST, owner: ast.Name, name: str, *arguments: ast.expr) -> ast.expr:
-        return self.at(node, ast.Call(ast.Attribute(owner, name, ast.Load()), list(arguments), []))
 
     def _locals(self, node: ast.AST) -> ast.expr:
         return self.operator(node, "locals")
@@ -137,9 +162,28 @@ def _walk(node: ast.AST) -> Iterator[ast.AST]:
             stack.extend(ast.iter_child_nodes(found))
 
 
-def _leaves(statement: ast.stmt) -> bool:
-    """Whether control may leave an arm by what stands in ``statement``, other than by a plain ``return``."""
-    stack: list[tuple[ast.AST, bool, bool]] = [(statement, False, False)]  # in a loop, in a guarded block
+def _returns(statement: ast.stmt) -> bool:
+    return any(isinstance(part, ast.Return) for part in _walk(statement))
+
+
+def _returns_before_the_end(arm: Statements) -> bool:
+    """Whether a return stands elsewhere in ``arm`` than at its end."""
+    if not arm:
+        return False
+    *before, last = arm
+    if any(map(_returns, before)):
+        return True
+    if isinstance(last, ast.If):
+        return _returns_before_the_end(last.body) or _returns_before_the_end(last.orelse)
+    return not isinstance(last, ast.Return) and _returns(last)
+
+
+def _leaves(statement: ast.stmt, guards: int) -> bool:
+    """Whether control may leave an arm by what stands in ``statement``, other than by a plain ``return``.
+
+    ``guards`` is how many ``with`` and ``try`` blocks stand around the arm.
+    """
+    stack: list[tuple[ast.AST, bool, bool]] = [(statement, False, guards > 0)]  # in a loop, in a guarded block
     while stack:
         node, looped, guarded = stack.pop()
         if isinstance(node, ast.Break | ast.Continue) and not looped:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from lmc.frontend.rewrite import BaseRewriter, Unsupported, constant
+from lmc.frontend.rewrite import BaseRewriter, Unsupported, constant, is_temporary
 from lmc.frontend.scopes import Comprehension, comprehension_names
 
 _BINARY: dict[type[ast.operator], str] = {
@@ -98,20 +98,47 @@ class ExpressionRewriter(BaseRewriter):
         return result
 
     def short_circuit(self, node: ast.expr, left: ast.expr, right: ast.expr, kind: str) -> ast.expr:
-        """``right if truth(t := left) else t``; in a comprehension's iterable, where ``:=`` can't be, by a lambda."""
+        """``right if (t := left) else t``, or the other way round."""
         held = self.temporary(node)
-        holder = held if self.no_walrus else self.at(node, ast.NamedExpr(self.store(held), left))
-        test = self.operator(node, "truth", holder)
         arms = (right, held) if kind == "and" else (held, right)
-        chosen = self.at(node, ast.IfExp(test, *arms))
-        if not self.no_walrus:
-            return chosen
-        parameters = ast.arguments([], [ast.arg(held.id)], None, [], [], None, [])
-        return self.at(node, ast.Call(self.at(node, ast.Lambda(parameters, chosen)), [left], []))
+        return self._holding(node, held, left, lambda first: self.choose(node, first, *arms))
 
     def on_if_exp(self, node: ast.IfExp) -> ast.expr:
-        test = self.operator(node.test, "truth", self.visit(node.test))
-        return self.at(node, ast.IfExp(test, self.visit(node.body), self.visit(node.orelse)))
+        return self.choose(node, self.visit(node.test), self.visit(node.body), self.visit(node.orelse))
+
+    def choose(self, node: ast.expr, test: ast.expr, then: ast.expr, otherwise: ast.expr) -> ast.expr:
+        """``then if test else otherwise``, both of which can be captured in the user's own frame.
+
+        ``(t := _lmc_.decide(test), t.then() and t.first(then), t.otherwise() and t.second(otherwise), t.chosen)[3]``.
+        An arm that binds a name or yields is left to Python.
+        """
+        if not self.branches or any(map(_binds, (then, otherwise))):
+            return self.at(node, ast.IfExp(self.operator(node, "truth", test), then, otherwise))
+        branch = self.temporary(node)
+
+        def parts(first: ast.expr) -> ast.expr:
+            arms = [
+                ast.BoolOp(ast.And(), [self.method(node, branch, runs), self.method(node, branch, takes, value)])
+                for runs, takes, value in (("then", "first", then), ("otherwise", "second", otherwise))
+            ]
+            chosen = ast.Attribute(branch, "chosen", ast.Load())
+            return self.at(
+                node, ast.Subscript(ast.Tuple([first, *arms, chosen], ast.Load()), ast.Constant(3), ast.Load())
+            )
+
+        return self._holding(node, branch, self.operator(node, "decide", test), parts)
+
+    def _holding(
+        self, node: ast.expr, name: ast.Name, value: ast.expr, make: Callable[[ast.expr], ast.expr]
+    ) -> ast.expr:
+        """``make(first)``, which uses ``name``, ``first`` before anything else, as what ``value`` is.
+
+        In a comprehension's iterable, where ``:=`` can't be, by a lambda.
+        """
+        if not self.no_walrus:
+            return make(self.at(node, ast.NamedExpr(self.store(name), value)))
+        parameters = ast.arguments([], [ast.arg(name.id)], None, [], [], None, [])
+        return self.at(node, ast.Call(self.at(node, ast.Lambda(parameters, make(name))), [value], []))
 
     def on_call(self, node: ast.Call) -> ast.expr:
         function = self.visit(node.func)
@@ -137,7 +164,13 @@ class ExpressionRewriter(BaseRewriter):
             for key, value in zip(node.keys, node.values, strict=True)
         ]
         keys = [None if key is None else self.visit(key) for key in node.keys]
-        return self.at(node, ast.Dict(keys, values))
+        return self.made(self.at(node, ast.Dict(keys, values)))
+
+    def on_list(self, node: ast.List) -> ast.expr:
+        return self.made(ast.copy_location(ast.List([self.visit(part) for part in node.elts], node.ctx), node))
+
+    def on_set(self, node: ast.Set) -> ast.expr:
+        return self.made(ast.copy_location(ast.Set([self.visit(part) for part in node.elts]), node))
 
     def on_joined_str(self, node: ast.JoinedStr) -> ast.expr:
         return self.operator(node, "fstring", *(self.visit(part) for part in node.values))
@@ -181,7 +214,7 @@ class ExpressionRewriter(BaseRewriter):
             parts.append(ast.comprehension(self.check_target(generator.target), items, tests, 0))
         made = self.at(node, make(parts))
         self.bound.pop()
-        return made
+        return self.made(made)
 
     def _items(self, generator: ast.comprehension) -> ast.expr:
         self.no_walrus += 1
@@ -240,3 +273,11 @@ def freshness(node: ast.expr) -> tuple[object, ...] | None:
             return ("*", freshness(node.value))
         case _:
             return None
+
+
+def _binds(node: ast.expr) -> bool:
+    """Whether evaluating a rewritten expression may bind a name of the user's, or leave the frame."""
+    return any(
+        isinstance(part, ast.Yield) or (isinstance(part, ast.NamedExpr) and not is_temporary(part.target))
+        for part in ast.walk(node)
+    )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from lmc.frontend.rewrite import OPERATORS, Unsupported, constant
+from lmc.frontend.rewrite import OPERATORS, RESULT, Unsupported, constant
 from lmc.frontend.rewrite_binding import Statements
 from lmc.frontend.rewrite_branches import BranchRewriter
+from lmc.frontend.rewrite_exits import fold_ends
 from lmc.frontend.scopes import FunctionScope
 
 
@@ -19,6 +20,8 @@ class Rewriter(BranchRewriter):
             name = part.id if isinstance(part, ast.Name) else part.arg if isinstance(part, ast.arg) else ""
             if name.startswith(OPERATORS):
                 raise Unsupported(f"the name {name!r} is lmc's own", getattr(part, "lineno", node.lineno))
+        if self.branches:
+            fold_ends(node, RESULT, whole=self.part)
         self.scopes.append(FunctionScope(node))
         arguments = _without_annotations(node.args)
         first = self.at(node, ast.arg(OPERATORS))
@@ -121,11 +124,11 @@ class Rewriter(BranchRewriter):
         # A capture that ends must not look like an error of the user's to a bare `except:`.
         ended = self.at(node, ast.ExceptHandler(self.helper(node, "ended"), None, [ast.Raise(None, None)]))
         handlers = [ended, *(self._handler(handler) for handler in node.handlers)]
-        body: Statements = [self._protected(node, self.block(node.body))]
-        made = ast.Try(body, handlers if node.handlers else [], self.block(node.orelse), [])
+        body: Statements = [self._protected(node, self.guarded(node.body))]
+        made = ast.Try(body, handlers if node.handlers else [], self.guarded(node.orelse), [])
         if not node.finalbody:
             return [ast.copy_location(made, node)]
-        final = self.at(node, ast.If(self.operator(node, "runs_on"), self.block(node.finalbody), []))
+        final = self.at(node, ast.If(self.operator(node, "runs_on"), self.guarded(node.finalbody), []))
         if not node.handlers:
             return [ast.copy_location(ast.Try([*body, *made.orelse], [], [], [final]), node)]
         inner = self._protected(node, [ast.copy_location(made, node)])
@@ -135,7 +138,7 @@ class Rewriter(BranchRewriter):
         if handler.name is not None:
             self.check_store_name(handler.name, handler)
         kind = None if handler.type is None else self.operator(handler, "exception", self.visit(handler.type))
-        return ast.copy_location(ast.ExceptHandler(kind, handler.name, self.block(handler.body)), handler)
+        return ast.copy_location(ast.ExceptHandler(kind, handler.name, self.guarded(handler.body)), handler)
 
     def on_try_star(self, node: ast.AST) -> Statements:
         raise Unsupported("except*", getattr(node, "lineno", 0))
@@ -148,7 +151,7 @@ class Rewriter(BranchRewriter):
             )
             for item in node.items
         ]
-        return ast.copy_location(ast.With(items, self.block(node.body)), node)
+        return ast.copy_location(ast.With(items, self.guarded(node.body)), node)
 
     def on_match(self, node: ast.Match) -> ast.stmt:
         for case in node.cases:

@@ -107,9 +107,21 @@ class Session(ABC):
     def touch(self, held: Any) -> None:  # noqa: B027 - only a capture has to know
         """Note that ``held``, a list, dict, set or the core of a handle, is about to change."""
 
-    def unclear(self, what: str) -> BaseException:
-        """What ends a capture that reads what is not the same on all ways; nothing else has such a thing."""
-        raise AssertionError(what)
+    def born(self, made: Any) -> Any:
+        """Note that ``made``, a list, dict, set, iterator or the core of a handle, is new; gives it back."""
+        return made
+
+    def clear(self, value: Any, what: str) -> Any:  # noqa: ARG002
+        """``value``, which is called ``what``; ends a capture where the ways through a condition differ in it."""
+        return value
+
+    def either(self, value: Any, default: Any, what: str) -> Any:  # noqa: ARG002
+        """``value``, or ``default`` where a capture does not know yet whether it is there."""
+        return value
+
+    def presence(self, value: Any) -> Any:  # noqa: ARG002
+        """Whether ``value`` is there: a bool, or in a capture a symbolic one."""
+        return True
 
     def may_raise(self) -> None:  # noqa: B027 - only a capture has to know
         """Note that what comes next may raise, depending on what texts turn out to be."""

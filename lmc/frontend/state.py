@@ -16,7 +16,6 @@ from lmc.frontend.messages import Generation, Message, Selection, Several, is_te
 from lmc.frontend.misuse import StateMisuse
 from lmc.frontend.refusals import bad, described, near
 from lmc.frontend.session import Session
-from lmc.frontend.unclear import Maybe, Unclear
 from lmc.ir.errors import CaptureError
 from lmc.ir.ops import SELECT_METHODS
 
@@ -34,6 +33,7 @@ class Core:
 
     def __init__(self, session: Session) -> None:
         self.session = session
+        session.born(self)
         self.context: Any = session.new_context()
         self.variables: dict[str, Any] = {}
         self.metas: dict[str, Any] = {}
@@ -42,7 +42,13 @@ class Core:
         self.unsure = False  # there may be, if a text turns out not to be empty
 
     def copy(self) -> Core:
-        """The same context and variables, to be changed apart from these."""
+        """A new core of the same context and variables, to be changed apart from these."""
+        made = self.like()
+        self.session.born(made)
+        return made
+
+    def like(self) -> Core:
+        """What this is now, to be kept or handed to ``take``."""
         made = object.__new__(Core)
         made.session = self.session
         made.context = self.context
@@ -176,12 +182,17 @@ class State(StateMisuse):
         key = self._core.session.concrete(name)
         if type(key) is not str or key not in variables:
             raise self._unknown(key)
-        return self._clear(key, variables[key])
+        return self._core.session.clear(variables[key], f"the variable {key!r}")
 
     def get(self, name: str, default: Any = None) -> Any:
         """The variable ``name``, or ``default`` where it is not set."""
-        key = self._core.session.concrete(name)
-        return self._clear(key, self._core.variables.get(key, default))
+        session = self._core.session
+        key = session.concrete(name)
+        return session.either(self._core.variables.get(key, default), default, f"the variable {key!r}")
+
+    def is_like(self, other: State) -> bool:
+        """Whether it differs from ``other`` in what its core holds at most."""
+        return type(self) is type(other) and self._path == other.path
 
     def __contains__(self, name: object) -> bool:
         return bool(self.holds(name))
@@ -189,13 +200,8 @@ class State(StateMisuse):
     def holds(self, name: object) -> Any:
         """Whether there is a variable ``name``: a bool, or in a capture a symbolic one."""
         key = self._core.session.concrete(name)
-        found = self._core.variables.get(key)
-        return found.present if type(found) is Maybe else key in self._core.variables
-
-    def _clear(self, name: Any, value: Any) -> Any:
-        if type(value) in (Maybe, Unclear):
-            raise self._core.session.unclear(f"the variable {name!r}")
-        return value
+        variables = self._core.variables
+        return key in variables and self._core.session.presence(variables[key])
 
     __iter__ = None  # a state is no sequence, though it can be subscripted
 
@@ -206,7 +212,7 @@ class State(StateMisuse):
             raise self._unknown(key)
         if key not in self._core.metas:
             raise bad(f"{key!r} has no meta data", "ask for it: s.gen(name, logprobs=…)")
-        return self._clear(key, self._core.metas[key])
+        return self._core.session.clear(self._core.metas[key], f"the meta data of {key!r}")
 
     def text(self) -> Any:
         """The text of the whole context, the chat template's own marks included."""

@@ -13,6 +13,7 @@ from lmc.frontend.misuse import Handle
 from lmc.frontend.proxy import Proxy, holds_proxy, symbol
 from lmc.frontend.reads import Reads
 from lmc.frontend.recorder import Recorder
+from lmc.frontend.regions import is_iterator
 from lmc.frontend.specs import Record
 from lmc.frontend.state import State
 from lmc.frontend.values import is_literal
@@ -119,6 +120,8 @@ class Symbolic(Calls, Reads):
         if type(container) is Proxy:
             return recorder.pure("contains", (container, item))
         self.check_unchanged(recorder, container)
+        if is_iterator(container):
+            self.check_iterable(recorder, container)
         if type(item) is not Proxy and not (type(container) in (list, tuple) and holds_proxy(container)):
             return self.plain(tick, "contains", contains_plain, item, container, deep=True)
         if type(container) is str:
@@ -163,7 +166,7 @@ class Symbolic(Calls, Reads):
         if type(owner) in (str, Proxy):
             return recorder.pure("slice", (owner, *bounds))
         sequence: Any = owner
-        return sequence[slice(*(recorder.concrete(part) for part in bounds))]
+        return recorder.born(sequence[slice(*(recorder.concrete(part) for part in bounds))])
 
 
 def contains_plain(item: Any, container: Any) -> bool:

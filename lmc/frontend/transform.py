@@ -17,6 +17,7 @@ from typing import Any
 
 from lmc.frontend.breaks import Break
 from lmc.frontend.rewrite import Unsupported
+from lmc.frontend.rewrite_exits import early_returns
 from lmc.frontend.rewrite_statements import Rewriter
 from lmc.frontend.scopes import rebound_names
 from lmc.ir.errors import Location
@@ -46,8 +47,8 @@ class Transformed:
 
 
 @lru_cache(maxsize=512)
-def transform(function: Callable[..., Any]) -> Transformed | Break:
-    """Transform ``function``, or say why it stays plain Python."""
+def transform(function: Callable[..., Any], *, part: bool = False) -> Transformed | Break:
+    """Transform ``function``, or say why it stays plain Python. As a ``part`` of a program it has one ``return``."""
     if not isinstance(function, FunctionType):
         return Break(None, f"{function!r} is no plain function", "decorate a function written with def")
     code = function.__code__
@@ -59,8 +60,10 @@ def transform(function: Callable[..., Any]) -> Transformed | Break:
         source = _source_of_file(code)
         tree = _parse(source, code.co_filename)
         node = _definition(tree, code)
+        if part and not early_returns(node.body):
+            return transform(function)
         _check_same(source, node, code)
-        made = _rewritten(node, code)
+        made = _rewritten(node, code, part=part)
     except Unsupported as reason:
         return Break(
             Location(code.co_filename, reason.line or code.co_firstlineno),
@@ -81,11 +84,11 @@ def transform(function: Callable[..., Any]) -> Transformed | Break:
     return Transformed(twin, {id(code): code for code in (made, *_inner_codes(made))}, rebound_names(tree))
 
 
-def _rewritten(node: ast.FunctionDef, code: CodeType) -> CodeType:
+def _rewritten(node: ast.FunctionDef, code: CodeType, *, part: bool) -> CodeType:
     """The code of the transformed function; where conditions stand too deep in it for Python, with plain ones."""
     closure = frozenset(code.co_freevars)
     try:
-        return _compile(Rewriter(closure).function(_copy(node)), code)
+        return _compile(Rewriter(closure, part=part).function(_copy(node)), code)
     except Unsupported as reason:
         if not reason.too_deep:
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lmc.frontend.emitting import holes_of
 from lmc.frontend.proxy import Proxy, symbol
 from lmc.frontend.sampling import GenerationOptions
 from lmc.frontend.schemas import Part, schema_of
@@ -27,6 +28,11 @@ class TypedRecorder(ValueRecorder):
         schema = None if options.constraint is None else options.constraint.schema
         if schema is None or not schema.runs_code:
             return value
+        if holes_of(op_id):
+            raise self.stop(
+                f"{schema.name} is made of a generation whose number depends on a condition",
+                "give each way's generations names of their own",
+            )
         before = self.last_host
         self.note_write(schema.name)
         host, called = self.hosts.function(self.json_types.conversion(schema), Effect.WRITES)

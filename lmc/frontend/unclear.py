@@ -13,9 +13,13 @@ class Unclear:
     name: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+ABSENT = Unclear("")
+"""Stands for a name that is not bound at all."""
+
+
+@dataclass(slots=True, eq=False)
 class Maybe:
-    """A variable of a state that is there only where ``present``, a bool or a symbolic one, is true."""
+    """What is there only where ``present``, a bool or a symbolic one, is true: a variable of a function or a state."""
 
     present: Any
     value: Any

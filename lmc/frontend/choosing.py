@@ -1,0 +1,47 @@
+"""The op that a condition becomes, given what its two ways have left behind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lmc.frontend.meeting import Meeting, Way
+from lmc.frontend.pairing import Pairs
+from lmc.frontend.unclear import Maybe
+from lmc.ir.core import Op
+from lmc.ir.region_ops import CondOp, YieldOp
+from lmc.ir.types import BOOL
+
+if TYPE_CHECKING:
+    from lmc.frontend.recorder import Recorder
+
+
+def emit_condition(recorder: Recorder, meeting: Meeting) -> None:
+    """Append the op, and note what follows from knowing which way was taken."""
+    blocks = [
+        way.ended.region.block(None if way.values is None else _end(values))
+        for way, values in zip(meeting.ways, meeting.yields, strict=True)
+    ]
+    flag = recorder.value_of(meeting.flag)
+    recorder.emit_region_op(CondOp, meeting.results, flag=flag, then=blocks[0], otherwise=blocks[1])
+    for result, *yielded in zip(meeting.results, *meeting.yields, strict=True):
+        for truth, value in zip((True, False), yielded, strict=True):
+            if result.type == BOOL and type(value) is bool:
+                recorder.regions.imply(flag, truth, result, value)
+
+
+def either(recorder: Recorder, found: Maybe, default: Any, what: str) -> Any:
+    """What may be there, else ``default``; ``Unclear`` where that is no one value."""
+    ways: list[Way] = []
+    for _ in range(2):
+        recorder.regions.open()
+        ways.append(Way((), recorder.regions.leave()))
+    meeting = Pairs(recorder, found.present, (ways[0], ways[1]))
+    value = meeting.value(found.value, default, what)
+    emit_condition(recorder, meeting)
+    return value
+
+
+def _end(values: list[Any]) -> Op:
+    make: type[Any] = YieldOp  # pyright does not see that its decorator makes it a dataclass
+    end: Op = make(values=tuple(values))
+    return end

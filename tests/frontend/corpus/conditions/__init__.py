@@ -1,0 +1,1 @@
+"""Programs with conditions that only a run decides, by what they try to get wrong."""
