@@ -82,16 +82,23 @@ class FlowAuthor(Author):
             if not self.ended():
                 self.builder.emit(YieldOp, values=(following, *self.flowing(kinds)))
             body = self.builder.block()
-        limit = self.draw(st.sampled_from([None, 2]))
-        self.take(self.emit(LoopOp, *parameters, initial=initial, limit=limit, condition=condition, body=body))
+        self.take(self.emit(LoopOp, *parameters, initial=initial, limit=self.limit(), condition=condition, body=body))
 
     def map(self) -> None:
         kinds = self.draw(_flowing)
         known = [value for value in self.values if value.type == list_of(TEXT)]
         lists = tuple(self.draw(st.lists(st.sampled_from([*known, *self.views]), min_size=1, max_size=2)))
         body = self.concurrent(lists, kinds)
-        strict = len(set(lists)) == 1 and self.draw(st.booleans())
+        strict = self.is_strict(lists)
         self.take(self.emit(MapOp, *map(list_of, kinds), lists=lists, strict=strict, body=body))
+
+    def limit(self) -> int | None:
+        """The limit of a loop, which has at most two rounds."""
+        return self.draw(st.sampled_from([None, 2]))
+
+    def is_strict(self, lists: Sequence[Value]) -> bool:
+        """Whether a map is strict, which must not raise."""
+        return len(set(lists)) == 1 and self.draw(st.booleans())
 
     def race(self) -> None:
         kinds, hosts = self.draw(_flowing), self.hosts

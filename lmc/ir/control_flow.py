@@ -79,6 +79,11 @@ def map_results(op: MapOp, yielded: Sequence[tuple[Any, ...]]) -> tuple[list[Any
     return tuple([row[column] for row in yielded] for column in range(len(op.results)))
 
 
+def race_results(yielded: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Results of a ``cf.race`` from what its winner yielded, or its last element where none is good."""
+    return (bool(yielded[0]), *yielded[1:])
+
+
 def _run_cond(op: CondOp, environment: Environment, run_region: RunRegion) -> tuple[Any, ...]:
     return run_region(chosen_region(op, environment), (), None)
 
@@ -105,7 +110,7 @@ def _run_race(op: RaceOp, environment: Environment, run_region: RunRegion) -> tu
         yielded = run_region(op.body, values, values[0])
         if yielded[0]:
             break
-    return (bool(yielded[0]), *yielded[1:])
+    return race_results(yielded)
 
 
 _RUNNERS: dict[type[Op], Callable[[Any, Environment, RunRegion], tuple[Any, ...]]] = {

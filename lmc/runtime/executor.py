@@ -12,11 +12,12 @@ from lmc.ir.constraints import Constraints
 from lmc.ir.core import Value
 from lmc.ir.engine import Engine
 from lmc.ir.errors import InputError, LmcError
-from lmc.ir.interpreter import Outcome, bind_parameters, outcome
+from lmc.ir.interpreter import Memo, Outcome, bind_parameters, outcome
 from lmc.ir.profile import OpProfile, Profile
 from lmc.ir.semantics import NO_CONSTRAINTS
 from lmc.runtime.admission import Admission
 from lmc.runtime.events import OnEvent
+from lmc.runtime.frames import Left
 from lmc.runtime.in_flight import InFlight
 from lmc.runtime.machine import Machine, Surroundings
 from lmc.runtime.operations import ask
@@ -182,22 +183,19 @@ class _Batch:
         self._on_finished = on_finished
         self._first_position = first_position
         self._on_cancelled = on_cancelled
-        self._stage: Stage = around.prepared.whole
+        self._stage: Stage = around.prepared.main.whole
         self._values: dict[Value, Any] = {}
         self._profile: dict[str, OpProfile] = {}
+        self._log: Memo | None = {} if around.prepared.may_break else None
 
     async def run(self) -> None:
         """First what all instances share, then as many of them at a time as the window allows."""
-        shared = self._around.prepared.shared
-        machine = Machine(self._around, shared, {}, ask=ask, instance=0, position=self._first_position)
+        machine = self._machine(self._around.prepared.shared, {}, instance=0, position=self._first_position)
         try:
             await machine.run()
-            if machine.failure is None:
-                self._stage, self._values, self._profile = (
-                    self._around.prepared.own,
-                    machine.environment,
-                    machine.profile,
-                )
+            if machine.end is None:
+                self._stage = self._around.prepared.own
+                self._values, self._profile, self._log = machine.environment, machine.profile, machine.log
             positions = iter(range(len(self._order)))
             workers = [asyncio.ensure_future(self._work(positions)) for _ in self._order[: self._resources.window]]
             try:
@@ -228,7 +226,7 @@ class _Batch:
         except LmcError as error:
             return Finished(None, error, Profile(plan.name))
         place = self._first_position + position
-        machine = Machine(self._around, self._stage, values, ask=ask, instance=instance.number, position=place)
+        machine = self._machine(self._stage, values, instance=instance.number, position=place)
         if position == 0:
             machine.profile.update(self._profile)
         try:
@@ -240,12 +238,17 @@ class _Batch:
         finally:
             machine.let_go_of_prefixes()
         profile = Profile(plan.name, machine.profile)
-        if machine.failure is not None:
-            return Finished(None, machine.failure[1], profile)
+        end = machine.end
+        if not isinstance(end, Left):
+            return Finished(None, end, profile)
         try:
-            return Finished(outcome(plan.instructions[-1].op, machine.environment, profile), None, profile)
+            return Finished(outcome(end.op, end.environment, profile, machine.log), None, profile)
         except Exception as error:  # a transcript that the template refuses, say
             return Finished(None, error, profile)
+
+    def _machine(self, stage: Stage, values: dict[Value, Any], *, instance: int, position: int) -> Machine:
+        log = None if self._log is None else dict(self._log)
+        return Machine(self._around, stage, values, ask=ask, instance=instance, position=position, log=log)
 
 
 def _bind(plan: Plan, inputs: Mapping[str, Any]) -> dict[Value, Any]:

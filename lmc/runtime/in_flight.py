@@ -5,8 +5,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 
-Priority = tuple[int, int, int]
-"""Position of the instance in the schedule, rank of the instruction, number of the request: lowest first."""
+Priority = tuple[int, ...]
+"""Position of the instance in the schedule, rank of the instruction, number of the request: lowest first.
+
+For an instruction in a region, the ranks of those around it come before its own, each with the number of the round or
+element where there are several.
+"""
 
 
 class InFlight:
@@ -17,6 +21,7 @@ class InFlight:
     """
 
     def __init__(self, limit: int) -> None:
+        self.limit = limit
         self._free = limit
         self._waiting: list[tuple[Priority, int, Callable[[], bool]]] = []
         self._count = 0

@@ -15,29 +15,34 @@ from lmc.ir.errors import InputError, LmcError
 from lmc.ir.interpreter import generation_profile, score_profile
 from lmc.ir.ops import HostCallOp, PrefillOp, SamplingOp, SelectOp
 from lmc.ir.profile import OpProfile
-from lmc.runtime.machine import Machine
+from lmc.ir.regions import RegionOp
+from lmc.runtime.frames import Frame
+from lmc.runtime.machine import Call, Machine
+from lmc.runtime.region_runs import run_regions
 
 
-def ask(machine: Machine, index: int, op: Op) -> None:
+def ask(frame: Frame, index: int, op: Op) -> None:
     """Start an instruction that can't be evaluated on the spot. Raises what making its requests raises."""
     if isinstance(op, SamplingOp):
-        generate(machine, index, op)
+        generate(frame, index, op)
     elif isinstance(op, SelectOp):
-        select(machine, index, op)
+        select(frame, index, op)
     elif isinstance(op, PrefillOp):
-        prefill(machine, index, op)
+        prefill(frame, index, op)
     elif isinstance(op, HostCallOp):
-        call_host(machine, index, op)
+        call_host(frame, index, op)
+    elif isinstance(op, RegionOp):
+        run_regions(frame, index, op)
     else:
         raise TypeError(f"the executor can't run {op.NAME}")
 
 
-def generate(machine: Machine, index: int, op: SamplingOp) -> None:
+def generate(frame: Frame, index: int, op: SamplingOp) -> None:
     """One request for ``lm.gen``, ``n`` for ``lm.sample``."""
-    around = machine.around
-    context = machine.environment[op.context]
+    machine, around = frame.machine, frame.machine.around
+    context = frame.environment[op.context]
     constraints = around.constraints
-    op_id = semantics.runtime_id(op, machine.environment)
+    op_id = semantics.runtime_id(op, frame.environment)
     requests = semantics.generation_requests(
         op,
         context,
@@ -52,20 +57,20 @@ def generate(machine: Machine, index: int, op: SamplingOp) -> None:
         machine.record(op_id, generation_profile(generations, time.perf_counter() - start))
         return semantics.generation_results(op, context, generations, constraints)
 
-    call = machine.call(index, len(requests), finish)
+    call = Call.begin(frame, index, len(requests), finish)
     for number, request in enumerate(timed(requests, around.request_timeout)):
-        machine.count_tokens(request.prompt, op.max_tokens)
+        frame.count_tokens(request.prompt, op.max_tokens)
         machine.request(
             call, number, partial(around.engine.submit, request, _on_delta(machine, op_id, op.name, number, context))
         )
 
 
-def select(machine: Machine, index: int, op: SelectOp) -> None:
+def select(frame: Frame, index: int, op: SelectOp) -> None:
     """One scoring request, two for the unconditional method."""
-    engine = machine.around.engine
-    context = machine.environment[op.context]
-    choices = semantics.select_choices(op, machine.environment)
-    op_id = semantics.runtime_id(op, machine.environment)
+    machine, engine = frame.machine, frame.machine.around.engine
+    context = frame.environment[op.context]
+    choices = semantics.select_choices(op, frame.environment)
+    op_id = semantics.runtime_id(op, frame.environment)
     requests = semantics.select_requests(op, context, choices, op_id=op_id, instance=machine.instance)
     start = time.perf_counter()
 
@@ -75,22 +80,22 @@ def select(machine: Machine, index: int, op: SelectOp) -> None:
         machine.report(op_id, op.name, 0, results[1], context)
         return results
 
-    call = machine.call(index, len(requests), finish)
+    call = Call.begin(frame, index, len(requests), finish)
     for number, request in enumerate(timed(requests, machine.around.request_timeout)):
-        machine.count_tokens(request.prompt, sum(map(len, request.continuations)))
+        frame.count_tokens(request.prompt, sum(map(len, request.continuations)))
         machine.request(call, number, partial(engine.score, request))
 
 
-def prefill(machine: Machine, index: int, op: PrefillOp) -> None:
+def prefill(frame: Frame, index: int, op: PrefillOp) -> None:
     """Compute and pin a stable prefix. A hint: where that can't be done, generations compute what they need.
 
     It costs seconds and no tokens: each token is counted in the prompts of the calls that build on it.
     """
-    context = machine.environment[op.context]
-    prefixes, budget = machine.prefixes, machine.around.budget
+    context = frame.environment[op.context]
+    prefixes, budget = frame.prefixes, frame.machine.around.budget
     prefix = _stable_prefix(context)
     if prefixes is None or not prefix or not budget.allows(len(prefix)):
-        machine.finish(index, (context,))
+        frame.finish(index, (context,))
         return
     start = time.perf_counter()
 
@@ -99,29 +104,29 @@ def prefill(machine: Machine, index: int, op: PrefillOp) -> None:
         if isinstance(answers[0], Pin):
             prefixes.hold(index, answers[0])
             entry = OpProfile(seconds=time.perf_counter() - start)
-            machine.record(machine.around.prepared.prefill_ids[index], entry)
+            frame.machine.record(frame.body.prefill_ids[index], entry)
         return (context,)
 
-    machine.count_tokens(prefix, 0)
-    call = machine.call(index, 1, finish)
+    frame.count_tokens(prefix, 0)
+    call = Call.begin(frame, index, 1, finish)
     call.may_fail = True
     call.unwanted = prefixes.engine.unpin
     budget.take(len(prefix))
     call.cancels.append(partial(budget.give_back, len(prefix)))
-    machine.request(call, 0, partial(prefixes.engine.prefill, prefix))
+    frame.machine.request(call, 0, partial(prefixes.engine.prefill, prefix))
 
 
-def call_host(machine: Machine, index: int, op: HostCallOp) -> None:
+def call_host(frame: Frame, index: int, op: HostCallOp) -> None:
     """Call a function of the user's program in a thread."""
-    host = machine.around.hosts.get(op.host)
+    host = frame.machine.around.hosts.get(op.host)
     if host is None:
         raise InputError(
             f"the host function @{op.host} is not there",
             remedy="pass the program that defines it",
             location=op.location,
         )
-    positional, keyword = semantics.call_arguments(op.arguments, op.keywords, machine.environment)
-    machine.run_in_thread(machine.call(index, 1, tuple), partial(_caught, host, positional, keyword))
+    positional, keyword = semantics.call_arguments(op.arguments, op.keywords, frame.environment)
+    frame.machine.run_in_thread(Call.begin(frame, index, 1, tuple), partial(_caught, host, positional, keyword))
 
 
 def _stable_prefix(context: Any) -> tuple[int, ...]:

@@ -1,11 +1,11 @@
-"""Pinned prefixes of one instance, or of one batch: who holds them, and when they are let go."""
+"""Pinned prefixes of one run of a body: who holds them, and when they are let go."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from lmc.ir.engine import Engine, Pin, PrefixCaching
-from lmc.runtime.prepared import PreparedPlan
+from lmc.runtime.prepared import PreparedBody
 
 _PINNED_SHARE = 2
 """One half of the KV pool may be pinned at once, so that running requests keep room to work in."""
@@ -38,13 +38,14 @@ class PinBudget:
 
 @dataclass
 class HeldPrefixes:
-    """The pins of one run. A prefill is done with once all engine calls and prefills that build on it are.
+    """The pins of one run of a body.
 
-    ``PreparedPlan.prefill_of`` says which prefill each of those builds on directly, so that a chain of prefills is
+    A prefill is done with once all that build on it are: engine calls, prefills, and ops with regions that use it.
+    ``PreparedBody.prefills_of`` says which prefills each of those builds on directly, so that a chain of prefills is
     let go from its end, and counting stays linear.
     """
 
-    prepared: PreparedPlan
+    body: PreparedBody
     engine: PrefixCaching
     budget: PinBudget
     _pins: dict[int, Pin] = field(default_factory=dict)
@@ -57,18 +58,17 @@ class HeldPrefixes:
 
     def finished(self, instruction: int) -> None:
         """An instruction has ended: let go of the prefixes that nothing needs any more."""
-        while True:
-            users = self._users.get(instruction, self.prepared.prefill_users.get(instruction, 0))
-            if users == 0:
-                self._let_go(instruction)
-            prefill = self.prepared.prefill_of.get(instruction)
-            if users > 0 or prefill is None:
-                return
-            left = self._users.get(prefill, self.prepared.prefill_users[prefill]) - 1
-            self._users[prefill] = left
-            if left > 0:
-                return
-            instruction = prefill
+        if self.body.prefill_users.get(instruction, 0) > 0:
+            return
+        ended = [instruction]
+        while ended:
+            done = ended.pop()
+            self._let_go(done)
+            for prefill in self.body.prefills_of.get(done, ()):
+                left = self._users.get(prefill, self.body.prefill_users[prefill]) - 1
+                self._users[prefill] = left
+                if left == 0:
+                    ended.append(prefill)
 
     def let_go_of_all(self) -> None:
         """Unpin what is still held."""

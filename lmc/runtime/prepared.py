@@ -2,21 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
 
-from lmc.backend.plan import Plan
+from lmc.backend.plan import Body, Instruction, Plan
 from lmc.ir import semantics
 from lmc.ir.core import Op, Value
 from lmc.ir.ops import AssumeOp, PrefillOp, SamplingOp, SelectOp
+from lmc.ir.ordering import uses
+from lmc.ir.regions import RegionOp, may_break
+from lmc.ir.types import holds_context
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Some instructions of a plan, to be run together: ``waits[i]`` others of the stage come before instruction i."""
+    """Some instructions of a body, to be run together: ``waits[i]`` others of the stage come before instruction i."""
 
     instructions: tuple[int, ...]
     waits: dict[int, int]
+
+    @cached_property
+    def first(self) -> tuple[int, ...]:
+        """Those that wait for none, ascending."""
+        return tuple(index for index in self.instructions if not self.waits[index])
+
+
+@dataclass(frozen=True)
+class PreparedBody:
+    """A body with what every run of it needs.
+
+    ``dependents[i]`` wait for instruction i, ``bodies[i]`` are its regions. Of calls that wait for room in the engine,
+    the one with the lowest of ``ranks`` is first: by wave, then group, then order. ``whole`` are all instructions.
+    ``prefills_of`` and ``prefill_users``: see ``lmc.runtime.prefixes``.
+    """
+
+    parameters: tuple[Value, ...]
+    ops: tuple[Op, ...]
+    whole: Stage
+    dependents: tuple[tuple[int, ...], ...]
+    ranks: tuple[int, ...]
+    bodies: dict[int, tuple[PreparedBody, ...]]
+    prefills_of: dict[int, tuple[int, ...]]
+    prefill_users: dict[int, int]
+    prefill_ids: dict[int, str]
+
+    @property
+    def terminator(self) -> Op:
+        """The last op."""
+        return self.ops[-1]
 
 
 @dataclass(frozen=True)
@@ -24,62 +60,71 @@ class PreparedPlan:
     """A plan with what every run of it needs. Make one with ``prepare``.
 
     ``shared`` are the instructions that give the same for every instance of a batch (literal contexts and the
-    prefills of their prefixes), ``own`` all others; ``whole`` both. ``dependents[i]`` wait for instruction i. Of calls
-    that wait for room in the engine, the one with the lowest of ``ranks`` is first: by wave, then group, then order.
-    ``prefill_parents`` and ``prefill_users``: see ``lmc.runtime.prefixes``.
+    prefills of their prefixes), ``own`` all others. ``may_break`` says whether a run may need its memo.
     """
 
     plan: Plan
-    ops: tuple[Op, ...]
+    main: PreparedBody
     shared: Stage
     own: Stage
-    whole: Stage
-    dependents: tuple[tuple[int, ...], ...]
-    ranks: tuple[int, ...]
-    prefill_of: dict[int, int]
-    prefill_users: dict[int, int]
-    prefill_ids: dict[int, str]
+    may_break: bool
 
 
 def prepare(plan: Plan) -> PreparedPlan:
     """Linear in the plan's size."""
-    ops = tuple(instruction.op for instruction in plan.instructions)
-    depends = [instruction.depends for instruction in plan.instructions]
-    dependents: list[list[int]] = [[] for _ in ops]
-    for index, needed in enumerate(depends):
-        for before in needed:
-            dependents[before].append(index)
-    shared = _shared(ops)
-    prefill_of = _enclosing_prefills(ops, shared)
-    users: dict[int, int] = {}
-    for prefill in prefill_of.values():
-        users[prefill] = users.get(prefill, 0) + 1
-    everything = range(len(ops))
+    body = plan.body
+    shared = _shared([entry.op for entry in body.instructions])
+    everything = range(len(body.instructions))
     return PreparedPlan(
         plan=plan,
-        ops=ops,
-        shared=_stage([index for index in everything if index in shared], depends),
-        own=_stage([index for index in everything if index not in shared], depends),
-        whole=_stage(everything, depends),
-        dependents=tuple(map(tuple, dependents)),
-        ranks=_ranks(plan),
-        prefill_of=prefill_of,
-        prefill_users=users,
-        prefill_ids=_prefill_ids(plan.name, ops),
+        main=_prepare_body(body, plan.name, count(), shared),
+        shared=_stage([index for index in everything if index in shared], body.instructions),
+        own=_stage([index for index in everything if index not in shared], body.instructions),
+        may_break=may_break(plan.module.main.body),
     )
 
 
-def _stage(instructions: Sequence[int], depends: Sequence[Sequence[int]]) -> Stage:
-    members = set(instructions)
-    waits = {index: sum(before in members for before in depends[index]) for index in instructions}
-    return Stage(tuple(instructions), waits)
+def _prepare_body(body: Body, program: str, numbers: Iterator[int], shared: set[int]) -> PreparedBody:
+    """Recursion is as deep as regions are nested. ``numbers`` are those of the plan's prefills that are still free."""
+    instructions = body.instructions
+    ops = tuple(entry.op for entry in instructions)
+    dependents: list[list[int]] = [[] for _ in ops]
+    prefill_ids: dict[int, str] = {}
+    bodies: dict[int, tuple[PreparedBody, ...]] = {}
+    for index, entry in enumerate(instructions):
+        for before in entry.depends:
+            dependents[before].append(index)
+        if isinstance(entry.op, PrefillOp):  # it has no stable id of its own
+            prefill_ids[index] = f"{program}/prefill#{next(numbers)}"
+        if entry.bodies:
+            bodies[index] = tuple(_prepare_body(inner, program, numbers, set()) for inner in entry.bodies)
+    prefills_of = _enclosing_prefills(ops, shared)
+    users = Counter(prefill for prefills in prefills_of.values() for prefill in prefills)
+    users.update(index for index in prefill_ids if index in shared)  # held by the batch
+    return PreparedBody(
+        parameters=body.parameters,
+        ops=ops,
+        whole=_stage(range(len(ops)), instructions),
+        dependents=tuple(map(tuple, dependents)),
+        ranks=_ranks(instructions),
+        bodies=bodies,
+        prefills_of=prefills_of,
+        prefill_users=dict(users),
+        prefill_ids=prefill_ids,
+    )
 
 
-def _ranks(plan: Plan) -> tuple[int, ...]:
+def _stage(members: Sequence[int], instructions: Sequence[Instruction]) -> Stage:
+    known = members if isinstance(members, range) else set(members)
+    waits = {index: sum(before in known for before in instructions[index].depends) for index in members}
+    return Stage(tuple(members), waits)
+
+
+def _ranks(instructions: Sequence[Instruction]) -> tuple[int, ...]:
     """Places of the instructions in the order of waves, with the calls of a group side by side."""
     starts: dict[str, int] = {}
     keys: list[tuple[int, int, int]] = []
-    for index, instruction in enumerate(plan.instructions):
+    for index, instruction in enumerate(instructions):
         group = instruction.op.group if isinstance(instruction.op, SamplingOp | SelectOp) else None
         start = index if group is None else starts.setdefault(group, index)
         keys.append((instruction.wave, start, index))
@@ -103,26 +148,23 @@ def _shared(ops: Sequence[Op]) -> set[int]:
     return found
 
 
-def _enclosing_prefills(ops: Sequence[Op], shared: set[int]) -> dict[int, int]:
-    """For each instruction that uses a pinned prefix of its instance, the innermost prefill that pinned one.
+def _enclosing_prefills(ops: Sequence[Op], shared: set[int]) -> dict[int, tuple[int, ...]]:
+    """For each instruction that uses prefixes pinned in its body, the innermost prefills that pinned them.
 
-    Those are engine calls and prefills inside other prefills. Prefixes of the batch are left out: they stay to the end.
+    Those are engine calls, prefills inside other prefills, and ops with regions, which use all prefixes that the ops
+    inside do. Prefixes of the batch are left out: they stay to the end.
+
+    What an op with regions gives counts as built on the last prefix that it uses: more than one is rarely of use, and
+    to name all would make long plans slow.
     """
     enclosing: dict[Value, int] = {}
-    found: dict[int, int] = {}
+    found: dict[int, tuple[int, ...]] = {}
     for index, op in enumerate(ops):
-        inner = next((enclosing[value] for value in op.operands if value in enclosing), None)
+        inner = tuple(dict.fromkeys(enclosing[value] for value in uses(op) if value in enclosing))
         is_prefill = isinstance(op, PrefillOp) and index not in shared
-        if inner is not None and (is_prefill or op.billable):
+        if inner and (is_prefill or op.billable or isinstance(op, RegionOp)):
             found[index] = inner
-        if is_prefill:
-            inner = index
-        if inner is not None:
-            enclosing.update((value, inner) for value in op.results if value.type.name == "ctx")
+        prefill = index if is_prefill else max(inner, default=None)
+        if prefill is not None:
+            enclosing.update((value, prefill) for value in op.results if holds_context(value.type))
     return found
-
-
-def _prefill_ids(program: str, ops: Sequence[Op]) -> dict[int, str]:
-    """Names for the profile: prefills have no stable id of their own."""
-    indices = [index for index, op in enumerate(ops) if isinstance(op, PrefillOp)]
-    return {index: f"{program}/prefill#{number}" for number, index in enumerate(indices)}

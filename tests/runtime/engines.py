@@ -1,4 +1,4 @@
-"""An engine for tests of the executor: the toy's answers, but later, from threads, in any order, or not at all."""
+"""Engines for tests of the executor: the toy's answers, but later, in any order, when a test says so, or never."""
 
 import random
 import threading
@@ -89,3 +89,67 @@ class LateEngine(ToyEngine):
             handle.future.set_result(answer())
         except Exception as error:
             handle.future.set_exception(error)
+
+
+@dataclass
+class HeldHandle:
+    future: Future[Any]
+    cancelled: Callable[[], None]
+
+    def cancel(self) -> None:
+        self.cancelled()
+
+
+class HeldEngine(ToyEngine):
+    """Answers a request when the test calls ``answer`` with its id, from the event loop's own thread.
+
+    ``waiting`` are the ids of requests under way in the order they came, ``cancelled`` of those that were cancelled.
+    Prefills are answered at once, but for ``holds_prefills``, which makes them wait under the id ``prefill``.
+    """
+
+    def __init__(self, *, holds_prefills: bool = False) -> None:
+        super().__init__()
+        self.cancelled: list[str] = []
+        self._holds_prefills = holds_prefills
+        self._held: dict[str, list[tuple[Future[Any], Callable[[], Any]]]] = {}
+
+    @property
+    def waiting(self) -> list[str]:
+        return [op_id for op_id, held in self._held.items() for _ in held]
+
+    def answer(self, op_id: str) -> None:
+        """Answer the first request with that id."""
+        future, answer = self._take(op_id)
+        future.set_result(answer())
+
+    def fail(self, op_id: str) -> None:
+        """Let the first request with that id fail."""
+        future, _ = self._take(op_id)
+        future.set_exception(EngineError(f"{op_id} failed"))
+
+    def submit(self, request: Request, on_delta: OnDelta | None = None) -> HeldHandle:
+        answer = super().submit
+        return self._hold(request.op_id, lambda: answer(request, on_delta).future.result())
+
+    def score(self, request: ScoreRequest) -> HeldHandle:
+        answer = super().score
+        return self._hold(request.op_id, lambda: answer(request).future.result())
+
+    def prefill(self, prompt: tuple[int, ...]) -> Any:
+        answer = super().prefill
+        return self._hold("prefill", lambda: answer(prompt).future.result()) if self._holds_prefills else answer(prompt)
+
+    def _hold(self, op_id: str, answer: Callable[[], Any]) -> HeldHandle:
+        entry = (Future[Any](), answer)
+        self._held.setdefault(op_id, []).append(entry)
+
+        def cancel() -> None:
+            if entry in self._held.get(op_id, ()):
+                self._held[op_id].remove(entry)
+                self.cancelled.append(op_id)
+                entry[0].set_exception(RequestCancelledError("the request was cancelled"))
+
+        return HeldHandle(entry[0], cancel)
+
+    def _take(self, op_id: str) -> tuple[Future[Any], Callable[[], Any]]:
+        return self._held[op_id].pop(0)

@@ -22,7 +22,7 @@ module @f {
 def held() -> tuple[ToyEngine, HeldPrefixes, PinBudget]:
     engine = ToyEngine()
     budget = PinBudget(100)
-    return engine, HeldPrefixes(prepare(plan_of(NESTED)), engine, budget), budget
+    return engine, HeldPrefixes(prepare(plan_of(NESTED)).main, engine, budget), budget
 
 
 def hold(engine: ToyEngine, prefixes: HeldPrefixes, instruction: int, length: int) -> None:

@@ -1,0 +1,287 @@
+"""Runs of ops with regions: which region runs when, and what comes of it. Their meaning is in ``lmc.ir.control_flow``.
+
+A region is run by a frame. Nothing here is recursive but over the nesting of regions: a frame that is over is told of
+by the machine's own loop, so a loop may have any number of rounds.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from lmc.ir import control_flow
+from lmc.ir.core import Op
+from lmc.ir.interpreter import Memo
+from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp
+from lmc.ir.regions import RegionOp
+from lmc.runtime.frames import Ending, Frame, Scope
+from lmc.runtime.prepared import PreparedBody
+
+
+def run_regions(frame: Frame, index: int, op: RegionOp) -> None:
+    """Start an instruction that has regions. Raises what looking at its operands raises."""
+    if isinstance(op, CondOp):
+        _CondRun(frame, index, op).start()
+    elif isinstance(op, LoopOp):
+        _LoopRun(frame, index, op).start()
+    elif isinstance(op, MapOp):
+        _MapRun(frame, index, op).start()
+    elif isinstance(op, RaceOp):
+        _RaceRun(frame, index, op).start()
+    else:
+        raise TypeError(f"{op.NAME} has regions of no known meaning")
+
+
+class _Run(ABC):
+    """The run of the op at ``index`` of ``frame``."""
+
+    def __init__(self, frame: Frame, index: int) -> None:
+        self._frame = frame
+        self._index = index
+        self._bodies = frame.body.bodies[index]
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """Stop the frames that are under way."""
+
+    @abstractmethod
+    def _ended(self, frame: Frame) -> None:
+        """``frame`` has come to its end. What this raises is the op's error."""
+
+    def doomed(self, frame: Frame) -> None:  # noqa: ARG002 - whichever it is
+        """The op will end the frame around it, as one of its own will be ended."""
+        self._frame.doom(self._index)
+
+    def over(self, frame: Frame) -> None:
+        """``frame`` has come to its end."""
+        self._keep_tokens(frame.tokens)
+        try:
+            self._ended(frame)
+        except Exception as error:
+            self.cancel()
+            self._frame.fail(self._index, error)
+
+    def _keep_tokens(self, tokens: int) -> None:
+        self._frame.tokens += tokens
+
+    def _make(self, body: PreparedBody, values: Sequence[Any], number: int | None, log: Memo | None) -> Frame:
+        """A frame of a region, with values for its parameters. ``number`` is that of the round or element."""
+        around = self._frame
+        rank = around.body.ranks[self._index]
+        return Frame(
+            around.machine,
+            body,
+            Scope(around.environment, zip(body.parameters, values, strict=True)),
+            stage=body.whole,
+            place=(*around.place, rank) if number is None else (*around.place, rank, number),
+            owner=self,
+            rounds=around.rounds if number is None else (*around.rounds, number),
+            log=log,
+            prompt=around.prompt,
+        )
+
+
+class _CondRun(_Run):
+    """One region, once."""
+
+    def __init__(self, frame: Frame, index: int, op: CondOp) -> None:
+        super().__init__(frame, index)
+        then, otherwise = self._bodies
+        chosen = then if control_flow.chosen_region(op, frame.environment) is op.then else otherwise
+        self._child = self._make(chosen, (), None, frame.log)
+
+    def start(self) -> None:
+        self._frame.begin(self._index, self)
+        self._frame.machine.start([self._child])
+
+    def cancel(self) -> None:
+        self._child.cancel()
+
+    def _ended(self, frame: Frame) -> None:
+        if frame.end is not None:
+            self._frame.stop(self._index, frame.end)
+        else:
+            self._frame.finish(self._index, _results(frame))
+
+
+class _LoopRun(_Run):
+    """Two regions in turn. Of the rounds only the one that is under way is there."""
+
+    def __init__(self, frame: Frame, index: int, op: LoopOp) -> None:
+        super().__init__(frame, index)
+        self._op = op
+        self._condition, self._body = self._bodies
+        self._rounds = 0
+        self._most_tokens = 0
+        self._child = self._next(self._condition, control_flow.given(op.initial, frame.environment))
+
+    def start(self) -> None:
+        self._frame.begin(self._index, self)
+        self._frame.machine.start([self._child])
+
+    def cancel(self) -> None:
+        self._child.cancel()
+
+    def _ended(self, frame: Frame) -> None:
+        if frame.end is not None:
+            self._finish_tokens()
+            self._frame.stop(self._index, frame.end)
+        elif frame.body is self._body:
+            self._rounds += 1
+            self._go_on(self._condition, _results(frame))
+        else:
+            goes_on, *values = _results(frame)
+            if goes_on:
+                control_flow.check_round(self._op, self._rounds)
+                self._go_on(self._body, values)
+            else:
+                self._finish_tokens()
+                self._frame.finish(self._index, tuple(values))
+
+    def _next(self, body: PreparedBody, values: Sequence[Any]) -> Frame:
+        return self._make(body, values, self._rounds, self._frame.log)
+
+    def _go_on(self, body: PreparedBody, values: Sequence[Any]) -> None:
+        self._child = self._next(body, values)
+        self._frame.machine.wake(self._child)  # behind what else is ready, so that it can't keep others from starting
+
+    def _keep_tokens(self, tokens: int) -> None:
+        """A round that is over needs nothing of the pool any more; what is still of use comes in the next prompts."""
+        self._most_tokens = max(self._most_tokens, tokens)
+        self._frame.machine.hold(-tokens)
+
+    def _finish_tokens(self) -> None:
+        self._frame.machine.hold(self._most_tokens)
+        self._frame.tokens += self._most_tokens
+
+
+class _ElementsRun(_Run):
+    """One region for each element, up to a window of them at the same time.
+
+    The lowest element that decides (``_decides``) makes those after it needless: they are cancelled or never started.
+    """
+
+    def __init__(self, frame: Frame, index: int, op: MapOp | RaceOp) -> None:
+        super().__init__(frame, index)
+        self._elements = control_flow.elements(op, frame.environment)
+        self._window = 1 if op.writes else frame.machine.around.in_flight.limit
+        self._needed = len(self._elements)  # those from here on are needless
+        self._started = 0
+        self._under_way: dict[int, Frame] = {}
+
+    def start(self) -> None:
+        self._frame.begin(self._index, self)
+        self._go_on()
+
+    def cancel(self) -> None:
+        for frame in self._under_way.values():
+            frame.cancel()
+        self._under_way.clear()
+
+    @abstractmethod
+    def _finish(self) -> None:
+        """All elements that are needed have come to their ends."""
+
+    def _log(self, number: int) -> Memo | None:  # noqa: ARG002 - a race tells them apart
+        """Where the element's results go."""
+        return self._frame.log
+
+    def _need_up_to(self, number: int) -> None:
+        """The element ``number`` decides: those after it are needless."""
+        self._needed = min(self._needed, number + 1)
+        for later in [other for other in self._under_way if other > number]:
+            self._under_way.pop(later).cancel()
+
+    def _go_on(self) -> None:
+        begun: list[Frame] = []
+        while self._started < self._needed and len(self._under_way) < self._window:
+            number = self._started
+            frame = self._make(self._bodies[0], self._elements[number], number, self._log(number))
+            self._under_way[number] = frame
+            self._started += 1
+            begun.append(frame)
+        self._frame.machine.start(begun)
+        if not self._under_way:
+            self._finish()
+
+    def _number(self, frame: Frame) -> int:
+        return frame.rounds[-1]
+
+
+class _MapRun(_ElementsRun):
+    """Every element is needed. The lowest one that fails decides."""
+
+    def __init__(self, frame: Frame, index: int, op: MapOp) -> None:
+        super().__init__(frame, index, op)
+        self._op = op
+        self._yielded: list[tuple[Any, ...]] = [()] * len(self._elements)
+        self._failure: Ending | None = None
+
+    def doomed(self, frame: Frame) -> None:
+        self._need_up_to(self._number(frame))
+        super().doomed(frame)
+
+    def _ended(self, frame: Frame) -> None:
+        number = self._number(frame)
+        del self._under_way[number]
+        if frame.end is not None:
+            self._failure = frame.end
+        else:
+            self._yielded[number] = _results(frame)
+        self._go_on()
+
+    def _finish(self) -> None:
+        if self._failure is not None:
+            self._frame.stop(self._index, self._failure)
+        else:
+            self._frame.finish(self._index, control_flow.map_results(self._op, self._yielded))
+
+
+class _RaceRun(_ElementsRun):
+    """The lowest element decides that is good or fails."""
+
+    def __init__(self, frame: Frame, index: int, op: RaceOp) -> None:
+        super().__init__(frame, index, op)
+        self._logs: list[Memo] = []
+        self._decided: tuple[Any, ...] | Ending = ()  # what the last element yielded, where none decides
+
+    def doomed(self, frame: Frame) -> None:
+        """The element will fail, but a lower one may win."""
+        self._need_up_to(self._number(frame))
+
+    def _log(self, number: int) -> Memo | None:  # noqa: ARG002 - they come in order
+        """Its own: that of an element after the winner is dropped."""
+        if self._frame.log is None:
+            return None
+        self._logs.append({})
+        return self._logs[-1]
+
+    def _ended(self, frame: Frame) -> None:
+        number = self._number(frame)
+        del self._under_way[number]
+        if frame.end is not None:
+            self._decided = frame.end
+            self._need_up_to(number)
+        else:
+            yielded = _results(frame)
+            if yielded[0]:
+                self._need_up_to(number)
+            if number == self._needed - 1:
+                self._decided = yielded
+        self._go_on()
+
+    def _finish(self) -> None:
+        if self._frame.log is not None:
+            for log in self._logs[: self._needed]:
+                self._frame.log.update(log)
+        if isinstance(self._decided, tuple):
+            self._frame.finish(self._index, control_flow.race_results(self._decided))
+        else:
+            self._frame.stop(self._index, self._decided)
+
+
+def _results(frame: Frame) -> tuple[Any, ...]:
+    """What the region's terminator lists."""
+    end: Op = frame.body.terminator
+    return control_flow.region_results(end, frame.environment)

@@ -1,0 +1,117 @@
+import asyncio
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmc.backend.lower import lower
+from lmc.ir.core import Module, Op, walk
+from lmc.ir.engine import Engine
+from lmc.ir.interpreter import Outcome, interpret
+from lmc.ir.region_ops import LoopOp, RaceOp
+from lmc.ir.rewriter import Rewriter, rewrite
+from lmc.ir.toy import ToyEngine
+from lmc.ir.types import ANY, BOOL, CTX, FLOAT, INT, NONE, TEXT, ListType, Type
+from lmc.runtime.executor import Executor
+from tests.flow_strategies import flow_programs
+from tests.module_strategies import modules
+from tests.program_strategies import Program
+from tests.runtime.engines import LateEngine
+from tests.runtime.flow_programs import failing_flows
+from tests.runtime.region_texts import TOY
+
+Log = list[tuple[Any, ...]]
+
+
+def logged(program: Program) -> tuple[dict[str, Callable[..., Any]], Log]:
+    """The program's functions, with a log of the calls that write, and of those that are made at all."""
+    log: Log = []
+
+    def called(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def host(*args: Any, **kwargs: Any) -> Any:
+            log.append((name, args, tuple(kwargs.items())))
+            return function(*args, **kwargs)
+
+        return host
+
+    return {name: called(name, function) for name, function in program.hosts.items()}, log
+
+
+def end(run: Callable[[], Outcome]) -> tuple[Any, ...]:
+    """What a run gave, or the type and the cause of what it raised."""
+    try:
+        outcome = run()
+    except Exception as error:
+        return type(error), getattr(error, "cause", str(error))
+    return repr((outcome.value, outcome.variables)), outcome.text, outcome.memo
+
+
+def same_as_interpreter(program: Program, engine: Engine) -> None:
+    hosts, log = logged(program)
+    options: dict[str, Any] = {"hosts": hosts, "constraints": program.constraints}
+    found: list[Outcome] = []
+
+    def interpreted() -> Outcome:
+        found.append(interpret(program.module, program.inputs, ToyEngine(), run_seed=5, instance=2, **options))
+        return found[-1]
+
+    def executed() -> Outcome:
+        executor = Executor(engine, lower(program.module, TOY), **options)
+        found.append(asyncio.run(executor.run(program.inputs, run_seed=5, instance=2)))
+        return found[-1]
+
+    expected, expected_log = end(interpreted), list(log)
+    log.clear()
+    assert end(executed) == expected
+    assert [entry for entry in log if entry[0] == "tell"] == [entry for entry in expected_log if entry[0] == "tell"]
+    assert engine.pinned == ()  # type: ignore[attr-defined]
+    if not found:
+        return
+    costs = [{op_id: cost.usage for op_id, cost in entry.profile.ops.items() if cost.usage.calls} for entry in found]
+    if any(isinstance(op, RaceOp) for op in walk([program.module.main.body])):
+        costs[1] = {op_id: usage for op_id, usage in costs[1].items() if op_id in costs[0]}  # later elements ran too
+    assert costs[1] == costs[0]
+
+
+_INPUTS: dict[Type, Any] = {TEXT: "ab", INT: 2, FLOAT: 0.5, BOOL: True, NONE: None, ANY: "x", CTX: None}
+
+
+def any_value(kind: Type) -> Any:
+    return [any_value(kind.element)] * 2 if isinstance(kind, ListType) else _INPUTS.get(kind, {"a": 1})
+
+
+def bounded(op: Op, _: Rewriter) -> Sequence[Op] | None:
+    """Random conditions may hold for ever."""
+    return [dataclasses.replace(op, limit=3)] if isinstance(op, LoopOp) and op.limit is None else None
+
+
+@given(modules(), st.one_of(st.none(), st.integers(0, 2**16)))
+def test_modules_of_any_kind_end_alike(module: Module, seed: int | None):
+    """What they do makes no sense and mostly fails: the same way, and at the same place."""
+    module = rewrite(module, bounded)
+    inputs = {parameter.name: any_value(parameter.type) for parameter in module.main.parameters}
+    hosts = {host.name: lambda *args, **kwargs: "told" for host in module.hosts}
+    program = Program(module, inputs, hosts)
+    same_as_interpreter(program, ToyEngine() if seed is None else LateEngine(seed=seed, most_seconds=0.002))
+
+
+@given(flow_programs())
+def test_the_executor_agrees_with_the_interpreter(program: Program):
+    same_as_interpreter(program, ToyEngine())
+
+
+@given(flow_programs(), st.integers(0, 2**16))
+def test_order_of_answers_changes_nothing(program: Program, seed: int):
+    same_as_interpreter(program, LateEngine(seed=seed, most_seconds=0.002))
+
+
+@given(failing_flows())
+def test_programs_that_fail_do_so_alike(program: Program):
+    same_as_interpreter(program, ToyEngine())
+
+
+@given(failing_flows(), st.integers(0, 2**16))
+def test_programs_that_fail_do_so_alike_in_any_order_of_answers(program: Program, seed: int):
+    same_as_interpreter(program, LateEngine(seed=seed, most_seconds=0.002))
