@@ -1,12 +1,12 @@
 """Objects and fields generated under constraints by the built-in model: what jump-forward is worth.
 
-python benchmarks/constrained_generation.py [--write] [--runs N] [--workload NAME …]
+python benchmarks/constrained_generation.py [--write] [--runs N] [--workload NAME …] [--way NAME …]
 
 Workloads are json_character, json_city and json_decode (`constraining/workloads.py`), greedy, in float32, once with all
 requests at a time and once one by one. Each is run with lmc's masks in the three modes of jump-forward and, token by
 token, with the masks of xgrammar and llguidance in the same engine; constraints are compiled before the clock starts.
 Outputs of every way but "canonical" have to be equal to those token by token. Medians of several runs, each by a new
-engine; runs of the ways alternate. Needs the environment that `constraints.py --setup` makes.
+engine; runs of the ways alternate. The masks of others need the environment that `constraints.py --setup` makes.
 """
 
 import argparse
@@ -28,7 +28,8 @@ os.environ |= SLEEPING_THREADS  # before torch loads
 from benchmarks.constraints import go_where_the_peers_are
 from benchmarks.results import machine, processor, table, write_section
 
-WAYS = ("lmc exact", "lmc canonical", "lmc off", "xgrammar", "llguidance")
+BASE = "lmc off"
+WAYS = ("lmc exact", "lmc canonical", BASE, "xgrammar", "llguidance")
 ALONE = 8  # requests of a run one by one
 NAME = "constrained_generation"
 
@@ -90,52 +91,67 @@ def run(items: Sequence[Any], way: str, constraint_of: Callable[[str, str], Any]
     )
 
 
-def constraints() -> Callable[[str, str], Any]:
-    """A function that gives the constraint of a way and a pattern, each compiled once."""
-    import tokenizers
-
-    from benchmarks.constraining import peers
-    from benchmarks.constraining.masks import PeerConstraint
+def constraints(ways: Sequence[str]) -> Callable[[str, str], Any]:
+    """A function that gives the constraint of one of these ways and a pattern, each compiled once."""
     from lmc import builtin_model, grammar
 
-    folder = builtin_model.path()
-    vocabulary = grammar.Vocabulary.of(folder)
-    tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
-    others = peers.made_for(tokenizer, vocabulary.tokens, vocabulary.eos_ids[0])
+    vocabulary = grammar.Vocabulary.of(builtin_model.path())
+    makers = {way: made_by_lmc(vocabulary) if way.startswith("lmc") else made_by_peer(way, vocabulary) for way in ways}
     kept: dict[tuple[str, str], Any] = {}
 
     def constraint_of(way: str, pattern: str) -> Any:
         key = ("lmc" if way.startswith("lmc") else way, pattern)
         if key not in kept:
-            if key[0] == "lmc":
-                kept[key] = grammar.compile(regex=pattern, tokenizer=vocabulary)
-                kept[key].build()
-            else:
-                kept[key] = PeerConstraint(others[way], pattern, vocabulary.eos_ids[:1])
+            kept[key] = makers[way](pattern)
         return kept[key]
 
     return constraint_of
 
 
-def measured(names: Sequence[str], runs: int) -> str:
+def made_by_lmc(vocabulary: Any) -> Callable[[str], Any]:
+    """What makes a constraint of a pattern."""
+    from lmc import grammar
+
+    def make(pattern: str) -> Any:
+        made = grammar.compile(regex=pattern, tokenizer=vocabulary)
+        made.build()
+        return made
+
+    return make
+
+
+def made_by_peer(name: str, vocabulary: Any) -> Callable[[str], Any]:
+    """What makes a constraint of a pattern with the masks of another library."""
+    import tokenizers
+
+    from benchmarks.constraining import peers
+    from benchmarks.constraining.masks import PeerConstraint
+    from lmc import builtin_model
+
+    tokenizer = tokenizers.Tokenizer.from_file(str(builtin_model.path() / "tokenizer.json"))
+    peer = peers.made_for(tokenizer, vocabulary.tokens, vocabulary.eos_ids[0])[name]
+    return lambda pattern: PeerConstraint(peer, pattern, vocabulary.eos_ids[:1])
+
+
+def measured(names: Sequence[str], ways: Sequence[str], runs: int) -> str:
     """The table of all workloads."""
     from benchmarks.constraining.workloads import WORKLOADS
 
-    constraint_of = constraints()
+    constraint_of = constraints(ways)
     rows: list[list[str]] = []
     for name in names:
         make, count = WORKLOADS[name]
         for together in (True, False):
             items = make(count)[: None if together else ALONE]
-            found: dict[str, list[Run]] = {way: [] for way in WAYS}
+            found: dict[str, list[Run]] = {way: [] for way in ways}
             for number in range(runs + 1):
-                for way in WAYS:
+                for way in ways:
                     made = run(items, way, constraint_of, together=together)
                     if number:  # the first fills caches of masks
                         found[way].append(made)
-            slowest = statistics.median(each.seconds for each in found["lmc off"])
-            expected = found["lmc off"][0].texts
-            for way in WAYS:
+            slowest = statistics.median(each.seconds for each in found[BASE])
+            expected = found[BASE][0].texts
+            for way in ways:
                 seconds = statistics.median(each.seconds for each in found[way])
                 one = found[way][0]
                 equal = sum(map(str.__eq__, one.texts, expected))
@@ -161,12 +177,17 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="keep the table in RESULTS.md")
     parser.add_argument("--runs", type=int, default=3, help="of which the medians count")
     parser.add_argument("--workload", action="append", help="may be repeated; all where it is not given")
+    parser.add_argument("--way", action="append", choices=WAYS, help=f"beside {BASE!r}; may be repeated, as above")
     options = parser.parse_args()
-    go_where_the_peers_are()
+    if options.write and (options.workload or options.way):
+        parser.error("only the whole table is kept: leave --workload and --way out")
+    ways = [way for way in WAYS if way == BASE or not options.way or way in options.way]
+    if not all(way.startswith("lmc") for way in ways):
+        go_where_the_peers_are()
     from benchmarks.constraining.workloads import WORKLOADS
     from benchmarks.runners import versions
 
-    text = measured(options.workload or [*WORKLOADS], options.runs)
+    text = measured(options.workload or [*WORKLOADS], ways, options.runs)
     if options.write:
         about = f"{machine()}, {processor()}; {versions(['lmc'])}; median of {options.runs}."
         write_section(NAME, f"python benchmarks/{NAME}.py --write", f"{about}\n\n{text}")
