@@ -72,14 +72,15 @@ def run_of(node: Node) -> Run:
 def counted(node: Node) -> Run:
     """The run that a node counts: a repeat of one set of bytes, none of which what follows can begin with.
 
-    The arcs of the node have been asked for.
+    The arcs of the node have been asked for, so those of the parts that it can begin with are known.
     """
     head, tail = node.parts if node.kind is Kind.CONCAT else (node, None)
     if head.kind is not Kind.REPEAT or head.low or head.high is None or head.parts[0].kind is not Kind.BYTE:
         return _NONE
     mask = head.parts[0].mask
-    if tail is not None and any(mask & other for other, _ in tail.derived or ()):
-        return _NONE
+    for part in () if tail is None else _beginnings(tail):
+        if part is None or part.derived is None or any(mask & other for other, _ in part.derived):
+            return _NONE
     return mask, head.high
 
 
@@ -96,7 +97,8 @@ def _run(node: Node, depth: int) -> Run:
             live = (each for each in _alternatives(node) if each.certain)
             return max((_run(each, depth - 1) for each in live), key=_length, default=_NONE)
         case Kind.CONCAT:
-            return max((_run(each, depth - 1) for each in _beginnings(node)), key=_length)
+            parts = (each for each in _beginnings(node) if each is not None)
+            return max((_run(each, depth - 1) for each in parts), key=_length)
         case _:
             return _NONE
 
@@ -105,8 +107,8 @@ def _alternatives(node: Node) -> tuple[Node, ...]:
     return node.parts[:_MAX_PARTS] if node.kind is Kind.UNION else (node,)
 
 
-def _beginnings(node: Node) -> Iterator[Node]:
-    """Parts of a concatenation up to the first that can't be empty."""
+def _beginnings(node: Node) -> Iterator[Node | None]:
+    """The parts that a node can begin with, up to the first that can't be empty; None in place of too many."""
     for _ in range(_MAX_PARTS):
         if node.kind is not Kind.CONCAT:
             yield node
@@ -115,6 +117,7 @@ def _beginnings(node: Node) -> Iterator[Node]:
         if not node.parts[0].nullable:
             return
         node = node.parts[1]
+    yield None
 
 
 def _length(run: Run) -> int:

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lmc.grammar.automaton import Automaton
@@ -87,6 +87,7 @@ def test_whatever_the_order_the_bytes_of_a_run_may_come(expression) -> None:
 
 
 @given(expressions)
+@example(("repeat", ("concat", [("set", "-"), ("repeat", ("set", "-"), (0, 3)), ("set", "-")]), (0, None)))
 def test_states_that_count_differ_by_their_run_alone(expression) -> None:
     automaton = automaton_of(expression)
     automaton.expand_all()
@@ -116,6 +117,22 @@ def test_what_ends_a_run_may_lead_back_into_it() -> None:
     tokens = [b"-" * count + b"_" + b"-" * more for count in range(8) for more in range(8)]
     expected = [at for at, token in enumerate(tokens) if token.index(b"_") <= 5 and len(token.split(b"_")[1]) <= 4]
     assert bits(Trie(tokens).walk(automaton, 0).words) == expected
+
+
+def test_what_follows_a_run_may_begin_as_it_goes_on() -> None:
+    """``[-.]{0,3}(-_)+x``: the first of what follows stands deeper."""
+
+    def root(arena: Arena) -> Node:
+        pair = arena.concat(arena.byte_set(letters("-_")), arena.literal(b"_"))
+        run = arena.repeat(arena.byte_set(letters("-.")), 0, 3)
+        return arena.concat(run, arena.optional(arena.literal(b"x")), pair, arena.literal(b"x"))
+
+    automaton = arranged(root)
+    tokens = [bytes(each) for count in range(1, 7) for each in itertools.product(b"-_.x", repeat=count)]
+    expected = [at for at, token in enumerate(tokens) if automaton.run(token) >= 0]
+    assert bits(Trie(tokens).walk(arranged(root), 0).words) == expected
+    automaton.note_run(0)
+    assert automaton.runs["next"][0] == -1
 
 
 @needs_compiler
