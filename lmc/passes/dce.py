@@ -49,7 +49,7 @@ class EliminateDeadCode(Pass):
           %go = py.call lt (%i, %last) : !bool
           cf.condition %go (%1, %i, %s)
         } ^body(%2: !ctx, %k: !int, %t: !text) {
-          %3, %a = lm.gen %2 {id = "f/a*", occurrences = [%k]} : !ctx, !text
+          %3, %a = lm.gen %2 (%k) {id = "f/a*"} : !ctx, !text
           %m = py.call add (%k, 1) : !int
           %u = text.concat [%t, %a] : !text
           cf.yield (%3, %m, %u)
@@ -62,7 +62,7 @@ class EliminateDeadCode(Pass):
           %go = py.call lt (%i, %last) : !bool
           cf.condition %go (%1, %i)
         } ^body(%2: !ctx, %k: !int) {
-          %3, %a = lm.gen %2 {id = "f/a*", occurrences = [%k]} : !ctx, !text
+          %3, %a = lm.gen %2 (%k) {id = "f/a*"} : !ctx, !text
           %m = py.call add (%k, 1) : !int
           cf.yield (%3, %m)
         }
