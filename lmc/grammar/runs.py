@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lmc.grammar.nodes import ALL_BYTES, Kind, Node
 
-UNBOUNDED = 1 << 30
+UNBOUNDED = 1 << 30  # more than any token has
 _MAX_PARTS = 16  # of a union, and in front of a concatenation, that are looked at
 _MAX_DEPTH = 4
 
@@ -81,7 +81,7 @@ def counted(node: Node) -> Run:
     for part in () if tail is None else _beginnings(tail):
         if part is None or part.derived is None or any(mask & other for other, _ in part.derived):
             return _NONE
-    return mask, head.high
+    return mask, _times(head.high)
 
 
 def _run(node: Node, depth: int) -> Run:
@@ -92,7 +92,7 @@ def _run(node: Node, depth: int) -> Run:
             (part,) = node.parts
             inner = _run(part, depth - 1) if part.certain else _NONE
             byte = next((each for each in _alternatives(part) if each.kind is Kind.BYTE), None)
-            return inner if byte is None else max(inner, (byte.mask, node.high or UNBOUNDED), key=_length)
+            return inner if byte is None else max(inner, (byte.mask, _times(node.high)), key=_length)
         case Kind.UNION:
             live = (each for each in _alternatives(node) if each.certain)
             return max((_run(each, depth - 1) for each in live), key=_length, default=_NONE)
@@ -118,6 +118,10 @@ def _beginnings(node: Node) -> Iterator[Node | None]:
             return
         node = node.parts[1]
     yield None
+
+
+def _times(high: int | None) -> int:
+    return UNBOUNDED if high is None else min(high, UNBOUNDED)
 
 
 def _length(run: Run) -> int:

@@ -165,6 +165,9 @@ def test_runs_that_are_seen() -> None:
     assert run_of(arena.union([arena.concat(word, dead), close])) == (0, 0)
     assert run_of(arena.concat(close, word)) == (0, 0)
     assert counted(word) == (letters("abc"), 9)
+    assert (
+        counted(arena.repeat(many, 0, 1 << 40)) == run_of(arena.repeat(many, 5, 1 << 40)) == (letters("abc"), UNBOUNDED)
+    )
     assert counted(text) == counted(arena.repeat(many, 1, 9)) == counted(close) == (0, 0)
 
 
