@@ -16,7 +16,9 @@ from lmc.passes.trimming import trimmed
 
 @dataclass(frozen=True)
 class EliminateDeadCode(Pass):
-    """Drop ops whose results nobody reads, and what conditionals, loops and maps compute for nobody.
+    """Drop ops whose results nobody reads.
+
+    Of conditionals, loops and maps that stay, what they compute for nobody is dropped too.
 
     What is read in the end are the operands of the terminator: the returned values, the names on the root context and
     its text; after a break, everything the eager continuation needs.
