@@ -7,7 +7,7 @@ into a region of its own, and merges what they leave behind.
 
 from __future__ import annotations
 
-import builtins
+from collections.abc import Callable
 from typing import Any
 
 from lmc.frontend.choosing import emit_condition
@@ -98,13 +98,13 @@ class Traced:
         self.gone = False
         self.outer: Traced | None = recorder.branch
 
-    def enter(self, names: tuple[str, ...], found: dict[str, Any]) -> None:
-        """The first arm begins; ``names`` are those that either may bind."""
+    def enter(self, names: tuple[str, ...], values: tuple[Any, ...]) -> None:
+        """The first arm begins; ``names`` are those that either may bind, ``values`` what they are."""
         recorder = self._recorder
         recorder.begin_construct()
         recorder.step()
         self._names = names
-        self._entry = self._values(found)
+        self._entry = values
         self._waiting = recorder.blocks.waiting
         recorder.branch = self
         self._open(truth=True)
@@ -113,9 +113,9 @@ class Traced:
         """Both arms are run."""
         return True
 
-    def turn(self, found: dict[str, Any]) -> tuple[Any, ...]:
-        """The first arm is over: what the names are when the second begins."""
-        self._leave(found)
+    def turn(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The first arm is over, and the names are ``values``: what they are when the second begins."""
+        self._leave(values)
         self._recorder.last_host = None
         self._second = self._recorder.ticks
         self._open(truth=False)
@@ -129,21 +129,21 @@ class Traced:
         """The arms are to be merged."""
         return True
 
-    def join(self, found: dict[str, Any]) -> tuple[Any, ...]:
-        """The second arm is over: what the names are behind the condition."""
+    def join(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The second arm is over, and the names are ``values``: what they are behind the condition."""
         recorder = self._recorder
-        self._leave(found)
+        self._leave(values)
         recorder.branch = self.outer
         recorder.constructs[self._tick] = (self._second, recorder.ticks)
         then, otherwise = self._ways
         merger = Merger(recorder, self._flag, (then, otherwise))
-        values = merger.merge(self._names) or (ABSENT,) * len(self._names)
+        merged = merger.merge(self._names) or (ABSENT,) * len(self._names)
         emit_condition(recorder, merger)
         if then.values is None and otherwise.values is None:
             recorder.emit(UnreachableOp)
             self.gone = True
         recorder.end_construct()
-        return values
+        return merged
 
     def left(self, end: Exit) -> None:
         """An arm was left by ``end``."""
@@ -152,11 +152,11 @@ class Traced:
 
     def first(self, value: Any) -> None:
         """What an expression is, as its first arm says."""
-        self.turn({_VALUE: value})
+        self.turn((value,))
 
     def second(self, value: Any) -> None:
         """What it is, as its second arm says."""
-        (self._value,) = self.join({_VALUE: value})
+        (self._value,) = self.join((value,))
         if type(self._value) in (Unclear, Maybe):
             raise self._recorder.unclear(_VALUE)
 
@@ -171,7 +171,7 @@ class Traced:
         regions.open()
         regions.decide(flag, truth)
 
-    def _leave(self, found: dict[str, Any]) -> None:
+    def _leave(self, values: tuple[Any, ...]) -> None:
         recorder = self._recorder
         if recorder.branch is not self:
             raise recorder.stop(RAISED_CAUSE, RAISED_REMEDY)
@@ -180,19 +180,21 @@ class Traced:
                 "a role block is made or opened on one way through a condition, and not on the other",
                 "write with s.user(): on the way itself",
             )
-        values = None if self.exited else self._values(found)
-        self._ways.append(Way(values, recorder.regions.leave()))
+        self._ways.append(Way(None if self.exited else values, recorder.regions.leave()))
         self.exited = False
 
-    def _values(self, found: dict[str, Any]) -> tuple[Any, ...]:
-        return tuple(found.get(name, ABSENT) for name in self._names)
+
+def _value_of(name: Callable[[], Any]) -> Any:
+    try:
+        return name()
+    except NameError:
+        return ABSENT
 
 
 class Branching(Iteration):
     """The part of ``Operators`` that decides conditions."""
 
     exits = Exit
-    locals = staticmethod(builtins.locals)
 
     def branch(self, value: Any) -> Branch | Traced:
         """What an ``if`` asks, given the value of its condition."""
@@ -211,8 +213,12 @@ class Branching(Iteration):
         """What a conditional expression asks, given the value of its condition."""
         branch = self.branch(value)
         if isinstance(branch, Traced):
-            branch.enter((_VALUE,), {})
+            branch.enter((_VALUE,), (ABSENT,))
         return branch
+
+    def values(self, *names: Callable[[], Any]) -> tuple[Any, ...]:
+        """What names are bound to, each given as a function that reads it."""
+        return tuple(map(_value_of, names))
 
     def bound(self, value: Any, what: str) -> Any:
         """A variable that some way through a condition may have left unbound."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.branches import Branches
@@ -10,7 +11,7 @@ from lmc.frontend.pairing import Pairs
 from lmc.frontend.proxy import Proxy, ProxyMethod, Symbol, symbol
 from lmc.frontend.regions import put_back
 from lmc.frontend.state import Core, State
-from lmc.frontend.unclear import Maybe
+from lmc.frontend.unclear import ABSENT, Maybe
 from lmc.ir.types import CTX, INT
 
 if TYPE_CHECKING:
@@ -46,19 +47,24 @@ class Exporter(Pairs):
             self._handed[id(value)] = (value, self._parts_replaced(side, value))
         return self._handed[id(value)][1]
 
-    def parts_handed_out(self, side: int, content: Any) -> Any:
-        """The content of a list or dict."""
+    def parts_handed_out(self, side: int, content: Any, before: Any = ()) -> Any:
+        """The content of a list or dict, which was ``before`` when the way began."""
         if type(content) is dict:
-            return {key: self.handed_out(side, value) for key, value in content.items()}
-        return [self.handed_out(side, value) for value in content]
+            old = before or {}
+            return {
+                key: value if value is old.get(key, ABSENT) else self.handed_out(side, value)
+                for key, value in content.items()
+            }
+        pairs = zip_longest(content, before[: len(content)], fillvalue=ABSENT)
+        return [value if value is old else self.handed_out(side, value) for value, old in pairs]
 
-    def core_handed_out(self, side: int, core: Core) -> Core:
-        """What ``core`` is."""
+    def core_handed_out(self, side: int, core: Core, before: Core | None = None) -> Core:
+        """What ``core`` is, which was ``before`` when the way began."""
         made = core.like()
         if not self._recorder.regions.sees(core.context):
             made.context = self.handed(side, core.context, CTX)
-        made.variables = self.parts_handed_out(side, core.variables)
-        made.metas = self.parts_handed_out(side, core.metas)
+        made.variables = self.parts_handed_out(side, core.variables, None if before is None else before.variables)
+        made.metas = self.parts_handed_out(side, core.metas, None if before is None else before.metas)
         return made
 
     def number_handed_out(self, side: int, number: int) -> Proxy:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import inspect
 import os
 import sysconfig
+from bisect import bisect_right
 from pathlib import Path
-from types import TracebackType
+from types import CodeType, FrameType, TracebackType
 
 from lmc.ir.errors import Location
 
+_LARGE = 10_000
+_MOST = 64
+# Of large functions: their code, where each span of it begins, and the line of that.
+_LINES: dict[int, tuple[CodeType, list[int], list[int]]] = {}
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
 # Frames of these folders are lmc's own: the frontend, and the surface that calls it.
 _OWN = str(Path(__file__).resolve().parents[1]) + os.sep
@@ -27,9 +32,24 @@ def user_location() -> Location | None:
     frame = inspect.currentframe()
     while frame is not None:
         if is_user_file(frame.f_code.co_filename):
-            return Location(frame.f_code.co_filename, frame.f_lineno)
+            return Location(frame.f_code.co_filename, _line_of(frame))
         frame = frame.f_back
     return None
+
+
+def _line_of(frame: FrameType) -> int:
+    """``frame.f_lineno``, for which Python goes through all of a function's code each time."""
+    code = frame.f_code
+    if len(code.co_linetable) < _LARGE:
+        return frame.f_lineno
+    known = _LINES.get(id(code))
+    if known is None:
+        if len(_LINES) >= _MOST:
+            _LINES.clear()
+        spans = [(start, line) for start, _, line in code.co_lines() if line is not None]
+        known = _LINES[id(code)] = (code, [start for start, _ in spans], [line for _, line in spans])
+    _, starts, lines = known
+    return lines[max(bisect_right(starts, frame.f_lasti) - 1, 0)]
 
 
 def raised_at(traceback: TracebackType | None) -> Location | None:

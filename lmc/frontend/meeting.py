@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.emitting import SCALARS
 from lmc.frontend.proxy import Proxy, Symbol, symbol
 from lmc.frontend.regions import Ended
+from lmc.frontend.sizes import is_too_large
 from lmc.ir.core import Value
 from lmc.ir.types import ANY, BOOL, CTX, FLOAT, INT, NONE, TEXT, Type, type_of
 
@@ -73,9 +74,8 @@ class Meeting:
         """The context that is ``left`` on one way and ``right`` on the other."""
         if left == right:
             return left
-        for way, value in zip(self.ways, (left, right), strict=True):
-            with self._recorder.regions.reopened(way.ended.region):
-                self._recorder.check_seen(value)
+        self._check_seen(0, left)
+        self._check_seen(1, right)
         return self._result((left, right), left.type)
 
     def handed(self, side: int, ir: Any, kind: Type) -> Value:
@@ -90,13 +90,20 @@ class Meeting:
 
     def ir(self, side: int, value: Any) -> Any:
         """``value`` as one way yields it; what it has to be made of is made there."""
-        region = self.ways[side].ended.region
-        with self._recorder.regions.reopened(region):
-            found = self._recorder.operand(value).ir
-            if isinstance(found, Value):
-                assert found not in self.results
-                self._recorder.check_seen(found)
+        if type(value) in SCALARS and not is_too_large(value):
+            return value
+        self._recorder.regions.reopen(self.ways[side].ended.region)
+        found = self._recorder.operand(value).ir
+        self._recorder.regions.close()
+        if isinstance(found, Value):
+            self._check_seen(side, found)
         return found
+
+    def _check_seen(self, side: int, value: Value) -> None:
+        regions = self._recorder.regions
+        regions.reopen(self.ways[side].ended.region)
+        self._recorder.check_seen(value)
+        regions.close()
 
     def _result(self, irs: tuple[Any, Any], kind: Type) -> Value:
         left, right = irs

@@ -73,13 +73,22 @@ class Merger(Exporter):
         if left is None or right is None:
             side = 1 if left is None else 0
             content: Any = right if left is None else left
-            return self.core_handed_out(side, content) if type(held) is Core else self.parts_handed_out(side, content)
+            before = self.ways[side].ended.region.touched[id(held)][1]
+            if type(held) is Core:
+                return self.core_handed_out(side, content, before)
+            return self.parts_handed_out(side, content, before)
         if type(held) is Core:
             return self.core(left, right)
         if type(held) is list and len(left) == len(right):
-            return [self._certain(*pair, "an item of a list") for pair in zip(left, right, strict=True)]
+            return [
+                one if one is other else self._certain(one, other, "an item of a list")
+                for one, other in zip(left, right, strict=True)
+            ]
         if type(held) is dict and same_keys(left, right):
-            return {key: self._certain(left[key], right[key], f"the entry {key!r}") for key in left}
+            return {
+                key: one if one is right[key] else self._certain(one, right[key], f"the entry {key!r}")
+                for key, one in left.items()
+            }
         raise self._recorder.stop(
             f"a {type(held).__name__} has another length or other keys on one way through this condition than on the "
             "other",
@@ -106,10 +115,9 @@ class Merger(Exporter):
         return made
 
     def _entries(self, left: dict[str, Any], right: dict[str, Any], what: str) -> dict[str, Any]:
-        merged: dict[str, Any] = {}
-        for name, value in left.items():
-            other = right.get(name, ABSENT)
-            merged[name] = value if value is other else self._variable(value, other, f"{what} {name!r}")
+        merged = dict(left)
+        for name in [name for name, value in left.items() if right.get(name, ABSENT) is not value]:
+            merged[name] = self._variable(left[name], right.get(name, ABSENT), f"{what} {name!r}")
         merged.update(
             (name, self._variable(ABSENT, value, f"{what} {name!r}"))
             for name, value in right.items()

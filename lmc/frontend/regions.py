@@ -7,8 +7,7 @@ of a region are not visible outside: whatever remembers one forgets it when the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -105,11 +104,12 @@ class Regions:
         self._pop()
         return Ended(region, objects, counts)
 
-    @contextmanager
-    def reopened(self, region: Region) -> Generator[None]:
-        """Let ops go to a region that was left, behind those it holds."""
+    def reopen(self, region: Region) -> None:
+        """Let ops go to a region that was left, behind those it holds, until ``close``."""
         self._push(region)
-        yield
+
+    def close(self) -> None:
+        """End the innermost region again; nothing that it could change was touched."""
         self._pop()
 
     def defined(self, values: Sequence[Value]) -> None:

@@ -17,6 +17,7 @@ from lmc.frontend.scopes import FunctionScope
 
 OPERATORS = "_lmc_"
 RESULT = "_lmc_result"
+BRANCH = "_lmc_if"
 _TEMPORARY = "_lmc_t"
 # Functions that look at the frame they are called from.
 FRAME_FUNCTIONS = frozenset({"locals", "vars", "dir", "eval", "exec", "globals", "super", "__class__", "breakpoint"})
@@ -141,10 +142,18 @@ class BaseRewriter(ast.NodeTransformer):
         return self.at(name, ast.Name(name.id, ast.Store()))
 
     def at(self, place: ast.AST, node: Node) -> Node:
-        """``node`` with the line and column of ``place``, also for parts that have none."""
-        for part in ast.walk(node):
-            if "lineno" in part._attributes and not hasattr(part, "lineno"):
+        """``node`` with the line and column of ``place``, also for parts that have none.
+
+        A part that has them is finished, so that what is in it is not looked at again.
+        """
+        parts: list[ast.AST] = [node]
+        while parts:
+            part = parts.pop()
+            if "lineno" in part._attributes:
+                if hasattr(part, "lineno"):
+                    continue
                 ast.copy_location(part, place)
+            parts.extend(ast.iter_child_nodes(part))
         return node
 
 

@@ -1,11 +1,11 @@
 """The source transform of ``if``: both arms can be run one after the other, in the user's own frame.
 
     if test: A                 t = _lmc_.branch(test)
-    else: B                    if t.traced: t.enter(names, _lmc_.locals())
+    else: B                    if t.traced: t.enter(names, _lmc_.values(lambda: x, lambda: y))
                                if t.then(): A
-                               if t.traced: x, y = t.turn(_lmc_.locals())
+                               if t.traced: x, y = t.turn(_lmc_.values(lambda: x, lambda: y))
                                if t.otherwise(): B
-                               if t.done(): x, y = t.join(_lmc_.locals())
+                               if t.done(): x, y = t.join(_lmc_.values(lambda: x, lambda: y))
 
 ``x, y`` are the names that an arm may bind. Where the way is known, this is the ``if`` it was made of. While an arm is
 traced, a ``return`` only notes what is returned. Nothing is left to do in the arm where it stands at the end; from
@@ -17,7 +17,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from lmc.frontend.rewrite import constant
+from lmc.frontend.rewrite import BRANCH, constant
 from lmc.frontend.rewrite_binding import BindingRewriter, Statements
 from lmc.frontend.scopes import names_bound_in
 
@@ -57,7 +57,7 @@ class BranchRewriter(BindingRewriter):
             test = self.operator(node.test, "truth", test)
             return ast.copy_location(ast.If(test, self.block(node.body), self.block(node.orelse)), node)
         names = sorted(names_bound_in([*node.body, *node.orelse]) & self.scopes[-1].local)
-        branch = self.temporary(node)
+        branch = self.at(node, ast.Name(f"{BRANCH}{len(self._around[-1])}", ast.Load()))
         gone = [self.statement(self._leaving(node, "gone", branch))] if self._may_be_gone(node) else []
         self._around[-1].append(branch.id)
         first, second = (
@@ -65,17 +65,19 @@ class BranchRewriter(BindingRewriter):
         )
         self._around[-1].pop()
         traced = self.at(node, ast.Attribute(branch, "traced", ast.Load()))
-        entering = self.method(node, branch, "enter", constant(tuple(names)), self._locals(node))
+        entering = self.method(node, branch, "enter", constant(tuple(names)), self._values(node, names))
         return [
             self.assign(branch, self.operator(node.test, "branch", test)),
             self._when(node, traced, [self.statement(entering)]),
             self._when(node, self.method(node, branch, "then"), first),
-            self._when(node, traced, [self._take(node, names, self.method(node, branch, "turn", self._locals(node)))]),
+            self._when(
+                node, traced, [self._take(node, names, self.method(node, branch, "turn", self._values(node, names)))]
+            ),
             self._when(node, self.method(node, branch, "otherwise"), second),
             self._when(
                 node,
                 self.method(node, branch, "done"),
-                [self._take(node, names, self.method(node, branch, "join", self._locals(node))), *gone],
+                [self._take(node, names, self.method(node, branch, "join", self._values(node, names))), *gone],
             ),
         ]
 
@@ -132,8 +134,10 @@ class BranchRewriter(BindingRewriter):
     def _when(self, node: ast.stmt, test: ast.expr, body: Statements) -> ast.stmt:
         return self.at(node, ast.If(test, body, []))
 
-    def _locals(self, node: ast.AST) -> ast.expr:
-        return self.operator(node, "locals")
+    def _values(self, node: ast.AST, names: list[str]) -> ast.expr:
+        """What ``names`` are bound to."""
+        nothing = ast.arguments([], [], None, [], [], None, [])
+        return self.operator(node, "values", *(ast.Lambda(nothing, ast.Name(name, ast.Load())) for name in names))
 
     def _take(self, node: ast.stmt, names: list[str], values: ast.expr) -> ast.stmt:
         if not names:

@@ -1,10 +1,14 @@
 """Conditions that only a run decides: the graph does what plain Python does, whichever way is taken."""
 
 import pytest
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
 
 from lmc.frontend import branching
 from lmc.frontend.arguments import bind
 from lmc.frontend.recorder import Recorder
+from lmc.ir.region_ops import CondOp
+from tests.frontend.condition_strategies import CONDITIONS_HEADER, conditional_programs
 from tests.frontend.corpus.conditions import (
     branches,
     containers,
@@ -18,8 +22,19 @@ from tests.frontend.corpus.conditions import (
 )
 from tests.frontend.corpus.conditions.cases import CONDITIONS
 from tests.frontend.harness import check
+from tests.frontend.strategies import arguments, load
 
 FILES = (branches, containers, effects, exits, expressions, forms, names, states, values)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("programs")
+
+
+def stopped(self, *_end):
+    """Ends a capture where the program returns, so that all of it is gone through again."""
+    raise self.stop("this is the end", "nothing has to change")
 
 
 @pytest.fixture(autouse=True)
@@ -32,10 +47,10 @@ def test_every_way_is_that_of_plain_python(name):
     case = CONDITIONS[name]
     inputs = case.inputs()
     first = check(case.program, inputs[0])
-    for given in inputs[1:]:
-        check(case.program, given)
-        if first.matches(bind(case.program, given, {})):
-            check(case.program, given, captured=first)
+    for one in inputs[1:]:
+        check(case.program, one)
+        if first.matches(bind(case.program, one, {})):
+            check(case.program, one, captured=first)
     causes = [found.cause for found in first.breaks]
     if case.stops is None:
         assert causes == []
@@ -48,15 +63,42 @@ def test_every_way_is_that_of_plain_python(name):
 def test_a_continuation_goes_the_same_way(name, monkeypatch):
     case = CONDITIONS[name]
 
-    def finish(self, *_end):
-        raise self.stop("this is the end", "nothing has to change")
-
-    monkeypatch.setattr(Recorder, "finish", finish)
-    for given in case.inputs():
-        assert check(case.program, given).breaks
+    monkeypatch.setattr(Recorder, "finish", stopped)
+    for one in case.inputs():
+        assert check(case.program, one).breaks
 
 
 def test_the_corpus_is_large_and_mostly_captured_whole():
     assert all(case.program.function.__module__ in {file.__name__ for file in FILES} for case in CONDITIONS.values())
     assert len(CONDITIONS) >= 60
     assert sum(case.stops is None for case in CONDITIONS.values()) >= 40
+
+
+@given(source=conditional_programs(), args=arguments(), other=arguments(), ends=st.booleans())
+def test_random_programs_agree_whichever_way_is_taken(folder, source, args, other, ends):
+    note(source)
+    program = load(CONDITIONS_HEADER + "@jit\n" + source, folder).program
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(branching, "CAPTURE_CONDITIONS", True, raising=False)
+        if ends:
+            patch.setattr(Recorder, "finish", stopped)
+        captured = check(program, lambda: (*args[:3], list(args[3])))
+        note(str(captured.breaks))
+        for given_too in (other, ("e" + other[0], *args[1:]), ("t", *args[1:])):
+            if captured.matches(bind(program, (*given_too[:3], list(given_too[3])), {})):
+                check(program, lambda given_too=given_too: (*given_too[:3], list(given_too[3])), captured=captured)
+
+
+def test_random_programs_are_mostly_captured_with_their_conditions(folder):
+    whole: list[bool] = []
+
+    @settings(max_examples=60)
+    @given(conditional_programs())
+    def look(source):
+        program = load(CONDITIONS_HEADER + "@jit\n" + source, folder).program
+        captured = check(program, lambda: ("x", "b", 1, ["w"]))
+        conditions = any(isinstance(op, CondOp) for op in captured.module.main.body.ops)
+        whole.append(conditions and not captured.breaks)
+
+    look()
+    assert sum(whole) > len(whole) / 3
