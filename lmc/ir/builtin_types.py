@@ -92,6 +92,7 @@ def two_alike(types: Sequence[Type]) -> Type:
 # What Python can compare, print and test for truth without running code of the user's, and without end: a value of type
 # ``!any`` may be an object whose ``__bool__`` raises, such as an array, and a ``!json`` one may be nested too deep.
 _PLAIN = frozenset({TEXT, INT, FLOAT, BOOL, NONE})
+_NUMBERS = frozenset({INT, FLOAT, BOOL})
 # An int of more than 4300 digits can't be printed.
 _PRINTABLE = _PLAIN - {INT}
 
@@ -120,6 +121,37 @@ def safe_for_two(types: Sequence[Type]) -> bool:
 def safe_for_two_plain(types: Sequence[Type]) -> bool:
     """It takes two that Python compares itself."""
     return len(types) == 2 and all(_innermost(kind) in _PLAIN for kind in types)
+
+
+def safe_for_ordered(types: Sequence[Type]) -> bool:
+    """It takes two numbers or two texts, of which one may be less than the other."""
+    return len(types) == 2 and (set(types) <= _NUMBERS or set(types) == {TEXT})
+
+
+def safe_for_numbers_alike(types: Sequence[Type]) -> bool:
+    """It takes two whole numbers, or two floats: an int may be too large to become one."""
+    return len(types) == 2 and (set(types) <= {INT, BOOL} or set(types) == {FLOAT})
+
+
+def safe_for_addition(types: Sequence[Type]) -> bool:
+    """It takes two whole numbers, two floats, two texts or two lists."""
+    together = set(types) == {TEXT} or all(isinstance(kind, ListType) for kind in types)
+    return safe_for_numbers_alike(types) or (len(types) == 2 and together)
+
+
+def safe_for_one_number(types: Sequence[Type]) -> bool:
+    """It takes one number."""
+    return len(types) == 1 and types[0] in _NUMBERS
+
+
+def safe_for_one_sized(types: Sequence[Type]) -> bool:
+    """It takes one text or list."""
+    return len(types) == 1 and (types[0] == TEXT or isinstance(types[0], ListType))
+
+
+def safe_for_texts(*counts: int) -> Safe:
+    """It takes as many texts as one of ``counts``."""
+    return lambda types: len(types) in counts and set(types) == {TEXT}
 
 
 def safe_for_printable(types: Sequence[Type]) -> bool:

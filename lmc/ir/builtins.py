@@ -26,7 +26,13 @@ from lmc.ir.builtin_types import (
     never_safe,
     remainder,
     repeat,
+    safe_for_addition,
+    safe_for_numbers_alike,
+    safe_for_one_number,
+    safe_for_one_sized,
+    safe_for_ordered,
     safe_for_printable,
+    safe_for_texts,
     safe_for_truth_of_first,
     safe_for_two,
     safe_for_two_plain,
@@ -186,20 +192,30 @@ _TEXT_TO_BOOL = [
 ]
 _TEXT_TO_INT = ("find", "rfind", "count", "index", "rindex")
 _TEXT_TO_LIST = ("split", "rsplit", "splitlines", "partition", "rpartition")
+# How many texts, itself included, a method of a text takes where it then can't raise.
+_SAFE_COUNTS: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(("lower", "upper", "title", "capitalize", "casefold", "swapcase", "split", "rsplit"), (1,)),
+    **dict.fromkeys(("strip", "lstrip", "rstrip"), (1, 2)),
+    **dict.fromkeys([name for name in _TEXT_TO_BOOL if name.startswith("is")], (1,)),
+    **dict.fromkeys(("startswith", "endswith", "removeprefix", "removesuffix", "find", "rfind", "count"), (2,)),
+    "splitlines": (1,),
+    "replace": (3,),
+}
 
 
 def _entries() -> Iterable[PureBuiltin]:
     for name in _COMPARISONS:
-        is_safe = safe_for_two_plain if name in ("eq", "ne") else never_safe
+        is_safe = safe_for_two_plain if name in ("eq", "ne") else safe_for_ordered
         yield PureBuiltin(name, getattr(operator, name), always_gives(BOOL), is_safe)
-    for name in _TEXT_TO_TEXT:
-        yield PureBuiltin(f"str.{name}", getattr(str, name), always_gives(TEXT))
-    for name in _TEXT_TO_BOOL:
-        yield PureBuiltin(f"str.{name}", getattr(str, name), always_gives(BOOL))
-    for name in _TEXT_TO_INT:
-        yield PureBuiltin(f"str.{name}", getattr(str, name), always_gives(INT))
-    for name in _TEXT_TO_LIST:
-        yield PureBuiltin(f"str.{name}", getattr(str, name), always_gives(list_of(TEXT)))
+    for names_of, kind in (
+        (_TEXT_TO_TEXT, TEXT),
+        (_TEXT_TO_BOOL, BOOL),
+        (_TEXT_TO_INT, INT),
+        (_TEXT_TO_LIST, list_of(TEXT)),
+    ):
+        for name in names_of:
+            is_safe = safe_for_texts(*_SAFE_COUNTS.get(name, ()))
+            yield PureBuiltin(f"str.{name}", getattr(str, name), always_gives(kind), is_safe)
     yield PureBuiltin("str.join", str.join, always_gives(TEXT))
     yield PureBuiltin("str.format", str.format, always_gives(TEXT))
     yield PureBuiltin("percent", _percent, always_gives(TEXT))
@@ -216,21 +232,21 @@ def _entries() -> Iterable[PureBuiltin]:
     yield PureBuiltin("choose", _choose, two_alike, safe_for_truth_of_first(3))
     yield PureBuiltin("is", operator.is_, always_gives(BOOL), safe_for_two)
     yield PureBuiltin("is_not", operator.is_not, always_gives(BOOL), safe_for_two)
-    yield PureBuiltin("len", len, always_gives(INT))
+    yield PureBuiltin("len", len, always_gives(INT), safe_for_one_sized)
     yield PureBuiltin("contains", _contains, always_gives(BOOL))
     yield PureBuiltin("getitem", operator.getitem, element)
     yield PureBuiltin("field", _field, always_gives(ANY))
     yield PureBuiltin("slice", _slice, type_of_first)
-    yield PureBuiltin("add", operator.add, arithmetic)
-    yield PureBuiltin("sub", operator.sub, arithmetic)
+    yield PureBuiltin("add", operator.add, arithmetic, safe_for_addition)
+    yield PureBuiltin("sub", operator.sub, arithmetic, safe_for_numbers_alike)
     yield PureBuiltin("mul", operator.mul, repeat)
     yield PureBuiltin("truediv", operator.truediv, division)
     yield PureBuiltin("floordiv", operator.floordiv, arithmetic)
     yield PureBuiltin("mod", operator.mod, remainder)
     yield PureBuiltin("pow", operator.pow, always_gives(ANY))
-    yield PureBuiltin("neg", operator.neg, same_number)
-    yield PureBuiltin("pos", operator.pos, same_number)
-    yield PureBuiltin("abs", abs, same_number)
+    yield PureBuiltin("neg", operator.neg, same_number, safe_for_one_number)
+    yield PureBuiltin("pos", operator.pos, same_number, safe_for_one_number)
+    yield PureBuiltin("abs", abs, same_number, safe_for_one_number)
     yield PureBuiltin("round", round, always_gives(ANY))
     yield PureBuiltin("ord", ord, always_gives(INT))
     yield PureBuiltin("chr", chr, always_gives(TEXT))

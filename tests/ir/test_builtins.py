@@ -31,8 +31,8 @@ def fits(value: Any, kind: Type) -> bool:
 
 
 # How many arguments those take that may be safe; any number where it is not said.
-UNARY = ("str", "repr", "ascii", "bool", "not")
-BINARY = ("eq", "ne", "and", "or", "is", "is_not")
+UNARY = ("str", "repr", "ascii", "bool", "not", "neg", "pos", "abs", "len")
+BINARY = ("eq", "ne", "lt", "le", "gt", "ge", "and", "or", "is", "is_not", "add", "sub")
 ARITIES = {**dict.fromkeys(UNARY, 1), **dict.fromkeys(BINARY, 2), "choose": 3}
 
 
@@ -153,6 +153,25 @@ def test_what_is_said_never_to_raise_never_does(name: str):
         ("list", (ANY,) * 9, False),
         ("set", (ANY,), True),
         ("int", (TEXT,), True),
+        ("lt", (INT, FLOAT), False),
+        ("ge", (TEXT, TEXT), False),
+        ("le", (TEXT, INT), True),
+        ("gt", (list_of(INT), list_of(INT)), True),
+        ("add", (INT, BOOL), False),
+        ("add", (INT, FLOAT), True),
+        ("add", (list_of(INT), list_of(TEXT)), False),
+        ("sub", (FLOAT, FLOAT), False),
+        ("sub", (TEXT, TEXT), True),
+        ("neg", (INT,), False),
+        ("abs", (TEXT,), True),
+        ("len", (list_of(ANY),), False),
+        ("len", (ANY,), True),
+        ("str.upper", (TEXT,), False),
+        ("str.strip", (TEXT, TEXT), False),
+        ("str.split", (TEXT,), False),
+        ("str.split", (TEXT, TEXT), True),
+        ("str.index", (TEXT, TEXT), True),
+        ("str.startswith", (TEXT,), True),
     ],
 )
 def test_which_types_may_raise(name: str, types: tuple[Type, ...], raises: bool):
