@@ -3,41 +3,22 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from lmc.runtime.kernels.choices import Choice
-from lmc.runtime.kernels.masked_draw import UNCONSTRAINED, DeviceTables, Draws, Tables, draw_masked
+from lmc.runtime.kernels.masked_draw import UNCONSTRAINED, DeviceTables, Drawn, Draws, Tables, draw_masked
 from lmc.runtime.kernels.sampling import choose_tokens
+from tests.runtime.kernels.drawing import differences, moved, some_draws, some_tables
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton has no wheel for this platform")
 IMPLEMENTATIONS = ["reference", pytest.param("triton", marks=needs_triton)]
 SIZE = 203
-
-
-def some_tables(rng: np.random.Generator, states: int = 7) -> Tables:
-    """An automaton at random in which each state allows something."""
-    classes = int(rng.integers(2, 70))
-    class_of_token = rng.integers(0, classes, SIZE)
-    class_of_token[:classes] = np.arange(classes)
-    kinds = int(rng.integers(1, states + 1))
-    bits = rng.random((kinds, classes)) < rng.choice([0.05, 0.5, 0.95])
-    bits[np.arange(kinds), rng.integers(0, classes, kinds)] = True
-    padded = np.zeros((kinds, -(-classes // 32) * 32), np.uint8)
-    padded[:, :classes] = bits
-    mask_of_state = rng.integers(0, kinds, states)
-    counts = bits.sum(axis=1)[mask_of_state]
-    targets = [rng.integers(0, states, count) - state for state, count in enumerate(counts)]
-    return Tables(
-        class_of_token,
-        np.packbits(padded, axis=1, bitorder="little").view(np.uint32),
-        mask_of_state,
-        np.cumsum(counts) - counts,
-        np.concatenate(targets),
-    )
 
 
 def allowed_by(tables: Tables, state: int) -> np.ndarray:
@@ -52,25 +33,20 @@ def following(tables: Tables, state: int, token: int) -> int:
     return state + int(tables.next[tables.first_next[state] + below])
 
 
-def some_draws(rng: np.random.Generator, rows: int, states: list[int]) -> Draws:
-    def pick(values, dtype):
-        return torch.tensor(rng.choice(values, rows), dtype=dtype)
-
-    return Draws(
-        torch.tensor(states, dtype=torch.int32),
-        pick([0.0, 0.4, 1.0, 2.5], torch.float32),
-        pick([0, 0, 1, 3, 50, SIZE], torch.int32),
-        pick([1.0, 1.0, 0.2, 0.9], torch.float32),
-        pick([0.0, 0.0, 0.05, 0.5], torch.float32),
-        torch.tensor(rng.random(rows)),
-    )
+def drawn_by(implementation: Any, logits: torch.Tensor, draws: Draws, several: Sequence[Tables]) -> Drawn:
+    """Drawn where the implementation runs: a compiled kernel on a GPU only."""
+    compiled = implementation == "triton" and os.environ.get("TRITON_INTERPRET") != "1"
+    device = "cuda" if compiled else "cpu"
+    tables = DeviceTables.of(several, device)
+    drawn = draw_masked(logits.to(device), moved(draws, device), tables, implementation=implementation)
+    return Drawn(*(each.cpu() for each in drawn))
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize("seed", range(4))
 def test_tokens_are_those_of_the_sampler_and_states_those_of_the_tables(implementation, seed):
     rng = np.random.default_rng(seed)
-    several = [some_tables(rng) for _ in range(3)]
+    several = [some_tables(rng, SIZE) for _ in range(3)]
     device = DeviceTables.of(several, "cpu")
     rows = 8
     logits = torch.from_numpy(rng.normal(0, 3, (rows, SIZE)).astype(np.float32))
@@ -82,8 +58,8 @@ def test_tokens_are_those_of_the_sampler_and_states_those_of_the_tables(implemen
         UNCONSTRAINED if owner < 0 else device.first_state[owner] + int(state)
         for owner, state in zip(owners, states, strict=True)
     ]
-    draws = some_draws(rng, rows, numbers)
-    drawn = draw_masked(logits, draws, device, implementation=implementation)
+    draws = some_draws(rng, rows, numbers, SIZE)
+    drawn = drawn_by(implementation, logits, draws, several)
     for row, (owner, state) in enumerate(zip(owners, states, strict=True)):
         masked = logits[row].numpy().copy()
         if owner >= 0:
@@ -107,14 +83,13 @@ def test_tokens_are_those_of_the_sampler_and_states_those_of_the_tables(implemen
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_logits_that_are_no_numbers_show(implementation, dtype):
-    tables = some_tables(np.random.default_rng(1))
-    device = DeviceTables.of([tables], "cpu")
+    tables = some_tables(np.random.default_rng(1), SIZE)
     allowed = torch.from_numpy(allowed_by(tables, 0))
     logits = torch.zeros(3, SIZE, dtype=dtype)
     logits[0, 5] = torch.nan
     logits[1, allowed] = -torch.inf
-    draws = some_draws(np.random.default_rng(2), 3, [0, 0, 0])
-    drawn = draw_masked(logits, draws, device, implementation=implementation)
+    draws = some_draws(np.random.default_rng(2), 3, [0, 0, 0], SIZE)
+    drawn = drawn_by(implementation, logits, draws, [tables])
     assert torch.isnan(drawn.highest[0])
     assert drawn.highest[1] == -torch.inf
     assert drawn.highest[2] == 0
@@ -124,7 +99,7 @@ def test_logits_that_are_no_numbers_show(implementation, dtype):
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 def test_draws_follow_the_masked_distribution(implementation):
     rng = np.random.default_rng(3)
-    tables = some_tables(rng)
+    tables = some_tables(rng, SIZE)
     logits = torch.from_numpy(rng.normal(0, 2, SIZE).astype(np.float32))
     masked = logits.double().masked_fill(~torch.from_numpy(allowed_by(tables, 2)), -torch.inf)
     edges = torch.softmax(masked, 0).cumsum(0).numpy()
@@ -138,19 +113,78 @@ def test_draws_follow_the_masked_distribution(implementation):
         torch.zeros(rows),
         torch.from_numpy(uniforms),
     )
-    drawn = draw_masked(
-        logits.expand(rows, SIZE), draws, DeviceTables.of([tables], "cpu"), implementation=implementation
-    )
+    drawn = drawn_by(implementation, logits.expand(rows, SIZE), draws, [tables])
     assert drawn.tokens.tolist() == np.searchsorted(edges, uniforms * edges[-1], side="right").tolist()
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 def test_no_rows_are_no_draws(implementation):
-    tables = DeviceTables.of([some_tables(np.random.default_rng(0))], "cpu")
-    drawn = draw_masked(
-        torch.zeros(0, SIZE), some_draws(np.random.default_rng(0), 0, []), tables, implementation=implementation
+    rng = np.random.default_rng(0)
+    drawn = drawn_by(
+        implementation,
+        torch.zeros(0, SIZE),
+        some_draws(rng, 0, [], SIZE),
+        [some_tables(np.random.default_rng(0), SIZE)],
     )
     assert [tuple(each.shape) for each in drawn] == [(0,)] * 3
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_differences_are_told_from_close_calls(implementation):
+    rng = np.random.default_rng(4)
+    several = [some_tables(rng, SIZE)]
+    tables = DeviceTables.of(several, "cpu")
+    logits = torch.from_numpy(rng.normal(0, 3, (6, SIZE)).astype(np.float32))
+    draws = some_draws(rng, 6, [0] * 6, SIZE)
+    drawn = drawn_by(implementation, logits, draws, several)
+    assert differences(logits, draws, tables, drawn) == (0, [])
+    other = drawn.tokens.clone()
+    other[2] = (other[2] + 1) % SIZE
+    assert differences(logits, draws, tables, drawn._replace(tokens=other)) == (0, [2])
+    assert differences(logits, draws, tables, drawn._replace(highest=drawn.highest + 1))[1] == [*range(6)]
+    free = torch.tensor([UNCONSTRAINED], dtype=torch.int32)
+    one, none = torch.ones(1), torch.zeros(1)
+    flat = Draws(free, one, none.int(), one, none, torch.tensor([0.5], dtype=torch.float64))
+    pair = torch.full((1, SIZE), -torch.inf)
+    pair[0, 7:9] = 0.0  # the number lies on the border of the two
+    for token in (7, 8):
+        said = Drawn(torch.tensor([token]), none, free)
+        assert differences(pair, flat, tables, said) == (int(token == 7), [])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("size", [SIZE, 4097, 32_000, 128_256])
+def test_on_a_gpu_the_kernel_draws_what_the_reference_draws(size, dtype):
+    rng = np.random.default_rng(size)
+    several = [some_tables(rng, size, states=50, most_classes=500) for _ in range(3)]
+    tables = DeviceTables.of(several, "cuda")
+    rows = 24
+    logits = torch.from_numpy(rng.normal(0, 3, (rows, size))).to(dtype).cuda()
+    states = [int(each) for each in rng.integers(-1, 150, rows)]
+    draws = moved(some_draws(rng, rows, states, size), "cuda")
+    close, wrong = differences(logits, draws, tables, draw_masked(logits, draws, tables))
+    assert wrong == []
+    assert close <= 1
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_draws_and_states_are_a_graph():
+    """No draw asks the host for anything: a captured step gives what it gives outside, also with other inputs."""
+    rng = np.random.default_rng(5)
+    tables = DeviceTables.of([some_tables(rng, 5000, states=50)], "cuda")
+    draws = moved(some_draws(rng, 8, [*range(8)], 5000), "cuda")
+    logits = torch.zeros(8, 5000, device="cuda")
+    draw_masked(logits, draws, tables)  # compiled before it is captured
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = draw_masked(logits, draws, tables)
+    for _ in range(3):
+        logits.copy_(torch.from_numpy(rng.normal(0, 3, (8, 5000)).astype(np.float32)))
+        expected = draw_masked(logits, draws, tables)
+        graph.replay()
+        assert all(map(torch.equal, captured, expected))
+        draws.states.copy_(captured.states)
 
 
 AHEAD_OF_TIME = """

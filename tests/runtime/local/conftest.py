@@ -37,8 +37,10 @@ def open_engine(checkpoints: dict[str, Path]) -> Iterator[OpenEngine]:
     """Opens engines on the tiny checkpoints that check cache and pages after every step, and closes them at the end."""
     engines: list[LocalEngine] = []
 
-    def open_one(architecture: str = "llama", *, kv_tokens: int = 4000, **settings: Any) -> LocalEngine:
-        engine = load_local_engine(checkpoints[architecture], device="cpu", kv_tokens=kv_tokens, **settings)
+    def open_one(
+        architecture: str = "llama", *, device: str = "cpu", kv_tokens: int = 4000, **settings: Any
+    ) -> LocalEngine:
+        engine = load_local_engine(checkpoints[architecture], device=device, kv_tokens=kv_tokens, **settings)
         worker = engine._worker
         step = worker._step
 

@@ -1,14 +1,19 @@
 """Draws on a device against those of the host, for everything that a device draws; a CPU stands for it."""
 
+import os
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from lmc import grammar
-from lmc.ir.engine import SamplingParams
+from lmc.ir.engine import Request, SamplingParams
 from lmc.runtime.local import device_draws
 from lmc.runtime.local.device_draws import DeviceDraws, draws_on
 from lmc.runtime.local.sampler import Draw, Drawn, draw_tokens
+from tests.runtime.local.conftest import OpenEngine
+from tests.runtime.local.outcomes import run
 
 VOCABULARY = grammar.Vocabulary([bytes([byte]) for byte in range(256)] + [b"", b"ab", b"12"], eos_id=256)
 SIZE = VOCABULARY.size + 5  # as a model whose embeddings are padded
@@ -41,16 +46,44 @@ def some_draws(rng: np.random.Generator, rows: int) -> list[Draw]:
     return draws
 
 
-@pytest.mark.parametrize("implementation", ["reference", "triton"])
-def test_tokens_are_those_of_the_host(implementation):
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+
+
+@pytest.mark.parametrize(
+    ("implementation", "device"),
+    [
+        ("reference", "cpu"),
+        pytest.param("triton", "cpu", marks=pytest.mark.skipif(not INTERPRETED, reason="kernels are compiled here")),
+        pytest.param("reference", "cuda", marks=pytest.mark.gpu),
+        pytest.param("triton", "cuda", marks=pytest.mark.gpu),
+    ],
+)
+def test_tokens_are_those_of_the_host(implementation, device):
     if implementation == "triton":
         pytest.importorskip("triton")
     rng = np.random.default_rng(0)
     draws = some_draws(rng, 24)
     logits = torch.from_numpy(rng.normal(0, 3, (24, SIZE)).astype(np.float32))
-    on_device = DeviceDraws(torch.device("cpu"), implementation)
-    assert on_device.choose(logits, draws) is not None
-    assert draw_tokens(logits, draws, on_device) == draw_tokens(logits, draws)
+    on_device = DeviceDraws(torch.device(device), implementation)
+    there = logits.to(device)
+    assert on_device.choose(there, draws) is not None
+    assert draw_tokens(there, draws, on_device) == draw_tokens(logits, draws)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_generations_are_drawn_on_the_device_and_drafts_change_nothing(open_engine: OpenEngine, device: str):
+    """Greedy and fp32, so that only close calls could differ; sampled ones are whole outputs at least."""
+    engine = open_engine(device=device)
+    on_device = engine._worker._on_device or DeviceDraws(torch.device(device))
+    engine._worker._on_device = on_device
+    made = grammar.compile(regex=r"The quick (brown|red) fox, [a-z]{1,9}, \d{1,3} dogs\.", tokenizer=engine.tokenizer)
+    made.build()
+    for sampling in (SamplingParams(max_tokens=80), SamplingParams(max_tokens=80, temperature=1.0, top_p=0.9)):
+        requests = [Request((9, 8, 7 + seed), sampling, seed, constraint=made) for seed in range(8)]
+        off, exact = (run(engine, [replace(each, jump_forward=mode) for each in requests]) for mode in ("off", "exact"))
+        assert all(made.matches(each[1]) for each in (*off, *exact))
+        assert sampling.temperature > 0 or sum(map(tuple.__eq__, off, exact)) >= 7
+    assert [*on_device._held] == [made]
 
 
 def test_later_states_and_further_constraints_find_their_tables(monkeypatch):
