@@ -63,7 +63,11 @@ class Arena:
 
     def concat(self, *parts: Node) -> Node:
         """One after the other."""
-        return self._before(self._flat(parts[:-1]), parts[-1]) if parts else self.epsilon
+        some = [part for part in parts if part is not EPSILON]
+        if len(some) < 2:
+            return some[0] if some else self.epsilon
+        last = some.pop()
+        return self._before(self._flat(some), last)
 
     def join(self, left: Node, right: Node) -> Node:
         """One after the other, of two."""
@@ -73,17 +77,16 @@ class Arena:
             return left
         return self._prepend(left, right) if left.kind is not Kind.CONCAT else self._before(self._flat((left,)), right)
 
-    def _flat(self, parts: tuple[Node, ...]) -> list[Node]:
-        """What parts consist of, the neighbours of different parts joined where that can be."""
+    def _flat(self, parts: Iterable[Node]) -> list[Node]:
+        """What parts that are not empty consist of, the neighbours of different parts joined where that can be."""
         heads: list[Node] = []
         for part in parts:
             border, last = len(heads), part
             while last.kind is Kind.CONCAT:
                 head, last = last.parts
                 heads.append(head)
-            if last is not EPSILON:
-                heads.append(last)
-            if 0 < border < len(heads):
+            heads.append(last)
+            if border:
                 joined = self._joined(heads[border - 1], heads[border])
                 if joined is not None:
                     heads[border - 1 : border + 1] = [joined]
@@ -94,16 +97,15 @@ class Arena:
         """Parts that can't be joined, then ``right``."""
         if EMPTY in heads:
             return self.empty
-        is_kept = right is EPSILON and bool(heads)
-        made = heads.pop() if is_kept else right
+        is_kept = False
         for head in reversed(heads):
             if is_kept:
-                made = self._pair(head, made)
+                right = self._pair(head, right)
                 continue
-            made = self._prepend(head, made)
+            right = self._prepend(head, right)
             # Once a part stays what it is, so do those before it.
-            is_kept = made.kind is Kind.CONCAT and made.parts[0] is head
-        return made
+            is_kept = right.kind is Kind.CONCAT and right.parts[0] is head
+        return right
 
     def union(self, parts: Iterable[Node]) -> Node:
         """Any of them."""
@@ -228,8 +230,10 @@ class Arena:
         """Neighbours as one node: bytes as a literal, repeats of the same part as one repeat."""
         data, more = _bytes_of(left), _bytes_of(right)
         if data and more:
-            self.charge((len(data) + len(more)) // 64)
-            return self.literal(data + more)
+            joined = data + more
+            if len(joined) >= 64:
+                self.charge(len(joined) // 64)
+            return self.literal(joined)
         if left.kind is Kind.REPEAT and right.kind is Kind.REPEAT and left.parts == right.parts:
             high = None if left.high is None or right.high is None else left.high + right.high
             return self.repeat(left.parts[0], left.low + right.low, high)
