@@ -7,17 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lmc.backend.known_text import KnownText
 from lmc.backend.plan import Plan, PlanError
 from lmc.backend.untrusted_json import fields_of, parse_json, shorten
-from lmc.ir import builtins, semantics
-from lmc.ir.core import Op, Value
-from lmc.ir.ops import BeginOp, ConcatOp, ContextOp, EndOp, ExtendOp, PrefillOp, PyCallOp
 
 FORMAT = "lmc.schedule"
 VERSION = 1
 MAX_INSTANCES = 10_000_000
 _MAX_LINE = 4096
-_ONLY_CONTEXT = (ContextOp, BeginOp, EndOp, PrefillOp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +42,11 @@ def schedule_batch(plan: Plan, inputs: Sequence[Mapping[str, Any]]) -> Schedule:
     """Put instances that share long prefixes side by side. ``inputs`` holds each instance's values by parameter name.
 
     The text known before the run (literals, inputs, and what is computed from those alone) is compared exactly, in the
-    order in which the plan appends it to contexts; what comes after a model's answer plays no part. Time is that of
-    sorting the texts. An instance whose inputs don't fit comes first and fails when it runs.
+    order in which the plan appends it to contexts; what comes after a model's answer plays no part. Of loops it is the
+    first round, of maps the first element, of conditions both arms. Time is that of sorting the texts. An instance
+    whose inputs don't fit comes first and fails when it runs.
     """
-    reader = _KnownText.of(plan)
+    reader = KnownText.of(plan)
     texts = [reader.read(values) for values in inputs]
     order = sorted(range(len(inputs)), key=lambda index: (texts[index], index))
     entries: list[Entry] = []
@@ -97,99 +95,3 @@ def _load_entry(data: Any) -> Entry:
             return Entry(instance, shared)
         case _:
             raise PlanError(f"not an entry of a schedule: {shorten(data)}")
-
-
-@dataclass(frozen=True, slots=True)
-class _KnownText:
-    """What a plan appends to contexts before any model answers: literals, and values with the ops that compute them."""
-
-    parameters: tuple[tuple[str, Value], ...]
-    pieces: tuple[str | Value, ...]
-    computes: tuple[Op, ...]
-
-    @classmethod
-    def of(cls, plan: Plan) -> _KnownText:
-        known = {parameter.value for parameter in plan.parameters}
-        producers: dict[Value, Op] = {}
-        pieces: list[str | Value] = []
-        for op in (instruction.op for instruction in plan.instructions):
-            if not all(value in known for value in op.operands):
-                continue
-            if isinstance(op, ExtendOp):
-                pieces.extend(op.text)
-            elif isinstance(op, PyCallOp | ConcatOp):
-                producers.update((value, op) for value in op.results)
-            elif not isinstance(op, _ONLY_CONTEXT):
-                continue
-            known.update(op.results)
-        needed = _needed({piece for piece in pieces if isinstance(piece, Value)}, producers)
-        computes = tuple(entry.op for entry in plan.instructions if entry.op in needed)
-        return cls(tuple((entry.name, entry.value) for entry in plan.parameters), tuple(pieces), computes)
-
-    def read(self, inputs: Mapping[str, Any]) -> tuple[str, ...]:
-        """One instance's values among the pieces, in order; up to the first that is no text or can't be computed."""
-        environment: dict[Value, Any] = {value: inputs[name] for name, value in self.parameters if name in inputs}
-        for op in self.computes:
-            try:
-                environment[op.results[0]] = _compute(op, environment)
-            except Exception:  # what the user's expression raises, the instance's run reports
-                break
-        texts: list[str] = []
-        for piece in self.pieces:
-            if isinstance(piece, str):
-                continue
-            text = environment.get(piece)
-            if not isinstance(text, str):
-                break
-            texts.append(text)
-        return tuple(texts)
-
-    def shared(self, left: Sequence[str], right: Sequence[str]) -> int:
-        """Leading characters that two instances have in common."""
-        values = iter(zip(left, right, strict=False))
-        length = 0
-        for piece in self.pieces:
-            if isinstance(piece, str):
-                length += len(piece)
-                continue
-            a, b = next(values, (None, None))
-            if a is None or b is None:
-                return length
-            if a != b:
-                return length + common_length(a, b)
-            length += len(a)
-        return length
-
-
-def _needed(values: set[Value], producers: Mapping[Value, Op]) -> set[Op]:
-    """The ops that ``values`` are computed from."""
-    needed: set[Op] = set()
-    waiting = list(values)
-    while waiting:
-        op = producers.get(waiting.pop())
-        if op is not None and op not in needed:
-            needed.add(op)
-            waiting.extend(op.operands)
-    return needed
-
-
-def _compute(op: Op, environment: Mapping[Value, Any]) -> Any:
-    if isinstance(op, ConcatOp):
-        return semantics.join_text(op.text, environment)
-    assert isinstance(op, PyCallOp)
-    builtin = builtins.lookup(op.function)
-    assert builtin is not None
-    positional, keyword = semantics.call_arguments(op.arguments, op.keywords, environment)
-    return builtin.run(*positional, **keyword)
-
-
-def common_length(left: Sequence[Any], right: Sequence[Any]) -> int:
-    """Length of the common prefix of two texts or tuples, by bisection over slices: linear, without a Python loop."""
-    low, high = 0, min(len(left), len(right))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if left[low:middle] == right[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from lmc.backend.plan import Plan
@@ -13,10 +14,13 @@ from lmc.driver.constraints import constrained, describe
 from lmc.driver.plan_arguments import arguments_of, conditions_of, frozen_arguments
 from lmc.driver.plan_classes import classes_of
 from lmc.driver.start import Arguments
-from lmc.ir.core import Module
+from lmc.ir.core import Module, Op, walk
 from lmc.ir.ops import PrefillOp
 from lmc.ir.printer import print_module
+from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp
 from lmc.passes.base import Remark
+
+_CONTROL_FLOW: dict[str, type[Op]] = {"condition": CondOp, "loop": LoopOp, "map": MapOp, "race": RaceOp}
 
 
 def module_text(module: Module) -> str:
@@ -57,9 +61,10 @@ def frozen_lines(plan: Plan) -> list[str]:
 
 def summary(compiled: Compiled) -> dict[str, Any]:
     """The compilation in numbers, its remarks and its breaks, as JSON data."""
-    before = compiled.captured.module.main.body.ops
-    after = compiled.module.main.body.ops
+    before = list(walk([compiled.captured.module.main.body]))
+    after = list(walk([compiled.module.main.body]))
     prefixes = Counter(op.scope for op in after if isinstance(op, PrefillOp))
+    regions = Counter(type(op) for op in after)
     applied = [remark for remark in compiled.remarks if remark.kind == "applied"]
     return {
         "program": compiled.module.name,
@@ -67,8 +72,9 @@ def summary(compiled: Compiled) -> dict[str, Any]:
         "level": compiled.level,
         "parameters": {value.name: str(value.type) for value in compiled.module.main.parameters},
         "ops": {"captured": len(before), "optimized": len(after)},
-        "model_calls": sum(op.billable for op in after),
+        "model_calls": sum(op.billable for op in after if not op.regions),
         "waves": compiled.plan.wave_count,
+        "control_flow": {name: regions[kind] for name, kind in _CONTROL_FLOW.items()},
         "prefixes": {"batch": prefixes["batch"], "instance": prefixes["instance"]},
         "saved": {
             "tokens": sum(remark.saved_tokens for remark in applied),
@@ -96,6 +102,7 @@ def summary_text(compiled: Compiled) -> str:
         ("target", f"{found['target']}, -{found['level']}"),
         ("ops", f"{found['ops']['captured']} captured, {found['ops']['optimized']} after the passes"),
         ("model calls", f"{found['model_calls']} in {found['waves']} waves"),
+        *_control_flow(found["control_flow"]),
         ("prefixes", f"{found['prefixes']['batch']} of the batch, {found['prefixes']['instance']} of an instance"),
         ("saved", saved or "nothing"),
     ]
@@ -105,6 +112,12 @@ def summary_text(compiled: Compiled) -> str:
         )
     lines.append(("captured", _captured(compiled)))
     return "".join(f"{name + ':':<13}{text}\n" for name, text in lines)
+
+
+def _control_flow(counts: Mapping[str, int]) -> list[tuple[str, str]]:
+    """The line about control flow, where there is any."""
+    said = [f"{count} {name if count == 1 else name + 's'}" for name, count in counts.items() if count]
+    return [("regions", f"{', '.join(said)}; their calls are counted once above")] if said else []
 
 
 def _captured(compiled: Compiled) -> str:

@@ -2,42 +2,81 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from lmc.backend.plan import JsonClass, Plan
 from lmc.driver.programs import UsageError
 from lmc.frontend.conversions import ClassReader
 from lmc.frontend.variants import Captured
 from lmc.ir.constraints import Reader
-from lmc.ir.core import Value
+from lmc.ir.core import Op, Value, walk
 from lmc.ir.errors import InputError
 from lmc.ir.ops import PyCallOp, ReturnOp, SamplingOp
+from lmc.ir.region_ops import ConditionOp, YieldOp
+from lmc.ir.regions import RegionOp
 from lmc.ir.types import BOOL, FLOAT, INT, TEXT, JsonType, list_of
 
 # What only takes parts of an instance, or puts it into a container: of its data these give the data of the same.
 _HANDLING = frozenset({"field", "getitem", "slice", "len", "list", "tuple", "dict"})
+# What hands values on as they are, but for its flag.
+_HANDING_ON = (ReturnOp, RegionOp, YieldOp, ConditionOp)
 _SCALARS = (TEXT, INT, FLOAT, BOOL)
 
 
 def classes_of(plan: Plan, captured: Captured) -> tuple[JsonClass, ...]:
     """The classes of the values that ``plan``, compiled of ``captured``, gets from a model."""
     readers = {name: found for name, found in captured.readers.items() if isinstance(found, ClassReader)}
+    ops = list(walk([plan.module.main.body]))
     needed: dict[str, bool] = {}
-    held: dict[Value, str] = {}  # what is an instance or a part of one, by the type of the instance
-    for instruction in plan.instructions:
-        op = instruction.op
-        if isinstance(op, SamplingOp):
-            kind = op.value_type
-            if isinstance(kind, JsonType) and kind.schema in readers and not readers[kind.schema].schema.is_plain:
-                needed.setdefault(kind.schema, False)
-                held.update({value: kind.schema for value in op.results if value.type in (kind, list_of(kind))})
-            continue
-        for name in {held[value]: None for value in op.operands if value in held}:
-            if isinstance(op, PyCallOp) and op.function in _HANDLING:
-                held.update({value: name for value in op.results if not _is_same(value, readers[name])})
-            elif not isinstance(op, ReturnOp):
-                needed[name] = True
+    found: list[tuple[Value, str]] = []  # what is an instance or a part of one, with the type of the instance
+    for op in ops:
+        kind = op.value_type if isinstance(op, SamplingOp) else None
+        if isinstance(kind, JsonType) and kind.schema in readers and not readers[kind.schema].schema.is_plain:
+            needed.setdefault(kind.schema, False)
+            found.extend((value, kind.schema) for value in op.results if value.type in (kind, list_of(kind)))
+    uses = _Uses(ops)
+    held = set(found)
+    while found:
+        value, name = found.pop()
+        needed[name] = needed[name] or uses.is_needed(value)
+        parts = {(part, name) for part in uses.parts(value) if not _is_same(part, readers[name])}
+        fresh = parts - held
+        held.update(fresh)
+        found.extend(fresh)
     return tuple(
         JsonClass(name, readers[name].target, readers[name].digest, is_needed) for name, is_needed in needed.items()
     )
+
+
+class _Uses:
+    """What is done with each value."""
+
+    def __init__(self, ops: Sequence[Op]) -> None:
+        self._flows: dict[Value, list[Value]] = {}  # where it goes as it is, or element by element
+        self._users: dict[Value, list[Op]] = {}
+        for op in ops:
+            for value in op.operands:
+                self._users.setdefault(value, []).append(op)
+            for source, place in (*op.flows(), *op.carried()) if isinstance(op, RegionOp) else ():
+                self._flows.setdefault(source, []).append(place)
+
+    def parts(self, value: Value) -> Iterator[Value]:
+        """What ``value`` becomes: itself in another block, parts of it, containers that it is put into."""
+        yield from self._flows.get(value, ())
+        for op in self._users.get(value, ()):
+            if _only_handles(op):
+                yield from op.results
+
+    def is_needed(self, value: Value) -> bool:
+        """Whether more is done with ``value`` than to hand it on or to return it."""
+        return any(
+            not _only_handles(op) and not (isinstance(op, _HANDING_ON) and getattr(op, "flag", None) != value)
+            for op in self._users.get(value, ())
+        )
+
+
+def _only_handles(op: Op) -> bool:
+    return isinstance(op, PyCallOp) and op.function in _HANDLING
 
 
 def readers_of(plan: Plan, captured: Captured | None) -> dict[str, Reader]:

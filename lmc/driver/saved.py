@@ -123,6 +123,8 @@ def _result(end: Finished) -> Result:
     if end.outcome is None:
         assert end.error is not None
         return Result.failed(end.error, end.profile)
+    if end.outcome.broken_at is not None:
+        return Result.failed(_broken(end.outcome.broken_at), end.profile)
     return Result.of(end.outcome, end.profile)
 
 
@@ -139,13 +141,18 @@ def _read(path: str) -> str:
 
 
 def _refuse_break(plan: Plan) -> None:
+    """A plan that breaks on one way through a condition may be of use still: the instances that come there fail."""
     last = plan.instructions[-1].op
     if isinstance(last, BreakOp):
-        raise InputError(
-            f"the plan ends where capture of the program ended: {last.cause}",
-            remedy="run the program itself, which goes on from there, or compile it with inputs",
-            location=last.location,
-        )
+        raise _broken(last)
+
+
+def _broken(op: BreakOp) -> InputError:
+    return InputError(
+        f"the plan ends where capture of the program ended: {op.cause}",
+        remedy="run the program itself, which goes on from there, or compile it with inputs",
+        location=op.location,
+    )
 
 
 def _hosts_of(plan: Plan, captured: Captured | None) -> dict[str, Callable[..., Any]]:

@@ -21,7 +21,7 @@ from lmc.ir.engine import Generation
 from lmc.ir.errors import CaptureError, InputError
 from lmc.ir.template import ChatTemplate, Message, Slot
 from lmc.ir.tokenizer import SpecialToken, Tokenizer
-from lmc.ir.tokens import Generated, Part, Tokens, parts_text
+from lmc.ir.tokens import Generated, Part, Tokens, common_length, parts_text
 
 __all__ = ["Context", "Generated", "Part", "Tokens"]
 
@@ -140,7 +140,7 @@ class Context:
         tokens = self.tokens
         alone = self.tokenizer.encode(tokens.pending)
         joint = [self.tokenizer.encode(tokens.pending + choice) for choice in choices]
-        start = min(_common_length(alone, ids) for ids in joint)
+        start = min(common_length(alone, ids) for ids in joint)
         start = min(start, *(max(len(ids) - 1, 0) for ids in joint))
         prompt = tokens.settled + alone[:start]
         if not prompt:
@@ -281,13 +281,6 @@ class _Synced:
     message_count: int
     part_count: int
     tokens: Tokens
-
-
-def _common_length(left: Sequence[int], right: Sequence[int]) -> int:
-    for index, (a, b) in enumerate(zip(left, right, strict=False)):
-        if a != b:
-            return index
-    return min(len(left), len(right))
 
 
 @lru_cache(maxsize=16)

@@ -26,7 +26,7 @@ class Outcome:
     ``value``, ``variables`` and ``text`` are the program's result, its names on the root context and its transcript,
     ``messages`` the roles and contents of a chat.
     ``memo`` is None, or, where the run ended at ``lm.break``, the results of what ran by op id: the eager continuation
-    takes them from there. ``profile`` says what each op cost.
+    takes them from there. ``broken_at`` is that op. ``profile`` says what each op cost.
     """
 
     value: Any
@@ -35,6 +35,7 @@ class Outcome:
     profile: Profile
     memo: Memo | None = None
     messages: Sequence[Mapping[str, str]] = ()
+    broken_at: BreakOp | None = None
 
     @property
     def usage(self) -> Usage:
@@ -105,7 +106,7 @@ def outcome(
         )
     if isinstance(terminator, BreakOp):
         memo = {**(log or {}), **semantics.listed_results(terminator, environment)}
-        return Outcome(None, {}, "", profile, memo)
+        return Outcome(None, {}, "", profile, memo, broken_at=terminator)
     if isinstance(terminator, UnreachableOp):
         raise InputError(
             f"the run came to {terminator.NAME}, but no run should",

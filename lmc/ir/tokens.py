@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from lmc.ir.tokenizer import SpecialToken, Tokenizer
 
@@ -46,3 +47,15 @@ class Tokens:
 def parts_text(parts: Iterable[Part]) -> str:
     """The text of ``parts``."""
     return "".join(part if isinstance(part, str) else part.text for part in parts)
+
+
+def common_length(left: Sequence[Any], right: Sequence[Any]) -> int:
+    """Length of the common prefix of two texts or tuples, by bisection over slices: linear, without a Python loop."""
+    low, high = 0, min(len(left), len(right))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if left[low:middle] == right[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

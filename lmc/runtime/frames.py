@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lmc.backend.schedule import common_length
 from lmc.ir import semantics
 from lmc.ir.core import Op, Value
 from lmc.ir.errors import LmcError
 from lmc.ir.interpreter import Memo
 from lmc.ir.ops import HostCallOp, PrefillOp, SampleOp, SamplingOp, SelectOp
 from lmc.ir.regions import LEAVING
+from lmc.ir.tokens import common_length
 from lmc.runtime.prefixes import HeldPrefixes
 from lmc.runtime.prepared import PreparedBody, Stage
 

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.backend import schedule
 from lmc.backend.plan import PlanError
 from lmc.backend.schedule import Entry, Schedule, dump_schedule, load_schedule, schedule_batch
 from tests.backend.programs import JUDGE, TOOLS, plan_of
@@ -69,12 +68,48 @@ def test_order_is_depth_first(essays: list[str]):
         assert len(blocks) == len(set(blocks))
 
 
-@given(st.text("abc\u00e9", max_size=30), st.text("abc\u00e9", max_size=30))
-def test_common_length(left: str, right: str):
-    expected = next(
-        (i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right))
-    )
-    assert schedule.common_length(left, right) == expected
+IN_REGIONS = r"""
+module @f {
+  func @f(%first: !text, %dims: !list<!text>, %last: !text, %flag: !bool) {
+    %0 = lm.context : !ctx
+    %1 = cf.loop (%0, 0, %first) : !ctx ^condition(%c: !ctx, %n: !int, %a: !text) {
+      %go = py.call lt (%n, 2) : !bool
+      %d = lm.extend %c ["Round of ", %a] : !ctx
+      cf.condition %go (%d)
+    } ^body(%e: !ctx) {
+      %g = lm.extend %e ["!"] : !ctx
+      %h, %t = lm.gen %g {id = "f/t"} : !ctx, !text
+      cf.yield (%h, 1, %t)
+    }
+    %ts = cf.map (%dims) : !list<!text> ^body(%i: !int, %dim: !text) {
+      %u = py.call str.upper (%dim) : !text
+      %j = lm.extend %0 ["Judge ", %u] : !ctx
+      %k = cf.cond %flag : !ctx ^then() {
+        %l = lm.extend %j [%last] : !ctx
+        cf.yield (%l)
+      } ^otherwise() { cf.yield (%j) }
+      %m, %v = lm.gen %k (%i) {id = "f/v$"} : !ctx, !text
+      cf.yield (%v)
+    }
+    lm.return %1 (%ts) {structure = "{\"leaf\":0}"}
+  }
+}
+"""
+
+
+def test_texts_in_regions_count_as_in_their_first_run():
+    rows = [("b", ["x"], "z"), ("a", ["y"], "z"), ("b", ["X"], "y"), ("a", [], "a"), ("b", ["w"], "a")]
+    inputs = [{"first": first, "dims": dims, "last": last, "flag": True} for first, dims, last in rows]
+    found = schedule_batch(plan_of(IN_REGIONS), inputs)
+    assert found.order == (3, 1, 4, 2, 0)
+    known = [len("Round of "), len("!Judge ")]
+    assert [entry.shared_characters for entry in found.entries] == [
+        0,
+        known[0] + 1 + known[1],  # no element is known of the one before
+        known[0],
+        known[0] + 1 + known[1],
+        known[0] + 1 + known[1] + 1,
+    ]
 
 
 def test_time_grows_with_the_bytes_of_the_batch():

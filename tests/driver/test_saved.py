@@ -6,12 +6,17 @@ from pathlib import Path
 import pytest
 
 import lmc
+from lmc.backend.lower import lower
 from lmc.driver.artifacts import module_text, plan_text
 from lmc.driver.defaults import Wish
 from lmc.driver.programs import UsageError
 from lmc.driver.saved import SavedRunner, is_saved
 from lmc.driver.start import Options
 from lmc.ir.errors import InputError
+from lmc.ir.interpreter import interpret
+from lmc.ir.parser import parse_verified
+from lmc.ir.target import Target
+from lmc.ir.toy import ToyEngine
 from tests.driver import programs
 from tests.runtime.engines import LateEngine
 
@@ -104,6 +109,37 @@ def test_a_plan_that_ends_in_a_break(tmp_path: Path):
     assert caught.value.location is not None
     assert caught.value.remedy is not None
     assert "run the program itself" in caught.value.remedy
+
+
+BREAKS_SOMETIMES = """
+module @f {
+  func @f(%flag: !bool, %dims: !list<!text>) {
+    %c = lm.context : !ctx
+    %ts = cf.map (%dims) : !list<!text> ^body(%i: !int, %dim: !text) {
+      %d = lm.extend %c [%dim] : !ctx
+      %e, %t = lm.gen %d (%i) {id = "f/view$", max_tokens = 3, temperature = 1.0} : !ctx, !text
+      cf.yield (%t)
+    }
+    cf.cond %flag ^then() { lm.break {cause = "eval() is called"} loc("f.py":7) } ^otherwise() { cf.yield {} }
+    lm.return %c (%ts) {structure = "{\\"leaf\\":0}"}
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("suffix", ["lmir", "json"])
+def test_of_a_plan_that_may_break_the_instances_fail_that_come_there(tmp_path: Path, suffix: str, late: LateEngine):
+    module = parse_verified(BREAKS_SOMETIMES)
+    path = tmp_path / f"saved.{suffix}"
+    path.write_text(BREAKS_SOMETIMES if suffix == "lmir" else plan_text(lower(module, Target("toy"))))
+    rows = [(number, ((), {"flag": bool(number), "dims": ["a", "b"]})) for number in range(2)]
+    found = dict(SavedRunner.load(str(path), TOY, None).run_rows(rows))
+    expected = interpret(module, {"flag": False, "dims": ["a", "b"]}, ToyEngine(), run_seed=4)
+    assert found[0].value == expected.value
+    error = found[1].error
+    assert isinstance(error, InputError)
+    assert str(error).startswith("f.py:7: the plan ends where capture of the program ended: eval() is called")
+    assert found[1].usage.calls == 2
 
 
 def test_files_that_can_not_be_read(tmp_path: Path):

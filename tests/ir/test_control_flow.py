@@ -217,6 +217,8 @@ def test_a_break_in_a_region_ends_the_run_with_the_results_of_all_that_ran():
     told: list[Any] = []
     outcome = run(BREAK, told=told)
     assert (outcome.value, outcome.variables, outcome.text) == (None, {}, "")
+    assert outcome.broken_at is not None
+    assert outcome.broken_at.cause == "eval(x)"
     assert told == [3]
     assert outcome.memo is not None
     assert [*outcome.memo] == ["m/@before", "m/t", "m/q", "m/merged", "m/same#4"]
@@ -230,7 +232,7 @@ def test_a_break_in_a_region_ends_the_run_with_the_results_of_all_that_ran():
 def test_a_run_that_does_not_come_to_a_break_has_no_memo():
     told: list[Any] = []
     outcome = run(BREAK, told=told, f=False)
-    assert outcome.memo is None
+    assert (outcome.memo, outcome.broken_at) == (None, None)
     assert outcome.value == [None, 3]
     assert told == [3, "after"]
 

@@ -24,7 +24,7 @@ LAYERS: dict[str, frozenset[str]] = {
     "lmc.frontend.sglang": frozenset({"lmc.driver", "lmc.frontend", "lmc.ir"}),
     "lmc.passes": frozenset({"lmc.ir", "lmc.grammar", "lmc.cost"}),
     "lmc.backend": LEAVES,
-    "lmc.runtime": LEAVES | {"lmc.backend.plan", "lmc.backend.schedule", "lmc.runtime.kernels"},
+    "lmc.runtime": LEAVES | {"lmc.backend.plan", "lmc.runtime.kernels"},
     "lmc.runtime.kernels": frozenset({"lmc.toolchain"}),
     "lmc.report": LEAVES | {"lmc.backend.plan"},
     "lmc.driver": LEAVES

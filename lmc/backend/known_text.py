@@ -1,0 +1,138 @@
+"""What a plan appends to contexts before any model answers, by which the instances of a batch are put in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lmc.backend.plan import Plan
+from lmc.ir import builtins, semantics
+from lmc.ir.core import Block, Op, Value
+from lmc.ir.ops import BeginOp, ConcatOp, ContextOp, EndOp, ExtendOp, PrefillOp, PyCallOp
+from lmc.ir.region_ops import MapOp, RaceOp
+from lmc.ir.regions import RegionOp
+from lmc.ir.tokens import common_length
+
+_ONLY_CONTEXT = (ContextOp, BeginOp, EndOp, PrefillOp)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What a parameter of a region is: ``source``, or its first element."""
+
+    source: Value
+    is_element: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KnownText:
+    """Literals, and values with what they are computed from, in the order in which contexts take them."""
+
+    parameters: tuple[tuple[str, Value], ...]
+    pieces: tuple[str | Value, ...]
+    computes: tuple[tuple[Value, Op | _Given], ...]
+
+    @classmethod
+    def of(cls, plan: Plan) -> KnownText:
+        """That of a plan. Regions count as if each ran once, in the order of the text."""
+        found = _Collector({parameter.value for parameter in plan.parameters})
+        found.visit(plan.module.main.body)
+        needed = _needed({piece for piece in found.pieces if isinstance(piece, Value)}, found.producers)
+        computes = tuple((value, source) for value, source in found.producers.items() if value in needed)
+        return cls(tuple((entry.name, entry.value) for entry in plan.parameters), tuple(found.pieces), computes)
+
+    def read(self, inputs: Mapping[str, Any]) -> tuple[str, ...]:
+        """One instance's values among the pieces, in order; up to the first that is no text or can't be computed."""
+        environment: dict[Value, Any] = {value: inputs[name] for name, value in self.parameters if name in inputs}
+        for value, source in self.computes:
+            try:
+                environment[value] = _compute(source, environment)
+            except Exception:  # what the user's expression raises, the instance's run reports
+                break
+        texts: list[str] = []
+        for piece in self.pieces:
+            if isinstance(piece, str):
+                continue
+            text = environment.get(piece)
+            if not isinstance(text, str):
+                break
+            texts.append(text)
+        return tuple(texts)
+
+    def shared(self, left: Sequence[str], right: Sequence[str]) -> int:
+        """Leading characters that two instances have in common."""
+        values = iter(zip(left, right, strict=False))
+        length = 0
+        for piece in self.pieces:
+            if isinstance(piece, str):
+                length += len(piece)
+                continue
+            a, b = next(values, (None, None))
+            if a is None or b is None:
+                return length
+            if a != b:
+                return length + common_length(a, b)
+            length += len(a)
+        return length
+
+
+@dataclass
+class _Collector:
+    """Walks over blocks. ``producers`` say what each known value comes from, in order of definition."""
+
+    known: set[Value]
+    pieces: list[str | Value] = field(default_factory=list[str | Value])
+    producers: dict[Value, Op | _Given] = field(default_factory=dict[Value, Op | _Given])
+
+    def visit(self, block: Block) -> None:
+        """Recursion is as deep as regions are nested, which the verifier has bounded."""
+        for op in block.ops:
+            if isinstance(op, RegionOp):
+                self._visit_regions(op)
+                continue
+            if not all(value in self.known for value in op.operands):
+                continue
+            if isinstance(op, ExtendOp):
+                self.pieces.extend(op.text)
+            elif isinstance(op, PyCallOp | ConcatOp):
+                self.producers.update((value, op) for value in op.results)
+            elif not isinstance(op, _ONLY_CONTEXT):
+                continue
+            self.known.update(op.results)
+
+    def _visit_regions(self, op: RegionOp) -> None:
+        flows = {place: source for source, place in op.flows() if place not in op.results}
+        for region in op.regions:
+            for place in region.parameters:
+                source = flows.get(place)
+                if source in self.known:
+                    self.producers[place] = _Given(source, isinstance(op, MapOp | RaceOp))
+                    self.known.add(place)
+            self.visit(region)
+
+
+def _needed(values: set[Value], producers: Mapping[Value, Op | _Given]) -> set[Value]:
+    """The values that ``values`` are computed from, themselves included."""
+    needed: set[Value] = set()
+    waiting = list(values)
+    while waiting:
+        value = waiting.pop()
+        source = producers.get(value)
+        if source is not None and value not in needed:
+            needed.add(value)
+            waiting.extend([source.source] if isinstance(source, _Given) else source.operands)
+    return needed
+
+
+def _compute(source: Op | _Given, environment: Mapping[Value, Any]) -> Any:
+    if isinstance(source, _Given):
+        given = environment[source.source]
+        return given[0] if source.is_element else given
+    if isinstance(source, ConcatOp):
+        return semantics.join_text(source.text, environment)
+    assert isinstance(source, PyCallOp)
+    builtin = builtins.lookup(source.function)
+    assert builtin is not None
+    positional, keyword = semantics.call_arguments(source.arguments, source.keywords, environment)
+    return builtin.run(*positional, **keyword)
