@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from lmc.ir.core import Block, Op, Value
-from lmc.ir.errors import InputError, Location
-from lmc.ir.ops import BeginOp, EndOp, ExtendOp, PrefillOp, SamplingOp
-from lmc.ir.types import CTX
+from lmc.ir.core import Block, Op
+from lmc.ir.errors import InputError
+from lmc.ir.regions import RegionOp
 from lmc.passes.base import Pass, PassContext
-from lmc.passes.branches import same_in_every_instance, users_that_call, weight
-from lmc.passes.making import FreshNames, make_op
-from lmc.passes.prefix_tree import Measure, Member, Node, Parts, PrefixTree, joined, text_measure
-
-# Turns of the assistant may open differently for generation than in a transcript, so their text is not cut.
-_SPLIT_ROLES = frozenset({None, "system", "user", "tool"})
+from lmc.passes.branches import User
+from lmc.passes.loop_motion import move_invariants
+from lmc.passes.prefix_tree import Node, PrefixTree
+from lmc.passes.prefix_walk import PrefixWalk
 
 
 @dataclass(frozen=True)
@@ -27,6 +24,11 @@ class HoistPrefixes(Pass):
     holds it until the last of them ends. Where those branches first append text that begins alike, that text is cut off
     and moved ahead of the prefill. A prefix that depends on no input gets ``scope = "batch"``: it is computed once for
     all instances, together with the literal text that the next op would begin with.
+
+    Regions are branches too: a prefix that the body of a loop or a map goes on from is computed before it, and so is
+    one that both arms of a conditional begin with. What one arm alone shares stays there. Before that, ops that give
+    the same in every round, cannot raise and ask no model are moved out of the bodies of loops, maps and races, as
+    their contexts and texts may be such prefixes.
 
     Sound everywhere: ``lm.prefill`` gives its context back unchanged, a message is the same as ``begin``, its text and
     ``end``, and text may be cut anywhere, since pending text is settled as one string.
@@ -47,6 +49,28 @@ class HoistPrefixes(Pass):
         %1.open = lm.begin %1.prefix, user : !ctx
         %1.shared = lm.extend %1.open ["Judge the "] : !ctx
         ...
+
+    Before::
+
+        %r = cf.map (%essays) : !list<!text> ^body(%i: !int, %essay: !text) {
+          %1 = lm.extend %0, system [%rules] : !ctx
+          %2 = lm.extend %1, user ["Judge this essay: ", %essay] : !ctx
+          %3, %a = lm.gen %2 (%i) {id = "f/a*"} : !ctx, !text
+          cf.yield (%a)
+        }
+
+    After::
+
+        %1 = lm.extend %0, system [%rules] : !ctx
+        %1.open = lm.begin %1, user : !ctx
+        %1.shared = lm.extend %1.open ["Judge this essay: "] : !ctx
+        %1.prefix = lm.prefill %1.shared : !ctx
+        %r = cf.map (%essays) : !list<!text> ^body(%i: !int, %essay: !text) {
+          %1.rest = lm.extend %1.prefix [%essay] : !ctx
+          %2 = lm.end %1.rest : !ctx
+          %3, %a = lm.gen %2 (%i) {id = "f/a*"} : !ctx, !text
+          cf.yield (%a)
+        }
     """
 
     NAME: ClassVar[str] = "hoist-prefixes"
@@ -58,222 +82,69 @@ class HoistPrefixes(Pass):
             raise InputError(f"minimum_tokens is {self.minimum_tokens}", remedy="a prefix has at least one token")
 
     def rewrite(self, block: Block, context: PassContext) -> Block:
-        return _Walk(self, block, context).run()
+        remarks = _Remarks(self, context)
+        return PrefixWalk.over(move_invariants(block, remarks.moved), self.minimum_tokens, remarks)
 
 
-class _Walk:
-    """One forward walk; the prefixes of a context are planned when it is defined and made at their first use."""
+@dataclass(frozen=True)
+class _Remarks:
+    """Says what was done, and what could not be."""
 
-    def __init__(self, owner: HoistPrefixes, block: Block, context: PassContext) -> None:
-        self.owner = owner
-        self.block = block
-        self.context = context
-        self.users = users_that_call(block)
-        self.constants = same_in_every_instance(block)
-        self.names = FreshNames(block)
-        self.ops: list[Op] = []
-        self.measures: dict[Value, Measure] = {}
-        self.covered: dict[Value, Measure] = {}
-        self.open_roles: dict[Value, str] = {}
-        self.places: dict[int, tuple[Node, Parts]] = {}
-        self.roots: dict[Node, Value] = {}
-        self.made: dict[Node, Value] = {}
-        self.replaced: dict[Value, Value] = {}
+    owner: HoistPrefixes
+    context: PassContext
 
-    def run(self) -> Block:
-        """The rewritten block."""
-        for index, op in enumerate(self.block.ops):
-            self._emit(index, op)
-            for value in op.results:
-                if value.type == CTX:
-                    self._measure(op, value)
-                    if value in self.users:
-                        self._plan(op, value)
-        return Block(self.block.parameters, tuple(self.ops))
+    def moved(self, op: RegionOp, found: Sequence[Op]) -> None:
+        """Ops were moved out of the regions of ``op``."""
+        what = "1 op gives" if len(found) == 1 else f"{len(found)} ops give"
+        again = "the same in every round" if "loop" in op.NAME else "the same for every element"
+        self.owner.applied(self.context, op.location, f"{what} {again}: computed once before {op.NAME}")
 
-    # Planning
-
-    def _measure(self, op: Op, value: Value) -> None:
-        """How long the context ``value`` is, and how much of it is computed ahead."""
-        before = next((operand for operand in op.operands if operand.type == CTX), None)
-        known = Measure() if before is None else self.measures[before]
-        if isinstance(op, ExtendOp):
-            known += text_measure(op.text, op.role, self.context) + self._end_mark(op.role)
-        elif isinstance(op, BeginOp):
-            known += text_measure((), op.role, self.context)
-            self.open_roles[value] = op.role
-        elif isinstance(op, EndOp):
-            known += self._end_mark(self.open_roles.get(op.context))
-        elif isinstance(op, SamplingOp) and op.forced is not None:
-            known += Measure(len(op.forced))
-        elif op.billable:
-            known += Measure(unknown=1)
-        if not isinstance(op, BeginOp | EndOp) and before in self.open_roles and getattr(op, "role", None) is None:
-            self.open_roles[value] = self.open_roles[before]
-        self.measures[value] = known
-        if isinstance(op, PrefillOp):
-            self.covered[value] = known
-        elif value not in self.covered:
-            self.covered[value] = Measure() if before is None else self.covered[before]
-
-    def _end_mark(self, role: str | None) -> Measure:
-        return Measure() if role is None else Measure(self.context.turn_tokens(role)[1])
-
-    def _plan(self, op: Op, value: Value) -> None:
-        """Decide where the users of ``value`` share a prefix."""
-        indices = self.users[value]
-        users = [self.block.ops[index] for index in indices]
-        constant = value in self.constants
-        if len(indices) == 1 and weight(users[0]) == 1 and not constant:
-            return
-        root = Node(
-            parent=None,
-            parts=(),
-            opens=None,
-            measure=self.measures[value],
-            covered=self.covered[value],
-            constant=constant,
-            members=len(indices),
-            location=op.location,
-        )
-        root.prefilled = root.measure == root.covered
-        self.roots[root] = value
-        if root.prefilled:
-            self.made[root] = self.replaced.get(value, value)
-        tree = PrefixTree(root, self.owner.minimum_tokens, self.context)
-        tree.build(
-            Member(index, user.role, text, user.location)
-            for index, user in zip(indices, users, strict=True)
-            if isinstance(user, ExtendOp) and user.role in _SPLIT_ROLES and (text := joined(user.text))
-        )
-        self._weigh(tree, indices)
-        for node in tree.nodes:
-            self._decide(node)
-        self._remark_late_text(tree)
-        self.places.update((index, tree.place.get(index, (root, ()))) for index in indices)
-
-    def _weigh(self, tree: PrefixTree, indices: list[int]) -> None:
-        """Count the branches that leave each node."""
-        for node in tree.nodes[1:]:
-            assert node.parent is not None
-            node.parent.weight += 1
-            node.parent.leaves_batch |= not node.constant
-        for index in indices:
-            node, _ = tree.place.get(index, (tree.root, ()))
-            user = self.block.ops[index]
-            node.weight += weight(user)
-            node.leaves_batch |= not self.constants.issuperset(user.results)
-
-    def _decide(self, node: Node) -> None:
-        """Whether the prefix that ends at ``node`` is computed ahead. Parents have been decided."""
-        if node.parent is not None:
-            node.covered = node.parent.measure if node.parent.prefilled else node.parent.covered
-        for_batch = node.constant and node.leaves_batch
-        if node.prefilled or not (node.weight > 1 or for_batch):
-            return
-        if node.gained.reaches(self.owner.minimum_tokens):
-            node.prefilled = True
-            self._remark_prefill(node)
-        elif node.gained.tokens:
-            self._remark_short(node)
-
-    # Emitting
-
-    def _emit(self, index: int, op: Op) -> None:
-        place = self.places.pop(index, None)
-        if place is None:
-            self.ops.append(op.substitute(self.replaced))
-            return
-        node, rest = place
-        context = self._materialize(node)
-        covered = node.measure if node.prefilled else node.covered
-        self.covered.update((value, covered) for value in op.results if value.type == CTX)
-        if node.parent is None:
-            self.ops.append(op.substitute({self.roots[node]: context}))
-            return
-        assert isinstance(op, ExtendOp)
-        if op.role is None and not rest:
-            self.replaced[op.results[0]] = context
-        elif op.role is None:
-            self.ops.append(dataclasses.replace(op, context=context, text=rest))
-        else:
-            if rest:
-                context = self._add(ExtendOp, node, "rest", op.location, context=context, text=rest)
-            self.ops.append(make_op(EndOp, op.results, op.location, context=context))
-
-    def _materialize(self, node: Node) -> Value:
-        """The context at ``node``; its ops, and those of its parents, are made at the first use."""
-        missing: list[Node] = []
-        at: Node | None = node
-        while at is not None and at not in self.made:
-            missing.append(at)
-            at = at.parent
-        for each in reversed(missing):
-            self.made[each] = self._make(each)
-        return self.made[node]
-
-    def _make(self, node: Node) -> Value:
-        if node.parent is None:
-            context = self.replaced.get(self.roots[node], self.roots[node])
-        else:
-            context = self.made[node.parent]
-            if node.opens is not None:
-                context = self._add(BeginOp, node, "open", node.location, context=context, role=node.opens)
-            context = self._add(ExtendOp, node, "shared", node.location, context=context, text=node.parts)
-        if not node.prefilled:
-            return context
-        scope = "batch" if node.constant else "instance"
-        return self._add(PrefillOp, node, "prefix", node.location, context=context, scope=scope)
-
-    def _add(self, kind: type[Op], node: Node, suffix: str, location: Location | None, **fields: Any) -> Value:
-        root = node
-        while root.parent is not None:
-            root = root.parent
-        result = Value(self.names.fresh(f"{self.roots[root].name}.{suffix}"), CTX)
-        self.ops.append(make_op(kind, (result,), location, **fields))
-        return result
-
-    # Remarks
-
-    def _remark_prefill(self, node: Node) -> None:
+    def prefilled(self, node: Node) -> None:
+        """The prefix that ends at ``node`` is computed ahead."""
         reasons: list[str] = []
-        if node.weight > 1:
-            reasons.append(f"for {node.weight} branches")
+        if len(node.branches) > 1 or any(branch.requests > 1 for branch in node.branches):
+            reasons.append(f"for {sum(branch.requests for branch in node.branches)} branches")
+        if any(branch.repeats for branch in node.branches):
+            reasons.append("for all rounds or elements")
         if node.constant:
             reasons.append("for all instances of a batch")
         self.owner.applied(
             self.context,
             node.location,
             f"a prefix of {node.gained} is computed once {' and '.join(reasons)}",
-            saved_tokens=node.gained.tokens * max(node.weight - 1, 0),
+            saved_tokens=node.gained.tokens * node.computed_again,
         )
 
-    def _remark_short(self, node: Node) -> None:
+    def short(self, node: Node) -> None:
+        """The prefix that ends at ``node`` is too short."""
         self.owner.missed(
             self.context,
             node.location,
             f"a prefix of {node.gained} is shared, but shorter than minimum_tokens={self.owner.minimum_tokens}",
-            saved_tokens=node.gained.tokens * max(node.weight - 1, 0),
+            saved_tokens=node.gained.tokens * node.computed_again,
         )
 
-    def _remark_late_text(self, tree: PrefixTree) -> None:
+    def late_text(self, tree: PrefixTree, users: Sequence[User]) -> None:
         """Long literal text that branches or instances share, but behind text in which they differ."""
         found: dict[str, list[int]] = {}
-        for index, (_, rest) in tree.place.items():
+        for number, (_, rest) in tree.place.items():
             for part in dict.fromkeys(rest[1:]):
                 if isinstance(part, str):
-                    found.setdefault(part, []).append(index)
-        for part, indices in found.items():
+                    found.setdefault(part, []).append(number)
+        for part, numbers in found.items():
             tokens = self.context.tokens(part)
+            repeats = any(users[number].repeats for number in numbers)
             in_batch = tree.root.constant and len(tree.place) == 1
-            if tokens < self.owner.minimum_tokens or not (len(indices) > 1 or in_batch):
+            if tokens < self.owner.minimum_tokens or not (len(numbers) > 1 or repeats or in_batch):
                 continue
-            who = f"{len(indices)} branches share" if len(indices) > 1 else "all instances of a batch share"
+            who = "all instances of a batch share"
+            if len(numbers) > 1 or repeats:
+                who = f"{len(numbers)} branches share" if len(numbers) > 1 else "all rounds or elements share"
             self.owner.missed(
                 self.context,
-                self.block.ops[indices[0]].location,
+                users[numbers[0]].op.location,
                 f"{who} {_excerpt(part)}, but behind text in which they differ: move it ahead of that",
-                saved_tokens=tokens * (len(indices) - 1),
+                saved_tokens=tokens * (len(numbers) - 1 + repeats),
             )
 
 

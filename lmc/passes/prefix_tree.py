@@ -51,13 +51,27 @@ class Measure:
         return self.unknown > 0 or self.tokens >= minimum_tokens
 
 
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """What goes on from a prefix: ``requests`` each time, perhaps several times; ``arm`` as for ``Member``."""
+
+    requests: int = 1
+    repeats: bool = False
+    arm: tuple[int, int] | None = None
+
+    @property
+    def weight(self) -> int:
+        """How many requests there are, as far as is known: several times count as twice."""
+        return self.requests * (1 + self.repeats)
+
+
 @dataclass(eq=False, slots=True)
 class Node:
     """A prefix: that of ``parent`` followed by ``parts``; the root is the context itself.
 
-    ``opens`` is the role of the turn that begins with ``parts``. ``members`` counts the users below, ``weight`` the
-    branches that leave here and ``leaves_batch`` whether one of them depends on the instance. ``covered`` is the
-    nearest prefix above that is computed once anyway.
+    ``opens`` is the role of the turn that begins with ``parts``. ``members`` counts the users below, ``branches`` are
+    what leaves here and ``leaves_batch`` says whether one of them depends on the instance. ``covered`` is the nearest
+    prefix above that is computed once anyway.
     """
 
     parent: Node | None
@@ -69,7 +83,7 @@ class Node:
     members: int
     location: Location | None
     prefilled: bool = False
-    weight: int = 0
+    branches: list[Branch] = field(default_factory=list[Branch])
     leaves_batch: bool = False
 
     @property
@@ -77,15 +91,41 @@ class Node:
         """What a prefill here computes beyond the nearest one above."""
         return self.measure - self.covered
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether more than one request may go on from here."""
+        return sum(branch.weight for branch in self.branches) > 1
+
+    @property
+    def computed_again(self) -> int:
+        """How many requests would have computed the prefix again. Of arms of which one runs, the largest counts."""
+        arms: dict[int, dict[int, int]] = {}
+        count = 0
+        for branch in self.branches:
+            if branch.arm is None:
+                count += branch.weight
+            else:
+                index, number = branch.arm
+                weights = arms.setdefault(index, {})
+                weights[number] = weights.get(number, 0) + branch.weight
+        return max(count + sum(max(weights.values()) for weights in arms.values()) - 1, 0)
+
 
 @dataclass(eq=False, slots=True)
 class Member:
-    """One user of the context: op ``index``, which appends ``text``; ``part`` and ``offset`` say how much is told."""
+    """User ``index`` of the context, which appends ``text``; ``part`` and ``offset`` say how much is told.
+
+    ``tail`` is text after that which nobody can share. ``repeats`` says that the user may come several times, ``arm``
+    in which of several exclusive regions it stands: in arm n of op i.
+    """
 
     index: int
     role: str | None
     text: Parts
     location: Location | None
+    tail: Parts = ()
+    repeats: bool = False
+    arm: tuple[int, int] | None = None
     part: int = 0
     offset: int = 0
 
@@ -101,12 +141,12 @@ class Member:
     def rest(self) -> Parts:
         """All that is not told yet."""
         head = self.head
-        return () if head is None else (head, *self.text[self.part + 1 :])
+        return self.tail if head is None else (head, *self.text[self.part + 1 :], *self.tail)
 
     @property
     def is_literal(self) -> bool:
         """Whether no value is left."""
-        return not any(isinstance(part, Value) for part in self.text[self.part :])
+        return not any(isinstance(part, Value) for part in (*self.text[self.part :], *self.tail))
 
     def advance(self, head: str | Value) -> None:
         """Go past ``head``, with which the rest begins."""
@@ -150,11 +190,15 @@ class PrefixTree:
             work.extend(reversed(self._split(work.pop())))
 
     def _split(self, group: _Group) -> list[_Group]:
-        """One step: past what all members of ``group`` share, then apart by what comes next."""
+        """One step: past what all members of ``group`` share, then apart by what comes next.
+
+        What the members of one arm alone share is left to that arm: it may not run.
+        """
         members, node = group.members, group.node
         literal_only = node.constant and not group.past_constant
-        alone = len(members) == 1
-        if group.splits > _MAX_SPLITS or (alone and (not literal_only or members[0].is_literal)):
+        alone = len(members) == 1 and not members[0].repeats
+        one_arm = members[0].arm is not None and all(member.arm == members[0].arm for member in members)
+        if group.splits > _MAX_SPLITS or one_arm or (alone and (not literal_only or members[0].is_literal)):
             return self._attach(group)
         shared = (*group.pending, *_advance_common(members, literal_only=literal_only))
         pending = joined(shared)
