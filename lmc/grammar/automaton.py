@@ -12,7 +12,7 @@ from lmc.grammar.building import Arena
 from lmc.grammar.derivatives import Derivatives
 from lmc.grammar.nodes import Node, longest_length
 from lmc.grammar.prefix_tree import prefix_tree
-from lmc.grammar.runs import Runs, counted, groups_inside, no_runs, run_of
+from lmc.grammar.runs import Runs, counted, groups_inside, may_run, no_runs, run_of
 from lmc.ir.errors import ConstraintError
 
 Rows = NDArray[np.int32]
@@ -101,7 +101,7 @@ class Automaton:
 
     def note_run(self, state: int) -> None:
         """Say in ``runs`` what is seen at a state, whose row is made."""
-        if state >= len(self._nodes):
+        if state >= len(self._nodes) or not may_run(self._nodes[state]):
             return
         node, row, counting = self._nodes[state], self.rows[state], DEAD
         mask, length = counted(node)

@@ -64,6 +64,12 @@ def groups_inside(mask: int) -> int:
     return sum(1 << number for number, group in enumerate(_GROUPS) if group & ~mask == 0)
 
 
+def may_run(node: Node) -> bool:
+    """False where it is clear at first sight that no run begins here."""
+    head = node.parts[0] if node.kind is Kind.CONCAT else node
+    return head.kind is not Kind.LITERAL and head.kind is not Kind.BYTE
+
+
 def run_of(node: Node) -> Run:
     """The longest run that can be seen at the beginning of a node that has a string; (0, 0) where there is none."""
     return _run(node, _MAX_DEPTH)

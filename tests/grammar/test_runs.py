@@ -10,7 +10,7 @@ from lmc.grammar.automaton import Automaton
 from lmc.grammar.building import Arena
 from lmc.grammar.native.library import library
 from lmc.grammar.nodes import ALL_BYTES, Node
-from lmc.grammar.runs import UNBOUNDED, counted, group_bits, groups_inside, run_of
+from lmc.grammar.runs import UNBOUNDED, counted, group_bits, groups_inside, may_run, run_of
 from lmc.grammar.trie import Trie
 from tests.grammar.token_cases import arranged, bits, byte_tokens, letters
 
@@ -79,6 +79,7 @@ def test_whatever_the_order_the_bytes_of_a_run_may_come(expression) -> None:
     if automaton.is_empty:
         return
     mask, length = run_of(node)
+    assert may_run(node) or (length, counted(node)[1]) == (0, 0)
     run = [byte for byte in range(256) if mask >> byte & 1]
     for word in itertools.product(run, repeat=min(length, 4)):
         assert automaton.run(bytes(word)) >= 0
