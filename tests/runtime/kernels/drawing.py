@@ -60,21 +60,22 @@ def differences(logits: torch.Tensor, draws: Draws, tables: DeviceTables, drawn:
     wrong: list[int] = []
     close = 0
     for row in range(len(logits)):
-        token, highest = int(drawn.tokens[row]), drawn.highest[row]
+        found, highest = (int(drawn.tokens[row]), int(drawn.states[row])), drawn.highest[row]
         same = torch.equal(highest, expected.highest[row]) or bool(highest.isnan() & expected.highest[row].isnan())
-        if same and token == int(expected.tokens[row]) and int(drawn.states[row]) == int(expected.states[row]):
-            continue
-        if same and token in _nearby(logits[row : row + 1], Draws(*(each[row : row + 1] for each in draws)), tables):
-            close += 1
-        elif same and not bool(torch.isfinite(highest)):
+        if same and not bool(torch.isfinite(highest)):
             continue  # nothing is drawn there
+        if same and found == (int(expected.tokens[row]), int(expected.states[row])):
+            continue
+        if same and found in _nearby(logits[row : row + 1], Draws(*(each[row : row + 1] for each in draws)), tables):
+            close += 1
         else:
             wrong.append(row)
     return close, wrong
 
 
-def _nearby(logits: torch.Tensor, draws: Draws, tables: DeviceTables) -> set[int]:
-    found: set[int] = set()
+def _nearby(logits: torch.Tensor, draws: Draws, tables: DeviceTables) -> set[tuple[int, int]]:
+    """Tokens with the states after them."""
+    found: set[tuple[int, int]] = set()
     for number in (1 - NEARBY, 1 + NEARBY):
         for share in (1 - NEARBY, 1, 1 + NEARBY):
             moved_draws = draws._replace(
@@ -82,5 +83,6 @@ def _nearby(logits: torch.Tensor, draws: Draws, tables: DeviceTables) -> set[int
                 top_p=(draws.top_p * share).clamp(max=1.0),
                 min_p=(draws.min_p * share).clamp(max=1.0),
             )
-            found.add(int(draw_masked(logits, moved_draws, tables, implementation="reference").tokens[0]))
+            drawn = draw_masked(logits, moved_draws, tables, implementation="reference")
+            found.add((int(drawn.tokens[0]), int(drawn.states[0])))
     return found
