@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lmc.grammar.classes.errors import UnsupportedTypeError
+from lmc.grammar.regex.sets import sets_in
 
 ASCII = r"^[\x00-\x7f]*$"
 NOTHING = r"[^\s\S]"
@@ -81,11 +82,13 @@ def base64(low: int, high: int | None, *, is_url: bool, is_ascii: bool) -> str:
     return pattern.replace("+/", "_-") if is_url else pattern
 
 
+_ESCAPE = re.compile(r"\\.", re.DOTALL)
 # Sets in sets, and operators on them, as Rust has them.
-_RUST_SET = re.compile(r"\[[^\]]*(?:\[|&&|--|~~)")
+_RUST_SET = re.compile(r"\[|&&|--|~~")
 # What is no digit or letter is something else in Rust than in Python and ECMA-262, or in another version of Unicode.
-_NEGATED_CLASS = re.compile(r"\\[WDP]|\[\^[^\]]*\\[wdp]")
-_NEGATED_SET = re.compile(r"\[\^")
+_NEGATED_CLASS = re.compile(r"\\[WDP]")
+_CLASS = re.compile(r"\\[wdp]")
+_FOLDS = re.compile(r"\(\?[a-zA-Z]*i")
 _FLAGS = {re.IGNORECASE: "i", re.VERBOSE: "x", re.DOTALL: "s", re.MULTILINE: "m"}
 
 
@@ -94,14 +97,18 @@ def of_pydantic(given: str | re.Pattern[str]) -> tuple[str, bool]:
 
     Raises ``UnsupportedTypeError`` for syntax that means something else elsewhere.
     """
+    pattern = given if isinstance(given, str) else given.pattern
+    sets = list(sets_in(pattern))
+    negated = [each for each in sets if each.startswith("^")]
     if isinstance(given, str):
-        if _RUST_SET.search(given):
+        if any(_RUST_SET.search(_ESCAPE.sub("", each)) for each in sets):
             cause = f"the pattern {given!r} has sets in sets, which other dialects read differently"
             raise UnsupportedTypeError(cause, "write the set out, with [ as \\[")
-        folds = re.match(r"\(\?[a-zA-Z]*i", given) is not None
-        return given, bool(_NEGATED_CLASS.search(given) or (folds and _NEGATED_SET.search(given)))
+        folds = _FOLDS.search(given) is not None
+        is_rough = _NEGATED_CLASS.search(given) is not None or any(map(_CLASS.search, negated))
+        return given, is_rough or (folds and bool(negated))
     flags = "".join(letter for flag, letter in _FLAGS.items() if given.flags & flag)
-    is_rough = "i" in flags and _NEGATED_SET.search(given.pattern) is not None
+    is_rough = bool(negated) and ("i" in flags or _FOLDS.search(pattern) is not None)
     return f"(?{flags}){given.pattern}" if flags else given.pattern, is_rough
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 from lmc.grammar import charsets
@@ -14,6 +15,14 @@ from lmc.ir.errors import ConstraintError
 # From bracket to bracket. The first character is a member even where it is a bracket; in ECMA-262 it is not.
 _EXTENT = re.compile(r"\[\^?+\]?+(?:[^\]\\]++|\\.)*+\]", re.DOTALL)
 _ECMA_EXTENT = re.compile(r"\[(?:[^\]\\]++|\\.)*+\]", re.DOTALL)
+_ESCAPE_OR_SET = re.compile(rf"\\.|({_EXTENT.pattern})", re.DOTALL)
+
+
+def sets_in(pattern: str) -> Iterator[str]:
+    """What stands between the brackets of each set of a pattern, as `re` reads it."""
+    for found in _ESCAPE_OR_SET.finditer(pattern):
+        if found[1]:
+            yield found[1][1:-1]
 
 
 def read_set(pattern: str, start: int, flags: int, *, ecma: bool) -> tuple[CharSet, int]:

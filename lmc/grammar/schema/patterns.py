@@ -9,22 +9,27 @@ Look-aheads at the very start, as in ``^(?=.*[0-9])(?!.*\s).{8,}$``, are pattern
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import NamedTuple
 
 from lmc.grammar.building import Arena
 from lmc.grammar.nodes import Node
 from lmc.grammar.regex import search_to_node
+from lmc.grammar.regex.sets import sets_in
 from lmc.grammar.schema.alphabet import JSON
 from lmc.grammar.schema.errors import json_pointer
 from lmc.grammar.schema.shapes import Text
 from lmc.ir.errors import ConstraintError
 
-# A class that Python takes for less than ECMA-262 does: negated ones in Unicode; white space (U+FEFF) in any.
-_NARROWER_IN_UNICODE = re.compile(r"\\[WDS]|\[\^[^\]]*\\[wds]")
+# What Python takes for less than ECMA-262 does: negated classes and case in Unicode; white space (U+FEFF) in any.
+_NARROWER_IN_UNICODE = re.compile(r"\\[WDS]|\(\?[a-zA-Z]*i")
+_CLASS = re.compile(r"\\[wds]")
 _NARROWER = re.compile(r"\\s")
 # What is not a plain character for both.
-_DIFFERENT = re.compile(r"\\[a-zA-Z]|[.$]|\[\^")
+_DIFFERENT = re.compile(r"\\[a-zA-Z]|[.$]|\[\^|\[\]|\(\?[a-zA-Z]*i")
+# Sets that are closed at once for ECMA-262, and begin with a bracket for all others.
+_CLOSED = re.compile(r"\[\^?\]")
 
 
 class _Part(NamedTuple):
@@ -59,11 +64,20 @@ def pattern_node(text: Text, arena: Arena) -> Node:
 
 def _matching(pattern: str, arena: Arena) -> Node:
     node = search_to_node(pattern, arena, JSON, ecma=True)
-    if _NARROWER_IN_UNICODE.search(pattern):
+    if _CLOSED.search(pattern):
+        with contextlib.suppress(ConstraintError):  # for others it may be no pattern at all
+            return arena.intersection([node, search_to_node(pattern, arena, JSON, flags=re.UNICODE)])
+    if _is_narrower_in_unicode(pattern):
         return arena.intersection([node, search_to_node(pattern, arena, JSON, flags=re.UNICODE)])
     if _NARROWER.search(pattern):
         return arena.intersection([node, search_to_node(pattern, arena, JSON)])
     return node
+
+
+def _is_narrower_in_unicode(pattern: str) -> bool:
+    if _NARROWER_IN_UNICODE.search(pattern):
+        return True
+    return any(each.startswith("^") and _CLASS.search(each) for each in sets_in(pattern))
 
 
 def _avoiding(pattern: str, arena: Arena) -> Node:

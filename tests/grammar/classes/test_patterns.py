@@ -46,14 +46,16 @@ def test_flags_stand_at_the_beginning():
     assert of_pydantic(re.compile("a.b", re.IGNORECASE | re.DOTALL)) == ("(?is)a.b", False)
     assert of_pydantic(re.compile("a")) == ("a", False)
     assert of_pydantic(r"^\d+$") == (r"^\d+$", False)
-    for rough in (r"^[^\w]$", r"\D", r"\P{L}", "(?i)[^k]"):
+    for rough in (r"^[^\w]$", r"^[^\]\w]$", r"\D", r"\P{L}", "(?i)[^k]", "a(?i:[^k])"):
         assert of_pydantic(rough) == (rough, True)
     assert of_pydantic("(?s)[^k]") == ("(?s)[^k]", False)
     assert of_pydantic(re.compile("[^k]", re.IGNORECASE)) == ("(?i)[^k]", True)
     assert of_pydantic(re.compile(r"\W")) == (r"\W", False)
+    for plain in (r"^\[[0-9]+\]$", r"[a\[\-\-b]", r"\[a&&b\]"):
+        assert of_pydantic(plain) == (plain, False)
 
 
-@pytest.mark.parametrize("pattern", ["[a&&b]", "[a-z--b]", "[[:alpha:]]", "x[ab~~b]y"])
+@pytest.mark.parametrize("pattern", ["[a&&b]", "[a-z--b]", r"\\[[a[b]", "[[:alpha:]]", "x[ab~~b]y"])
 def test_sets_that_other_dialects_read_differently(pattern: str):
     with pytest.raises(UnsupportedTypeError, match="sets in sets") as caught:
         of_pydantic(pattern)

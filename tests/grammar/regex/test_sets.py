@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc.grammar.charsets import ANY, CharSet
-from lmc.grammar.regex.sets import read_set
+from lmc.grammar.regex.sets import read_set, sets_in
 from lmc.ir.errors import ConstraintError
 from tests.grammar.regex.pattern_strategies import matches, refused
 
@@ -116,3 +116,17 @@ def test_wrong_sets_are_refused(pattern):
 def test_the_error_of_a_set_shows_the_whole_pattern():
     for _ in range(2):  # also when the same set was seen before
         assert "`z-a` at character 4 of the pattern `abc[z-a]d`" in refused("abc[z-a]d").cause
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        (r"^\[[0-9]+\]$", ["0-9"]),
+        (r"[^\]\w]a[]b][^]c]", [r"^\]\w", "]b", "^]c"]),
+        (r"\\[a\[b]", [r"a\[b"]),
+        ("ab]", []),
+        (r"[a\]", []),
+    ],
+)
+def test_sets_of_a_pattern(pattern: str, found: list[str]):
+    assert list(sets_in(pattern)) == found
