@@ -50,6 +50,13 @@ class Vocabulary:
         size: int | None = None,
         encoder: Encoder | None = None,
     ) -> None:
+        strange = set(map(type, tokens)) - {bytes, bytearray, memoryview}
+        if strange:
+            names = ", ".join(sorted(kind.__name__ for kind in strange))
+            raise ConstraintError(
+                f"the tokens of a vocabulary are bytes, and here are some of type {names}",
+                remedy='give the bytes of every token, such as "é".encode()',
+            )
         self.size = len(tokens) if size is None else size
         self.eos_ids = tuple(sorted({*(_ids(eos_id) or ())}))
         self.special_ids = frozenset(map(int, special_ids))

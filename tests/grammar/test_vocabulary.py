@@ -199,6 +199,12 @@ def test_ids_that_are_not_there_are_refused(arguments: dict[str, Any], message: 
         Vocabulary(**arguments)
 
 
+@pytest.mark.parametrize("tokens", ["ab", [b"a", "b"], b"ab"])
+def test_tokens_that_are_no_bytes_are_refused(tokens: Any) -> None:
+    with pytest.raises(ConstraintError, match=r"here are some of type (str|int)\n  remedy: give the bytes of every"):
+        Vocabulary(tokens)
+
+
 def test_the_digest_names_the_content() -> None:
     def digest(*arguments: Any, **more: int) -> str:
         return Vocabulary(*arguments, **more).digest
