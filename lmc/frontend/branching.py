@@ -21,17 +21,15 @@ from lmc.frontend.unclear import ABSENT, Maybe, Unclear
 from lmc.ir.ops import UnreachableOp
 from lmc.ir.types import NONE
 
-CAPTURE_CONDITIONS = False
-"""Whether conditions are captured whose way is not known; else they end the capture."""
 RAISED_CAUSE = "an exception is raised on one way through a condition, and caught behind it"
 RAISED_REMEDY = "check the value before instead of catching the exception"
 _VALUE = "the value of an expression with a condition"
 
 
 class Exit(BaseException):
-    """The traced arm of ``branch`` ends because the program returns there. No code of the user's ever sees it."""
+    """The traced arm, or round, of ``branch`` ends because the program returns there. No code of the user's ever sees it."""
 
-    def __init__(self, branch: Traced | None) -> None:
+    def __init__(self, branch: object) -> None:
         super().__init__()
         self.branch = branch
 
@@ -184,7 +182,8 @@ class Traced:
         self.exited = False
 
 
-def _value_of(name: Callable[[], Any]) -> Any:
+def value_of_name(name: Callable[[], Any]) -> Any:
+    """What ``name`` reads; ``ABSENT`` where nothing is bound."""
     try:
         return name()
     except NameError:
@@ -203,7 +202,7 @@ class Branching(Iteration):
         if recorder is None:
             taken = bool(self.served(tick, bool, value))
             return Branch(taken, self.session, self.session.constructs.get(tick))
-        if not CAPTURE_CONDITIONS or type(value) is not Proxy or symbol(value).type == NONE or recorder.is_known(value):
+        if type(value) is not Proxy or symbol(value).type == NONE or recorder.is_known(value):
             return Branch(self.truth(value), self.session, None)
         flag = self.done(tick, self.as_bool(recorder, value))
         known = recorder.regions.known(recorder.value_of(flag))
@@ -218,7 +217,7 @@ class Branching(Iteration):
 
     def values(self, *names: Callable[[], Any]) -> tuple[Any, ...]:
         """What names are bound to, each given as a function that reads it."""
-        return tuple(map(_value_of, names))
+        return tuple(map(value_of_name, names))
 
     def bound(self, value: Any, what: str) -> Any:
         """A variable that some way through a condition may have left unbound."""
@@ -226,6 +225,10 @@ class Branching(Iteration):
             assert self.recorder is not None
             return self.recorder.clear(value, what)
         return value
+
+    def result(self, value: Any) -> Any:
+        """What a function returns, which is bound on each way that comes to its end."""
+        return self.bound(value.value if type(value) is Maybe else value, "what the function returns")
 
     def made(self, value: Any) -> Any:
         """A list, dict, set or generator that was written right here."""
@@ -240,10 +243,10 @@ class Branching(Iteration):
             )
         return value
 
-    def returning(self, value: Any, outermost: bool, enclosing: tuple[Branch | Traced, ...], levels: int) -> bool:
+    def returning(self, value: Any, outermost: bool, enclosing: tuple[Any, ...], levels: int) -> bool:
         """Whether ``return value`` is to be done, which stands at the end of ``levels`` of the arms around it.
 
-        ``outermost`` says whether it ends the program.
+        ``enclosing`` are the conditions and loops around it, outermost first; ``outermost`` says whether it ends the program.
         """
         recorder = self.recorder
         if recorder is None or not any(branch.traced for branch in enclosing):
@@ -254,18 +257,19 @@ class Branching(Iteration):
                 "let each way bind a variable, and return it at the end",
             )
         recorder.end_program(value)
+        recorder.returns += 1
         self._end_arm(enclosing, levels)
         return False
 
-    def gone(self, branch: Branch | Traced, enclosing: tuple[Branch | Traced, ...], levels: int) -> None:
+    def gone(self, branch: Any, enclosing: tuple[Any, ...], levels: int) -> None:
         """Both arms of ``branch``, which stands at the end of ``levels`` of the arms around it, may have returned."""
-        if isinstance(branch, Traced) and branch.gone:
+        if branch.traced and branch.gone:
             self._end_arm(enclosing, levels)
 
-    def _end_arm(self, enclosing: tuple[Branch | Traced, ...], levels: int) -> None:
+    def _end_arm(self, enclosing: tuple[Any, ...], levels: int) -> None:
         """The traced arm that runs now has returned. Where it has not come to its end yet, that takes it there."""
         for inner, branch in enumerate(reversed(enclosing), 1):
-            if isinstance(branch, Traced):
+            if branch.traced:
                 branch.exited = True
                 if inner > levels:
                     raise Exit(branch)

@@ -27,6 +27,7 @@ def emit_condition(recorder: Recorder, meeting: Meeting) -> None:
         for truth, value in zip((True, False), yielded, strict=True):
             if result.type == BOOL and type(value) is bool:
                 recorder.regions.imply(flag, truth, result, value)
+                recorder.regions.imply(result, not value, flag, not truth)
 
 
 def either(recorder: Recorder, found: Maybe, default: Any, what: str) -> Any:

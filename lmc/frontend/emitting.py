@@ -132,6 +132,7 @@ class Emitter(Session):
         self._recorded: list[tuple[str, tuple[Value, ...]]] = []
         self.branch: Any = None  # the innermost condition both ways of which are traced
         self.end_program: Callable[[Any], None] | None = None  # records what the program returns
+        self.returns = 0  # how often the program was seen to return so far
         self._entry: Checkpoint | None = None  # where the outermost open construct begins
         self._op_count = 0
         self._steps = 0  # decisions since the outermost open construct began
@@ -214,6 +215,13 @@ class Emitter(Session):
         """It is in the graph."""
         if self.regions.depth == 0:
             self._entry = None
+        self.last_host = None
+
+    def retrace(self, ticks: int) -> None:
+        """A round of a loop is traced anew, which began after so many operations."""
+        self.ticks = ticks
+        self.served = {tick: op_id for tick, op_id in self.served.items() if tick <= ticks}
+        self.constructs = {tick: ends for tick, ends in self.constructs.items() if tick <= ticks}
         self.last_host = None
 
     def _cut_back(self, entry: Checkpoint) -> None:

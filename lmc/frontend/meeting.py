@@ -14,7 +14,7 @@ from lmc.ir.core import Value
 from lmc.ir.types import ANY, BOOL, CTX, FLOAT, INT, NONE, TEXT, Type, type_of
 
 # What a way yields for a value of which nothing is known there, because nothing will ask for it.
-_UNUSED: dict[Type, Any] = {TEXT: "", INT: 0, FLOAT: 0.0, BOOL: False, NONE: None, ANY: None}
+UNUSED: dict[Type, Any] = {TEXT: "", INT: 0, FLOAT: 0.0, BOOL: False, NONE: None, ANY: None}
 
 if TYPE_CHECKING:
     from lmc.frontend.recorder import Recorder
@@ -65,8 +65,8 @@ class Meeting:
                 self._result(irs, kind),
                 f"{name}, which depends on a condition" if not symbols else symbols[0].origin,
                 volatile=any(part.volatile for part in symbols),
-                constant=any(_is_constant(part) for part in (left, right)),
-                scalar=all(map(_is_plain, (left, right))),
+                constant=any(is_constant(part) for part in (left, right)),
+                scalar=all(map(is_plain, (left, right))),
             )
         )
 
@@ -84,8 +84,8 @@ class Meeting:
         if not self.leaves(1 - side):
             if kind == CTX:
                 raise NotOneError
-            other = _UNUSED.get(kind)
-            kind = kind if kind in _UNUSED else ANY
+            other = UNUSED.get(kind)
+            kind = kind if kind in UNUSED else ANY
         return self._result((other, ir) if side else (ir, other), kind)
 
     def ir(self, side: int, value: Any) -> Any:
@@ -121,11 +121,11 @@ def is_scalar(value: Any) -> bool:
     return type(value) is Proxy or type(value) in SCALARS or isinstance(value, enum.Enum)
 
 
-def _is_constant(value: Any) -> bool:
+def is_constant(value: Any) -> bool:
     """Whether it is an object of the user's which has no literal."""
     return symbol(value).constant if type(value) is Proxy else type(value) not in SCALARS
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
     """Whether it is a text, a number, a bool or None, now or when the program runs."""
     return type(value) in SCALARS or (type(value) is Proxy and symbol(value).is_scalar)

@@ -19,6 +19,7 @@ from lmc.frontend.branching import RAISED_CAUSE, RAISED_REMEDY
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.harmless import is_deeply_harmless, is_standard_module
 from lmc.frontend.locations import user_location
+from lmc.frontend.looping import ItemLoop, Loop
 from lmc.frontend.misuse import Handle
 from lmc.frontend.proxy import Proxy, Symbol, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
@@ -29,6 +30,16 @@ from lmc.ir.types import ANY, NONE, JsonType, ListType
 
 class Operators(Symbolic):
     """The helpers of one transformed function that runs; ``path`` is where its ids begin."""
+
+    # Loops
+
+    def loop(self, *names: str) -> Loop:
+        """What a ``while`` asks; ``names`` are those that its rounds may bind."""
+        return Loop(self, names)
+
+    def over(self, items: Any, traceable: bool, *names: str) -> ItemLoop:
+        """What a ``for`` over ``items`` asks; ``traceable`` says whether a round could stand for all."""
+        return ItemLoop(self, items, names, traceable=traceable)
 
     # Arithmetic and comparison
 

@@ -156,6 +156,10 @@ class Regions:
         """Where ``value`` is ``truth``, ``other`` is ``other_truth``."""
         self._implied.setdefault(value, {}).setdefault(truth, {})[other] = other_truth
 
+    def implies(self, value: Value, other: Value) -> bool:
+        """Whether ``other`` is true where ``value`` is."""
+        return value == other or self._implied.get(value, {}).get(True, {}).get(other, False)
+
     def known(self, value: Value) -> bool | None:
         """Whether ``value`` is true here, where an open condition has decided that."""
         return next((region.holds[value] for region in reversed(self._open) if value in region.holds), None)

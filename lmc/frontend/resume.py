@@ -21,6 +21,7 @@ from lmc.frontend.variants import Captured
 from lmc.ir.constraints import Constraints
 from lmc.ir.context import Context
 from lmc.ir.errors import LmcError
+from lmc.ir.ids import round_id
 from lmc.ir.interpreter import Outcome
 from lmc.ir.ops import SamplingOp, SelectOp
 
@@ -70,7 +71,7 @@ class _ReplaySession(EagerSession):
         self._memo = memo
 
     def answer(self, op_id: str) -> Any:
-        return self._known(op_id)[0]
+        return self._known(round_id(op_id, self.rounds))[0]
 
     def earlier(self, kind: str, owner: Any, name: str, value: Any) -> Any:
         return self._captured.reads.earlier(kind, owner, name, value) if self._in_captured_part else value

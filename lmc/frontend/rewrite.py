@@ -70,7 +70,9 @@ class BaseRewriter(ast.NodeTransformer):
 
     def read(self, node: ast.Name) -> ast.expr:
         """A variable that may be unclear."""
-        what = "what the function returns" if node.id.startswith(RESULT) else repr(node.id)
+        if node.id == RESULT:
+            return self.operator(node, "result", node)
+        what = "whether it goes on" if node.id.startswith(RESULT) else repr(node.id)
         return self.operator(node, "bound", node, ast.Constant(what))
 
     def is_local(self, name: str) -> bool:

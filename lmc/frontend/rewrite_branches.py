@@ -15,7 +15,8 @@ elsewhere an exception takes the program there, and the arm is wrapped in a ``tr
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 
 from lmc.frontend.rewrite import BRANCH, constant
 from lmc.frontend.rewrite_binding import BindingRewriter, Statements
@@ -23,6 +24,7 @@ from lmc.frontend.scopes import names_bound_in
 
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _GUARDED = (ast.With, ast.Try, ast.AsyncWith)
+_LOOPS = (ast.For, ast.While, ast.AsyncFor)
 
 
 class BranchRewriter(BindingRewriter):
@@ -53,31 +55,30 @@ class BranchRewriter(BindingRewriter):
 
     def on_if(self, node: ast.If) -> ast.stmt | Statements:
         test = self.visit(node.test)
-        if not self._is_traceable(node):
+        if not self.is_traceable(node):
             test = self.operator(node.test, "truth", test)
             return ast.copy_location(ast.If(test, self.block(node.body), self.block(node.orelse)), node)
         names = sorted(names_bound_in([*node.body, *node.orelse]) & self.scopes[-1].local)
-        branch = self.at(node, ast.Name(f"{BRANCH}{len(self._around[-1])}", ast.Load()))
-        gone = [self.statement(self._leaving(node, "gone", branch))] if self._may_be_gone(node) else []
-        self._around[-1].append(branch.id)
-        first, second = (
-            self._arm(node, branch, arm, self._levels.get(id(node), 0)) for arm in (node.body, node.orelse)
-        )
-        self._around[-1].pop()
+        branch = self.construct(node)
+        gone = [self.statement(self.leaving(node, "gone", branch))] if self._may_be_gone(node) else []
+        with self.inside(branch):
+            first, second = (
+                self._arm(node, branch, arm, self._levels.get(id(node), 0)) for arm in (node.body, node.orelse)
+            )
         traced = self.at(node, ast.Attribute(branch, "traced", ast.Load()))
         entering = self.method(node, branch, "enter", constant(tuple(names)), self._values(node, names))
         return [
             self.assign(branch, self.operator(node.test, "branch", test)),
-            self._when(node, traced, [self.statement(entering)]),
-            self._when(node, self.method(node, branch, "then"), first),
-            self._when(
-                node, traced, [self._take(node, names, self.method(node, branch, "turn", self._values(node, names)))]
+            self.when(node, traced, [self.statement(entering)]),
+            self.when(node, self.method(node, branch, "then"), first),
+            self.when(
+                node, traced, [self.take(node, names, self.method(node, branch, "turn", self._values(node, names)))]
             ),
-            self._when(node, self.method(node, branch, "otherwise"), second),
-            self._when(
+            self.when(node, self.method(node, branch, "otherwise"), second),
+            self.when(
                 node,
                 self.method(node, branch, "done"),
-                [self._take(node, names, self.method(node, branch, "join", self._values(node, names))), *gone],
+                [self.take(node, names, self.method(node, branch, "join", self._values(node, names))), *gone],
             ),
         ]
 
@@ -96,18 +97,18 @@ class BranchRewriter(BindingRewriter):
         outermost = ast.Constant(len(self.scopes) == 1)
         return [
             self.assign(held, value or self.at(node, ast.Constant(None))),
-            self._when(
-                node, self._leaving(node, "returning", held, outermost), [ast.copy_location(ast.Return(held), node)]
+            self.when(
+                node, self.leaving(node, "returning", held, outermost), [ast.copy_location(ast.Return(held), node)]
             ),
         ]
 
-    def _leaving(self, node: ast.stmt, name: str, *arguments: ast.expr) -> ast.expr:
+    def leaving(self, node: ast.stmt, name: str, *arguments: ast.expr) -> ast.expr:
         """A call that ends the arms around ``node``, given those and how many it stands at the end of."""
         around = ast.Tuple([ast.Name(branch, ast.Load()) for branch in self._around[-1]], ast.Load())
         return self.operator(node, name, *arguments, around, ast.Constant(self._levels.get(id(node), 0)))
 
-    def _is_traceable(self, node: ast.If) -> bool:
-        """Whether both arms can be run one after the other.
+    def is_traceable(self, node: ast.If | ast.For | ast.While) -> bool:
+        """Whether both arms can be run one after the other, or the rounds of a loop traced.
 
         A ``break`` or ``continue`` that leaves an arm is left to Python, and so are a ``return`` through a ``with`` or
         ``try``, and everything in a generator, whose frame stops in the middle of an arm.
@@ -116,30 +117,51 @@ class BranchRewriter(BindingRewriter):
             return False
         return not any(_leaves(statement, self._guards[-1]) for statement in (*node.body, *node.orelse))
 
+    def construct(self, node: ast.stmt) -> ast.Name:
+        """The name of the condition or loop that ``node`` becomes, to be read."""
+        return self.at(node, ast.Name(f"{BRANCH}{len(self._around[-1])}", ast.Load()))
+
+    @contextmanager
+    def inside(self, construct: ast.Name) -> Generator[None]:
+        """What is rewritten meanwhile stands in ``construct``."""
+        self._around[-1].append(construct.id)
+        yield
+        self._around[-1].pop()
+
     def _arm(self, node: ast.If, branch: ast.Name, statements: Statements, levels: int) -> Statements:
         if statements:
             self._levels[id(statements[-1])] = levels + 1
         body = self.block(statements) or [ast.copy_location(ast.Pass(), node)]
-        if not _returns_before_the_end(statements):
+        return self.ended_by(node, branch, statements, body) if _returns_before_the_end(statements) else body
+
+    def ended_by(self, node: ast.stmt, construct: ast.Name, statements: Statements, body: Statements) -> Statements:
+        """``body``, which ``statements`` became, with its returns noted by ``construct``."""
+        if not any(map(returns, statements)):
             return body
         end = self.temporary(node)
-        leave = self.statement(self.method(node, branch, "left", end))
+        leave = self.statement(self.method(node, construct, "left", end))
         handler = ast.ExceptHandler(self.helper(node, "exits"), end.id, [leave])
         return [self.at(node, ast.Try(body, [handler], [], []))]
 
     def _may_be_gone(self, node: ast.If) -> bool:
         """Whether both arms may return."""
-        return all(any(map(_returns, arm)) for arm in (node.body, node.orelse))
+        return all(any(map(returns, arm)) for arm in (node.body, node.orelse))
 
-    def _when(self, node: ast.stmt, test: ast.expr, body: Statements) -> ast.stmt:
+    def when(self, node: ast.stmt, test: ast.expr, body: Statements) -> ast.stmt:
+        """``if test: body``."""
         return self.at(node, ast.If(test, body, []))
+
+    def readers(self, node: ast.AST, names: list[str]) -> list[ast.expr]:
+        """Functions that read ``names``."""
+        nothing = ast.arguments([], [], None, [], [], None, [])
+        return [self.at(node, ast.Lambda(nothing, ast.Name(name, ast.Load()))) for name in names]
 
     def _values(self, node: ast.AST, names: list[str]) -> ast.expr:
         """What ``names`` are bound to."""
-        nothing = ast.arguments([], [], None, [], [], None, [])
-        return self.operator(node, "values", *(ast.Lambda(nothing, ast.Name(name, ast.Load())) for name in names))
+        return self.operator(node, "values", *self.readers(node, names))
 
-    def _take(self, node: ast.stmt, names: list[str], values: ast.expr) -> ast.stmt:
+    def take(self, node: ast.stmt, names: list[str], values: ast.expr) -> ast.stmt:
+        """``names = values``."""
         if not names:
             return self.statement(values)
         target = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
@@ -147,12 +169,14 @@ class BranchRewriter(BindingRewriter):
 
 
 def names_merged_in(body: Statements) -> set[str]:
-    """Names that an arm of an ``if`` in ``body`` binds: they may be unbound, or unclear, behind it."""
+    """Names that an ``if`` or a loop in ``body`` binds: they may be unbound, or unclear, behind it."""
     found: set[str] = set()
     for statement in body:
         for part in _walk(statement):
             if isinstance(part, ast.If):
                 found |= names_bound_in([*part.body, *part.orelse])
+            elif isinstance(part, _LOOPS):
+                found |= names_bound_in([part])
     return found
 
 
@@ -166,7 +190,8 @@ def _walk(node: ast.AST) -> Iterator[ast.AST]:
             stack.extend(ast.iter_child_nodes(found))
 
 
-def _returns(statement: ast.stmt) -> bool:
+def returns(statement: ast.stmt) -> bool:
+    """Whether a return of the function that ``statement`` stands in is in it."""
     return any(isinstance(part, ast.Return) for part in _walk(statement))
 
 
@@ -175,11 +200,11 @@ def _returns_before_the_end(arm: Statements) -> bool:
     if not arm:
         return False
     *before, last = arm
-    if any(map(_returns, before)):
+    if any(map(returns, before)):
         return True
     if isinstance(last, ast.If):
         return _returns_before_the_end(last.body) or _returns_before_the_end(last.orelse)
-    return not isinstance(last, ast.Return) and _returns(last)
+    return not isinstance(last, ast.Return) and returns(last)
 
 
 def _leaves(statement: ast.stmt, guards: int) -> bool:
@@ -196,7 +221,7 @@ def _leaves(statement: ast.stmt, guards: int) -> bool:
             return True
         if isinstance(node, _NESTED):
             continue
-        looped = looped or isinstance(node, ast.For | ast.While | ast.AsyncFor)
+        looped = looped or isinstance(node, _LOOPS)
         guarded = guarded or isinstance(node, _GUARDED)
         stack.extend((child, looped, guarded) for child in ast.iter_child_nodes(node))
     return False

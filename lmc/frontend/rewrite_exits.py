@@ -12,7 +12,13 @@ The same for the returns of a function that is a part of a program: what it retu
     B                                        else: A
                                          if on: B
 
-Functions with returns in loops stay as they are.
+A ``break`` becomes such a flag too, which the loop asks first; a return in a loop of such a function breaks.
+
+    while test:                          on = True
+        if x: A; break                   while on and test:
+        B                                    if x: A; on = False
+    else: C                                  else: B
+                                         if on: C
 """
 
 from __future__ import annotations
@@ -29,6 +35,12 @@ _LOOPS = (ast.For, ast.While, ast.AsyncFor)
 _MAX_DEPTH = 40
 
 
+class BreakingFor(ast.For):
+    """A ``for`` which goes on while the variable ``flag`` is true."""
+
+    flag: str = ""
+
+
 class _StaysError(Exception):
     """The statements stay as they are."""
 
@@ -39,9 +51,9 @@ def fold_ends(function: ast.FunctionDef, result: str, *, whole: bool) -> None:
     ``whole`` says to fold its own returns too; those that stand in a ``with`` always are, and then all are.
     """
     folder = _Folder(result)
-    folder.generic_visit(function)
     if whole or any(map(_returns_in_block, function.body)):
         folder.return_once(function)
+    folder.generic_visit(function)
 
 
 def early_returns(body: Statements) -> Statements:
@@ -60,15 +72,31 @@ class _Folder(ast.NodeTransformer):
         """No expression holds loops or such functions."""
         return node if isinstance(node, ast.expr) else super().visit(node)
 
-    def visit_For(self, node: ast.For) -> ast.AST:
-        return self._loop(node)
+    def visit_For(self, node: ast.For) -> ast.AST | Statements:
+        flag = self._fold_loop(node)
+        if flag is None:
+            return node
+        item = next(self._flags)
+        target = ast.copy_location(ast.Name(item, ast.Store()), node.target)
+        given = ast.copy_location(ast.Name(item, ast.Load()), node.target)
+        bound = ast.copy_location(ast.Assign([node.target], given), node.target)
+        inner = ast.copy_location(ast.If(_flag(flag, node.target), [bound, *node.body], []), node.target)
+        made = ast.copy_location(BreakingFor(target, node.iter, [inner], []), node)
+        made.flag = flag
+        return _flagged(node, made, flag)
 
-    def visit_While(self, node: ast.While) -> ast.AST:
-        return self._loop(node)
+    def visit_While(self, node: ast.While) -> ast.AST | Statements:
+        flag = self._fold_loop(node)
+        if flag is None:
+            return node
+        goes_on: ast.expr = _flag(flag, node.test)
+        if not (isinstance(node.test, ast.Constant) and node.test.value):
+            goes_on = ast.copy_location(ast.BoolOp(ast.And(), [goes_on, node.test]), node.test)
+        return _flagged(node, ast.copy_location(ast.While(goes_on, node.body, []), node), flag)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        self.generic_visit(node)
         self.return_once(node)
+        self.generic_visit(node)
         return node
 
     def return_once(self, node: ast.FunctionDef) -> None:
@@ -82,14 +110,21 @@ class _Folder(ast.NodeTransformer):
         if folded is not None:
             first, last = node.body[0], node.body[-1]
             end = ast.fix_missing_locations(ast.copy_location(ast.Return(ast.Name(self._result, ast.Load())), last))
-            node.body = [_bind(first, self._result, ast.Constant(None)), *folded, end]
+            begin = [] if _leaves(node.body) else [_bind(first, self._result, ast.Constant(None))]
+            node.body = [*begin, *folded, end]
 
-    def _loop(self, node: ast.For | ast.While) -> ast.AST:
+    def _fold_loop(self, node: ast.For | ast.While) -> str | None:
+        """Fold the ends of rounds of ``node``; gives the flag that stands for its breaks, None where they stay."""
         self.generic_visit(node)
         folded = _Fold(ast.Continue, lambda _: [], self._flags).of(node.body)
         if folded is not None:
             node.body = folded
-        return node
+        flag = next(self._flags)
+        broken = _Fold(ast.Break, lambda end: [_bind(end, flag, ast.Constant(False))], self._flags).of(node.body)
+        if broken is None:
+            return None
+        node.body = broken
+        return flag
 
 
 class _Fold:
@@ -99,6 +134,7 @@ class _Fold:
         self._kind = kind
         self._bind = bind
         self._flags = flags
+        self._loops = 0  # how many loops there are around this place, for returns
 
     def of(self, body: Statements) -> Statements | None:
         """``body`` without early ends; None where there are none, or it stays as it is."""
@@ -123,7 +159,9 @@ class _Fold:
             if isinstance(statement, self._kind):
                 if rest:
                     raise _StaysError
-                ended = [_bind(statement, flag, ast.Constant(False)) for flag in flags]
+                ended: Statements = [_bind(statement, flag, ast.Constant(False)) for flag in flags]
+                if self._loops:
+                    ended.append(ast.copy_location(ast.Break(), statement))
                 return [*done, *self._bind(statement), *ended] or [ast.copy_location(ast.Pass(), statement)]
             if self._has_end(statement):
                 return [*done, *self._folded(statement, rest, flags, depth)]
@@ -143,13 +181,16 @@ class _Fold:
                     for arm, on in zip(arms, goes_on, strict=True)
                 ]
                 return [ast.copy_location(ast.If(statement.test, made[0], made[1]), statement)]
-        if not rest:
+        leaves_both = self._loops > 0 and isinstance(statement, _LOOPS)  # a return leaves the loop around it too
+        if not rest and not leaves_both:
             return [self._inner(statement, flags, depth)]
         flag = next(self._flags)
         begun = _bind(statement, flag, ast.Constant(True))
         inner = self._inner(statement, (*flags, flag), depth)
-        goes = ast.copy_location(ast.Name(flag, ast.Load()), rest[0])
-        return [begun, inner, ast.copy_location(ast.If(goes, self._tail(rest, flags, depth + 1), []), rest[0])]
+        place = rest[0] if rest else statement
+        after = self._tail(rest, flags, depth + 1) or [ast.copy_location(ast.Pass(), place)]
+        otherwise: Statements = [ast.copy_location(ast.Break(), place)] if leaves_both else []
+        return [begun, inner, ast.copy_location(ast.If(_flag(flag, place), after, otherwise), place)]
 
     def _inner(self, statement: ast.stmt, flags: tuple[str, ...], depth: int) -> ast.stmt:
         """``statement`` with its blocks folded."""
@@ -165,6 +206,14 @@ class _Fold:
             case ast.Match():
                 cases = [ast.match_case(case.pattern, case.guard, block(case.body)) for case in statement.cases]
                 made = ast.Match(statement.subject, cases)
+            case ast.For() | ast.While() if not any(map(self._has_end, statement.orelse)):
+                self._loops += 1
+                body = block(statement.body)
+                self._loops -= 1
+                if isinstance(statement, ast.For):
+                    made = ast.For(statement.target, statement.iter, body, statement.orelse)
+                else:
+                    made = ast.While(statement.test, body, statement.orelse)
             case _:
                 raise _StaysError
         return ast.copy_location(made, statement)
@@ -210,6 +259,18 @@ def _is_generator(function: ast.FunctionDef) -> bool:
         if not isinstance(node, _NESTED):
             stack.extend(ast.iter_child_nodes(node))
     return False
+
+
+def _flag(name: str, place: ast.AST) -> ast.Name:
+    return ast.copy_location(ast.Name(name, ast.Load()), place)
+
+
+def _flagged(node: ast.For | ast.While, made: ast.stmt, flag: str) -> Statements:
+    """``made``, which goes on while ``flag`` is true, and behind it what ``node`` does when nothing broke it."""
+    statements = [_bind(node, flag, ast.Constant(True)), made]
+    if node.orelse:
+        statements.append(ast.copy_location(ast.If(_flag(flag, node), node.orelse, []), node.orelse[0]))
+    return statements
 
 
 def _bind(place: ast.stmt, name: str, value: ast.expr) -> ast.stmt:

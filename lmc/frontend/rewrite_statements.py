@@ -6,12 +6,12 @@ import ast
 
 from lmc.frontend.rewrite import OPERATORS, RESULT, Unsupported, constant
 from lmc.frontend.rewrite_binding import Statements
-from lmc.frontend.rewrite_branches import BranchRewriter
 from lmc.frontend.rewrite_exits import fold_ends
+from lmc.frontend.rewrite_loops import LoopRewriter
 from lmc.frontend.scopes import FunctionScope
 
 
-class Rewriter(BranchRewriter):
+class Rewriter(LoopRewriter):
     """Rewrites one jitted function, nested functions included."""
 
     def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
@@ -93,15 +93,6 @@ class Rewriter(BranchRewriter):
         raise Unsupported("a class inside", node.lineno)
 
     # Control
-
-    def on_while(self, node: ast.While) -> ast.stmt:
-        test = self.operator(node.test, "truth", self.visit(node.test))
-        return ast.copy_location(ast.While(test, self.block(node.body), self.block(node.orelse)), node)
-
-    def on_for(self, node: ast.For) -> ast.stmt:
-        target = self.check_target(node.target)
-        items = self.each(node.iter, self.visit(node.iter), target)
-        return ast.copy_location(ast.For(target, items, self.block(node.body), self.block(node.orelse)), node)
 
     def on_async_for(self, node: ast.AsyncFor) -> ast.stmt:
         raise Unsupported("async for", node.lineno)

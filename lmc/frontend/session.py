@@ -22,7 +22,9 @@ class Session(ABC):
 
     ``ticks`` counts the operations of transformed code; ``served`` says which of them a host call answered. A replay
     of the captured part takes the same steps, so it finds those answers again. ``constructs`` are the conditions both
-    arms of which were captured, by their tick: where the second one begins, and where both have ended. ``path`` is that
+    arms of which were captured, by their tick: where the second one begins, and where both have ended; and the loops
+    that were: where a round begins, and where they have ended. ``rounds`` are the numbers of the rounds of such loops
+    that are under way. ``path`` is that
     of the program which runs now, where calls that belong to no handle get their ids. ``blocks`` are the role blocks
     still to be opened.
     """
@@ -31,6 +33,7 @@ class Session(ABC):
         self.ticks = 0
         self.served: dict[int, str] = {}
         self.constructs: dict[int, tuple[int, int]] = {}
+        self.rounds: list[int] = []
         self.path = ""
         self.blocks = RoleBlocks()
         self._counts: dict[Any, Any] = {}

@@ -177,8 +177,7 @@ def broken(s, a: str):
     s += a
     effect("once", a)
     x = s.gen("x", max_tokens=3)
-    if x == "never":
-        return None
+    hash(x)  # known when the program runs, and another in each process
     effect("after", x)
     return s.gen("y", max_tokens=3)
 

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from lmc.frontend import branching
 from lmc.frontend.arguments import bind
 from lmc.frontend.recorder import Recorder
 from lmc.ir.region_ops import CondOp
@@ -35,11 +34,6 @@ def folder(tmp_path_factory):
 def stopped(self, *_end):
     """Ends a capture where the program returns, so that all of it is gone through again."""
     raise self.stop("this is the end", "nothing has to change")
-
-
-@pytest.fixture(autouse=True)
-def captured_conditions(monkeypatch):
-    monkeypatch.setattr(branching, "CAPTURE_CONDITIONS", True, raising=False)
 
 
 @pytest.mark.parametrize("name", CONDITIONS)
@@ -79,7 +73,6 @@ def test_random_programs_agree_whichever_way_is_taken(folder, source, args, othe
     note(source)
     program = load(CONDITIONS_HEADER + "@jit\n" + source, folder).program
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(branching, "CAPTURE_CONDITIONS", True, raising=False)
         if ends:
             patch.setattr(Recorder, "finish", stopped)
         captured = check(program, lambda: (*args[:3], list(args[3])))

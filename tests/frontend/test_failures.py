@@ -201,8 +201,7 @@ def calls_program(s, a):
 
 @lmc.jit
 def calls_after_a_break(s, a):
-    if s.gen("x", max_tokens=3):
-        effect("on")
+    hash(s.gen("x", max_tokens=3))
     return calls_tool(a)
 
 

@@ -1,9 +1,12 @@
+import asyncio
+from typing import Any
+
 import pytest
 
-from lmc.frontend.tools import Tool, annotated_type, fit, tool
+from lmc.frontend.tools import Tool, tool
 from lmc.ir.core import Effect
 from lmc.ir.errors import CaptureError, InputError
-from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, list_of
+from lmc.ir.types import ANY, TEXT
 
 
 @tool(effect="reads")
@@ -35,34 +38,61 @@ def test_unknown_effects_are_refused():
     assert caught.value.location is not None
 
 
-def test_async_tools_are_refused():
+def test_an_async_tool_is_awaited_outside_of_programs():
+    @tool(effect="pure")
+    async def later(text: str) -> str:
+        return text + "!"
+
+    assert later.is_async
+    assert later.result_type == TEXT
+    assert asyncio.run(later("a")) == "a!"  # type: ignore[arg-type]  in a program it is a text
+
+
+def test_async_generators_are_refused():
+    async def several():
+        yield 1
+
+    with pytest.raises(CaptureError, match="the tool 'several' is an async generator") as caught:
+        tool(several)
+    assert "return a list" in str(caught.value)
+    assert caught.value.location is not None
+
+
+def test_a_coroutine_that_nothing_awaits_is_refused():
     async def later():
         return 1
 
-    with pytest.raises(CaptureError, match="the tool 'later' is async") as caught:
-        tool(later)
-    assert "plain function" in str(caught.value)
+    @tool(effect="pure")
+    def now() -> Any:
+        return later()
+
+    with pytest.raises(InputError, match="the tool 'now' gave a coroutine") as caught:
+        now()
+    assert "async def" in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("annotation", "kind"),
+    ("options", "cause", "remedy"),
     [
-        (str, TEXT), (int, INT), (float, FLOAT), (bool, BOOL), (None, NONE), (list[str], list_of(TEXT)),
-        (list, ANY), (dict, ANY), (list[dict], ANY), (str | None, ANY), ([], ANY),
+        ({"retries": -1}, "retries is -1", "between 0 and 1000"),
+        ({"retries": True}, "retries is True", "whole number"),
+        ({"timeout": 0}, "timeout is 0", "greater than 0"),
+        ({"timeout": float("inf")}, "timeout is inf", "or None"),
+        ({"timeout": "1"}, "timeout is '1'", "number of seconds"),
+        ({"retries": 1, "retry_on": "OSError"}, "retry_on is 'OSError'", "an exception class"),
+        ({"retries": 1, "retry_on": ()}, "retry_on is ()", "a tuple of them"),
+        ({"retries": 1, "retry_on": KeyboardInterrupt}, "retry_on is <class 'KeyboardInterrupt'>", "exception class"),
+        ({"retry_on": OSError, "effect": "reads"}, "but retries is 0", "give retries"),
+        ({"retries": 2}, "a tool that writes is called again only after errors that are named", "retry_on=(Conn"),
     ],
-)  # fmt: skip
-def test_types_of_annotations(annotation, kind):
-    assert annotated_type(annotation) == kind
-
-
-class Sub(str):
-    pass
-
-
-def test_results_are_made_exactly_what_was_promised():
-    assert type(fit(Sub("x"), TEXT)) is str
-    assert type(fit(1, FLOAT)) is float
-    assert fit([1], list_of(INT)) == [1]
+)
+def test_options_that_make_no_sense_are_refused_at_their_line(options: dict[str, Any], cause: str, remedy: str):
+    with pytest.raises(CaptureError) as caught:
+        tool(**options)
+    assert cause in caught.value.cause
+    assert remedy in (caught.value.remedy or "")
+    assert caught.value.location is not None
+    assert caught.value.location.file == __file__
 
 
 @pytest.mark.parametrize(

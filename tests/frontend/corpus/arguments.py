@@ -66,7 +66,7 @@ def star_arguments(s, first: str, *rest: str, **more: str):
     return s.gen("g", max_tokens=2)
 
 
-@case("a", stops="which way the program goes")
+@case("a")
 def generated_condition(s, a: str):
     s += a
     effect("before")
@@ -79,7 +79,7 @@ def generated_condition(s, a: str):
     return s.gen("y", max_tokens=4)
 
 
-@case("a", stops="which way the program goes")
+@case("a")
 def generated_while(s, a: str):
     s += a
     turns = 0

@@ -103,7 +103,7 @@ def unpacks_too_many(s, words: list[str]):
     return x + y
 
 
-@case(["p", "q", "r"], stops="a starred target with others inside it")
+@case(["p", "q", "r"])
 def unpacks_star_with_tuple(s, words: list[str]):
     for x, *(y, z) in [(words[0], words[1], words[2])]:
         s += x + y + z

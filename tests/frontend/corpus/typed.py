@@ -270,7 +270,7 @@ def values_go_to_undeclared_functions(s, a: str):
     return v
 
 
-@case("w", stops="which way the program goes depends on it")
+@case("w")
 def decisions(s, a: str):
     s += a
     v = s.gen("v", schema=Verdict, max_tokens=300)

@@ -87,7 +87,7 @@ def generation_before_try(s, a):
         return s.gen("y", max_tokens=4)
 
 
-@case("a", "b", stops="which way the program goes")
+@case("a", "b")
 def and_or_ternary_of_generations(s, a, b):
     effect("l")
     s += a

@@ -146,7 +146,7 @@ def continue_in_the_second_arm(s, a: str):
     return last, s.gen("end", max_tokens=2)
 
 
-@condition("which way the program goes")
+@condition()
 def break_in_a_loop(s, a: str):
     s += a
     for word in ["one", "two", "three"]:
@@ -270,7 +270,7 @@ def an_inner_function_that_returns_early(s, a: str):
     return one, two
 
 
-@condition("goes on on the other")
+@condition()
 def an_inner_function_with_loops_that_returns(s, a: str):
     def first_with(letter, texts):
         for text in texts:

@@ -1,0 +1,211 @@
+"""Loops in transformed code, whose body is traced once for all rounds where nothing says how many there are.
+
+What ``while`` and ``for`` become (see ``rewrite_loops``) asks a ``Loop`` before each round. As long as the answer is
+known, the rounds are those of plain Python. Once it is not, the body runs with symbols for what a round may change,
+again and again until nothing else changes in it (``carried``); what then was recorded is the body of one ``cf.loop``,
+whose next answer is worked out at its end. Of a list that is not known, items are taken by their index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from lmc.frontend.branching import RAISED_CAUSE, RAISED_REMEDY, Exit, value_of_name
+from lmc.frontend.carried import Carrying
+from lmc.frontend.proxy import Proxy, symbol
+from lmc.frontend.recorder import Recorder
+from lmc.ir.ops import UnreachableOp
+from lmc.ir.types import NONE, TEXT, ListType
+
+if TYPE_CHECKING:
+    from lmc.frontend.operators import Operators
+
+Reader = Callable[[], Any]
+# What can be gone over as far as a run turns out to need, because that changes nothing.
+_REPEATABLE = (list, tuple, range, str, dict, set, frozenset)
+_INDEX = "the index of a round"
+
+
+class Loop:
+    """A loop while a condition is true; ``names`` are those that it may bind.
+
+    ``traced``: a round is traced for all; ``exited``: it returned on the way that runs now; ``gone``: nothing comes
+    behind the loop, because it ends by returning alone.
+    """
+
+    def __init__(self, operators: Operators, names: tuple[str, ...]) -> None:
+        self._operators = operators
+        self._session = operators.session
+        self._recorder = operators.recorder
+        self._names = names
+        self._carrying: Carrying | None = None
+        self._known: tuple[int, int] | None = None
+        self._returns = 0 if self._recorder is None else self._recorder.returns
+        self.traced = False
+        self.exited = False
+        self.gone = False
+
+    def again(self, value: Any, *readers: Reader) -> bool:
+        """Whether there is another round, given the value of the condition; ``readers`` read the names."""
+        tick = self._operators.tick()
+        recorder = self._recorder
+        if recorder is None:
+            return self._replayed(tick, bool(self._operators.served(tick, bool, value)))
+        if type(value) is not Proxy or symbol(value).type == NONE or recorder.is_known(value):
+            flag: Any = self._operators.truth(value)
+        else:
+            flag = self._operators.done(tick, self._operators.as_bool(recorder, value))
+        return self._goes_on(recorder, tick, flag, readers)
+
+    def enter(self) -> tuple[Any, ...]:
+        """A traced round begins: what the names are then."""
+        assert self._carrying is not None
+        return self._carrying.enter()[: len(self._names)]
+
+    def leave(self) -> tuple[Any, ...]:
+        """The traced loop is over: what the names are behind it."""
+        assert self._carrying is not None
+        return self._carrying.results[: len(self._names)]
+
+    def left(self, end: Exit) -> None:
+        """A round was left by ``end``."""
+        if self.exited:
+            assert self._recorder is not None
+            raise self._recorder.stop("a loop returns in its first round, whatever happens", "write an `if` instead")
+        raise end
+
+    def _goes_on(self, recorder: Recorder, tick: int, flag: Any, readers: tuple[Reader, ...]) -> bool:
+        if self._carrying is None:
+            endless = flag is True and recorder.returns > self._returns
+            if type(flag) is bool and not endless:
+                return flag
+            self._begin(recorder, tick, flag, readers)
+            return True
+        if recorder.branch is not self:
+            raise recorder.stop(RAISED_CAUSE, RAISED_REMEDY)
+        if recorder.blocks.waiting != self._waiting:
+            raise recorder.stop(
+                "a role block is made in one round of a loop and opened in another", "write with s.user(): in the round"
+            )
+        recorder.last_host = None
+        if not self._carrying.close(self._values(readers), flag):
+            recorder.retrace(self._start)
+            return True
+        recorder.branch = self._outer
+        recorder.constructs[self._tick] = (self._start, recorder.ticks)
+        if self._carrying.endless:
+            recorder.emit(UnreachableOp)
+            self.gone = True
+        recorder.end_construct()
+        return False
+
+    def _begin(self, recorder: Recorder, tick: int, flag: Any, readers: tuple[Reader, ...]) -> None:
+        recorder.begin_construct()
+        self._waiting = recorder.blocks.waiting
+        self._outer: Any = recorder.branch
+        recorder.branch = self
+        self._tick = tick
+        self._start = recorder.ticks
+        self._carrying = Carrying(recorder, (*self._names, _INDEX), self._values(readers), flag)
+        self.traced = True
+
+    def _values(self, readers: tuple[Reader, ...]) -> tuple[Any, ...]:
+        return (*map(value_of_name, readers), None)
+
+    def _replayed(self, tick: int, taken: bool) -> bool:
+        session = self._session
+        if self._known is None and tick in session.constructs:
+            self._known = session.constructs[tick]
+            session.rounds.append(-1)
+        if self._known is not None:
+            session.ticks = self._known[0 if taken else 1]
+            session.rounds[-1] += 1
+            if not taken:
+                session.rounds.pop()
+        return taken
+
+
+class ItemLoop(Loop):
+    """A loop over ``items``."""
+
+    def __init__(self, operators: Operators, items: Any, names: tuple[str, ...], *, traceable: bool) -> None:
+        super().__init__(operators, names)
+        recorder = self._recorder
+        self._over = items
+        self._index: Any = 0
+        self._item: Any = None
+        self._symbolic = recorder is not None and traceable and _has_unknown_length(recorder, items)
+        self._writes = 0 if recorder is None else recorder.user_writes
+        if self._symbolic:
+            assert recorder is not None
+            self._snapshot = items
+            if symbol(items).volatile:
+                self._snapshot = recorder.pure("list_from", (items,))
+                symbol(self._snapshot).volatile = False
+                recorder.last_host = None
+            self._count = recorder.length(self._snapshot)
+        else:
+            self._iterator: Iterator[Any] = iter(operators.iterate(items))
+
+    def more(self, on: Any, *readers: Reader) -> bool:
+        """Whether there is another item, and nothing broke the loop."""
+        tick = self._operators.tick()
+        recorder = self._recorder
+        if recorder is None or not self._symbolic:
+            taken = self._next(on)
+            return self._replayed(tick, taken) if recorder is None else taken
+        if self.traced:
+            self._index = recorder.next_number(self._index)
+            if recorder.user_writes > self._writes and symbol(self._over).volatile:
+                raise recorder.stop(
+                    "a round may change the list that the loop goes over", "go over a copy: list(items)"
+                )
+        flag: Any = recorder.pure("lt", (self._index, self._count), total=True)
+        if type(on) is Proxy:
+            both = recorder.pure("and", (on, flag), total=True)
+            recorder.regions.imply(recorder.value_of(both), True, recorder.value_of(on), True)
+            flag = both
+        return self._goes_on(recorder, tick, False if on is False else flag, readers)
+
+    def item(self) -> Any:
+        """The item of this round."""
+        recorder = self._recorder
+        if not self._symbolic or recorder is None:
+            return self._item
+        item = recorder.pure("getitem", (self._snapshot, self._index), total=True)
+        found = symbol(item)
+        found.volatile = symbol(self._over).volatile and not found.is_scalar
+        return item
+
+    def enter(self) -> tuple[Any, ...]:
+        assert self._carrying is not None
+        *values, self._index = self._carrying.enter()
+        return tuple(values)
+
+    def _next(self, on: Any) -> bool:
+        if type(on) is Proxy:
+            recorder = self._recorder
+            assert recorder is not None
+            if type(self._over) not in _REPEATABLE:
+                raise recorder.stop(
+                    f"whether a {self._operators.describe(self._over)} is gone over any further is known only when the "
+                    "program runs",
+                    "make a list of it before the loop",
+                )
+        elif not on:
+            return False
+        for item in self._iterator:
+            self._item = item
+            return True
+        return False
+
+    def _values(self, readers: tuple[Reader, ...]) -> tuple[Any, ...]:
+        return (*map(value_of_name, readers), self._index)
+
+
+def _has_unknown_length(recorder: Recorder, items: Any) -> bool:
+    if type(items) is not Proxy:
+        return False
+    kind = symbol(items).type
+    return (kind == TEXT or isinstance(kind, ListType)) and not recorder.is_known(items)
