@@ -27,7 +27,7 @@ _VALUE = "the value of an expression with a condition"
 
 
 class Exit(BaseException):
-    """The traced arm, or round, of ``branch`` ends because the program returns there. No code of the user's ever sees it."""
+    """The traced arm or round of ``branch`` ends because the program returns there. No code of the user's sees it."""
 
     def __init__(self, branch: object) -> None:
         super().__init__()
@@ -246,7 +246,8 @@ class Branching(Iteration):
     def returning(self, value: Any, outermost: bool, enclosing: tuple[Any, ...], levels: int) -> bool:
         """Whether ``return value`` is to be done, which stands at the end of ``levels`` of the arms around it.
 
-        ``enclosing`` are the conditions and loops around it, outermost first; ``outermost`` says whether it ends the program.
+        ``enclosing`` are the conditions and loops around it, outermost first; ``outermost`` says whether it ends the
+        program.
         """
         recorder = self.recorder
         if recorder is None or not any(branch.traced for branch in enclosing):
