@@ -36,10 +36,11 @@ def slow(seconds: float) -> float:
 
 @lmc.jit
 def breaks(s: lmc.State, topic: str, limit: int = 3) -> str:
-    """Captured up to the `if`; what stands before it must happen once."""
+    """Captured up to the `hash`; what stands before it must happen once."""
     s += topic
     first = s.gen("first", max_tokens=8)
     note(first)
+    hash(first)
     if "e" in first:
         s += " with e "
     else:
