@@ -12,8 +12,14 @@ EXAMPLES = sorted((REPOSITORY / "examples").glob("*.py"))
 
 
 def test_the_promised_examples_are_there():
-    promised = {"judge.py", "multiple_choice.py", "extract.py", "character.py", "labels.py", "chat.py"}
+    promised = {
+        *("judge.py", "multiple_choice.py", "extract.py", "character.py", "labels.py", "chat.py", "sglang_tips.py"),
+        *("react.py", "tree_of_thought.py", "skeleton_of_thought.py", "multi_chain.py", "generative_agents.py"),
+        *("self_refine.py", "map_reduce.py", "debate.py"),
+    }
     assert promised <= {path.name for path in EXAMPLES}
+    readme = (REPOSITORY / "examples" / "README.md").read_text(encoding="utf-8")
+    assert [path.name for path in EXAMPLES if f"| `{path.name}` |" not in readme] == []
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

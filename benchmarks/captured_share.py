@@ -1,0 +1,208 @@
+"""Which share of the generations of a corpus of programs sits in the static graph, and what keeps the others out.
+
+python benchmarks/captured_share.py [--write]
+
+The corpus: every example, the programs in sglang's language of tests/frontend/sglang, and the programs that the tests
+of the frontend are made of (tests/frontend/corpus), most of which are there because something in them is hard to
+capture. Each program runs as plain Python on the toy engine, where its generations are counted, then compiled at -O2:
+what the plan did not answer, the eager continuation behind a break asks for. Both runs must give the same.
+"""
+
+import argparse
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from io import StringIO
+from typing import Any
+
+from benchmarks.results import table, write_section
+from lmc.driver.compile import compile_program
+from lmc.driver.constraints import compiler
+from lmc.frontend.arguments import bind
+from lmc.frontend.eager import EagerSession, run_eager
+from lmc.frontend.function import JittedFunction
+from lmc.frontend.resume import resume
+from lmc.frontend.variants import inputs_of
+from lmc.grammar.sharing import ConstraintCache
+from lmc.ir.errors import LmcError
+from lmc.ir.interpreter import Outcome
+from lmc.ir.target import Target
+from lmc.ir.toy import ToyEngine, toy_tokenizer
+from lmc.runtime.executor import Executor, Finished, Instance
+from tests.examples.cases import EXAMPLES
+from tests.frontend.corpus.cases import CASES
+from tests.frontend.corpus.conditions.cases import CONDITIONS, Condition
+from tests.frontend.sglang.programs import EVERY
+from tests.project.layers import REPOSITORY, module_name
+
+AIM = 0.9
+LEVEL = "O2"
+HEAD = ["program", "generations", "in the graph", "share", "break", "cause"]
+CORPUS_FOLDER = REPOSITORY / "tests" / "frontend" / "corpus"
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+Run = Callable[[], Arguments]
+CACHE = ConstraintCache()
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program, and what finds its runs, each of which makes its arguments anew."""
+
+    group: str
+    name: str
+    function: JittedFunction
+    runs: Callable[[], Sequence[Run]]
+
+
+@dataclass(frozen=True)
+class Share:
+    """What was counted over all runs of a program. ``breaks``: each once, as (file:line, cause)."""
+
+    group: str
+    name: str
+    generations: int
+    in_graph: int
+    breaks: tuple[tuple[str, str], ...]
+
+    @property
+    def share(self) -> float:
+        return self.in_graph / self.generations
+
+
+def corpus() -> Iterator[Program]:
+    """Every program of the corpus."""
+    for file in sorted(CORPUS_FOLDER.rglob("*.py")):
+        import_module(module_name(file))  # which puts its programs into CASES or CONDITIONS
+    for name, example in EXAMPLES.items():
+        yield Program("examples", name, example.program, partial(_named, example.rows))
+    for name, (function, row) in EVERY.items():
+        yield Program("sglang", name, function, partial(_named, [row]))
+    for name, case in CASES.items():
+        yield Program("corpus", name, case.program, partial(_made, [case.args]))
+    for name, condition in CONDITIONS.items():
+        yield Program("conditions", name, condition.program, partial(_taking_every_way, condition))
+
+
+def _named(rows: Sequence[dict[str, Any]]) -> list[Run]:
+    return [lambda row=row: ((), row) for row in rows]
+
+
+def _made(given: Sequence[tuple[Any, ...] | Callable[[], tuple[Any, ...]]]) -> list[Run]:
+    return [lambda args=args: (args if isinstance(args, tuple) else args(), {}) for args in given]
+
+
+def _taking_every_way(condition: Condition) -> list[Run]:
+    return _made(condition.inputs())
+
+
+def measure(program: Program) -> Share:
+    """Run it in both ways and count. Raises ``SystemExit`` where they differ."""
+    generations = in_graph = 0
+    breaks: dict[tuple[str, str], None] = {}
+    for run in program.runs():
+        plain, asked = _run_eagerly(program.function, run())
+        compiled, continued, found = _run_compiled(program.function, run())
+        if compiled != plain:
+            raise SystemExit(f"{program.group}/{program.name}: compiled it gave {compiled}, as plain Python {plain}")
+        generations += asked
+        in_graph += asked - continued
+        breaks.update(dict.fromkeys(found))
+    return Share(program.group, program.name, generations, in_graph, tuple(breaks))
+
+
+def _run_eagerly(function: JittedFunction, arguments: Arguments) -> tuple[Any, int]:
+    """How a program ends as plain Python, and how many of its generations ran."""
+    session = EagerSession(ToyEngine(), compile=compiler(CACHE, toy_tokenizer()))
+    end = _end(lambda: run_eager(function, bind(function, *arguments), session))
+    return end, len(session.profile)
+
+
+def _run_compiled(function: JittedFunction, arguments: Arguments) -> tuple[Any, int, list[tuple[str, str]]]:
+    """How it ends compiled, how many generations ran behind its break, and that break."""
+    bound = bind(function, *arguments)
+    compiled = compile_program(function, bound, Target.parse("toy"), LEVEL, toy_tokenizer(), cache=CACHE)
+    compile = compiler(CACHE, toy_tokenizer())
+    session = EagerSession(ToyEngine(), compile=compile)
+
+    def run() -> Outcome:
+        finished: list[Finished] = []
+        executor = Executor(ToyEngine(), compiled.prepared, compiled.hosts, constraints=compiled.constraints(compile))
+        instances = [Instance(0, inputs_of(compiled.captured, bound))]
+        asyncio.run(executor.run_batch(instances, [0], lambda _, end: finished.append(end)))
+        [end] = finished
+        if end.outcome is None:
+            assert end.error is not None
+            raise end.error
+        memo = end.outcome.memo
+        return end.outcome if memo is None else resume(compiled.captured, bound, memo, session)
+
+    end = _end(run)
+    return end, len(session.profile), [(_place(entry.location), entry.cause) for entry in compiled.breaks]
+
+
+def _end(run: Callable[[], Outcome]) -> tuple[Any, ...]:
+    """What is the same in every way of running a program: what it gave, or the error that it ended with."""
+    try:
+        outcome = run()
+    except LmcError as error:
+        return type(error), error.cause
+    except Exception as error:
+        return type(error), str(error)
+    return repr(outcome.value), outcome.text
+
+
+def _place(location: object) -> str:
+    """A line of the user's, as seen from the repository."""
+    return str(location).removeprefix(f"{REPOSITORY}/")
+
+
+def line_of(share: Share) -> list[str]:
+    """A row of the table."""
+    places = ", ".join(place for place, _ in share.breaks)
+    causes = "; ".join(dict.fromkeys(cause for _, cause in share.breaks)).replace("|", "\\|").replace("\n", " ")
+    counts = [f"{share.generations}", f"{share.in_graph}", f"{share.share:.0%}"]
+    return [f"{share.group}/{share.name}", *counts, places, causes]
+
+
+def summary(shares: Sequence[Share]) -> list[list[str]]:
+    """Rows of the table of groups, the last of which is all of them."""
+    groups: dict[str, list[Share]] = {}
+    for share in shares:
+        groups.setdefault(share.group, []).append(share)
+    lines: list[list[str]] = []
+    for group, members in [*groups.items(), ("all", list(shares))]:
+        asked = sum(share.generations for share in members)
+        answered = sum(share.in_graph for share in members)
+        mean = sum(share.share for share in members) / len(members)
+        whole = sum(not share.breaks for share in members)
+        counts = [f"{len(members)}", f"{whole}", f"{asked}", f"{answered}"]
+        lines.append([group, *counts, f"{answered / asked:.1%}", f"{mean:.1%}"])
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="keep the rows in RESULTS.md")
+    options = parser.parse_args()
+    with redirect_stdout(StringIO()):  # some programs print
+        measured = [measure(program) for program in corpus()]
+    shares = [share for share in measured if share.generations]
+    groups = table(
+        ["programs of", "programs", "without a break", "generations", "in the graph", "share of all", "mean share"],
+        summary(shares),
+    )
+    note = (
+        f"Aim: {AIM:.0%}. {len(measured) - len(shares)} programs of the corpus generate nothing and are left out. "
+        "Counted over all inputs of a program; its break may lie on one way through it alone.\n"
+    )
+    text = f"{groups}\n{note}\n{table(HEAD, [line_of(share) for share in shares])}"
+    print(text, end="")
+    if options.write:
+        write_section("captured_share", "python benchmarks/captured_share.py --write", text)
+
+
+if __name__ == "__main__":
+    main()

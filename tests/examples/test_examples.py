@@ -1,0 +1,41 @@
+"""Every example gives the same as plain Python, at -O0 and at -O2: on the toy engine and on the built-in model."""
+
+import os
+from typing import Any
+
+import pytest
+
+from lmc.driver import Options, Result, Runner, Wish
+from lmc.frontend.session import META
+from tests.examples.cases import EXAMPLES
+from tests.project.layers import REPOSITORY
+
+FULL = os.environ.get("LMC_TEST_FULL") == "1"
+TARGETS = {
+    "toy": Wish("toy"),
+    # Deterministic: what else runs at the same time does not move a logit.
+    "builtin": Wish("builtin", kv_tokens=8_000, deterministic=True),
+}
+
+
+def facts(result: Result) -> dict[str, Any]:
+    """What a run shows, but for how much of a prompt was computed before."""
+    variables = {name: value for name, value in result.variables.items() if not name.startswith(META)}
+    return {"value": result.value, "text": result.text, "messages": result.messages, "variables": variables}
+
+
+def test_every_file_is_a_case():
+    assert set(EXAMPLES) == {path.stem for path in (REPOSITORY / "examples").glob("*.py")}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_way_of_running_agrees(name: str, target: str):
+    example = EXAMPLES[name]
+    wish = TARGETS[target]
+    rows = example.rows if FULL or target == "toy" else example.rows[:1]
+    runners = {level: Runner(example.program, Options(wish, level=level)) for level in ("O0", "O2")}
+    for row in rows:
+        oracle = facts(runners["O2"].eager(((), row)))
+        for level, runner in runners.items():
+            assert facts(runner.run(((), row))) == oracle, level
