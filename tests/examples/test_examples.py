@@ -1,10 +1,13 @@
 """Every example gives the same as plain Python, at -O0 and at -O2: on the toy engine and on the built-in model."""
 
 import os
+import shlex
+import sys
 from typing import Any
 
 import pytest
 
+from lmc.cli.app import main
 from lmc.driver import Options, Result, Runner, Wish
 from lmc.frontend.session import META
 from tests.examples.cases import EXAMPLES
@@ -16,6 +19,12 @@ TARGETS = {
     # Deterministic: what else runs at the same time does not move a logit.
     "builtin": Wish("builtin", kv_tokens=8_000, deterministic=True),
 }
+COMMANDS = [
+    line
+    for path in sorted((REPOSITORY / "examples").glob("*.py"))
+    for line in path.read_text(encoding="utf-8").splitlines()
+    if line.startswith("lmc ")
+]
 
 
 def facts(result: Result) -> dict[str, Any]:
@@ -39,3 +48,24 @@ def test_every_way_of_running_agrees(name: str, target: str):
         oracle = facts(runners["O2"].eager(((), row)))
         for level, runner in runners.items():
             assert facts(runner.run(((), row))) == oracle, level
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_commands_of_the_docstrings_work(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(REPOSITORY)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    monkeypatch.setattr(sys, "argv", [*shlex.split(command), "--model", "toy"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    said = capsys.readouterr()
+    assert end.value.code in (None, 0), said.err
+    assert said.out.strip()
+
+
+def test_every_example_says_how_to_run_it():
+    for name in EXAMPLES:
+        text = (REPOSITORY / "examples" / f"{name}.py").read_text(encoding="utf-8")
+        assert f"python examples/{name}.py" in text or f"lmc run examples/{name}.py" in text, name
