@@ -23,6 +23,7 @@ MAX_STATES = 200_000
 MAX_STATES_AHEAD = 40_000  # made by `expand_all`
 MAX_STATES_SEARCHED = 30_000  # for a shortest output
 MAX_WORK = 80_000  # see `Arena.work`; of `expand_all`
+MAX_WORK_OF_SHORTEST = 200_000
 MAX_WORK_OF_STATE = 150_000
 _SMALLER = "give smaller bounds, ASCII classes, or fewer alternatives that begin alike"
 
@@ -79,6 +80,11 @@ class Automaton:
             self._root, self._longest = None, longest_length(self._root)
         return self._longest
 
+    @property
+    def work(self) -> int:
+        """What its rows have cost so far: see `Arena.work`."""
+        return self._derivatives.arena.work
+
     def accepting(self, state: int) -> bool:
         """Whether an output may end here."""
         return bool(self._accepting[state])
@@ -115,14 +121,12 @@ class Automaton:
 
     def expand_all(self, max_states: int = MAX_STATES_AHEAD) -> None:
         """Make every row, breadth first. Raises ``ConstraintError`` where that is too much; what was made stays."""
-        state, worked = 0, self._derivatives.arena.work
+        state, worked = 0, self.work
         while state < len(self):
             if len(self) > max_states:
                 raise too_many_states(max_states)
-            if self._derivatives.arena.work - worked > MAX_WORK:
-                raise ConstraintError(
-                    f"all states of the constraint can't be worked out in {MAX_WORK} steps", remedy=_SMALLER
-                )
+            if self.work - worked > MAX_WORK:
+                raise _too_much_work("all states of the constraint", MAX_WORK)
             self.expand(state)
             state += 1
 
@@ -173,7 +177,7 @@ class Automaton:
         Raises ``ConstraintError`` where that would take too long.
         """
         before: dict[int, tuple[int, int]] = {}
-        queue = deque([state])
+        queue, worked = deque([state]), self.work
         while queue:
             at = queue.popleft()
             if self._accepting[at]:
@@ -184,6 +188,8 @@ class Automaton:
                 return bytes(reversed(found))
             if len(before) > MAX_STATES_SEARCHED:
                 raise too_many_states(MAX_STATES_SEARCHED)
+            if self.work - worked > MAX_WORK_OF_SHORTEST:
+                raise _too_much_work("a shortest output", MAX_WORK_OF_SHORTEST)
             for mask, target in self.arcs(at):
                 if target not in before and target != state:
                     before[target] = (at, (mask & -mask).bit_length() - 1)
@@ -211,6 +217,10 @@ class Automaton:
             bits = np.frombuffer(mask.to_bytes(32, "little"), np.uint8)
             found = self._columns[mask] = np.flatnonzero(np.unpackbits(bits, bitorder="little"))
         return found
+
+
+def _too_much_work(what: str, limit: int) -> ConstraintError:
+    return ConstraintError(f"{what} can't be worked out in {limit} steps", remedy=_SMALLER)
 
 
 def too_many_states(limit: int) -> ConstraintError:

@@ -10,6 +10,7 @@ from lmc.ir.errors import ConstraintError
 
 _STEPS = 400
 _MAX_STATES = 20_000
+MAX_WORK = 40_000  # see `Arena.work`; of the states on the way
 
 
 def _mask(characters: str) -> int:
@@ -36,8 +37,10 @@ class Sampler:
         automaton, chance = self._automaton, self._chance
         written = bytearray()
         visits: dict[int, int] = {}
-        state = 0
+        state, worked = 0, automaton.work
         for _ in range(_STEPS):
+            if automaton.work - worked > MAX_WORK:
+                return None
             arcs = automaton.arcs(state)
             visits[state] = visits.get(state, 0) + 1
             if automaton.accepting(state) and (not arcs or chance.random() < _stopping(len(written))):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 import numpy as np
@@ -29,6 +30,8 @@ MAX_STEPS = 20_000_000  # of the search for the shortest output in an index
 MAX_WALKS = 64  # of the vocabulary, where there is no index
 MAX_ONLY = 1 << 16  # bytes of the only output
 _SEEDS = 8  # examples that are tried
+MAX_WORK = 200_000  # see `Arena.work`; of all of them
+MAX_DERIVED = 4_000  # bytes of examples of a grammar, after which no other is tried; of one that is walked
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +104,16 @@ def context_free_facts(constraint: ContextFreeConstraint) -> Facts:
     derivations = constraint.derivations
     example = _if_quick(lambda: next(filter(constraint.matches, _derived(constraint)), None))
     only = _if_quick(lambda: derivations.only)
+    share = None
+    if example is not None and len(example) <= MAX_DERIVED:  # a step of a parser costs more, the more came before it
+        share = forced_share(constraint.start(), constraint.vocabulary, example)
     return Facts(
         "context-free",
         constraint.digest,
         longest_tokens=_if_quick(lambda: derivations.longest),
         only=_text(only),
         example=_text(example),
-        forced_share=None if example is None else forced_share(constraint.start(), constraint.vocabulary, example),
+        forced_share=share,
     )
 
 
@@ -211,7 +217,10 @@ def _only(automaton: Automaton) -> bytes | None:
 def _example(automaton: Automaton) -> bytes | None:
     """The longest of some outputs that fits into a line, or the shortest of those that do not."""
     found: list[bytes] = []
+    worked = automaton.work
     for seed in range(_SEEDS):
+        if automaton.work - worked > MAX_WORK:
+            break
         sample = Sampler(automaton, random.Random(seed)).sample()  # noqa: S311 - no secret
         if sample is not None:
             found.append(sample)
@@ -226,7 +235,11 @@ def _best(found: list[bytes]) -> bytes | None:
 def _derived(constraint: ContextFreeConstraint) -> list[bytes]:
     """Texts of a grammar, the most telling ones first."""
     derivations = constraint.derivations
-    texts = [derivations.example(seed, spaced=spaced) for seed in range(_SEEDS) for spaced in (False, True)]
+    texts: list[bytes] = []
+    for seed, spaced in product(range(_SEEDS), (False, True)):
+        if sum(map(len, texts)) > MAX_DERIVED:
+            break
+        texts.append(derivations.example(seed, spaced=spaced))
     texts.sort(key=lambda text: (len(text) > 80, -len(text) if len(text) <= 80 else len(text)))
     return [*texts, derivations.shortest()]
 

@@ -76,6 +76,22 @@ def test_what_would_take_too_long_is_open(monkeypatch):
     assert _facts(regex="x{20000}").only is None
 
 
+def test_facts_of_a_constraint_with_costly_states_are_found_in_few_steps():
+    constraint = compile(regex="(.{0,2000}x){2000}", tokenizer=BYTES)
+    assert isinstance(constraint, RegularConstraint)
+    assert constraint.facts().states is None
+    assert constraint.automaton.work < 2 * module.MAX_WORK
+    with pytest.raises(ConstraintError, match="a shortest output can't be worked out in 200000 steps\n  remedy: give"):
+        constraint.automaton.shortest()
+
+
+def test_a_long_example_of_a_grammar_is_not_walked():
+    facts = _facts(grammar=f"start: {' '.join(f'{chr(34)}a{number}{chr(34)}' for number in range(1200))} (start | )")
+    assert facts.example is not None
+    assert len(facts.example) > module.MAX_DERIVED
+    assert facts.forced_share is None
+
+
 def test_facts_of_outputs_without_a_bound():
     facts = _facts(regex="[ab]+c")
     assert facts.longest_tokens is None
