@@ -1,7 +1,7 @@
 """lmc, an optimizing compiler for language-model programs."""
 
 from lmc.driver import AsyncStream, BatchInterruptedError, Compiled, Profile, Result, Stream, TokenEvent, Usage
-from lmc.frontend.messages import assistant, gen, select, system, user
+from lmc.frontend.messages import assistant, gen, message, select, system, user
 from lmc.frontend.state import State
 from lmc.frontend.tools import tool
 from lmc.ir.errors import (
@@ -14,6 +14,7 @@ from lmc.ir.errors import (
     LoweringError,
     RequestCancelledError,
     RequestTimeoutError,
+    ToolTimeoutError,
 )
 from lmc.jit import Program, jit
 
@@ -36,10 +37,12 @@ __all__ = [
     "State",
     "Stream",
     "TokenEvent",
+    "ToolTimeoutError",
     "Usage",
     "assistant",
     "gen",
     "jit",
+    "message",
     "select",
     "system",
     "tool",

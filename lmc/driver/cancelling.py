@@ -24,16 +24,10 @@ from lmc.ir.engine import (
     ScoreRequest,
 )
 from lmc.ir.errors import RequestCancelledError
+from lmc.ir.hosts import ProgramCancelled
 from lmc.ir.tokenizer import Tokenizer
 
 T = TypeVar("T")
-
-
-class ProgramCancelled(BaseException):
-    """Ends an eagerly running program that was cancelled, as ``asyncio.CancelledError`` ends a task.
-
-    Every further request raises it again, so a program that catches it gets no further than the next one.
-    """
 
 
 def cancelled_error() -> RequestCancelledError:

@@ -21,6 +21,7 @@ from lmc.ir.constraints import Compile
 from lmc.ir.context import Context
 from lmc.ir.engine import Engine
 from lmc.ir.errors import LmcError
+from lmc.ir.hosts import Cancellation, cancelled_by
 from lmc.ir.interpreter import Memo
 from lmc.ir.profile import Profile
 from lmc.runtime.events import OnEvent, TokenEvent, branch_of
@@ -95,6 +96,7 @@ class Execution:
         self._limits = limits or Limits()
         self._resources = Resources(engine, self._limits)
         self._eager_engine = CancellableEngine(engine)
+        self._cancellation = Cancellation()
         self._eager_pool = DaemonPool(EAGER_THREADS, "lmc-eager")
 
     async def run(self, jobs: Sequence[Job]) -> None:
@@ -118,6 +120,7 @@ class Execution:
 
     def close(self) -> None:
         """Stop what runs eagerly, and let go of the threads."""
+        self._cancellation.cancel()
         self._eager_engine.cancel()
         self._eager_pool.shutdown(wait=False, cancel_futures=True)
         self._resources.close()
@@ -177,7 +180,8 @@ class Execution:
             compile=self._compile,
         )
         try:
-            outcome = resume(job.compiled.captured, job.bound, memo, session)
+            with cancelled_by(self._cancellation):
+                outcome = resume(job.compiled.captured, job.bound, memo, session)
         except BaseException as raised:  # SystemExit of one instance must not end the batch
             error = error_of(raised)
             _name_line(error)

@@ -18,12 +18,12 @@ from lmc.driver.constraints import ConstraintCaches
 from lmc.driver.registry import load_tokenizer, make_engine
 from lmc.ir.engine import Engine
 from lmc.ir.errors import LmcError
+from lmc.ir.loop_thread import LoopThread
 from lmc.ir.target import GIVEN, Target
 from lmc.ir.tokenizer import Tokenizer
 
 T = TypeVar("T")
 _STOP_SECONDS = 10.0
-_CLOSE_SECONDS = 3.0
 
 
 class EngineCache:
@@ -148,13 +148,11 @@ class Running(Generic[T]):
             self._end.set_exception(error)
 
 
-class BackgroundLoop:
-    """An event loop in a daemon thread of its own: programs run from scripts, notebooks and other loops alike."""
+class BackgroundLoop(LoopThread):
+    """Where programs run: from scripts, notebooks and other loops alike."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._serve, name="lmc-loop", daemon=True)
-        self._thread.start()
+        super().__init__("lmc-loop")
 
     def start(self, work: Coroutine[Any, Any, T]) -> Running[T]:
         """Run ``work`` there."""
@@ -162,33 +160,11 @@ class BackgroundLoop:
 
     def check_outside(self) -> None:
         """Raise ``LmcError`` in the loop's own thread, where waiting for a program would wait forever."""
-        if threading.current_thread() is self._thread:
+        if self.is_here:
             raise LmcError(
                 "a program was run from a callback of another program's run",
                 remedy="put what the callback gets into a queue, and run the program from your own thread",
             )
-
-    def close(self) -> None:
-        """Cancel what runs, stop the loop and wait for its thread."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(timeout=5)
-
-    def _serve(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        try:
-            self._loop.run_forever()
-            self._loop.run_until_complete(_end_all())
-        finally:
-            self._loop.close()
-
-
-async def _end_all() -> None:
-    """Cancel every other task of the loop, and wait until they are over (for a while, if they do not listen)."""
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        await asyncio.wait(tasks, timeout=_CLOSE_SECONDS)
 
 
 class Service:

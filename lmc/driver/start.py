@@ -18,9 +18,10 @@ from lmc.driver.service import Service
 from lmc.frontend.arguments import Bound, bind
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.locations import user_location
+from lmc.frontend.tool_calls import in_tool_loop
 from lmc.grammar.sharing import ConstraintCache
 from lmc.ir.constraints import Compile
-from lmc.ir.errors import InputError
+from lmc.ir.errors import InputError, LmcError
 from lmc.ir.profile import Profile
 from lmc.ir.target import Target
 from lmc.runtime.events import OnEvent
@@ -152,6 +153,7 @@ def iterate_in_background(
     home: Service, work: Callable[[OnResult], Coroutine[Any, Any, None]]
 ) -> Iterator[tuple[int, Result]]:
     """What ``work`` reports while it runs in the background. Closing the iterator cancels it."""
+    check_may_wait()
     found: queue.SimpleQueue[tuple[int, Result] | None] = queue.SimpleQueue()
 
     async def main() -> None:
@@ -167,6 +169,16 @@ def iterate_in_background(
         running.result()
     finally:
         running.stop()
+
+
+def check_may_wait() -> None:
+    """Raise ``LmcError`` in an async tool: the tools of a program that it waits for would wait for it."""
+    if in_tool_loop():
+        raise LmcError(
+            "a program was run from an async tool, which holds up all other async tools until it is over",
+            remedy="await program.arun(…) there, or write a plain function",
+            location=user_location(),
+        )
 
 
 def raise_error(result: Result) -> Result:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 
 from lmc.driver.result import Result
-from lmc.driver.start import Arguments, Start, raise_error
+from lmc.driver.start import Arguments, Start, check_may_wait, raise_error
 from lmc.ir.errors import InputError, RequestCancelledError
 from lmc.ir.profile import Profile
 from lmc.runtime.events import TokenEvent
@@ -21,6 +21,7 @@ class Stream:
     """
 
     def __init__(self, start: Start, arguments: Arguments) -> None:
+        check_may_wait()
         events: queue.SimpleQueue[TokenEvent | None] = queue.SimpleQueue()
         results: dict[int, Result] = {}
         prepared = start.prepare([arguments])

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import pydantic
 
+from lmc.frontend.annotations import annotated_type
 from lmc.frontend.guards import Snapshot
 from lmc.frontend.locations import user_location
 from lmc.frontend.promises import check_promises
@@ -36,7 +37,6 @@ from lmc.frontend.specs import (
     Spec,
     StaticSpec,
 )
-from lmc.frontend.tools import annotated_type
 from lmc.ir.errors import InputError
 from lmc.ir.types import ANY, NONE, ListType, Type, list_of
 

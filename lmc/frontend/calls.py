@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from lmc.frontend import disorder, sizes
 from lmc.frontend.emitting import SCALARS
-from lmc.frontend.function import JittedFunction, helper
+from lmc.frontend.function import LIBRARY, JittedFunction, helper
+from lmc.frontend.growing import BLIND_METHODS
 from lmc.frontend.harmless import VIEWS, is_deeply_harmless, is_harmless
 from lmc.frontend.host_calls import FRAME_FUNCTION_IDS, is_known_now
 from lmc.frontend.locations import is_user_file
@@ -130,6 +131,7 @@ class Calls(Programs):
         """Run one of Python's own functions now. What it raises counts only if no symbolic value was involved."""
         if "key" in kwargs:
             self._check_key(recorder, function, kwargs["key"])
+        self.check_settled(recorder, *args, *kwargs.values())
         for value in (*args, *kwargs.values()):
             self.check_operand(recorder, function, value)
         name = getattr(function, "__name__", "")
@@ -207,12 +209,16 @@ class Calls(Programs):
         if function.__name__ in MUTATORS and type(owner) in (list, dict, set):
             if id(owner) in recorder.foreign:
                 raise self.mutation(recorder, owner)
+            if function.__name__ not in BLIND_METHODS:
+                self.check_settled(recorder, owner)
             recorder.touch(owner)
             if function.__name__ in ("append", "insert", "setdefault"):
                 return self._kept(recorder, function, args, kwargs)
             if function.__name__ == "extend" and len(args) == 1:
-                args = (self.iterate(args[0]),)
+                return function(self.spread(args[0]))
         self.check_unchanged(recorder, owner)
+        if function.__name__ not in BLIND_METHODS:
+            self.check_settled(recorder, owner)
         if function.__name__ in _COMPARING and not holds_proxy(owner) and not is_deeply_harmless(owner):
             raise self.foreign_operator(recorder, function.__name__, owner)
         result = self.at_capture(recorder, function, args, kwargs)
@@ -270,10 +276,10 @@ def in_frame(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame
 
 
 def _is_helper(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether it is a plain function of the user's that is given a handle, so that nothing else could run it."""
+    """Whether it is a plain function, the user's or a library's, that is given a handle: nothing else could run it."""
     return (
         isinstance(function, FunctionType)
-        and is_user_file(function.__code__.co_filename)
+        and (is_user_file(function.__code__.co_filename) or function in LIBRARY)
         and _holds_handle((*args, *kwargs.values()))
     )
 

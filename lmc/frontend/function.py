@@ -8,16 +8,27 @@ import typing
 from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
 from types import CellType, FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
 from lmc.frontend.breaks import Break
 from lmc.frontend.eager import ACTIVE
-from lmc.frontend.hosts import HOST
 from lmc.frontend.locations import user_location
 from lmc.frontend.session import Session
 from lmc.frontend.state import Core, State
+from lmc.frontend.tool_calls import HOST
 from lmc.frontend.transform import Transformed, codes_of, transform
 from lmc.ir.errors import CaptureError, Location
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+LIBRARY: set[Callable[..., Any]] = set()
+"""Functions of lmc's own that are given a handle, and so are a part of the program that calls them."""
+
+
+def part_of_programs(function: F) -> F:
+    """Declare one of ``LIBRARY``: it is written like a function of the user's, and captured like one."""
+    LIBRARY.add(function)
+    return function
 
 
 class UserFunction:
@@ -42,7 +53,9 @@ class UserFunction:
 
     @cached_property
     def codes(self) -> frozenset[int]:
-        """Ids of the code objects that its own lines run in, transformed or not."""
+        """Ids of the code objects that its own lines run in, transformed or not. Those of ``LIBRARY`` tell nothing."""
+        if isinstance(self.function, FunctionType) and self.function in LIBRARY:
+            return frozenset()
         code = getattr(self.function, "__code__", None)
         own = frozenset() if code is None else codes_of(code)
         twins = [found.codes for found in (self.transformed, self.part) if isinstance(found, Transformed)]

@@ -94,8 +94,8 @@ class HostCalls(Branching):
         if problem is not None:
             raise recorder.stop(f"{function.__name__}() is a method of {problem}", "do without it, or do it in a tool")
         inner = function.function if isinstance(function, Tool) else function
-        if inspect.iscoroutinefunction(inner):
-            raise recorder.stop(f"{inner.__name__}() is async", "call a plain function")
+        if inspect.iscoroutinefunction(inner) and inner is function:
+            raise recorder.stop(f"{inner.__name__}() is async", "declare it, and it is waited for: @lmc.tool")
         name = _reached_program(inner, _MAX_REACH, set())
         if name is not None:
             raise recorder.stop(

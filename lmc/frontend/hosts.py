@@ -6,19 +6,18 @@ import hashlib
 import inspect
 import re
 from collections.abc import Callable
-from contextvars import ContextVar
+from concurrent.futures import Future
 from functools import lru_cache
 from types import BuiltinMethodType, CodeType, MethodType
 from typing import Any
 
 from lmc.frontend.conversions import Conversion
 from lmc.frontend.failures import too_deep
+from lmc.frontend.tool_calls import HOST, wait_for
 from lmc.frontend.tools import Tool
 from lmc.ir.builtins import PureBuiltin
 from lmc.ir.core import Effect, HostFunction
-
-HOST: ContextVar[str | None] = ContextVar("lmc_host", default=None)
-"""The user's function that the graph calls now. Set only for that long; see ``JittedFunction.__call__``."""
+from lmc.ir.hosts import Answer
 
 
 class HostTable:
@@ -80,8 +79,25 @@ class HostTable:
         self.callables[name] = run
 
 
+class AsyncTool:
+    """An async tool as the graph calls it; see ``lmc.ir.hosts.AsyncHost``."""
+
+    def __init__(self, tool: Tool[..., Any]) -> None:
+        self._tool = tool
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it, and wait for what it gives."""
+        return wait_for(self._tool.submit(*args, **kwargs))
+
+    def submit(self, *args: Any, **kwargs: Any) -> Future[Answer]:
+        """Begin a call."""
+        return self._tool.submit(*args, **kwargs)
+
+
 def _alone(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """``function`` as the graph calls it: a program that it calls in turn has no run to be a part of."""
+    if isinstance(function, Tool) and function.is_async:
+        return AsyncTool(function)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         token = HOST.set(name)

@@ -11,8 +11,9 @@ from typing import Any, ParamSpec, TypeVar
 
 from lmc.frontend.misuse import Handle
 from lmc.frontend.proxy import Proxy, symbol
-from lmc.frontend.refusals import bad
+from lmc.frontend.refusals import bad, described
 from lmc.ir.errors import CaptureError
+from lmc.ir.ops import ROLES
 from lmc.ir.types import ANY, TEXT, JsonType
 
 P = ParamSpec("P")
@@ -93,6 +94,18 @@ def assistant(content: Any = _MISSING) -> Message:
     Raises ``CaptureError`` for what is neither text nor to be generated.
     """
     return _message("assistant", content)
+
+
+@makes_appendable
+def message(role: str, content: Any) -> Message:
+    """A message of ``role``, one of "system", "user", "assistant" and "tool": ``s += lmc.message("tool", found)``.
+
+    Whether a model knows the role "tool" is up to its chat template. Raises ``CaptureError`` for another role, and for
+    content that is neither text nor to be generated.
+    """
+    if role not in ROLES:
+        raise bad(f"the role of a message is {described(role)}", f"give one of {', '.join(map(repr, ROLES))}")
+    return _message(role, content)
 
 
 @makes_appendable

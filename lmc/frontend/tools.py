@@ -4,53 +4,97 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import typing
-from collections.abc import Callable
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
+from lmc.frontend.annotations import MISFIT, annotated_type, fit
+from lmc.frontend.eager import ACTIVE
 from lmc.frontend.locations import user_location
+from lmc.frontend.refusals import bad, described
+from lmc.frontend.tool_calls import Policy, Retries, check_cancelled, in_program, in_tool_loop, submit, wait_for
 from lmc.ir.core import Effect
 from lmc.ir.errors import CaptureError, InputError, Location
-from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, Type, list_of
+from lmc.ir.hosts import Answer
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _EFFECTS = {"pure": Effect.PURE, "reads": Effect.READS, "writes": Effect.WRITES}
-_SCALARS: dict[Any, Type] = {str: TEXT, int: INT, float: FLOAT, bool: BOOL, type(None): NONE}
+_MOST_RETRIES = 1000
 
 
 class Tool(Generic[P, R]):
-    """A declared host function. Called outside a jitted function it is the plain function.
+    """A declared host function. Called outside a jitted function it is the plain function, or the async one.
 
     ``effect`` says what the function does: PURE (the result depends on the arguments alone), READS (looks at the
-    world) or WRITES (changes it). The return annotation is a promise: a result of another type is an ``InputError``.
+    world) or WRITES (changes it). ``retries`` says how often it is called again, and how long it may take. The return
+    annotation is a promise: a result of another type is an ``InputError``.
     """
 
     __name__: str
 
-    def __init__(self, function: Callable[P, R], effect: Effect) -> None:
-        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+    def __init__(self, function: Callable[P, Any], effect: Effect, retries: Retries | None = None) -> None:
+        if inspect.isasyncgenfunction(function):
             raise CaptureError(
-                f"the tool {function.__name__!r} is async",
-                remedy="give it a plain function (asyncio.run(...) inside it, if it has to await)",
+                f"the tool {function.__name__!r} is an async generator",
+                remedy="return a list of what it yields",
                 location=_defined_at(function),
             )
         functools.update_wrapper(self, function)
         self.function = function
         self.effect = effect
         self.name: str = getattr(function, "__name__", "tool")
+        self.is_async = inspect.iscoroutinefunction(function)
+        stoppable = self.is_async or effect is not Effect.WRITES
+        self._policy = None if retries is None else Policy(self.name, retries, self.is_async, stoppable)
         self.result_type = annotated_type(_return_annotation(function))
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._checked(self.function(*args, **kwargs))
+        """What the function gives; in a program an async one is waited for, elsewhere it has to be awaited."""
+        check_cancelled()
+        location = None if in_program() else user_location()  # a run says at which of its lines something went wrong
+        if not self.is_async:
+            return self._run(location, args, kwargs)
+        if in_tool_loop() and ACTIVE.get() is not None:
+            raise CaptureError(
+                f"the async tool {self.name!r} is called by a program that another async tool runs without awaiting it",
+                remedy="await program.arun(…) there",
+                location=user_location(),
+            )
+        if in_program() and not in_tool_loop():
+            return wait_for(self.submit(*args, **kwargs))
+        return cast(R, self._awaited(location, args, kwargs))
 
     def __repr__(self) -> str:
         return f"<lmc tool {self.name} ({self.effect.value})>"
 
-    def _checked(self, result: R) -> R:
+    def submit(self, *args: P.args, **kwargs: P.kwargs) -> Future[Answer]:
+        """Begin a call of an async tool that a program makes, in the loop of tools."""
+        return submit(partial(self._awaited, None, args, kwargs), self.name)
+
+    def _run(self, location: Location | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+        work = partial(self.function, *args, **kwargs)
+        result = work() if self._policy is None else self._policy.call(work, location)
+        if inspect.iscoroutine(result):
+            result.close()
+            raise InputError(
+                f"the tool {self.name!r} gave a coroutine, which nothing awaits",
+                remedy="write it with async def",
+                location=_defined_at(self.function),
+            )
+        return self._checked(result)
+
+    async def _awaited(self, location: Location | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+        work = partial(self.function, *args, **kwargs)
+        return self._checked(await (work() if self._policy is None else self._policy.call_async(work, location)))
+
+    def _checked(self, result: Any) -> R:
         fitted = fit(result, self.result_type)
-        if fitted is _MISFIT:
+        if fitted is MISFIT:
             raise InputError(
                 f"the tool {self.name!r} is annotated to give {self.result_type}, but gave a {type(result).__name__}",
                 remedy="correct its return annotation, or what it returns",
@@ -59,62 +103,90 @@ class Tool(Generic[P, R]):
         return fitted
 
 
+class _Declare(Protocol):
+    """``@lmc.tool(…)``."""
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Tool[P, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Tool[P, R]: ...
+
+
+@overload
+def tool(function: Callable[P, Coroutine[Any, Any, R]], /) -> Tool[P, R]: ...
+
+
 @overload
 def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
 
 
 @overload
-def tool(*, effect: str = "writes") -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+def tool(
+    *,
+    effect: str = "writes",
+    retries: int = 0,
+    timeout: float | None = None,
+    retry_on: type[Exception] | tuple[type[Exception], ...] | None = None,
+) -> _Declare: ...
 
 
-def tool(function: Any = None, /, *, effect: str = "writes") -> Any:
-    """Declare a function that jitted functions may call: ``@lmc.tool`` or ``@lmc.tool(effect="reads")``.
+def tool(
+    function: Any = None,
+    /,
+    *,
+    effect: str = "writes",
+    retries: int = 0,
+    timeout: float | None = None,
+    retry_on: Any = None,
+) -> Any:
+    """Declare a function that jitted functions may call: ``@lmc.tool`` or ``@lmc.tool(effect="reads", retries=2)``.
 
-    ``effect`` is "pure" (the result depends on the arguments alone), "reads" or "writes".
+    The function may be async: a program calls it like any other and gets its result; all async tools of a process run
+    in one event loop, and none takes a thread. Tools run beside generations and each other, as far as neither needs
+    the other's result: those that read come after what was written before them, those that write after all before
+    them that reads, writes or may fail.
 
-    Raises ``CaptureError`` for an unknown effect or an async function.
+    Args:
+        function: what is declared.
+        effect: "pure" (the result depends on the arguments alone), "reads" or "writes".
+        retries: how many times more a call that fails is made, after pauses that double and differ by chance (0).
+        timeout: seconds that each attempt may take; what is late is a ``ToolTimeoutError``. An async function is
+            cancelled then, a plain one can't be: it goes on in its thread, and what it gives is dropped.
+        retry_on: the exceptions after which it is called again (a ``ToolTimeoutError`` is a ``TimeoutError``). Without
+            it: any but those of a program that is wrong itself (``TypeError``, ``NameError``, lmc's own …). What
+            writes is called again only where this says so, and a plain function that writes not after its timeout.
+
+    Raises ``CaptureError`` for an unknown effect, for options that make no sense, and for an async generator.
     """
     if effect not in _EFFECTS:
         raise CaptureError(
             f"unknown effect {effect!r}", remedy='use "pure", "reads" or "writes"', location=user_location()
         )
-    if function is None:
-        return lambda given: Tool(given, _EFFECTS[effect])
-    return Tool(function, _EFFECTS[effect])
+    found = _EFFECTS[effect]
+    policy = _retries(found, retries, timeout, retry_on)
+    return Tool(function, found, policy) if function is not None else lambda given: Tool(given, found, policy)
 
 
-_MISFIT: Any = object()
-
-
-def fit(value: Any, kind: Type) -> Any:
-    """``value`` as exactly the Python type of ``kind`` (an int where a float was promised becomes one)."""
-    if kind == TEXT and isinstance(value, str):
-        return str.__getitem__(value, slice(None))
-    if kind == FLOAT and type(value) is int:
-        return float(value)
-    if kind == ANY:
-        return value
-    if kind in _EXACT:
-        return value if type(value) is _EXACT[kind] else _MISFIT
-    if type(value) is not list:
-        return _MISFIT
-    element = kind.element  # type: ignore[attr-defined] - every other type made here is a list's
-    return value if all(type(entry) is _EXACT[element] for entry in value) else _MISFIT
-
-
-_EXACT = {kind: python for python, kind in _SCALARS.items()}
-
-
-def annotated_type(annotation: Any) -> Type:
-    """The IR type of a Python annotation; ``!any`` for what the IR has no type for."""
-    if annotation is None:
-        return NONE
-    if isinstance(annotation, type) and annotation in _SCALARS:
-        return _SCALARS[annotation]
-    arguments = typing.get_args(annotation)
-    if typing.get_origin(annotation) is list and len(arguments) == 1 and arguments[0] in _SCALARS:
-        return list_of(_SCALARS[arguments[0]])
-    return ANY
+def _retries(effect: Effect, retries: Any, timeout: Any, retry_on: Any) -> Retries | None:
+    if type(retries) is not int or not 0 <= retries <= _MOST_RETRIES:
+        raise bad(f"retries is {described(retries)}", f"give a whole number between 0 and {_MOST_RETRIES}")
+    if timeout is not None and (type(timeout) not in (int, float) or not 0 < timeout < math.inf):
+        raise bad(f"timeout is {described(timeout)}", "give a number of seconds greater than 0, or None")
+    if retry_on is None:
+        if retries and effect is Effect.WRITES:
+            raise bad(
+                f"retries is {retries}, but a tool that writes is called again only after errors that are named",
+                "name those after which nothing was written: retry_on=(ConnectionError,); "
+                'or declare what it does: effect="reads" or "pure"',
+            )
+        return Retries(retries, timeout) if retries or timeout is not None else None
+    kinds = retry_on if isinstance(retry_on, tuple) else (retry_on,)
+    if not kinds or not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
+        raise bad(f"retry_on is {described(retry_on)}", "give an exception class, or a tuple of them")
+    if not retries:
+        raise bad("retry_on says after which errors a tool is called again, but retries is 0", "give retries=… too")
+    return Retries(retries, timeout, kinds)
 
 
 def _return_annotation(function: Callable[..., Any]) -> Any:

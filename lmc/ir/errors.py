@@ -83,6 +83,10 @@ class RequestCancelledError(LmcError):
     """The request was cancelled by its owner."""
 
 
+class ToolTimeoutError(LmcError, TimeoutError):
+    """A tool did not finish within its ``timeout``. Also a ``TimeoutError``."""
+
+
 class LoopLimitError(LmcError):
     """A loop of the program went on for more rounds than its limit allows."""
 

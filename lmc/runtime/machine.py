@@ -21,6 +21,7 @@ from lmc.ir.context import Context
 from lmc.ir.core import Op, Value
 from lmc.ir.engine import Engine, PrefixCaching
 from lmc.ir.errors import LmcError, RequestCancelledError
+from lmc.ir.hosts import Answer
 from lmc.ir.interpreter import Memo
 from lmc.ir.profile import OpProfile
 from lmc.runtime.admission import Admission
@@ -227,12 +228,19 @@ class Machine:
             self._answer(call, number, answer, error)
         self.around.in_flight.release()  # now that what follows is in the queue too
 
-    def run_in_thread(self, call: Call, work: Callable[[], tuple[Any, BaseException | None]]) -> None:
-        """Run ``work`` in the batch's threads; it gives the only answer of ``call``, or its error."""
-        future = self.around.host_pool.submit(work)
+    def wait_for_host(self, call: Call, future: Future[Answer]) -> None:
+        """Let ``future`` give the only answer of ``call``, or its error."""
         call.cancels.append(future.cancel)
         waiting = asyncio.wrap_future(future, loop=self._loop)
-        waiting.add_done_callback(lambda done: None if call.dropped else self._answer(call, 0, *done.result()))
+        waiting.add_done_callback(partial(self._host_answer, call))
+
+    def _host_answer(self, call: Call, done: asyncio.Future[Answer]) -> None:
+        if call.dropped:
+            return
+        if done.cancelled():
+            self._answer(call, 0, None, RequestCancelledError("the call of a tool was cancelled"))
+        else:
+            self._answer(call, 0, *done.result())
 
     def _answer(self, call: Call, number: int, answer: Any, error: BaseException | None) -> None:
         if call.dropped:

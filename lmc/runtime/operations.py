@@ -12,6 +12,7 @@ from lmc.ir.context import Context
 from lmc.ir.core import Op
 from lmc.ir.engine import OnDelta, Pin, TokenDelta, timed
 from lmc.ir.errors import InputError, LmcError
+from lmc.ir.hosts import Answer, AsyncHost, Cancellation, cancelled_by
 from lmc.ir.interpreter import generation_profile, score_profile
 from lmc.ir.ops import HostCallOp, PrefillOp, SamplingOp, SelectOp
 from lmc.ir.profile import OpProfile
@@ -117,7 +118,7 @@ def prefill(frame: Frame, index: int, op: PrefillOp) -> None:
 
 
 def call_host(frame: Frame, index: int, op: HostCallOp) -> None:
-    """Call a function of the user's program in a thread."""
+    """Call a function of the user's program: an async one in the loop of tools, any other in a thread."""
     host = frame.machine.around.hosts.get(op.host)
     if host is None:
         raise InputError(
@@ -126,7 +127,14 @@ def call_host(frame: Frame, index: int, op: HostCallOp) -> None:
             location=op.location,
         )
     positional, keyword = semantics.call_arguments(op.arguments, op.keywords, frame.environment)
-    frame.machine.run_in_thread(Call.begin(frame, index, 1, tuple), partial(_caught, host, positional, keyword))
+    call = Call.begin(frame, index, 1, tuple)
+    if isinstance(host, AsyncHost):
+        frame.machine.wait_for_host(call, host.submit(*positional, **keyword))
+        return
+    cancellation = Cancellation()
+    call.cancels.append(cancellation.cancel)
+    work = partial(_caught, cancellation, host, positional, keyword)
+    frame.machine.wait_for_host(call, frame.machine.around.host_pool.submit(work))
 
 
 def _stable_prefix(context: Any) -> tuple[int, ...]:
@@ -147,10 +155,11 @@ def _on_delta(machine: Machine, op_id: str, name: str | None, sample: int, conte
 
 
 def _caught(
-    host: Callable[..., Any], positional: list[Any], keyword: dict[str, Any]
-) -> tuple[Any, BaseException | None]:
+    cancellation: Cancellation, host: Callable[..., Any], positional: list[Any], keyword: dict[str, Any]
+) -> Answer:
     """Call a host function in its thread. What it raises comes back as a value: futures don't carry every exception."""
     try:
-        return host(*positional, **keyword), None
+        with cancelled_by(cancellation):
+            return host(*positional, **keyword), None
     except BaseException as error:  # SystemExit of one instance must not end a worker of the batch
         return None, error

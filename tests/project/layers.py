@@ -22,6 +22,7 @@ LAYERS: dict[str, frozenset[str]] = {
     "lmc.builtin_model": frozenset(),
     "lmc.frontend": frozenset({"lmc.ir", "lmc.grammar.classes"}),  # what a class says has one reading
     "lmc.frontend.sglang": frozenset({"lmc.driver", "lmc.frontend", "lmc.ir"}),
+    "lmc.library": frozenset({"lmc.frontend", "lmc.ir"}),
     "lmc.passes": frozenset({"lmc.ir", "lmc.grammar", "lmc.cost"}),
     "lmc.backend": LEAVES,
     "lmc.runtime": LEAVES | {"lmc.backend.plan", "lmc.runtime.kernels"},
@@ -39,7 +40,7 @@ REGISTRY = "lmc.driver.registry"
 
 # Third-party packages by import name and by who may use them.
 BASE_PACKAGES = frozenset(
-    {"jinja2", "lark", "networkx", "numpy", "pydantic", "pydantic_core", "rich", "tokenizers", "typer"}
+    {"jinja2", "lark", "networkx", "numpy", "pydantic", "pydantic_core", "rich", "stamina", "tokenizers", "typer"}
 )
 GRAMMAR_PACKAGES = frozenset({"llguidance"})  # in the base installation, for one package
 LOCAL_PACKAGES = frozenset({"safetensors", "torch", "transformers"})

@@ -1,0 +1,83 @@
+"""Calls of the user's functions, as those see them who run a module: asynchronous ones, and runs that are cancelled.
+
+They live in this leaf package because tools (``lmc.frontend``), the executor and the driver have to agree on them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol, runtime_checkable
+
+Answer = tuple[Any, BaseException | None]
+"""What a call gave, or what it raised: not every exception may be set on a future."""
+
+
+@runtime_checkable
+class AsyncHost(Protocol):
+    """A host function that takes no thread while it waits. Called, it blocks until its result is there."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def submit(self, *args: Any, **kwargs: Any) -> Future[Answer]:
+        """Begin a call. Cancelling the future cancels it."""
+        ...
+
+
+class ProgramCancelled(BaseException):
+    """Ends a program that was cancelled where it waits, as ``asyncio.CancelledError`` ends a task.
+
+    No ``Exception``, because ``except Exception`` in a user's retry loop must not take it for a failure and go on.
+    """
+
+
+class Cancellation:
+    """Whether a run, or a call that it waits for, was cancelled. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._cancelled = False
+        self._calls: list[Callable[[], object]] = []
+
+    def cancel(self) -> None:
+        """Cancel what is under way, and refuse whatever comes."""
+        with self._lock:
+            self._cancelled = True
+            calls, self._calls = self._calls, []
+        for call in calls:
+            call()
+
+    def check(self) -> None:
+        """Raise ``ProgramCancelled`` where it was cancelled."""
+        if self._cancelled:
+            raise ProgramCancelled
+
+    @contextmanager
+    def calling(self, cancel: Callable[[], object]) -> Generator[None]:
+        """Have ``cancel`` called if it is cancelled before the block ends. Raises as ``check`` does."""
+        with self._lock:
+            self.check()
+            self._calls.append(cancel)
+        try:
+            yield
+        finally:
+            with self._lock:
+                if cancel in self._calls:
+                    self._calls.remove(cancel)
+
+
+CANCELLATION: ContextVar[Cancellation | None] = ContextVar("lmc_cancellation", default=None)
+"""That of the run whose code runs now, where there is one."""
+
+
+@contextmanager
+def cancelled_by(cancellation: Cancellation) -> Generator[None]:
+    """Let ``cancellation`` stop the user's functions that are called in the block."""
+    token = CANCELLATION.set(cancellation)
+    try:
+        yield
+    finally:
+        CANCELLATION.reset(token)
