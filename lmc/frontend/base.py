@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend import disorder
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.eager import EagerSession
+from lmc.frontend.growing import as_value, holds_grown, is_grown
 from lmc.frontend.harmless import is_harmless
 from lmc.frontend.locations import is_user_file
 from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
@@ -59,6 +60,20 @@ class Base:
         """In a replay: what the capture saw at this place, where a call may have bound the name anew since."""
         assert isinstance(self.session, EagerSession)
         return self.session.earlier(kind, owner, name, value)
+
+    def settled(self, value: Any) -> Any:
+        """``value``; a list whose length only a run decides as the one value that it is then."""
+        recorder = self.recorder
+        return as_value(recorder, value) if recorder is not None and recorder.grows and is_grown(value) else value
+
+    def check_settled(self, recorder: Recorder, *values: Any) -> None:
+        """Break where Python itself would look at a list whose length only a run decides."""
+        if recorder.grows and any(map(holds_grown, values)):
+            raise recorder.stop(
+                "a list that grows in a loop or under a condition is looked at or changed in a way that has no "
+                "counterpart in the graph",
+                "use len, in, for, an index, join or sorted on it, or hand it to a tool",
+            )
 
     def text_of(self, recorder: Recorder, value: Any, how: str = "str") -> Any:
         """``str(value)`` (or ``format(value)``) as text; itself where it is text already."""

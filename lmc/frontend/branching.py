@@ -202,6 +202,7 @@ class Branching(Iteration):
         if recorder is None:
             taken = bool(self.served(tick, bool, value))
             return Branch(taken, self.session, self.session.constructs.get(tick))
+        value = self.settled(value)
         if type(value) is not Proxy or symbol(value).type == NONE or recorder.is_known(value):
             return Branch(self.truth(value), self.session, None)
         flag = self.done(tick, self.as_bool(recorder, value))

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.pairing import same_keys
+from lmc.frontend.growing import as_value, is_value_list
+from lmc.frontend.pairing import alike, same_keys
 from lmc.frontend.proxy import Proxy
 from lmc.frontend.regions import Ended, put_back
-from lmc.frontend.slots import ContextSlot, Slot
+from lmc.frontend.slots import ContextSlot, Items, ListSlot, Slot
 from lmc.frontend.state import Core
 from lmc.frontend.unclear import ABSENT, Unclear
 from lmc.ir.core import Block, Op, Value
@@ -98,16 +99,31 @@ class Carrying:
                 changed = True
             if type(held) is Core:
                 changed |= self._take_core(number, before, content, left)
-            elif (type(held) is list and len(before) == len(content)) or (
-                type(held) is dict and same_keys(before, content)
-            ):
+            elif type(held) is list and ((number, "list") in self._slots or not alike(before, content)):
+                changed |= self._take_list(number, before, content, left)
+            elif type(held) is list or same_keys(before, content):
                 self._take_items(number, before, content, left)
             else:
                 raise self._recorder.stop(
-                    f"a {type(held).__name__} has another length or other keys after a round of this loop",
-                    "put in a text, or collect in lmc.map",
+                    "a dict has other keys after a round of this loop",
+                    "put every key in before the loop, or collect in a list",
                 )
         return changed
+
+    def _take_list(self, number: int, before: list[Any], content: list[Any], left: dict[Key, Any]) -> bool:
+        if not (is_value_list(before) and is_value_list(content)):
+            raise self._recorder.stop(
+                "a list that grows in this loop holds more than texts, numbers and tuples of them",
+                "put in texts, numbers or tuples, or collect with lmc.map",
+            )
+        key = (number, "list")
+        left[key] = content
+        if key in self._slots:
+            return False
+        for index in range(len(before)):
+            self._slots.pop((number, "item", index), None)
+        self._slots[key] = ListSlot("a list", before)
+        return True
 
     def _take_items(self, number: int, before: Any, content: Any, left: dict[Key, Any]) -> None:
         for index in content if type(content) is dict else range(len(content)):
@@ -180,6 +196,8 @@ class Carrying:
         return inside
 
     def _content(self, number: int, held: Any, inside: Mapping[Key, Any]) -> Any:
+        if (number, "list") in inside:
+            return inside[(number, "list")]
         if type(held) is not Core:
             keys = list(held) if type(held) is dict else range(len(held))
             found = {key: inside[(number, "item", key)] for key in keys}
@@ -227,6 +245,8 @@ class Carrying:
         self.results = tuple(inside[key] for key in self._names)
 
     def _ir(self, value: Any) -> Any:
+        if type(value) is Items:
+            value = as_value(self._recorder, value.items, value.element)
         ir = value if type(value) is Value else self._recorder.operand(value).ir
         if type(ir) is Value:
             self._recorder.check_seen(ir)

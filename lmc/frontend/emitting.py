@@ -15,7 +15,7 @@ from lmc.frontend.guards import ReadGuards, ValueGuard, unguarded_part
 from lmc.frontend.hosts import HostTable
 from lmc.frontend.locations import user_location
 from lmc.frontend.messages import Appendable
-from lmc.frontend.proxy import Expression, Proxy, ProxyMethod
+from lmc.frontend.proxy import Expression, Grown, Proxy, ProxyMethod
 from lmc.frontend.regions import MAX_OPEN, Regions
 from lmc.frontend.session import Session, escape
 from lmc.frontend.specs import Record
@@ -37,6 +37,7 @@ _CAPTURE_ONLY: dict[type, str] = {
     ProxyMethod: "a method of a value that is known only when the program runs",
     Unclear: "what differs between the ways through a condition",
     Maybe: "what is there only on one way through a condition",
+    Grown: "the items of a list whose length only a run decides",
 }
 # Python's own types whose instances never change, or that a capture never makes.
 _FIXED_BUILTINS = frozenset(
@@ -132,6 +133,7 @@ class Emitter(Session):
         self._recorded: list[tuple[str, tuple[Value, ...]]] = []
         self.branch: Any = None  # the innermost condition both ways of which are traced
         self.end_program: Callable[[Any], None] | None = None  # records what the program returns
+        self.grows = False  # whether the length of some list of the capture's is not known
         self.returns = 0  # how often the program was seen to return so far
         self._entry: Checkpoint | None = None  # where the outermost open construct begins
         self._op_count = 0
@@ -216,6 +218,12 @@ class Emitter(Session):
         if self.regions.depth == 0:
             self._entry = None
         self.last_host = None
+
+    def freeze(self, held: Any) -> Any:
+        """``held``, of which there is a copy now that must not come to differ: it can't be changed any more."""
+        self.foreign[id(held)] = held
+        self.argument_parts.add(id(held))
+        return held
 
     def retrace(self, ticks: int) -> None:
         """A round of a loop is traced anew, which began after so many operations."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.branches import Branches
 from lmc.frontend.meeting import Way
 from lmc.frontend.pairing import Pairs
-from lmc.frontend.proxy import Proxy, ProxyMethod, Symbol, symbol
+from lmc.frontend.proxy import Grown, Proxy, ProxyMethod, Symbol, items_of, symbol
 from lmc.frontend.regions import put_back
 from lmc.frontend.state import Core, State
 from lmc.frontend.unclear import ABSENT, Maybe
@@ -33,6 +33,9 @@ class Exporter(Pairs):
         kind = type(value)
         if kind is Proxy:
             return self._proxy_handed_out(side, value)
+        if kind is Grown:
+            items = self._proxy_handed_out(side, items_of(value))
+            return value if items is items_of(value) else Grown(items)
         if kind is Maybe:
             return Maybe(self.handed_out(side, value.present), self.handed_out(side, value.value))
         if kind is ProxyMethod:

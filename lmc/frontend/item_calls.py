@@ -77,6 +77,7 @@ def _until_unlike(items: list[Any], name: str) -> Iterator[None]:
 
 
 def _sorted(ops: Operators, recorder: Recorder, items: Any, /, **kwargs: Any) -> Any:
+    items = ops.settled(items)
     if type(items) is Proxy and "key" not in kwargs:
         return recorder.pure("sorted", (items,), kwargs)
     if is_disordered(items) and not kwargs:
@@ -118,7 +119,7 @@ def _quantifier(name: str) -> Handler:
 
 def _list(ops: Operators, recorder: Recorder, /, *args: Any, **kwargs: Any) -> Any:
     if len(args) == 1 and not kwargs:
-        return recorder.born(list(ops.iterate(args[0])))
+        return recorder.born(list(ops.spread(args[0])))
     return recorder.born(ops.at_capture(recorder, list, args, kwargs))
 
 

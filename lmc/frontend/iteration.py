@@ -7,6 +7,7 @@ from typing import Any
 
 from lmc.frontend.base import Base
 from lmc.frontend.branches import Branches
+from lmc.frontend.growing import grown, is_grown
 from lmc.frontend.harmless import is_harmless
 from lmc.frontend.misuse import Handle
 from lmc.frontend.proxy import Proxy, holds_proxy, symbol
@@ -25,6 +26,7 @@ class Iteration(Base):
         recorder.step()
         if type(value) is bool:
             return value
+        value = self.settled(value)
         if type(value) is Proxy and symbol(value).type == NONE:
             return False
         if type(value) is Proxy:
@@ -39,12 +41,22 @@ class Iteration(Base):
         recorder = self.recorder
         if recorder is None:
             return items
+        items = self.settled(items)
         if type(items) is Proxy:
             return recorder.born(self._symbolic_items(recorder, items))
         if issubclass(type(items), Branches):
             return items
         self.check_iterable(recorder, items)
         return self.watched(recorder, items, items)
+
+    def spread(self, items: Any) -> Iterable[Any]:
+        """The items of ``items``, to be put into a list."""
+        recorder = self.recorder
+        if recorder is None or is_grown(items):
+            return items
+        if type(items) is Proxy and has_unknown_length(recorder, items):
+            return [grown(recorder, items)]
+        return self.iterate(items)
 
     def watched(self, recorder: Recorder, owner: Any, items: Iterable[Any]) -> Iterable[Any]:
         """``items`` of ``owner``, with a look at each step whether a call may have changed it."""
@@ -68,6 +80,7 @@ class Iteration(Base):
         recorder = self.recorder
         if recorder is None:
             return value
+        value = self.settled(value)
         if type(value) is Proxy:
             return self._items_for(recorder, value, spec)
         return self.iterate(value)
@@ -121,3 +134,9 @@ class Iteration(Base):
     def as_bool(self, recorder: Recorder, value: Proxy) -> Proxy:
         """``bool(value)``."""
         return value if symbol(value).type == BOOL else recorder.pure("bool", (value,))
+
+
+def has_unknown_length(recorder: Recorder, items: Proxy) -> bool:
+    """Whether only a run decides how many items a list or text has."""
+    kind = symbol(items).type
+    return (kind == TEXT or isinstance(kind, ListType)) and not recorder.is_known(items)

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.branching import RAISED_CAUSE, RAISED_REMEDY, Exit, value_of_name
 from lmc.frontend.carried import Carrying
-from lmc.frontend.proxy import Proxy, symbol
+from lmc.frontend.growing import grown
+from lmc.frontend.iteration import has_unknown_length
+from lmc.frontend.proxy import Proxy, items_of, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.ir.ops import UnreachableOp
-from lmc.ir.types import NONE, TEXT, ListType
+from lmc.ir.types import NONE
 
 if TYPE_CHECKING:
     from lmc.frontend.operators import Operators
@@ -52,6 +54,7 @@ class Loop:
         recorder = self._recorder
         if recorder is None:
             return self._replayed(tick, bool(self._operators.served(tick, bool, value)))
+        value = self._operators.settled(value)
         if type(value) is not Proxy or symbol(value).type == NONE or recorder.is_known(value):
             flag: Any = self._operators.truth(value)
         else:
@@ -132,18 +135,17 @@ class ItemLoop(Loop):
     def __init__(self, operators: Operators, items: Any, names: tuple[str, ...], *, traceable: bool) -> None:
         super().__init__(operators, names)
         recorder = self._recorder
+        items = operators.settled(items)
         self._over = items
         self._index: Any = 0
         self._item: Any = None
-        self._symbolic = recorder is not None and traceable and _has_unknown_length(recorder, items)
+        self._symbolic = (
+            recorder is not None and traceable and type(items) is Proxy and has_unknown_length(recorder, items)
+        )
         self._writes = 0 if recorder is None else recorder.user_writes
         if self._symbolic:
             assert recorder is not None
-            self._snapshot = items
-            if symbol(items).volatile:
-                self._snapshot = recorder.pure("list_from", (items,))
-                symbol(self._snapshot).volatile = False
-                recorder.last_host = None
+            self._snapshot = items_of(grown(recorder, items))
             self._count = recorder.length(self._snapshot)
         else:
             self._iterator: Iterator[Any] = iter(operators.iterate(items))
@@ -173,10 +175,7 @@ class ItemLoop(Loop):
         recorder = self._recorder
         if not self._symbolic or recorder is None:
             return self._item
-        item = recorder.pure("getitem", (self._snapshot, self._index), total=True)
-        found = symbol(item)
-        found.volatile = symbol(self._over).volatile and not found.is_scalar
-        return item
+        return recorder.pure("getitem", (self._snapshot, self._index), total=True)
 
     def enter(self) -> tuple[Any, ...]:
         assert self._carrying is not None
@@ -202,10 +201,3 @@ class ItemLoop(Loop):
 
     def _values(self, readers: tuple[Reader, ...]) -> tuple[Any, ...]:
         return (*map(value_of_name, readers), self._index)
-
-
-def _has_unknown_length(recorder: Recorder, items: Any) -> bool:
-    if type(items) is not Proxy:
-        return False
-    kind = symbol(items).type
-    return (kind == TEXT or isinstance(kind, ListType)) and not recorder.is_known(items)

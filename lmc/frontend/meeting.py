@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.emitting import SCALARS
+from lmc.frontend.growing import as_value
 from lmc.frontend.proxy import Proxy, Symbol, symbol
 from lmc.frontend.regions import Ended
 from lmc.frontend.sizes import is_too_large
@@ -88,11 +89,15 @@ class Meeting:
             kind = kind if kind in UNUSED else ANY
         return self._result((other, ir) if side else (ir, other), kind)
 
-    def ir(self, side: int, value: Any) -> Any:
-        """``value`` as one way yields it; what it has to be made of is made there."""
+    def ir(self, side: int, value: Any, element: Type | None = None) -> Any:
+        """``value`` as one way yields it; what it has to be made of is made there.
+
+        ``element`` is what the items of a list are.
+        """
         if type(value) in SCALARS and not is_too_large(value):
             return value
         self._recorder.regions.reopen(self.ways[side].ended.region)
+        value = value if element is None else as_value(self._recorder, value, element)
         found = self._recorder.operand(value).ir
         self._recorder.regions.close()
         if isinstance(found, Value):

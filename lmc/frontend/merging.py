@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.exporting import Exporter
 from lmc.frontend.meeting import NotOneError, Way
-from lmc.frontend.pairing import same_keys
+from lmc.frontend.pairing import alike, same_keys
 from lmc.frontend.proxy import Proxy
 from lmc.frontend.regions import put_back
 from lmc.frontend.state import Core
@@ -79,7 +79,11 @@ class Merger(Exporter):
             return self.parts_handed_out(side, content, before)
         if type(held) is Core:
             return self.core(left, right)
-        if type(held) is list and len(left) == len(right):
+        if type(held) is list and not alike(left, right):
+            grown = self.lists(left, right)
+            if grown is not None:
+                return grown
+        elif type(held) is list:
             return [
                 one if one is other else self._certain(one, other, "an item of a list")
                 for one, other in zip(left, right, strict=True)

@@ -48,6 +48,8 @@ class Operators(Symbolic):
         tick = self.tick()
         if self.recorder is None:
             return self.served(tick, _BINARY[name], left, right)
+        if name != "add" or type(left) is Proxy or type(right) is Proxy:
+            left, right = self.settled(left), self.settled(right)
         if type(left) is Proxy or type(right) is Proxy:
             return self.done(tick, self._symbolic_binary(self.recorder, name, left, right))
         if name == "mod" and type(left) is str and holds_proxy(right):
@@ -59,7 +61,7 @@ class Operators(Symbolic):
         recorder = self.recorder
         if recorder is not None and not issubclass(type(left), Handle):
             if type(left) is list and type(right) is Proxy and name == "iadd":
-                right = list(self.iterate(right))
+                right = self.spread(right)
             if id(left) in recorder.foreign:
                 raise self.mutation(recorder, left)
             if type(left) is Proxy and isinstance(symbol(left).type, ListType):
@@ -97,6 +99,7 @@ class Operators(Symbolic):
             return self.served(tick, _COMPARE[name], left, right)
         if name in ("is_", "is_not"):
             return self.done(tick, self._identity(recorder, name, left, right))
+        left, right = self.settled(left), self.settled(right)
         if name == "contains":
             return self.done(tick, self._contains(recorder, tick, left, right))
         if type(left) is Proxy or type(right) is Proxy:
@@ -105,6 +108,7 @@ class Operators(Symbolic):
 
     def not_(self, value: Any) -> Any:
         """``not value``."""
+        value = self.settled(value)
         if type(value) is Proxy and self.recorder is not None and symbol(value).type != NONE:
             tick = self.tick()
             return self.done(tick, self.recorder.pure("not", (value,)))
@@ -150,6 +154,7 @@ class Operators(Symbolic):
         recorder = self.recorder
         if recorder is None:
             return self.served(tick, operator.getitem, owner, key)
+        owner = self.settled(owner)
         if issubclass(type(owner), Handle):
             return recorder.born(owner[key]) if issubclass(type(owner), Branches) else owner[key]
         symbolic_slice = type(key) is slice and holds_proxy((key.start, key.stop, key.step))
@@ -179,6 +184,7 @@ class Operators(Symbolic):
             return key
         if type(owner) not in (list, dict) or id(owner) in recorder.foreign:
             raise self.mutation(recorder, owner)
+        self.check_settled(recorder, owner)
         recorder.touch(owner)
         if type(owner) is list and type(key) is slice:
             return slice(*(recorder.concrete(part) for part in (key.start, key.stop, key.step)))

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.branches import Branches
 from lmc.frontend.emitting import SCALARS, holes_of
+from lmc.frontend.growing import element_type, grown, is_value_list, is_volatile
 from lmc.frontend.meeting import Meeting, Way, is_scalar
-from lmc.frontend.proxy import Proxy
+from lmc.frontend.proxy import Grown, Proxy, Symbol
 from lmc.frontend.regions import put_back
 from lmc.frontend.state import Core, State
 from lmc.frontend.unclear import Unclear
 from lmc.frontend.values import is_literal
+from lmc.ir.types import ANY, list_of
 
 if TYPE_CHECKING:
     from lmc.frontend.recorder import Recorder
@@ -52,6 +54,8 @@ class Pairs(Meeting):
             return left if self._are_one_group(left, right, name) else Unclear(name)
         if kind in (list, dict) and self._are_one(left, right, name):
             return left
+        if kind is list and self.become_one(0, left) is None and self.become_one(1, right) is None:
+            return self._copy_of_lists(left, right) or Unclear(name)
         return Unclear(name)
 
     def become_one(self, side: int, value: Any) -> Any:
@@ -91,14 +95,52 @@ class Pairs(Meeting):
                 return False
             content = {key: self.value(left[key], right[key], name) for key in left}
         else:
-            if len(left) != len(right):
-                return False
+            if not alike(left, right):
+                content = self.lists(left, right)
+                if content is None:
+                    return False
+                put_back(left, content)
+                return True
             content = [self.value(one, other, name) for one, other in zip(left, right, strict=True)]
         parts = () if type(content) is Core else content.values() if type(content) is dict else content
         if any(type(part) is Unclear for part in parts):
             return False
         put_back(left, content)
         return True
+
+    def _copy_of_lists(self, left: list[Any], right: list[Any]) -> list[Any] | None:
+        """A new list that is as one or the other, neither of which may change any more: which it is, is not known."""
+        copy = self.lists(left, right)
+        if copy is not None:
+            self._recorder.freeze(left)
+            self._recorder.freeze(right)
+            self._recorder.freeze(copy)
+        return copy
+
+    def lists(self, left: list[Any], right: list[Any]) -> list[Any] | None:
+        """A list that is ``left`` on one way and ``right`` on the other, as one value; None where it can't be that."""
+        if not (is_value_list(left) and is_value_list(right)):
+            return None
+        types = {kind for kind in map(element_type, (left, right)) if kind is not None}
+        element = types.pop() if len(types) == 1 else ANY
+        irs = (self.ir(0, left, element), self.ir(1, right, element))
+        made = Proxy(
+            Symbol(
+                self._recorder,
+                list_of(element),
+                self._result(irs, list_of(element)),
+                "a list that grows under a condition",
+                volatile=is_volatile([*left, *right]),
+            )
+        )
+        return [grown(self._recorder, made)]
+
+
+def alike(left: list[Any], right: list[Any]) -> bool:
+    """Whether two lists are as long as each other, and what is known of their lengths is the same."""
+    return len(left) == len(right) and all(
+        one is other or Grown not in (type(one), type(other)) for one, other in zip(left, right, strict=True)
+    )
 
 
 def same_keys(left: dict[Any, Any], right: dict[Any, Any]) -> bool:

@@ -138,6 +138,24 @@ class ProxyMethod:
         raise _escaped(self.proxy, f"attribute {name!r} of its method {self.name!r} was read")
 
 
+class Grown:
+    """Stands in a list of the capture's for all items of ``items``, a list that is known only when the program runs."""
+
+    __slots__ = ("_items",)
+    _items: Proxy
+
+    def __init__(self, items: Proxy) -> None:
+        object.__setattr__(self, "_items", items)
+
+    def __getattribute__(self, name: str) -> Any:
+        raise _escaped(object.__getattribute__(self, "_items"), f"attribute {name!r} of its items was read")
+
+
+def items_of(grown: Grown) -> Proxy:
+    """The list whose items ``grown`` stands for."""
+    return object.__getattribute__(grown, "_items")
+
+
 def symbol(proxy: Proxy) -> Symbol:
     """What ``proxy`` stands for."""
     return object.__getattribute__(proxy, "_symbol")
@@ -151,7 +169,7 @@ def is_proxy(value: object) -> bool:
 def holds_proxy(value: object, depth: int = 8) -> bool:
     """Whether a Proxy is in ``value`` or in a list, tuple, set or dict in it, ``depth`` levels down."""
     kind = type(value)
-    if kind is Proxy or kind is ProxyMethod:
+    if kind is Proxy or kind is ProxyMethod or kind is Grown:
         return True
     if kind in (list, tuple, set, frozenset):
         return depth > 0 and any(holds_proxy(entry, depth - 1) for entry in value)  # type: ignore[attr-defined]
@@ -169,9 +187,9 @@ def _escaped(proxy: Proxy, what: str) -> BaseException:
     )
 
 
-def _guarded(name: str) -> Callable[..., Any]:
-    def refuse(self: Proxy, *_arguments: Any) -> Any:
-        raise _escaped(self, f"{name} was called on it")
+def _guarded(name: str, of: Callable[[Any], Proxy] = lambda proxy: proxy) -> Callable[..., Any]:
+    def refuse(self: Any, *_arguments: Any) -> Any:
+        raise _escaped(of(self), f"{name} was called on it")
 
     refuse.__name__ = name
     return refuse
@@ -190,3 +208,4 @@ SPECIAL_METHODS = (
 )
 for _name in SPECIAL_METHODS:
     setattr(Proxy, _name, _guarded(_name))
+    setattr(Grown, _name, _guarded(_name, items_of))

@@ -69,6 +69,7 @@ def _pure(name: str) -> Handler:
     function = getattr(python, name)
 
     def handle(ops: Operators, recorder: Recorder, /, *args: Any, **kwargs: Any) -> Any:
+        args = tuple(map(ops.settled, args))
         if name == "len" and len(args) == 1 and type(args[0]) is Proxy and not kwargs:
             return recorder.length(args[0])
         if len(args) == 1 and name == "bool" and type(args[0]) is Proxy and symbol(args[0]).type == BOOL:

@@ -9,6 +9,7 @@ from typing import Any
 from lmc.frontend.choosing import either
 from lmc.frontend.constraint_options import ConstraintSpec
 from lmc.frontend.emitting import holes_of
+from lmc.frontend.growing import as_value, is_grown
 from lmc.frontend.locations import user_location
 from lmc.frontend.proxy import Proxy, symbol
 from lmc.frontend.refusals import bad, described
@@ -46,8 +47,9 @@ class Recorder(TypedRecorder):
         leaves: list[Value] = []
 
         def leaf(part: Any) -> int | None:
-            if type(part) is Proxy:
-                leaves.append(self.value_of(part))
+            grown: Any = part
+            if type(part) is Proxy or is_grown(part):
+                leaves.append(self.value_of(part if type(part) is Proxy else as_value(self, grown)))
                 return len(leaves) - 1
             if is_too_large(part):
                 raise InputError(f"it holds a {type(part).__name__} that is too large")
@@ -243,6 +245,9 @@ class Recorder(TypedRecorder):
         if type(value) is Proxy and symbol(value).type == list_of(TEXT):
             # A list that the user's functions may still change is read here, not when the choice is made.
             return (self.value_of(self.pure("list_from", (value,)) if symbol(value).volatile else value),)
+        if is_grown(value):
+            items: Any = value
+            return (self.value_of(as_value(self, items)),)
         found = self.concrete(value, "select needs its choices now")
         if type(found) not in (list, tuple):
             raise bad(f"choices is {described(found)}", "give a list of texts")

@@ -167,7 +167,14 @@ class ExpressionRewriter(BaseRewriter):
         return self.made(self.at(node, ast.Dict(keys, values)))
 
     def on_list(self, node: ast.List) -> ast.expr:
-        return self.made(ast.copy_location(ast.List([self.visit(part) for part in node.elts], node.ctx), node))
+        parts = [self._spread(part) if isinstance(part, ast.Starred) else self.visit(part) for part in node.elts]
+        return self.made(ast.copy_location(ast.List(parts, node.ctx), node))
+
+    def _spread(self, node: ast.Starred) -> ast.expr:
+        """``*items`` in a list that is made."""
+        if not isinstance(node.ctx, ast.Load):
+            return self.on_starred(node)
+        return self.at(node, ast.Starred(self.operator(node, "spread", self.visit(node.value)), node.ctx))
 
     def on_set(self, node: ast.Set) -> ast.expr:
         return self.made(ast.copy_location(ast.Set([self.visit(part) for part in node.elts]), node))

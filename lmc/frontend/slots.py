@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.emitting import SCALARS
+from lmc.frontend.growing import element_type, is_value_list, is_volatile
 from lmc.frontend.meeting import UNUSED, is_constant, is_plain, is_scalar
-from lmc.frontend.proxy import Proxy, Symbol, symbol
+from lmc.frontend.proxy import Grown, Proxy, Symbol, symbol
 from lmc.frontend.unclear import ABSENT, Maybe, Unclear
 from lmc.ir.core import Value
-from lmc.ir.types import ANY, BOOL, CTX, Type, type_of
+from lmc.ir.types import ANY, BOOL, CTX, Type, list_of, type_of
 
 if TYPE_CHECKING:
     from lmc.frontend.recorder import Recorder
@@ -69,10 +70,16 @@ class Slot:
         self.kind: Kind | None = None
         self.maybe = False
         self.unclear = False
+        self.parts: list[Slot] = []
+        self.items: ListSlot | None = None
 
     @property
     def types(self) -> tuple[Type, ...]:
         """Types of the values that are carried for it."""
+        if self.items is not None and not self.unclear:
+            return self.items.types
+        if self.parts and not self.unclear:
+            return tuple(kind for part in self.parts for kind in part.types)
         if self.kind is None or self.unclear:
             return ()
         return (BOOL, self.kind.type) if self.maybe else (self.kind.type,)
@@ -81,6 +88,12 @@ class Slot:
         """What it holds, given those values."""
         if self.unclear:
             return Unclear(self.name)
+        if self.items is not None:
+            recorder.freeze(self.entry)
+            return recorder.freeze(self.items.value(recorder, carried))
+        if self.parts:
+            left = iter(carried)
+            return tuple(part.value(recorder, tuple(next(left) for _ in part.types)) for part in self.parts)
         if self.kind is None:
             return self.entry
         content = self.kind.proxy(recorder, carried[-1])
@@ -90,6 +103,10 @@ class Slot:
 
     def given(self, value: Any) -> tuple[Any, ...]:
         """What is carried where it holds ``value``."""
+        if self.items is not None and not self.unclear:
+            return self.items.given(value)
+        if self.parts and not self.unclear:
+            return tuple(ir for part, held in zip(self.parts, value, strict=True) for ir in part.given(held))
         if self.kind is None or self.unclear:
             return ()
         if not self.maybe:
@@ -102,6 +119,15 @@ class Slot:
         """A round that began with ``inside`` has left ``value``; gives whether that is new."""
         if self.unclear or value is inside or _same(value, inside):
             return False
+        if type(value) is type(self.entry) is tuple and len(value) == len(self.entry) and value:
+            return self._take_parts(value, inside)
+        if is_value_list(value) and is_value_list(self.entry):
+            new = self.items is None
+            self.items = self.items or ListSlot(self.name, self.entry)
+            return self.items.take(value, inside) or new
+        if self.parts or self.items is not None:
+            self.unclear = True
+            return True
         before = (self.kind, self.maybe)
         parts = [part.value if type(part) is Maybe else part for part in (self.entry, value)]
         self.maybe = self.maybe or any(type(part) is Maybe or part is ABSENT for part in (self.entry, value))
@@ -115,6 +141,57 @@ class Slot:
         if self.kind is not None and self.maybe and self.kind.type not in UNUSED:
             self.kind = self.kind.with_(Kind(ANY, self.name))
         return (self.kind, self.maybe) != before
+
+    def _take_parts(self, value: tuple[Any, ...], inside: tuple[Any, ...]) -> bool:
+        if not self.parts:
+            self.parts = [Slot(self.name, part) for part in self.entry]
+        taken = [part.take(*held) for part, *held in zip(self.parts, value, inside, strict=True)]
+        self.unclear = any(part.unclear for part in self.parts)
+        return any(taken)
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list to be made one value, whose elements are of type ``element``."""
+
+    items: list[Any]
+    element: Type
+
+
+class ListSlot(Slot):
+    """A list whose items only a run decides: ``entry`` is what it holds before the first round.
+
+    A value of it is what the list holds, too.
+    """
+
+    def __init__(self, name: str, entry: list[Any]) -> None:
+        super().__init__(name, entry)
+        self._element: Type | None = None
+        self._volatile = False
+        self._look_at(entry)
+
+    @property
+    def types(self) -> tuple[Type, ...]:
+        return (list_of(self._element or ANY),)
+
+    def value(self, recorder: Recorder, carried: tuple[Value, ...]) -> Any:
+        recorder.grows = True
+        origin = f"{self.name}, which grows in a loop"
+        return [Grown(Proxy(Symbol(recorder, carried[0].type, carried[0], origin, volatile=self._volatile)))]
+
+    def given(self, value: Any) -> tuple[Any, ...]:
+        return (Items(value, self._element or ANY),)
+
+    def take(self, value: Any, inside: Any) -> bool:  # noqa: ARG002
+        before = (self._element, self._volatile)
+        self._look_at(value)
+        return (self._element, self._volatile) != before
+
+    def _look_at(self, items: list[Any]) -> None:
+        self._volatile = self._volatile or is_volatile(items)
+        found = element_type(items)
+        if found is not None:
+            self._element = found if self._element in (None, found) else ANY
 
 
 class ContextSlot(Slot):

@@ -46,6 +46,8 @@ class Symbolic(Calls, Reads):
         """Python's own operation, where it runs no code of the user's; else a host call in its place."""
         recorder = self.recorder
         assert recorder is not None
+        if name not in ("add", "iadd"):
+            self.check_settled(recorder, *operands)
         for operand in operands:
             if issubclass(type(operand), (Handle, Appendable)):
                 continue

@@ -59,6 +59,7 @@ def _is_data(value: Any) -> bool:
 
 
 def _join(ops: Iteration, recorder: Recorder, separator: Any, items: Any) -> Any:
+    items = ops.settled(items)
     if type(items) is Proxy:
         return recorder.pure("str.join", (separator, items))
     found = list(ops.iterate(items))

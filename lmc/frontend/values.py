@@ -9,6 +9,7 @@ from typing import Any
 from lmc.frontend import sizes
 from lmc.frontend.disorder import CAUSE, REMEDY, is_disordered
 from lmc.frontend.emitting import SCALARS, Emitter
+from lmc.frontend.growing import as_value, is_grown
 from lmc.frontend.guards import ValueGuard
 from lmc.frontend.locations import user_location
 from lmc.frontend.proxy import Expression, MissingInputError, OutsizedError, Proxy, Symbol, evaluate, symbol
@@ -118,6 +119,8 @@ class ValueRecorder(Emitter):
             return Operand(value, type_of(value), True, value)
         if is_disordered(value):
             raise self.stop(CAUSE, REMEDY)
+        if is_grown(value):
+            return self.operand(as_value(self, value))
         if kind in (list, tuple, dict, set):
             parts = [part for pair in value.items() for part in pair] if kind is dict else value
             made = self.pure(kind.__name__, tuple(parts))

@@ -38,7 +38,7 @@ def a_list_of_an_arm_alone(s, a: str):
     return s.gen("z", max_tokens=3)
 
 
-@condition("another length")
+@condition()
 def a_list_grows_in_one_arm(s, a: str):
     s += a
     xs = ["one"]
@@ -103,7 +103,7 @@ def a_new_dict_in_each_arm(s, a: str):
     return d
 
 
-@condition("not bound on every way")
+@condition()
 def new_lists_of_other_lengths(s, a: str):
     s += a
     x = s.gen("x", max_tokens=4)
@@ -169,7 +169,7 @@ def new_lists_in_an_old_one(s, a: str):
     return xs, inner
 
 
-@condition("not bound on every way")
+@condition("did not make itself")
 def one_of_two_older_lists(s, a: str):
     s += a
     xs, ys = ["one"], ["two"]
@@ -182,7 +182,7 @@ def one_of_two_older_lists(s, a: str):
     return xs, ys
 
 
-@condition("not bound on every way")
+@condition("did not make itself")
 def an_older_list_or_a_new_one(s, a: str):
     s += a
     xs = ["one"]

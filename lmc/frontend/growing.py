@@ -1,0 +1,97 @@
+"""Lists of the capture's whose length only a run decides: grown in a loop, or on one way through a condition.
+
+Such a list stays the list object it is, so that all its names see it change. In the place of the items that are not
+known one by one stands a ``Grown``. ``append`` and the like need not know about it; what looks at the list as a whole
+asks for its value (``as_value``), and what could not be told from a list of other items ends the capture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from lmc.frontend.emitting import SCALARS
+from lmc.frontend.proxy import Grown, Proxy, items_of, symbol
+from lmc.ir.types import ANY, ListType, Type, list_of, type_of
+
+if TYPE_CHECKING:
+    from lmc.frontend.values import ValueRecorder
+
+# Methods of a list that do the right thing whatever its items are.
+BLIND_METHODS = frozenset({"append", "extend", "clear", "copy"})
+
+
+def is_grown(value: Any) -> bool:
+    """Whether ``value`` is a list some items of which are not known one by one."""
+    return type(value) is list and any(type(part) is Grown for part in value)
+
+
+def holds_grown(value: Any, depth: int = 8) -> bool:
+    """Whether such a list is in ``value``."""
+    kind = type(value)
+    if kind is Grown:
+        return True
+    if depth == 0 or kind not in (list, tuple, dict):
+        return False
+    return any(holds_grown(part, depth - 1) for part in (value.values() if kind is dict else value))
+
+
+def is_value_list(value: Any) -> bool:
+    """Whether ``value`` is a list of values that never change: it can be one value of the graph."""
+    return type(value) is list and all(type(part) is Grown or _never_changes(part) for part in value)
+
+
+def element_type(items: Sequence[Any]) -> Type | None:
+    """The type of all items of a list of the capture's; None where it has none."""
+    types = {_type(part) for part in items}
+    return None if not types else types.pop() if len(types) == 1 else ANY
+
+
+def is_volatile(items: Sequence[Any]) -> bool:
+    """Whether an item may be an object that the user's own functions can still change."""
+    symbols = [
+        symbol(items_of(part) if type(part) is Grown else part) for part in items if type(part) in (Grown, Proxy)
+    ]
+    return any(found.volatile for found in symbols)
+
+
+def as_value(recorder: ValueRecorder, items: Sequence[Any], element: Type | None = None) -> Proxy:
+    """The list of ``items`` as one value, whose elements are of type ``element``."""
+    kind = list_of(element or element_type(items) or ANY)
+    pieces: list[Proxy] = []
+    for known, group in groupby(items, lambda part: type(part) is not Grown):
+        parts = list(group)
+        pieces += [recorder.pure("list", parts, gives=kind)] if known else map(items_of, parts)
+    if not pieces:
+        return recorder.pure("list", (), gives=kind)
+    return reduce(lambda whole, piece: recorder.pure("add", (whole, piece), total=True, gives=kind), pieces)
+
+
+def grown(recorder: ValueRecorder, items: Proxy) -> Grown:
+    """What stands for the items of ``items`` as it is now."""
+    recorder.grows = True
+    found = symbol(items)
+    if found.volatile:
+        items = recorder.pure("list_from", (items,))
+        recorder.last_host = None
+        kind = found.type
+        symbol(items).volatile = not (isinstance(kind, ListType) and kind.element in map(type_of, _PLAIN))
+    return Grown(items)
+
+
+_PLAIN = ("", 0, 0.0, False, None)
+
+
+def _never_changes(value: Any) -> bool:
+    if type(value) is tuple:
+        return all(map(_never_changes, value))
+    return type(value) is Proxy or type(value) in SCALARS
+
+
+def _type(part: Any) -> Type:
+    if type(part) is Grown:
+        kind = symbol(items_of(part)).type
+        return kind.element if isinstance(kind, ListType) else ANY
+    return symbol(part).type if type(part) is Proxy else type_of(part)
