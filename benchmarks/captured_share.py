@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from io import StringIO
+from types import ModuleType
 from typing import Any
 
 from benchmarks.results import table, write_section
@@ -34,7 +35,7 @@ from lmc.ir.toy import ToyEngine, toy_tokenizer
 from lmc.runtime.executor import Executor, Finished, Instance
 from tests.examples.cases import EXAMPLES
 from tests.frontend.corpus.cases import CASES
-from tests.frontend.corpus.conditions.cases import CONDITIONS, Condition
+from tests.frontend.corpus.conditions.cases import Condition
 from tests.frontend.sglang.programs import EVERY
 from tests.project.layers import REPOSITORY, module_name
 
@@ -75,15 +76,22 @@ class Share:
 def corpus() -> Iterator[Program]:
     """Every program of the corpus."""
     for file in sorted(CORPUS_FOLDER.rglob("*.py")):
-        import_module(module_name(file))  # which puts its programs into CASES or CONDITIONS
+        import_module(module_name(file))  # which puts its programs into a corpus
     for name, example in EXAMPLES.items():
         yield Program("examples", name, example.program, partial(_named, example.rows))
     for name, (function, row) in EVERY.items():
         yield Program("sglang", name, function, partial(_named, [row]))
     for name, case in CASES.items():
         yield Program("corpus", name, case.program, partial(_made, [case.args]))
-    for name, condition in CONDITIONS.items():
-        yield Program("conditions", name, condition.program, partial(_taking_every_way, condition))
+    for file in sorted(CORPUS_FOLDER.glob("*/cases.py")):
+        for name, condition in _conditions(import_module(module_name(file))).items():
+            yield Program(file.parent.name, name, condition.program, partial(_taking_every_way, condition))
+
+
+def _conditions(cases: ModuleType) -> dict[str, Condition]:
+    """The corpus that a folder's cases.py holds."""
+    tables = [value for value in vars(cases).values() if type(value) is dict]
+    return next(table for table in tables if all(isinstance(value, Condition) for value in table.values()))
 
 
 def _named(rows: Sequence[dict[str, Any]]) -> list[Run]:
