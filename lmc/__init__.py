@@ -17,6 +17,7 @@ from lmc.ir.errors import (
     ToolTimeoutError,
 )
 from lmc.jit import Program, jit
+from lmc.library import call_tools, describe_tools
 
 __all__ = [
     "AsyncStream",
@@ -40,6 +41,8 @@ __all__ = [
     "ToolTimeoutError",
     "Usage",
     "assistant",
+    "call_tools",
+    "describe_tools",
     "gen",
     "jit",
     "message",

@@ -23,6 +23,8 @@ NAMES = {
     "ToolTimeoutError",
     "Usage",
     "assistant",
+    "call_tools",
+    "describe_tools",
     "gen",
     "jit",
     "message",

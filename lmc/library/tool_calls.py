@@ -1,0 +1,116 @@
+"""A model that calls tools until it knows the answer (Yao et al. 2023, "ReAct: Synergizing Reasoning and Acting")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
+
+import pydantic
+
+from lmc.frontend.function import part_of_programs
+from lmc.frontend.messages import makes_appendable, message
+from lmc.frontend.refusals import bad, described
+from lmc.frontend.state import State
+from lmc.frontend.tools import Tool
+from lmc.library.tool_arguments import Errors, arguments_of, by_text
+
+ANSWER = "answer"
+"""What a model chooses where it calls no tool."""
+
+_Known = tuple[tuple[str, type[pydantic.BaseModel], Tool[[str], str]], ...]
+
+
+@part_of_programs
+def call_tools(
+    s: State,
+    tools: Sequence[Tool[..., Any]],
+    *,
+    max_rounds: int = 8,
+    name: str | None = ANSWER,
+    role: Literal["tool", "user"] | None = "tool",
+    errors: Errors = "raise",
+    argument_tokens: int = 256,
+    **options: Any,
+) -> Any:
+    r"""Let the model call ``tools`` until it answers; append all of it, and return the answer.
+
+    In each round the model chooses one of the tools, or to answer. Where it chooses a tool, it gives the arguments as
+    JSON that meets the annotations of the tool, the tool is called, and a message with its result (texts as they are,
+    else JSON) follows; after ``max_rounds`` rounds all that is left is to answer. What the model says in a round is
+
+        Action: search
+        {"query":"ants"}
+
+    and at the end ``Action: answer`` and the answer, on the next line; ``describe_tools`` is a text that explains this.
+    It is a part of the program that calls it, made of ``s.select``, ``s.gen`` and calls of the tools.
+
+    Args:
+        s: the state that goes on.
+        tools: declared functions (``@lmc.tool``), each with a name of its own and all parameters annotated.
+        max_rounds: how many tools are called at most.
+        name: the variable that the answer is set to.
+        role: that of the messages with results. Not all chat templates know "tool": use "user" there. Without roles
+            in the program None, which appends ``Result:`` and the result as text.
+        errors: "raise" what a tool raises, or "tell" the model and go on (not lmc's own errors, but timeouts).
+        argument_tokens: ``max_tokens`` of the arguments.
+        options: those of ``s.gen`` for the answer (``max_tokens``, ``schema`` …).
+
+    Raises ``CaptureError`` for tools that can't be called so, ``ConstraintError`` where the arguments do not fit in
+    ``argument_tokens``, and what ``s.gen`` and the tools raise.
+    """
+    names, known = _known(tools, errors)
+    for _ in range(max_rounds):
+        s += "Action: "
+        action = s.select(None, names)
+        if action == ANSWER:
+            break
+        for tool_name, model, tool in known:
+            if action == tool_name:
+                s += "\n"
+                result = tool(s.gen(None, schema=model, parse=False, max_tokens=argument_tokens))
+                if role is None:
+                    s += f"\nResult: {result}\n"
+                else:
+                    s += message(role, result)
+    else:
+        s += f"Action: {ANSWER}"
+    s += "\n"
+    return s.gen(name, **options)
+
+
+@makes_appendable
+def describe_tools(tools: Sequence[Tool[..., Any]]) -> str:
+    """What a model has to be told before ``call_tools``: each tool with its docstring and JSON schema, and the form.
+
+    A text for a message: ``s += lmc.system(lmc.describe_tools([search]))``. Raises as ``call_tools`` does.
+    """
+    _known(tools, "raise")
+    lines = ["You can call these tools:"]
+    for tool in tools:
+        said = " ".join((tool.__doc__ or "").split("\n\n")[0].split())
+        lines.append(f"- {tool.name}: {said}" if said else f"- {tool.name}")
+        lines.append(f"  arguments: {arguments_of(tool).schema}")
+    lines.append(
+        'To call one, write "Action: " and its name, and on the next line its arguments as JSON; its result follows. '
+        f'To answer, write "Action: {ANSWER}", and the answer on the next line.'
+    )
+    return "\n".join(lines)
+
+
+@makes_appendable  # it makes what the loop goes over: a capture runs it
+def _known(tools: Sequence[Tool[..., Any]], errors: Errors) -> tuple[tuple[str, ...], _Known]:
+    """The choices of a round, and each tool with its arguments. Raises ``CaptureError``."""
+    if not isinstance(tools, list | tuple) or not tools:
+        raise bad(f"the tools are {described(tools)}", "give a list of functions declared with @lmc.tool")
+    for tool in tools:
+        if not isinstance(tool, Tool):
+            raise bad(f"{described(tool)} is no tool", "declare it: @lmc.tool")
+    if errors not in get_args(Errors):
+        raise bad(f"errors is {described(errors)}", f"give one of {', '.join(map(repr, get_args(Errors)))}")
+    names = tuple(tool.name for tool in tools)
+    for name in names:
+        if names.count(name) > 1:
+            raise bad(f"two tools are called {name!r}", "give each a name of its own")
+    if ANSWER in names:
+        raise bad(f"a tool is called {ANSWER!r}, which is what a model says to end", "give it another name")
+    return (*names, ANSWER), tuple((tool.name, arguments_of(tool).model, by_text(tool, errors)) for tool in tools)
