@@ -165,6 +165,18 @@ def test_a_finite_set_is_its_own_automaton(strings):
     assert automaton.longest == max(map(len, strings), default=0) == longest_length(build_union(strings))
 
 
+@pytest.mark.parametrize(
+    ("strings", "message"),
+    [
+        ([b"%d" % number + b"x" * 9_990 for number in range(60)], "different beginnings, more than 500000\n  remedy: "),
+        ([b"a", b"x" * 20_001], "a choice of 20001 bytes, more than 20000\n  remedy: let the model choose a short"),
+    ],
+)
+def test_a_set_that_is_too_large_is_refused_before_it_is_made(strings: list[bytes], message: str):
+    with pytest.raises(ConstraintError, match=message):
+        Automaton.of_strings(strings)
+
+
 def build_union(strings):
     arena = Arena()
     return arena.union(map(arena.literal, strings))
