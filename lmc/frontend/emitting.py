@@ -122,6 +122,7 @@ class Emitter(Session):
         self.break_tick = 0
         self.too_deep = False  # the capture ended because of the depth of a recursion, see ``_Attempt``
         self.protected = 0  # depth of try blocks: what could raise in them can't be captured
+        self.protected_calls = 0  # of those around this place that would also see what a model's call raises
         self.inlined: list[Any] = []  # programs that run as parts of this one, outermost first
         self.codes: dict[int, CodeType] = {}  # of transformed functions: what they do is captured
         self.foreign: dict[int, Any] = {}  # containers and iterators made outside the capture, by id: read only here
@@ -267,7 +268,7 @@ class Emitter(Session):
         builder = self.regions.builder
         results = builder.emit(kind, types, names=names, location=location or user_location(), **fields)
         made = builder.ops[-1]
-        if self.protected and not total and made.may_raise:
+        if not total and (self.protected_calls if made.billable else self.protected) and made.may_raise:
             builder.ops.pop()
             raise self.stop_protected()
         for value in made.operands:
@@ -311,7 +312,7 @@ class Emitter(Session):
     def emit_region_op(self, kind: type[Op], results: Sequence[Value], **fields: Any) -> None:
         """Append an op with regions, whose results have their names already. Raises as ``emit`` does."""
         made = kind(results=tuple(results), location=user_location(), **fields)
-        if self.protected and made.may_raise:
+        if self.protected_calls and made.may_raise:
             raise self.stop_protected()
         self.regions.builder.ops.append(made)
         self.regions.defined(results)

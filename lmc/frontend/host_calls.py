@@ -16,7 +16,7 @@ from typing import Any, Generic
 
 import pydantic
 
-from lmc.frontend.branching import Branching
+from lmc.frontend.attempts import Attempts
 from lmc.frontend.emitting import SCALARS
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.harmless import is_harmless_type, is_standard_module
@@ -49,7 +49,7 @@ _PLAIN_FACTORIES: tuple[Any, ...] = (None, dataclasses.MISSING, list, dict, set,
 _PLAIN_ANNOTATIONS: tuple[Any, ...] = (str, int, float, bool, None, type(None))
 
 
-class HostCalls(Branching):
+class HostCalls(Attempts):
     """The part of ``Operators`` that calls the user's functions."""
 
     def call_host(

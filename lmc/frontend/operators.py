@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from lmc.frontend import disorder
+from lmc.frontend.attempts import catches_values_alone
 from lmc.frontend.branches import Block, Branches
 from lmc.frontend.branching import RAISED_CAUSE, RAISED_REMEDY
 from lmc.frontend.breaks import CaptureBreak
@@ -192,10 +193,11 @@ class Operators(Symbolic):
 
     # Blocks
 
-    @property
-    def protected(self) -> AbstractContextManager[Any]:
-        """A block in which an exception would be caught, or seen by a ``finally``."""
-        return contextlib.nullcontext() if self.recorder is None else _Protected(self.recorder)
+    def protected(self, kinds: Callable[[], tuple[Any, ...]] | None) -> AbstractContextManager[Any]:
+        """A block in which exceptions of ``kinds`` are caught; where that is None, any may be caught or seen."""
+        if self.recorder is None:
+            return contextlib.nullcontext()
+        return _Protected(self.recorder, everything=not catches_values_alone(kinds))
 
     @property
     def ended(self) -> tuple[type[BaseException], ...]:
@@ -247,16 +249,19 @@ def _may_change(found: Symbol) -> bool:
 
 
 class _Protected:
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, *, everything: bool) -> None:
         self._recorder = recorder
+        self._everything = everything
         self._branch = recorder.branch
 
     def __enter__(self) -> None:
         self._recorder.protected += 1
+        self._recorder.protected_calls += self._everything
 
     def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
         recorder = self._recorder
         recorder.protected -= 1
+        recorder.protected_calls -= self._everything
         if kind is not None and kind is not CaptureBreak and recorder.branch is not self._branch:
             raise recorder.stop(RAISED_CAUSE, RAISED_REMEDY)
 

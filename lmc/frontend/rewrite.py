@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -37,6 +38,17 @@ class Unsupported(Exception):  # noqa: N818 - says what the transform can't take
         self.too_deep = too_deep
 
 
+class Own(ast.expr):
+    """A call of the operator ``name``, which no program writes itself: earlier steps of the transform put it there."""
+
+    _fields = ("name", "arguments")
+
+    def __init__(self, name: str = "", arguments: Sequence[ast.expr] = ()) -> None:
+        super().__init__()
+        self.name = name
+        self.arguments = list(arguments)
+
+
 class BaseRewriter(ast.NodeTransformer):
     """A transformer with one method ``on_bin_op`` … for each kind of node that it rewrites."""
 
@@ -54,6 +66,9 @@ class BaseRewriter(ast.NodeTransformer):
         """Rewrite ``node``: by its method, else part by part."""
         method = getattr(self, _method_name(type(node)), None)
         return self.generic_visit(node) if method is None else method(node)
+
+    def on_own(self, node: Own) -> ast.expr:
+        return self.operator(node, node.name, *map(self.visit, node.arguments))
 
     # Names
 

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import ast
+import copy
+from collections.abc import Callable, Sequence
 
 from lmc.frontend.rewrite import OPERATORS, RESULT, Unsupported, constant
 from lmc.frontend.rewrite_binding import Statements
 from lmc.frontend.rewrite_exits import fold_ends
 from lmc.frontend.rewrite_loops import LoopRewriter
+from lmc.frontend.rewrite_matches import write_matches
+from lmc.frontend.rewrite_tries import kinds_of, write_tries
 from lmc.frontend.scopes import FunctionScope
 
 
 class Rewriter(LoopRewriter):
     """Rewrites one jitted function, nested functions included."""
 
-    def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        """The transformed function, without decorators, with ``_lmc_`` as its first parameter."""
+    def function(self, node: ast.FunctionDef, looks: Callable[[str], bool]) -> ast.FunctionDef:
+        """The transformed function, without decorators, with ``_lmc_`` as its first parameter.
+
+        ``looks`` says of a name outside of it whether it is a function that may ask for the exception being handled.
+        """
         for part in ast.walk(node):
             name = part.id if isinstance(part, ast.Name) else part.arg if isinstance(part, ast.arg) else ""
             if name.startswith(OPERATORS):
                 raise Unsupported(f"the name {name!r} is lmc's own", getattr(part, "lineno", node.lineno))
         if self.branches:
+            write_matches(node)
+            write_tries(node, looks)
             fold_ends(node, RESULT, whole=self.part)
         self.scopes.append(FunctionScope(node))
         arguments = _without_annotations(node.args)
@@ -115,7 +124,7 @@ class Rewriter(LoopRewriter):
         # A capture that ends must not look like an error of the user's to a bare `except:`.
         ended = self.at(node, ast.ExceptHandler(self.helper(node, "ended"), None, [ast.Raise(None, None)]))
         handlers = [ended, *(self._handler(handler) for handler in node.handlers)]
-        body: Statements = [self._protected(node, self.guarded(node.body))]
+        body: Statements = [self._protected(node, self.guarded(node.body), node.handlers)]
         made = ast.Try(body, handlers if node.handlers else [], self.guarded(node.orelse), [])
         if not node.finalbody:
             return [ast.copy_location(made, node)]
@@ -178,9 +187,15 @@ class Rewriter(LoopRewriter):
         call = self.operator(node, "importing_from", constant(node.module), constant(names))
         return [self.statement(call), node]
 
-    def _protected(self, node: ast.stmt, body: Statements) -> ast.stmt:
-        item = ast.withitem(self.helper(node, "protected"), None)
-        return self.at(node, ast.With([item], body))
+    def _protected(self, node: ast.stmt, body: Statements, handlers: Sequence[ast.ExceptHandler] = ()) -> ast.stmt:
+        """``body``, in which an exception may be caught by ``handlers``, or where there are none, whatever it is."""
+        caught: ast.expr = ast.Constant(None)
+        kinds = [named for handler in handlers for named in kinds_of(handler)]
+        if handlers and all(isinstance(kind, ast.Name) and not self.is_local(kind.id) for kind in kinds):
+            nothing = ast.arguments([], [], None, [], [], None, [])
+            read = [self.visit(copy.deepcopy(kind)) for kind in kinds]
+            caught = ast.Lambda(nothing, ast.Tuple(read, ast.Load()))
+        return self.at(node, ast.With([ast.withitem(self.operator(node, "protected", caught), None)], body))
 
 
 def _without_annotations(arguments: ast.arguments) -> ast.arguments:

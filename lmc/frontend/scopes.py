@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+HELD = "_lmc_held"
+"""Begins the names of what the transform keeps from one statement to those right behind it."""
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -62,11 +64,12 @@ class FunctionScope:
 
 
 def names_bound_in(statements: Iterable[ast.AST]) -> set[str]:
-    """The names that ``statements`` bind or delete in the function they stand in."""
+    """The names that ``statements`` bind or delete in the function they stand in, without what is only held."""
     scope = FunctionScope(ast.Lambda(ast.arguments([], [], None, [], [], None, []), ast.Constant(None)))
     for statement in statements:
         scope.collect(statement)
-    return scope.local - scope.declared_global - scope.declared_nonlocal
+    bound = scope.local - scope.declared_global - scope.declared_nonlocal
+    return {name for name in bound if not name.startswith(HELD)}
 
 
 def comprehension_names(node: Comprehension) -> set[str]:

@@ -12,13 +12,14 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from lmc.frontend.breaks import Break
 from lmc.frontend.rewrite import Unsupported
 from lmc.frontend.rewrite_exits import early_returns
 from lmc.frontend.rewrite_statements import Rewriter
+from lmc.frontend.rewrite_tries import looks_at_exceptions
 from lmc.frontend.scopes import rebound_names
 from lmc.ir.errors import Location
 
@@ -63,14 +64,14 @@ def transform(function: Callable[..., Any], *, part: bool = False) -> Transforme
         if part and not early_returns(node.body):
             return transform(function)
         _check_same(source, node, code)
-        made = _rewritten(node, code, part=part)
+        made = _rewritten(node, function, part=part)
     except Unsupported as reason:
         return Break(
             Location(code.co_filename, reason.line or code.co_firstlineno),
             f"{function.__name__} can't be transformed: {reason.what}",
             "nothing has to change: it runs eagerly; to have it compiled, move this into a function of its own",
         )
-    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    cells = _cells(function)
     twin = FunctionType(
         made,
         function.__globals__,
@@ -84,15 +85,28 @@ def transform(function: Callable[..., Any], *, part: bool = False) -> Transforme
     return Transformed(twin, {id(code): code for code in (made, *_inner_codes(made))}, rebound_names(tree))
 
 
-def _rewritten(node: ast.FunctionDef, code: CodeType, *, part: bool) -> CodeType:
+def _rewritten(node: ast.FunctionDef, function: FunctionType, *, part: bool) -> CodeType:
     """The code of the transformed function; where conditions stand too deep in it for Python, with plain ones."""
+    code = function.__code__
     closure = frozenset(code.co_freevars)
+
+    def looks(name: str) -> bool:
+        cell = _cells(function).get(name)
+        try:
+            return looks_at_exceptions(function.__globals__.get(name) if cell is None else cell.cell_contents)
+        except ValueError:  # a name that is not bound yet
+            return False
+
     try:
-        return _compile(Rewriter(closure, part=part).function(_copy(node)), code)
+        return _compile(Rewriter(closure, part=part).function(_copy(node), looks), code)
     except Unsupported as reason:
         if not reason.too_deep:
             raise
-        return _compile(Rewriter(closure, branches=False).function(_copy(node)), code)
+        return _compile(Rewriter(closure, branches=False).function(_copy(node), looks), code)
+
+
+def _cells(function: FunctionType) -> dict[str, CellType]:
+    return dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
 
 
 def codes_of(code: CodeType) -> frozenset[int]:

@@ -125,6 +125,22 @@ def _percent(template: str, *values: Any) -> str:
     return template % values
 
 
+def _is_int(text: str) -> bool:
+    return _converts(int, text)
+
+
+def _is_float(text: str) -> bool:
+    return _converts(float, text)
+
+
+def _converts(kind: Callable[[str], Any], text: str) -> bool:
+    try:
+        kind(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _both(left: Any, right: Any) -> Any:
     return left and right
 
@@ -225,6 +241,8 @@ def _entries() -> Iterable[PureBuiltin]:
     yield PureBuiltin("ascii", ascii, always_gives(TEXT), safe_for_printable)
     yield PureBuiltin("int", int, always_gives(INT))
     yield PureBuiltin("float", float, always_gives(FLOAT))
+    yield PureBuiltin("is_int", _is_int, always_gives(BOOL), safe_for_texts(1))
+    yield PureBuiltin("is_float", _is_float, always_gives(BOOL), safe_for_texts(1))
     yield PureBuiltin("bool", bool, always_gives(BOOL), safe_for_truth_of_first(1))
     yield PureBuiltin("not", operator.not_, always_gives(BOOL), safe_for_truth_of_first(1))
     yield PureBuiltin("and", _both, two_alike, safe_for_truth_of_first(2))

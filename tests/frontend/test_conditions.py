@@ -15,6 +15,8 @@ from tests.frontend.corpus.conditions import (
     exits,
     expressions,
     forms,
+    handling,
+    matches,
     names,
     states,
     values,
@@ -23,7 +25,7 @@ from tests.frontend.corpus.conditions.cases import CONDITIONS
 from tests.frontend.harness import check
 from tests.frontend.strategies import arguments, load
 
-FILES = (branches, containers, effects, exits, expressions, forms, names, states, values)
+FILES = (branches, containers, effects, exits, expressions, forms, handling, matches, names, states, values)
 
 
 @pytest.fixture(scope="module")

@@ -56,7 +56,7 @@ BODIES = [
     ("del (a, b)", "del of several things"),
     ("[x for x in (1 < len(a) < 3 and [1])]", "a chained comparison where a comprehension"),
     ("match a:\n        case str(): pass", "a `case` that names a class or a variable"),
-    ("match a:\n        case a.b: pass", "a `case` that names a class or a variable"),
+    ("match a:\n        case [a.b]: pass", "a `case` that names a class or a variable"),
 ]
 
 

@@ -269,6 +269,16 @@ ANYTHING_ELSE = Adding()
 
 
 @case("w", stops="`match` on a Equal")
+def matches_the_items_of_an_object(s, a: str):
+    s += a
+    match EQUAL:
+        case [1]:
+            return "one"
+        case _:
+            return "other"
+
+
+@case("w")
 def matches_an_object(s, a: str):
     s += a
     match EQUAL:

@@ -36,6 +36,15 @@ def match_into_symbols(s, a: str):
 
 
 @case("a", stops="`match` looks at it")
+def match_on_the_items_of_generated_text(s, a: str):
+    match s.gen("x", max_tokens=2):
+        case [first, *_]:
+            return first
+        case _:
+            return 2
+
+
+@case("a")
 def match_on_generated(s, a: str):
     match s.gen("x", max_tokens=2):
         case "yes":

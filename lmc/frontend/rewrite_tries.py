@@ -1,0 +1,299 @@
+"""``try`` around conversions written as a condition, both ways of which can then be captured.
+
+    try:                                 held = _lmc_.attempt()
+        x = int(text) + 1                try: _lmc_.convert(held, kinds, int, text)
+    except ValueError: A                 except ValueError: _lmc_.caught(held, 0)
+                                         if _lmc_.passed(held): x = _lmc_.converted(held) + 1
+                                         else: A
+
+Where the text is known, this is the ``try`` it was made of. Else nothing is converted yet: whether the text is a number
+becomes a condition, and the first handler that takes a ``ValueError`` the other way. What stands behind the conversion
+is tried in the same way again. A ``try`` whose handlers look at the exception stays.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Callable
+from itertools import count
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+from lmc.frontend.rewrite import Node, Own
+from lmc.frontend.rewrite_exits import Statements
+from lmc.frontend.scopes import HELD
+
+# Handlers are written once for each conversion of a block, so there may not be too many of both.
+_MAX_CONVERSIONS = 3
+_MAX_NODES = 400
+_CONVERSIONS = frozenset({"int", "float"})
+# Methods that change nothing, so that it is the same when they run.
+_PURE_METHODS = frozenset(
+    ["strip", "lstrip", "rstrip", "lower", "upper", "replace", "removeprefix", "removesuffix", "split", "get"]
+)
+# What asks for the exception that is being handled: a handler runs when it is over.
+_LOOKS_AT_IT = frozenset(["exc_info", "exception", "format_exc", "print_exc"])
+_ENDS = (ast.Return, ast.Break, ast.Continue)
+_NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.ListComp, ast.GeneratorExp)
+
+
+def write_tries(function: ast.FunctionDef, looks: Callable[[str], bool]) -> None:
+    """Write each ``try`` in ``function``, and in the functions in it, as conditions where that is possible.
+
+    ``looks`` says whether what has that name outside of it may ask for the exception that is being handled.
+    """
+    if not any(_looks_itself(part) for part in ast.walk(function)):
+        _Writer(looks).generic_visit(function)
+
+
+def looks_at_exceptions(value: Any, depth: int = 4) -> bool:
+    """Whether ``value`` is a function that, itself or by those it calls, may ask for the exception being handled."""
+    while isinstance(value, MethodType):
+        value = value.__func__
+    if isinstance(value, FunctionType):
+        names = {name for code in _codes(value.__code__) for name in code.co_names}
+        held = [value.__globals__.get(name) for name in names] if depth else []
+        return bool(names & _LOOKS_AT_IT) or any(looks_at_exceptions(part, depth - 1) for part in held)
+    inner = getattr(value, "function", None) if type(value).__module__.startswith("lmc.") else None
+    return inner is not None and looks_at_exceptions(inner, depth)
+
+
+class _Writer(ast.NodeTransformer):
+    def __init__(self, looks: Callable[[str], bool]) -> None:
+        self._looks = looks
+        self._numbers = count(1)
+
+    def visit(self, node: ast.AST) -> ast.AST | Statements:
+        """No expression holds statements."""
+        return node if isinstance(node, ast.expr) else super().visit(node)
+
+    def visit_Try(self, node: ast.Try) -> ast.AST | Statements:
+        self.generic_visit(node)
+        size = sum(1 for handler in node.handlers for _ in ast.walk(handler))
+        if not 0 < size <= _MAX_NODES or not all(map(self._is_blind, node.handlers)):
+            return node
+        written = self._tried(node, node.body, _MAX_CONVERSIONS)
+        if written is None:
+            return node
+        if node.finalbody:
+            return ast.copy_location(ast.Try(written, [], [], node.finalbody), node)
+        return written
+
+    def _is_blind(self, handler: ast.ExceptHandler) -> bool:
+        """Whether a handler does the same when the exception is no longer being handled."""
+        if not all(isinstance(kind, ast.Name) for kind in kinds_of(handler)):
+            return False
+        for part in (part for statement in handler.body for part in ast.walk(statement)):
+            if isinstance(part, ast.Raise):
+                return False
+            if isinstance(part, ast.Name) and (part.id == handler.name or self._looks(part.id)):
+                return False
+        return True
+
+    def _tried(self, node: ast.Try, body: Statements, left: int) -> Statements | None:
+        """What stands for ``body`` with the handlers of ``node``; None where no conversion is found."""
+        for index, statement in enumerate(body if left else []):
+            conversion = _conversion(statement)
+            if conversion is not None:
+                return self._split(node, body, index, conversion, left)
+            if _has_end(statement):
+                break
+        return None
+
+    def _split(self, node: ast.Try, body: Statements, index: int, conversion: ast.Call, left: int) -> Statements:
+        statement = body[index]
+        held = f"{HELD}t{next(self._numbers)}"
+        kinds = [handler.type or ast.Name("BaseException", ast.Load()) for handler in node.handlers]
+        nothing = ast.arguments([], [], None, [], [], None, [])
+        read = ast.Lambda(nothing, ast.Tuple(copy.deepcopy(kinds), ast.Load()))
+        tried = _placed(Own("convert", [_read(held), read, conversion.func, *conversion.args]), conversion)
+        changed = _Replacer(conversion, held).visit(statement)
+        assert isinstance(changed, ast.stmt)
+        rest = [changed, *body[index + 1 :]]
+        return [
+            *self._attempt(node, held, [*body[:index], _placed(ast.Expr(tried), statement)]),
+            self._decided(node, held, self._rest(node, rest, left - 1)),
+        ]
+
+    def _attempt(self, node: ast.Try, held: str, body: Statements) -> Statements:
+        """``body`` in a ``try`` which only notes what handler is to be run."""
+        begin = ast.Assign([ast.Name(held, ast.Store())], Own("attempt", []))
+        handlers = [
+            _placed(ast.ExceptHandler(handler.type, None, [_noted(held, number, handler)]), handler)
+            for number, handler in enumerate(node.handlers)
+        ]
+        return [_placed(begin, node), ast.copy_location(ast.Try(body, handlers, [], []), node)]
+
+    def _decided(self, node: ast.Try, held: str, passed: Statements) -> ast.stmt:
+        """``passed`` where nothing was raised, else what the handlers do."""
+        handled: Statements = _handler_body(node.handlers[-1])
+        for number, handler in reversed(list(enumerate(node.handlers[:-1]))):
+            test = _placed(Own("handler", [_read(held), ast.Constant(number)]), handler)
+            handled = [_placed(ast.If(test, _handler_body(handler), handled), handler)]
+        test = _placed(Own("passed", [_read(held)]), node)
+        return _placed(ast.If(test, passed, handled), node)
+
+    def _rest(self, node: ast.Try, body: Statements, left: int) -> Statements:
+        """What stands for the ``body`` behind a conversion."""
+        if len(body) == 1 and _only_takes(body[0]):
+            return [*body, *copy.deepcopy(node.orelse)]
+        written = self._tried(node, body, left)
+        if written is not None:
+            return written
+        held = f"{HELD}t{next(self._numbers)}"
+        end: Statements = []
+        if isinstance(body[-1], ast.Return):
+            last = body[-1]
+            result = f"{held}r"
+            value = last.value or ast.Constant(None)
+            body = [*body[:-1], _placed(ast.Assign([ast.Name(result, ast.Store())], value), last)]
+            end = [_placed(ast.Return(_read(result)), last)]
+        elif any(map(_has_end, body)):
+            handlers = [_placed(copy.deepcopy(handler), handler) for handler in node.handlers]
+            return [ast.copy_location(ast.Try(body, handlers, copy.deepcopy(node.orelse), []), node)]
+        passed = end or copy.deepcopy(node.orelse) or [ast.copy_location(ast.Pass(), node)]
+        return [*self._attempt(node, held, body), self._decided(node, held, passed)]
+
+
+class _Replacer(ast.NodeTransformer):
+    """Puts the value of the conversion in its place. Statements are copied as far as they change."""
+
+    def __init__(self, conversion: ast.Call, held: str) -> None:
+        self._conversion = conversion
+        self._held = held
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        if node is self._conversion:
+            return _placed(Own("converted", [_read(self._held)]), node)
+        return super().visit(node)
+
+
+def _conversion(statement: ast.stmt) -> ast.Call | None:
+    """The conversion with which ``statement`` begins, as far as anything can be seen of it."""
+    match statement:
+        case ast.Assign(targets=targets, value=value) if all(isinstance(target, ast.Name) for target in targets):
+            return _first(value)
+        case ast.AnnAssign(target=ast.Name(), value=value) if value is not None:
+            return _first(value)
+        case ast.AugAssign(target=ast.Name(), value=value):
+            found = _first(value)
+            return found if found is not None and _is_pure(found.args[0]) else None
+        case ast.Return(value=value) | ast.Expr(value=value) if value is not None:
+            return _first(value)
+        case _:
+            return None
+
+
+def _first(node: ast.expr) -> ast.Call | None:
+    """The conversion that is done before anything else in ``node``, but for what can be put off unseen."""
+    match node:
+        case ast.Call(func=ast.Name(id=name), args=[argument], keywords=[]) if name in _CONVERSIONS:
+            if isinstance(argument, ast.Starred):
+                return None
+            return _first(argument) or node
+        case ast.Call(func=ast.Name(), args=parts):
+            pass
+        case ast.Call(func=ast.Attribute(value=owner), args=parts):
+            parts = [owner, *parts]
+        case ast.BinOp(left=left, right=right):
+            parts = [left, right]
+        case ast.Compare(left=left, comparators=[right, *_]):
+            parts = [left, right]
+        case ast.UnaryOp(operand=part) | ast.Attribute(value=part) | ast.IfExp(test=part) | ast.NamedExpr(value=part):
+            parts = [part]
+        case ast.BoolOp(values=[part, *_]):
+            parts = [part]
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            pass
+        case ast.Subscript(value=part, slice=key):
+            parts = [part, key]
+        case _:
+            return None
+    passed_names = False
+    for part in parts:
+        if isinstance(part, ast.Constant | Own):
+            continue
+        if isinstance(part, ast.Name):
+            passed_names = True
+            continue
+        found = _first(part)
+        return found if found is not None and (not passed_names or _is_pure(found.args[0])) else None
+    return None
+
+
+def _is_pure(node: ast.expr) -> bool:
+    """Whether it can't be seen when ``node`` is evaluated."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.NamedExpr | ast.Yield | ast.YieldFrom | ast.Await):
+            return False
+        if isinstance(part, ast.Call):
+            function = part.func
+            if not isinstance(function, ast.Attribute) or function.attr not in _PURE_METHODS:
+                return False
+    return True
+
+
+def _only_takes(statement: ast.stmt) -> bool:
+    """Whether nothing but the value of the conversion is taken, which can't raise."""
+    match statement:
+        case ast.Assign(value=Own()) | ast.AnnAssign(value=Own()) | ast.Return(value=Own()) | ast.Expr(value=Own()):
+            return True
+        case _:
+            return False
+
+
+def kinds_of(handler: ast.ExceptHandler) -> list[ast.expr]:
+    """The classes that a handler names."""
+    if handler.type is None:
+        return [ast.copy_location(ast.Name("BaseException", ast.Load()), handler)]
+    return handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+
+
+def _looks_itself(node: ast.AST) -> bool:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.keyword(arg=name) | ast.alias(name=name):
+            return name in _LOOKS_AT_IT
+        case _:
+            return False
+
+
+def _codes(code: CodeType) -> list[CodeType]:
+    inner = [entry for entry in code.co_consts if isinstance(entry, CodeType)]
+    return [code, *(deeper for entry in inner for deeper in _codes(entry))]
+
+
+def _handler_body(handler: ast.ExceptHandler) -> Statements:
+    """What a handler does. Its name is unbound behind it."""
+    body = copy.deepcopy(handler.body)
+    if handler.name is None:
+        return body
+    unbound: Statements = [
+        _placed(ast.Assign([ast.Name(handler.name, ast.Store())], ast.Constant(None)), handler),
+        _placed(ast.Delete([ast.Name(handler.name, ast.Del())]), handler),
+    ]
+    return [*unbound, *body]
+
+
+def _noted(held: str, number: int, place: ast.AST) -> ast.stmt:
+    return _placed(ast.Expr(Own("caught", [_read(held), ast.Constant(number)])), place)
+
+
+def _has_end(statement: ast.stmt) -> bool:
+    """Whether control may leave a block by what stands in ``statement``."""
+    stack: list[ast.AST] = [statement]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, _ENDS):
+            return True
+        if not isinstance(node, _NESTED):
+            stack.extend(ast.iter_child_nodes(node))
+    return False
+
+
+def _read(name: str) -> ast.expr:
+    return ast.Name(name, ast.Load())
+
+
+def _placed(node: Node, place: ast.AST) -> Node:
+    return ast.fix_missing_locations(ast.copy_location(node, place))
