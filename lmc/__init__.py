@@ -1,6 +1,7 @@
 """lmc, an optimizing compiler for language-model programs."""
 
 from lmc.driver import AsyncStream, BatchInterruptedError, Compiled, Profile, Result, Stream, TokenEvent, Usage
+from lmc.frontend.forms import cond, map, race, while_loop
 from lmc.frontend.messages import assistant, gen, message, select, system, user
 from lmc.frontend.state import State
 from lmc.frontend.tools import tool
@@ -42,12 +43,16 @@ __all__ = [
     "Usage",
     "assistant",
     "call_tools",
+    "cond",
     "describe_tools",
     "gen",
     "jit",
+    "map",
     "message",
+    "race",
     "select",
     "system",
     "tool",
     "user",
+    "while_loop",
 ]

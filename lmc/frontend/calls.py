@@ -9,7 +9,9 @@ from types import BuiltinMethodType, FrameType, FunctionType, GeneratorType, Met
 from typing import TYPE_CHECKING, Any, cast
 
 from lmc.frontend import disorder, sizes
+from lmc.frontend.captured_forms import run_form
 from lmc.frontend.emitting import SCALARS
+from lmc.frontend.forms import FORMS
 from lmc.frontend.function import LIBRARY, JittedFunction, helper
 from lmc.frontend.growing import BLIND_METHODS
 from lmc.frontend.harmless import VIEWS, is_deeply_harmless, is_harmless
@@ -74,6 +76,8 @@ class Calls(Programs):
             return self.call_value(recorder, function, args, kwargs, fresh)
         if kind is ProxyMethod:
             return self._method_of_value(recorder, function, args, kwargs)
+        if id(function) in FORMS:
+            return run_form(cast("Operators", self), function, args, kwargs)
         if id(function) in OWN_FUNCTIONS:
             return function(*args, **kwargs)
         if isinstance(function, JittedFunction):
@@ -239,6 +243,8 @@ class Calls(Programs):
         if tick in session.served:
             return self.served(tick, called)
         function: Any = called
+        if id(function) in FORMS:
+            return run_form(cast("Operators", self), function, args, kwargs)
         if called is map and len(args) > 1 and not kwargs:
             return self.mapped(*args)
         if called is filter and len(args) == 2 and not kwargs:

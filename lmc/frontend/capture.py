@@ -18,7 +18,7 @@ from lmc.frontend.specs import Arguments, Record
 from lmc.frontend.transform import Transformed
 from lmc.frontend.variants import Captured, Replay
 from lmc.ir.core import Function, Module, Value
-from lmc.ir.errors import LmcError, Location
+from lmc.ir.errors import CaptureError, LmcError, Location
 from lmc.ir.types import Type
 
 
@@ -109,6 +109,13 @@ class _Attempt:
                     "nothing has to change for the program to run: it raises this when it does",
                     at or raised_at(error.__traceback__),
                 )
+        if recorder.broken is not None and recorder.refused_form is not None:
+            broken = recorder.broken
+            raise CaptureError(
+                f"{recorder.refused_form} can't be captured: {broken.cause}",
+                remedy=broken.remedy,
+                location=broken.location,
+            )
         if recorder.broken is not None:
             recorder.finish_broken()
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.emitting import SCALARS
 from lmc.frontend.proxy import Grown, Proxy, items_of, symbol
-from lmc.ir.types import ANY, ListType, Type, list_of, type_of
+from lmc.ir.types import ANY, TEXT, ListType, Type, list_of, type_of
 
 if TYPE_CHECKING:
     from lmc.frontend.values import ValueRecorder
@@ -70,9 +70,11 @@ def as_value(recorder: ValueRecorder, items: Sequence[Any], element: Type | None
 
 
 def grown(recorder: ValueRecorder, items: Proxy) -> Grown:
-    """What stands for the items of ``items`` as it is now."""
+    """What stands for the items of ``items``, a list or a text, as it is now."""
     recorder.grows = True
     found = symbol(items)
+    if found.type == TEXT:
+        return Grown(recorder.pure("list_from", (items,), total=True))
     if found.volatile:
         items = recorder.pure("list_from", (items,))
         recorder.last_host = None

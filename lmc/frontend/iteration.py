@@ -12,6 +12,7 @@ from lmc.frontend.harmless import is_harmless
 from lmc.frontend.misuse import Handle
 from lmc.frontend.proxy import Proxy, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
+from lmc.ir.builtins import lookup
 from lmc.ir.types import ANY, BOOL, NONE, TEXT, ListType
 
 
@@ -99,8 +100,11 @@ class Iteration(Base):
         return (recorder.pure("getitem", (items, index), total=True) for index in range(count))
 
     def _items_for(self, recorder: Recorder, value: Proxy, spec: tuple[Any, ...]) -> list[Any]:
-        count = self._length(recorder, value)
         wanted, star, _nested = spec
+        if star is None and lookup(f"unpack{wanted}") is not None and not recorder.is_known(value):
+            whole = recorder.pure(f"unpack{wanted}", (value,))
+            return [recorder.pure("getitem", (whole, index), total=True) for index in range(wanted)]
+        count = self._length(recorder, value)
         if count != wanted if star is None else count < wanted - 1:
             raise recorder.stop(f"{wanted} names take {count} values apart", "name as many as there are")
         return list(self._symbolic_items(recorder, value))

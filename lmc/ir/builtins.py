@@ -219,6 +219,25 @@ _SAFE_COUNTS: dict[str, tuple[int, ...]] = {
 }
 
 
+def _unpack_two(items: Any) -> list[Any]:
+    first, second = items
+    return [first, second]
+
+
+def _unpack_three(items: Any) -> list[Any]:
+    first, second, third = items
+    return [first, second, third]
+
+
+def _unpack_four(items: Any) -> list[Any]:
+    first, second, third, fourth = items
+    return [first, second, third, fourth]
+
+
+# ``a, b = items`` by how many names there are; what does not fit raises what Python says then.
+_UNPACKING: dict[int, Callable[[Any], list[Any]]] = {2: _unpack_two, 3: _unpack_three, 4: _unpack_four}
+
+
 def _entries() -> Iterable[PureBuiltin]:
     for name in _COMPARISONS:
         is_safe = safe_for_two_plain if name in ("eq", "ne") else safe_for_ordered
@@ -248,6 +267,8 @@ def _entries() -> Iterable[PureBuiltin]:
     yield PureBuiltin("and", _both, two_alike, safe_for_truth_of_first(2))
     yield PureBuiltin("or", _either, two_alike, safe_for_truth_of_first(2))
     yield PureBuiltin("choose", _choose, two_alike, safe_for_truth_of_first(3))
+    for count, unpack in _UNPACKING.items():
+        yield PureBuiltin(f"unpack{count}", unpack, same_list)
     yield PureBuiltin("is", operator.is_, always_gives(BOOL), safe_for_two)
     yield PureBuiltin("is_not", operator.is_not, always_gives(BOOL), safe_for_two)
     yield PureBuiltin("len", len, always_gives(INT), safe_for_one_sized)

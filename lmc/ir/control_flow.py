@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lmc.ir.core import Attribute, Block, Op, Value
-from lmc.ir.errors import InputError, LoopLimitError
+from lmc.ir.errors import InputError, Location, LoopLimitError
 from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceOp, YieldOp
 
 Environment = Mapping[Value, Any]
@@ -58,6 +58,13 @@ def check_round(op: LoopOp, rounds: int) -> None:
         )
 
 
+def no_elements(location: Location | None = None) -> InputError:
+    """The error of a race over an empty list."""
+    return InputError(
+        "a race has no elements, so it can't be won", remedy="give it a list that is not empty", location=location
+    )
+
+
 def elements(op: MapOp | RaceOp, environment: Environment) -> list[tuple[Any, ...]]:
     """The values of the body's parameters for each element: its index, then one entry of each list.
 
@@ -66,11 +73,7 @@ def elements(op: MapOp | RaceOp, environment: Environment) -> list[tuple[Any, ..
     strict = isinstance(op, MapOp) and op.strict
     rows = list(zip(*(environment[value] for value in op.lists), strict=strict))
     if isinstance(op, RaceOp) and not rows:
-        raise InputError(
-            "a race has no elements, so it can't be won",
-            remedy="give it a list that is not empty",
-            location=op.location,
-        )
+        raise no_elements(op.location)
     return [(index, *row) for index, row in enumerate(rows)]
 
 

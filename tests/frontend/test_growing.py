@@ -1,0 +1,178 @@
+"""Lists whose length only a run decides are the lists that plain Python has."""
+
+# Programs as users write them.
+# ruff: noqa: B007, E741, PERF401, RUF005, RUF100
+# pyright: basic, reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
+
+import pytest
+
+from lmc import jit
+from lmc.frontend.recorder import Recorder
+from tests.frontend.harness import check, effect
+
+
+@jit
+def grows_in_a_loop(s, q: str):
+    s += q
+    out = []
+    while True:
+        x = s.gen("x", max_tokens=3)
+        out.append(x)
+        if "a" in x or len(out) > 5:
+            break
+    return out, len(out), "-".join(out)
+
+
+@jit
+def grows_in_arms(s, q: str):
+    s += q
+    out = ["first"]
+    for i in range(4):
+        x = s.gen("x", max_tokens=3)
+        if "e" in x:
+            out.append(x)
+        elif "t" in x:
+            out += [x, str(i)]
+    for y in out:
+        s += y + s.gen(max_tokens=1)
+    return sorted(out), out[-1], out
+
+
+@jit
+def swaps_and_keeps_the_best(s, q: str):
+    a, b = q, "y"
+    best = (0, "")
+    n = 0
+    while "k" not in b and n < 5:
+        s += a
+        a, b = b, s.gen("b", max_tokens=3)
+        n += 1
+        if len(b) > best[0]:
+            best = (len(b), b)
+    return a, b, best, n
+
+
+@jit
+def has_two_names(s, q: str):
+    s += q
+    one = []
+    two = one
+    d = {"n": 0, "last": ""}
+    while len(one) < 4:
+        x = s.gen("x", max_tokens=3)
+        if "s" in x:
+            return one, d
+        two.append((x, len(one)))
+        d["n"] += 1
+        d["last"] = x
+    one.append(("end", 0))
+    return two, d, one == two, q in d["last"]
+
+
+@jit
+def takes_in_others(s, q: str):
+    s += q
+    words = s.gen("x", max_tokens=6).split("e")
+    out = [w.upper() for w in ["a", "b"]]
+    for i, w in enumerate(["p", "q"]):
+        out.extend(words)
+        if i == 1 and "t" in q:
+            out = []
+    notes = [*words, "x"]
+    for w in words:
+        if not w:
+            continue
+        effect(w)
+        notes.append(f"{w}!")
+    return out, notes, len(notes), list(words)
+
+
+@jit
+def is_bound_anew(s, q: str):
+    s += q
+    h = []
+    seen = ["z"]
+    n = 0
+    while n < 4 and "k" not in q:
+        x = s.gen("x", max_tokens=3)
+        h = h + [x]
+        if "e" in x:
+            seen = [*seen, x]
+            if len(seen) > 2:
+                break
+        n += 1
+    return h, seen, [len(w) for w in ["a"]]
+
+
+@jit
+def changes_an_item_and_grows(s, q: str):
+    s += q
+    l = ["a", "b"]
+    k = l
+    i = 0
+    while True:
+        x = s.gen(max_tokens=2)
+        l[0] = x
+        if "e" in x:
+            k.append(x)
+        i += 1
+        if i > 3:
+            return l, k[0], l is k
+
+
+WHOLE = (grows_in_a_loop, grows_in_arms, swaps_and_keeps_the_best, has_two_names, takes_in_others, is_bound_anew)
+INPUTS = ("hello", "x", "abc", "what is this", "t", "u", "k")
+
+
+@pytest.mark.parametrize("program", WHOLE, ids=lambda program: program.name)
+def test_every_length_is_that_of_plain_python(program, monkeypatch):
+    for text in INPUTS:
+        assert not check(program, (text,)).breaks
+
+    def stopped(self, *_end):
+        raise self.stop("this is the end", "nothing has to change")
+
+    monkeypatch.setattr(Recorder, "finish", stopped)
+    for text in INPUTS:
+        assert check(program, (text,)).breaks
+
+
+@jit
+def compares_with_python(s, q: str):
+    s += q
+    out = []
+    for word in s.gen("x", max_tokens=6).split("e"):
+        out.append(word)
+    return sorted([out, ["a"]], key=len)
+
+
+@jit
+def takes_one_out(s, q: str):
+    s += q
+    out = ["a", *s.gen("x", max_tokens=6).split("e")]
+    return out.pop(), out
+
+
+@jit
+def keeps_lists(s, q: str):
+    s += q
+    out = []
+    for word in s.gen("x", max_tokens=6).split("e"):
+        out.append([word])
+    return out
+
+
+@pytest.mark.parametrize(
+    ("program", "cause"),
+    [
+        (changes_an_item_and_grows, "looked at or changed"),
+        (compares_with_python, "looked at or changed"),
+        (takes_one_out, "looked at or changed"),
+        (keeps_lists, "holds more than texts, numbers and tuples"),
+    ],
+    ids=lambda part: getattr(part, "name", ""),
+)
+def test_what_has_no_counterpart_ends_the_capture(program, cause):
+    for text in INPUTS:
+        (found,) = check(program, (text,)).breaks
+        assert cause in found.cause
