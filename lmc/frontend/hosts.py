@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Callable
 from concurrent.futures import Future
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import BuiltinMethodType, CodeType, MethodType
 from typing import Any
 
@@ -87,7 +87,7 @@ class AsyncTool:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call it, and wait for what it gives."""
-        return wait_for(self._tool.submit(*args, **kwargs))
+        return wait_for(partial(self._tool.submit, *args, **kwargs))
 
     def submit(self, *args: Any, **kwargs: Any) -> Future[Answer]:
         """Begin a call."""

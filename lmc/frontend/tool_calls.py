@@ -86,7 +86,8 @@ class Policy:
             return work()
         for attempt in self._attempts():
             with attempt:
-                check_cancelled()  # a pause is not interrupted
+                if attempt.num > 1:
+                    check_cancelled()  # a pause is not interrupted
                 return work()
         raise AssertionError("the last attempt gives or raises")
 
@@ -170,10 +171,18 @@ def submit(work: Callable[[], Coroutine[Any, Any, Any]], name: str) -> Future[An
     return asyncio.run_coroutine_threadsafe(_answer(work, name), tool_loop().loop)
 
 
-def wait_for(future: Future[Answer]) -> Any:
-    """The result of such a call; raises what it raised, and ``ProgramCancelled`` where the run is cancelled."""
+def wait_for(begin: Callable[[], Future[Answer]]) -> Any:
+    """The result of the call that ``begin`` begins.
+
+    Raises what it raised, and ``ProgramCancelled`` where the run is cancelled meanwhile; one that was cancelled before
+    may call what it needs to tidy up.
+    """
+    cancellation = CANCELLATION.get()
+    if cancellation is None or cancellation.is_cancelled:
+        cancellation = Cancellation()
+    future = begin()
     try:
-        with (CANCELLATION.get() or Cancellation()).calling(future.cancel):
+        with cancellation.calling(future.cancel):
             result, error = future.result()
     except CancelledError:
         raise ProgramCancelled from None

@@ -15,7 +15,7 @@ from lmc.frontend.annotations import MISFIT, annotated_type, fit
 from lmc.frontend.eager import ACTIVE
 from lmc.frontend.locations import user_location
 from lmc.frontend.refusals import bad, described
-from lmc.frontend.tool_calls import Policy, Retries, check_cancelled, in_program, in_tool_loop, submit, wait_for
+from lmc.frontend.tool_calls import Policy, Retries, in_program, in_tool_loop, submit, wait_for
 from lmc.ir.core import Effect
 from lmc.ir.errors import CaptureError, InputError, Location
 from lmc.ir.hosts import Answer
@@ -55,7 +55,6 @@ class Tool(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """What the function gives; in a program an async one is waited for, elsewhere it has to be awaited."""
-        check_cancelled()
         location = None if in_program() else user_location()  # a run says at which of its lines something went wrong
         if not self.is_async:
             return self._run(location, args, kwargs)
@@ -66,7 +65,7 @@ class Tool(Generic[P, R]):
                 location=user_location(),
             )
         if in_program() and not in_tool_loop():
-            return wait_for(self.submit(*args, **kwargs))
+            return wait_for(partial(self.submit, *args, **kwargs))
         return cast(R, self._awaited(location, args, kwargs))
 
     def __repr__(self) -> str:

@@ -10,13 +10,12 @@ from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast
 
 Answer = tuple[Any, BaseException | None]
 """What a call gave, or what it raised: not every exception may be set on a future."""
 
 
-@runtime_checkable
 class AsyncHost(Protocol):
     """A host function that takes no thread while it waits. Called, it blocks until its result is there."""
 
@@ -25,6 +24,11 @@ class AsyncHost(Protocol):
     def submit(self, *args: Any, **kwargs: Any) -> Future[Answer]:
         """Begin a call. Cancelling the future cancels it."""
         ...
+
+
+def as_async(host: Callable[..., Any]) -> AsyncHost | None:
+    """``host`` where it is one; None for a plain function."""
+    return cast(AsyncHost, host) if hasattr(type(host), "submit") else None
 
 
 class ProgramCancelled(BaseException):
@@ -43,12 +47,17 @@ class Cancellation:
         self._calls: list[Callable[[], object]] = []
 
     def cancel(self) -> None:
-        """Cancel what is under way, and refuse whatever comes."""
+        """Cancel what is under way."""
         with self._lock:
             self._cancelled = True
             calls, self._calls = self._calls, []
         for call in calls:
             call()
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether it was: what begins now is a program that ends, and tidies up."""
+        return self._cancelled
 
     def check(self) -> None:
         """Raise ``ProgramCancelled`` where it was cancelled."""

@@ -12,7 +12,7 @@ from lmc.ir.context import Context
 from lmc.ir.core import Op
 from lmc.ir.engine import OnDelta, Pin, TokenDelta, timed
 from lmc.ir.errors import InputError, LmcError
-from lmc.ir.hosts import Answer, AsyncHost, Cancellation, cancelled_by
+from lmc.ir.hosts import Answer, Cancellation, as_async, cancelled_by
 from lmc.ir.interpreter import generation_profile, score_profile
 from lmc.ir.ops import HostCallOp, PrefillOp, SamplingOp, SelectOp
 from lmc.ir.profile import OpProfile
@@ -128,8 +128,9 @@ def call_host(frame: Frame, index: int, op: HostCallOp) -> None:
         )
     positional, keyword = semantics.call_arguments(op.arguments, op.keywords, frame.environment)
     call = Call.begin(frame, index, 1, tuple)
-    if isinstance(host, AsyncHost):
-        frame.machine.wait_for_host(call, host.submit(*positional, **keyword))
+    asynchronous = as_async(host)
+    if asynchronous is not None:
+        frame.machine.wait_for_host(call, asynchronous.submit(*positional, **keyword))
         return
     cancellation = Cancellation()
     call.cancels.append(cancellation.cancel)

@@ -17,6 +17,7 @@ from lmc.frontend.tools import Tool, tool
 from lmc.ir.errors import CaptureError, EngineError, InputError, LmcError, ToolTimeoutError
 from lmc.ir.hosts import Cancellation, ProgramCancelled, cancelled_by
 from lmc.ir.toy import ToyEngine
+from tests.frontend.harness import check
 
 LONG = 30.0
 
@@ -368,13 +369,13 @@ def test_cancelling_ends_an_async_tool_where_it_waits():
 
 
 @both
-def test_a_cancelled_program_begins_no_further_call(is_async: bool):
-    given, calls = failing(is_async=is_async, effect="reads")
+def test_a_cancelled_program_may_tidy_up(is_async: bool):
+    given, calls = failing(is_async=is_async, effect="reads", retries=2)
     cancellation = Cancellation()
     cancellation.cancel()
-    with cancelled_by(cancellation), pytest.raises(ProgramCancelled):
-        call(given)
-    assert calls == []
+    with cancelled_by(cancellation):
+        assert call(given) == "done"
+    assert calls == [0]
 
 
 def test_a_cancelled_call_is_not_made_again():
@@ -390,6 +391,27 @@ def test_a_cancelled_call_is_not_made_again():
     with cancelled_by(cancellation), pytest.raises(ProgramCancelled):
         call(flaky)
     assert calls == [1]
+
+
+@both
+@pytest.mark.parametrize("error", [None, OSError("x")])
+def test_a_graph_gives_what_plain_python_gives(is_async: bool, error: Exception | None):
+    def doubled(text: str) -> str:
+        if error is not None:
+            raise error
+        return text * 2
+
+    async def doubled_async(text: str) -> str:
+        return doubled(text)
+
+    given = tool(effect="reads", retries=1, timeout=LONG)(doubled_async if is_async else doubled)
+
+    def program(s: Any) -> str:
+        s += "x"
+        return s.gen(max_tokens=2) + given("y")
+
+    captured = check(JittedFunction(program))
+    assert captured.breaks == ()
 
 
 def test_policies_say_what_is_retried():

@@ -1,6 +1,6 @@
 import pytest
 
-from lmc.ir.hosts import CANCELLATION, AsyncHost, Cancellation, ProgramCancelled, cancelled_by
+from lmc.ir.hosts import CANCELLATION, Cancellation, ProgramCancelled, as_async, cancelled_by
 
 
 def test_what_is_under_way_is_cancelled_once_and_what_is_over_is_not():
@@ -14,10 +14,12 @@ def test_what_is_under_way_is_cancelled_once_and_what_is_over_is_not():
     assert calls == ["under way"]
 
 
-def test_nothing_begins_after_it_was_cancelled():
+def test_nothing_that_could_be_cancelled_begins_after_it_was():
     cancellation = Cancellation()
     cancellation.check()
+    assert not cancellation.is_cancelled
     cancellation.cancel()
+    assert cancellation.is_cancelled
     with pytest.raises(ProgramCancelled):
         cancellation.check()
     with pytest.raises(ProgramCancelled), cancellation.calling(lambda: None):
@@ -33,4 +35,4 @@ def test_it_holds_for_a_block():
 
 
 def test_a_plain_function_is_no_async_host():
-    assert not isinstance(print, AsyncHost)
+    assert as_async(print) is None
