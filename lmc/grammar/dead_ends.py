@@ -5,6 +5,8 @@ The automaton has no dead ends in bytes; where a byte is no token, there may be 
 
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +16,7 @@ from lmc.grammar.trie import Trie, Walk, packed
 from lmc.ir.errors import ConstraintError
 
 MAX_SEARCHED = 2_000  # states looked at to find out about one
+MAX_WORK = 200_000  # see `Arena.work`; what their rows may cost
 
 
 class TokenPaths:
@@ -45,31 +48,40 @@ class TokenPaths:
         return self._live[state]
 
     def _search(self, start: int) -> None:
-        """Depth first, states made last first, up to one that is known to be live, or all that there are."""
+        """By turns breadth and depth first, up to a state that is known to be live, or all that there are.
+
+        So an end that is near is found, and one that is far along a way that does not branch much.
+        """
+        if self._is_end(start):
+            self._live[start] = True
+            return
         before: dict[int, int | None] = {start: None}
-        stack = [start]
-        searched = 0
-        while stack:
-            state = stack.pop()
-            if self._live.get(state) or self._automaton.accepting(state):
-                passed: int | None = state
-                while passed is not None:
-                    self._live[passed] = True
-                    passed = before[passed]
-                return
+        waiting, searched, worked = deque([start]), 0, self._automaton.work
+        while waiting:
+            state = waiting.pop() if searched % 2 else waiting.popleft()
             if state in self._live:
                 continue
             searched += 1
-            if searched > MAX_SEARCHED:
+            if searched > MAX_SEARCHED or self._automaton.work - worked > MAX_WORK:
                 raise ConstraintError(
-                    f"whether this vocabulary can write an output can't be said by looking at {MAX_SEARCHED} states",
+                    f"whether this vocabulary can write an output can't be said by looking at {searched - 1} states",
                     remedy="use a vocabulary with a token for each byte",
                 )
             for each in self._following(state):
-                if each not in before:
-                    before[each] = state
-                    stack.append(each)
+                if each in before:
+                    continue
+                before[each] = state
+                if self._is_end(each):
+                    passed: int | None = each
+                    while passed is not None:
+                        self._live[passed] = True
+                        passed = before[passed]
+                    return
+                waiting.append(each)
         self._live.update(dict.fromkeys(before, False))
+
+    def _is_end(self, state: int) -> bool:
+        return self._live.get(state, False) or self._automaton.accepting(state)
 
     def _following(self, state: int) -> list[int]:
         known = self._nexts.get(state)

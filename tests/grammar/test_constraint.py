@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lmc.grammar import constraint as module
 from lmc.grammar import dead_ends
 from lmc.grammar.automaton import Automaton
+from lmc.grammar.compiling import compile
 from lmc.grammar.constraint import RegularConstraint, State
 from lmc.grammar.store import IndexStore
 from lmc.grammar.vocabulary import Vocabulary
@@ -311,5 +312,15 @@ def test_a_search_for_an_end_that_takes_too_long_is_refused(monkeypatch: pytest.
     ):
         RegularConstraint(arranged(root), vocabulary, "digest")
     monkeypatch.setattr(dead_ends, "MAX_SEARCHED", 100)
+    monkeypatch.setattr(dead_ends, "MAX_WORK", 5)
+    with pytest.raises(ConstraintError, match=r"by looking at \d states"):
+        RegularConstraint(arranged(root), vocabulary, "digest")
+    monkeypatch.setattr(dead_ends, "MAX_WORK", 10_000)
     with pytest.raises(ConstraintError, match="no output of this constraint can be written with this vocabulary"):
         RegularConstraint(arranged(root), vocabulary, "digest")
+
+
+def test_an_end_that_is_next_to_a_long_way_is_found() -> None:
+    schema = {"type": "array", "items": {"type": "integer"}, "maxItems": 10_000}
+    constraint = compile(schema=schema, tokenizer=Vocabulary([b"[", b"]", b"1", b",", b"11,", b"<end>"], (), 5))
+    assert bits(constraint.start().advance(0).mask()) == [1, 2, 4]
