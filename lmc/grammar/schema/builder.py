@@ -70,7 +70,8 @@ class Builder:
         if node is self.arena.empty:
             remedy = (
                 "look for keywords that contradict each other: bounds that cross, a required property that can't be, "
-                "a length that no text of the format or pattern has"
+                "a length that no text of the format or pattern has; valid but not produced are properties that are "
+                "not described, without additionalProperties, and most numbers of more than 15 digits"
             )
             raise refusal(self.conflict, "no value meets this schema", remedy)
         return self.layout.whole(node)

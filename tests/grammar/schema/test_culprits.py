@@ -143,3 +143,16 @@ def test_branches_that_depend_on_themselves(schema: Any):
         automaton_of(schema)
     assert caught.value.pointer is not None
     assert f"#{caught.value.pointer}:" in caught.value.cause
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"a": {"type": "null"}}, "minProperties": 2},
+        {"type": "number", "minimum": 9007199254740993, "multipleOf": 0.5},
+    ],
+)
+def test_what_is_valid_and_not_produced_is_no_contradiction(schema: dict[str, Any]):
+    with pytest.raises(ConstraintError) as caught:
+        automaton_of(schema)
+    assert "valid but not produced are properties that are not described" in str(caught.value.remedy)
