@@ -91,7 +91,7 @@ def corpus() -> Iterator[Program]:
 def _conditions(cases: ModuleType) -> dict[str, Condition]:
     """The corpus that a folder's cases.py holds."""
     tables = [value for value in vars(cases).values() if type(value) is dict]
-    return next(table for table in tables if all(isinstance(value, Condition) for value in table.values()))
+    return next(table for table in tables if table and all(isinstance(value, Condition) for value in table.values()))
 
 
 def _named(rows: Sequence[dict[str, Any]]) -> list[Run]:
