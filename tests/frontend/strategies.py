@@ -23,13 +23,13 @@ WORDS = ["one", "two"]
 PAIR = ("p", 2)
 
 
-@tool(effect="reads")
+@tool(effect="reads", retries=1)
 def lookup(word: str) -> str:
     effect("lookup", word)
     return "<" + word + ">"
 
 
-@tool(effect="pure")
+@tool(effect="pure", timeout=60)
 def size(word: str) -> int:
     return len(word)
 

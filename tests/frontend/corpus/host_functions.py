@@ -37,11 +37,11 @@ def length_of(word: str) -> int:
 
 
 @tool
-def record(word: str) -> None:
+async def record(word: str) -> None:
     effect("record", word)
 
 
-@tool(effect="reads")
+@tool(effect="reads", retries=1, timeout=60)
 def find(word: str) -> list[str]:
     return [word, word.upper()]
 
