@@ -65,7 +65,7 @@ class Branch:
         """An arm was left by ``end``: that is another branch's."""
         raise end
 
-    def first(self, value: Any) -> None:
+    def first(self, value: Any, *_names: Callable[[], Any]) -> None:
         """What an expression is, as its first arm says."""
         self._value = value
 
@@ -92,6 +92,7 @@ class Traced:
         self._ways: list[Way] = []
         self._second = 0
         self._value: Any = None
+        self._merged: tuple[Any, ...] = ()
         self.exited = False
         self.gone = False
         self.outer: Traced | None = recorder.branch
@@ -148,15 +149,24 @@ class Traced:
         if end.branch is not self:
             raise end
 
-    def first(self, value: Any) -> None:
-        """What an expression is, as its first arm says."""
-        self.turn((value,))
+    def first(self, value: Any, *names: Callable[[], Any]) -> None:
+        """What an expression is, as its first arm says, which has bound ``names``."""
+        self.turn((value, *map(value_of_name, names)))
 
-    def second(self, value: Any) -> None:
+    def entered(self, index: int) -> Any:
+        """What the name ``index`` was when the arms began."""
+        return self._entry[index]
+
+    def second(self, value: Any, *names: Callable[[], Any]) -> None:
         """What it is, as its second arm says."""
-        (self._value,) = self.join((value,))
+        self._merged = self.join((value, *map(value_of_name, names)))
+        self._value = self._merged[0]
         if type(self._value) in (Unclear, Maybe):
             raise self._recorder.unclear(_VALUE)
+
+    def merged(self, index: int) -> Any:
+        """What the name ``index`` is behind the expression."""
+        return self._merged[index]
 
     @property
     def chosen(self) -> Any:
@@ -209,11 +219,15 @@ class Branching(Iteration):
         known = recorder.regions.known(recorder.value_of(flag))
         return Traced(recorder, flag, tick) if known is None else Branch(known, self.session, None)
 
-    def decide(self, value: Any) -> Branch | Traced:
-        """What a conditional expression asks, given the value of its condition."""
+    def decide(self, value: Any, *names: Any) -> Branch | Traced:
+        """What a conditional expression asks, given the value of its condition.
+
+        ``names`` are those that an arm may bind, and then functions that read them.
+        """
         branch = self.branch(value)
         if isinstance(branch, Traced):
-            branch.enter((_VALUE,), (ABSENT,))
+            count = len(names) // 2
+            branch.enter((_VALUE, *names[:count]), (ABSENT, *map(value_of_name, names[count:])))
         return branch
 
     def values(self, *names: Callable[[], Any]) -> tuple[Any, ...]:

@@ -25,9 +25,10 @@ def emit_condition(recorder: Recorder, meeting: Meeting) -> None:
     recorder.emit_region_op(CondOp, meeting.results, flag=flag, then=blocks[0], otherwise=blocks[1])
     for result, *yielded in zip(meeting.results, *meeting.yields, strict=True):
         for truth, value in zip((True, False), yielded, strict=True):
-            if result.type == BOOL and type(value) is bool:
-                recorder.regions.imply(flag, truth, result, value)
-                recorder.regions.imply(result, not value, flag, not truth)
+            known = truth if value == flag else value
+            if result.type == BOOL and type(known) is bool:
+                recorder.regions.imply(flag, truth, result, known)
+                recorder.regions.imply(result, not known, flag, not truth)
 
 
 def either(recorder: Recorder, found: Maybe, default: Any, what: str) -> Any:

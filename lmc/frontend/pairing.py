@@ -110,6 +110,8 @@ class Pairs(Meeting):
 
     def _copy_of_lists(self, left: list[Any], right: list[Any]) -> list[Any] | None:
         """A new list that is as one or the other, neither of which may change any more: which it is, is not known."""
+        if any(id(held) in way.ended.objects for held in (left, right) for way in self.ways):
+            return None  # an older list that has changed, of which it is open here what it was on each way
         copy = self.lists(left, right)
         if copy is not None:
             self._recorder.freeze(left)

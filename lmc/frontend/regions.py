@@ -149,8 +149,12 @@ class Regions:
     def decide(self, value: Value, truth: bool) -> None:
         """In the innermost region ``value`` is known, and with it what follows."""
         holds = self._open[-1].holds
-        holds[value] = truth
-        holds.update(self._implied.get(value, {}).get(truth, {}))
+        found = [(value, truth)]
+        while found:
+            known, as_what = found.pop()
+            if known not in holds:
+                holds[known] = as_what
+                found += self._implied.get(known, {}).get(as_what, {}).items()
 
     def imply(self, value: Value, truth: bool, other: Value, other_truth: bool) -> None:
         """Where ``value`` is ``truth``, ``other`` is ``other_truth``."""

@@ -151,11 +151,6 @@ class BranchRewriter(BindingRewriter):
         """``if test: body``."""
         return self.at(node, ast.If(test, body, []))
 
-    def readers(self, node: ast.AST, names: list[str]) -> list[ast.expr]:
-        """Functions that read ``names``."""
-        nothing = ast.arguments([], [], None, [], [], None, [])
-        return [self.at(node, ast.Lambda(nothing, ast.Name(name, ast.Load()))) for name in names]
-
     def _values(self, node: ast.AST, names: list[str]) -> ast.expr:
         """What ``names`` are bound to."""
         return self.operator(node, "values", *self.readers(node, names))
@@ -169,7 +164,7 @@ class BranchRewriter(BindingRewriter):
 
 
 def names_merged_in(body: Statements) -> set[str]:
-    """Names that an ``if`` or a loop in ``body`` binds: they may be unbound, or unclear, behind it."""
+    """Names that an ``if``, a loop or ``:=`` in ``body`` binds: they may be unbound, or unclear, behind it."""
     found: set[str] = set()
     for statement in body:
         for part in _walk(statement):
@@ -177,6 +172,8 @@ def names_merged_in(body: Statements) -> set[str]:
                 found |= names_bound_in([*part.body, *part.orelse])
             elif isinstance(part, _LOOPS):
                 found |= names_bound_in([part])
+            elif isinstance(part, ast.NamedExpr):
+                found.add(part.target.id)
     return found
 
 

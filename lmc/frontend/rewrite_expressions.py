@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from lmc.frontend.rewrite import BaseRewriter, Unsupported, constant, is_temporary
+from lmc.frontend.rewrite import Unsupported, constant
+from lmc.frontend.rewrite_choices import ChoiceRewriter
 from lmc.frontend.scopes import Comprehension, comprehension_names
 
 _BINARY: dict[type[ast.operator], str] = {
@@ -38,7 +39,7 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 }
 
 
-class ExpressionRewriter(BaseRewriter):
+class ExpressionRewriter(ChoiceRewriter):
     """Rewrites expressions."""
 
     # Operations
@@ -89,56 +90,6 @@ class ExpressionRewriter(BaseRewriter):
     def on_bool_op(self, node: ast.BoolOp) -> ast.expr:
         values = [self.visit(value) for value in node.values]
         return self.chain(node, values, "and" if isinstance(node.op, ast.And) else "or")
-
-    def chain(self, node: ast.expr, values: list[ast.expr], kind: str) -> ast.expr:
-        """``a and b and c`` (or ``or``) with the truth of each asked of the operators."""
-        result = values[-1]
-        for value in reversed(values[:-1]):
-            result = self.short_circuit(node, value, result, kind)
-        return result
-
-    def short_circuit(self, node: ast.expr, left: ast.expr, right: ast.expr, kind: str) -> ast.expr:
-        """``right if (t := left) else t``, or the other way round."""
-        held = self.temporary(node)
-        arms = (right, held) if kind == "and" else (held, right)
-        return self._holding(node, held, left, lambda first: self.choose(node, first, *arms))
-
-    def on_if_exp(self, node: ast.IfExp) -> ast.expr:
-        return self.choose(node, self.visit(node.test), self.visit(node.body), self.visit(node.orelse))
-
-    def choose(self, node: ast.expr, test: ast.expr, then: ast.expr, otherwise: ast.expr) -> ast.expr:
-        """``then if test else otherwise``, both of which can be captured in the user's own frame.
-
-        ``(t := _lmc_.decide(test), t.then() and t.first(then), t.otherwise() and t.second(otherwise), t.chosen)[3]``.
-        An arm that binds a name or yields is left to Python.
-        """
-        if not self.branches or any(map(_binds, (then, otherwise))):
-            return self.at(node, ast.IfExp(self.operator(node, "truth", test), then, otherwise))
-        branch = self.temporary(node)
-
-        def parts(first: ast.expr) -> ast.expr:
-            arms = [
-                ast.BoolOp(ast.And(), [self.method(node, branch, runs), self.method(node, branch, takes, value)])
-                for runs, takes, value in (("then", "first", then), ("otherwise", "second", otherwise))
-            ]
-            chosen = ast.Attribute(branch, "chosen", ast.Load())
-            return self.at(
-                node, ast.Subscript(ast.Tuple([first, *arms, chosen], ast.Load()), ast.Constant(3), ast.Load())
-            )
-
-        return self._holding(node, branch, self.operator(node, "decide", test), parts)
-
-    def _holding(
-        self, node: ast.expr, name: ast.Name, value: ast.expr, make: Callable[[ast.expr], ast.expr]
-    ) -> ast.expr:
-        """``make(first)``, which uses ``name``, ``first`` before anything else, as what ``value`` is.
-
-        In a comprehension's iterable, where ``:=`` can't be, by a lambda.
-        """
-        if not self.no_walrus:
-            return make(self.at(node, ast.NamedExpr(self.store(name), value)))
-        parameters = ast.arguments([], [ast.arg(name.id)], None, [], [], None, [])
-        return self.at(node, ast.Call(self.at(node, ast.Lambda(parameters, make(name))), [value], []))
 
     def on_call(self, node: ast.Call) -> ast.expr:
         function = self.visit(node.func)
@@ -280,11 +231,3 @@ def freshness(node: ast.expr) -> tuple[object, ...] | None:
             return ("*", freshness(node.value))
         case _:
             return None
-
-
-def _binds(node: ast.expr) -> bool:
-    """Whether evaluating a rewritten expression may bind a name of the user's, or leave the frame."""
-    return any(
-        isinstance(part, ast.Yield) or (isinstance(part, ast.NamedExpr) and not is_temporary(part.target))
-        for part in ast.walk(node)
-    )

@@ -83,7 +83,7 @@ class Rewriter(LoopRewriter):
     def on_lambda(self, node: ast.Lambda) -> ast.expr:
         arguments = self._nested_arguments(node.args)
         self.scopes.append(FunctionScope(node))
-        self.begin_function([])
+        self.begin_function([self.at(node, ast.Expr(node.body))])
         body = self.visit(node.body)
         self.end_function()
         self.scopes.pop()

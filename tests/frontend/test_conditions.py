@@ -14,9 +14,12 @@ from tests.frontend.corpus.conditions import (
     effects,
     exits,
     expressions,
+    forks,
     forms,
     handling,
+    language,
     matches,
+    mutation,
     names,
     states,
     values,
@@ -25,7 +28,22 @@ from tests.frontend.corpus.conditions.cases import CONDITIONS
 from tests.frontend.harness import check
 from tests.frontend.strategies import arguments, load
 
-FILES = (branches, containers, effects, exits, expressions, forms, handling, matches, names, states, values)
+FILES = (
+    branches,
+    containers,
+    effects,
+    exits,
+    expressions,
+    forks,
+    forms,
+    handling,
+    language,
+    matches,
+    mutation,
+    names,
+    states,
+    values,
+)
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +84,8 @@ def test_a_continuation_goes_the_same_way(name, monkeypatch):
 
 def test_the_corpus_is_large_and_mostly_captured_whole():
     assert all(case.program.function.__module__ in {file.__name__ for file in FILES} for case in CONDITIONS.values())
-    assert len(CONDITIONS) >= 60
-    assert sum(case.stops is None for case in CONDITIONS.values()) >= 40
+    assert len(CONDITIONS) >= 180
+    assert sum(case.stops is None for case in CONDITIONS.values()) >= 140
 
 
 @given(source=conditional_programs(), args=arguments(), other=arguments(), ends=st.booleans())

@@ -78,7 +78,7 @@ def conditional_expressions_of_lists(s, a: str):
     return xs
 
 
-@condition("which way the program goes")
+@condition()
 def a_walrus_in_a_conditional_expression(s, a: str):
     s += a
     x = s.gen("x", max_tokens=4)
