@@ -9,6 +9,7 @@ import typing
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from functools import partial
+from types import CoroutineType
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
 from lmc.frontend.annotations import MISFIT, annotated_type, fit
@@ -55,9 +56,8 @@ class Tool(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """What the function gives; in a program an async one is waited for, elsewhere it has to be awaited."""
-        location = None if in_program() else user_location()  # a run says at which of its lines something went wrong
         if not self.is_async:
-            return self._run(location, args, kwargs)
+            return self._run(args, kwargs)
         if in_tool_loop() and ACTIVE.get() is not None:
             raise CaptureError(
                 f"the async tool {self.name!r} is called by a program that another async tool runs without awaiting it",
@@ -66,7 +66,7 @@ class Tool(Generic[P, R]):
             )
         if in_program() and not in_tool_loop():
             return wait_for(partial(self.submit, *args, **kwargs))
-        return cast(R, self._awaited(location, args, kwargs))
+        return cast(R, self._awaited(_here(), args, kwargs))
 
     def __repr__(self) -> str:
         return f"<lmc tool {self.name} ({self.effect.value})>"
@@ -75,10 +75,12 @@ class Tool(Generic[P, R]):
         """Begin a call of an async tool that a program makes, in the loop of tools."""
         return submit(partial(self._awaited, None, args, kwargs), self.name)
 
-    def _run(self, location: Location | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
-        work = partial(self.function, *args, **kwargs)
-        result = work() if self._policy is None else self._policy.call(work, location)
-        if inspect.iscoroutine(result):
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+        if self._policy is None:
+            result = self.function(*args, **kwargs)
+        else:
+            result = self._policy.call(partial(self.function, *args, **kwargs), _here())
+        if type(result) is CoroutineType:
             result.close()
             raise InputError(
                 f"the tool {self.name!r} gave a coroutine, which nothing awaits",
@@ -100,6 +102,11 @@ class Tool(Generic[P, R]):
                 location=_defined_at(self.function),
             )
         return fitted
+
+
+def _here() -> Location | None:
+    """The line that calls, outside of programs: a run says itself at which of its lines something went wrong."""
+    return None if in_program() else user_location()
 
 
 class _Declare(Protocol):
