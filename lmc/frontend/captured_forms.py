@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.emitting import Id, holes_of
 from lmc.frontend.forms import FORMS, checked_state
-from lmc.frontend.growing import as_value, grown, is_value_list
+from lmc.frontend.growing import as_value, copied, grown, is_value_list
 from lmc.frontend.looping import Loop
 from lmc.frontend.proxy import Grown, Proxy, Symbol, items_of, symbol
 from lmc.frontend.recorder import Recorder
@@ -83,7 +83,7 @@ class Elements:
         self._session = ops.session
         self._race = name == "race"
         self._function = function
-        self._lists = tuple(map(ops.settled, lists))
+        self._lists = tuple(map(self._as_called, lists))
         self._on = on
         self._good = good
         self._default = default
@@ -98,6 +98,20 @@ class Elements:
         if self._race or any(type(items) is Proxy for items in self._lists):
             return self._at_once(recorder)
         return recorder.born(self._one_by_one(None))
+
+    def _as_called(self, items: Any) -> Any:
+        """``items`` as they are now: what an element changes of them, or what comes later, changes nothing here."""
+        tick = self._ops.tick()
+        recorder = self._ops.recorder
+        if recorder is None:
+            items = self._ops.served(tick, _itself, items)
+            return items.copy() if type(items) is list else items
+        items = self._ops.settled(items)
+        if type(items) is list and id(items) not in recorder.foreign:
+            return items.copy()
+        if type(items) is Proxy and symbol(items).volatile and isinstance(symbol(items).type, ListType):
+            return self._ops.done(tick, copied(recorder, items))
+        return items
 
     def _one_by_one(self, known: tuple[int, int] | None) -> Any:
         """As plain Python does; ``known`` says where an element began in the capture, and where all had ended."""
@@ -168,8 +182,10 @@ class Elements:
         return result
 
     def _list(self, recorder: Recorder, items: Any) -> Proxy:
-        if type(items) is Proxy and (symbol(items).type == TEXT or isinstance(symbol(items).type, ListType)):
+        if type(items) is Proxy and symbol(items).type == TEXT:
             return items_of(grown(recorder, items))
+        if type(items) is Proxy and isinstance(symbol(items).type, ListType):
+            return items
         plain = list(self._ops.iterate(items))
         if not is_value_list(plain):
             raise recorder.stop(
@@ -236,6 +252,10 @@ class Elements:
         recorder.emit_region_op(RaceOp, [found, result], lists=given, body=body)
         winner = [recorder.proxy(found, "whether there is a winner"), recorder.proxy(result, "the winner of lmc.race")]
         return recorder.pure("choose", (*winner, self._default), total=True)
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 def _yield(values: Sequence[Any]) -> Any:

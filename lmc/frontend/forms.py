@@ -78,13 +78,17 @@ def race(
 def elements(
     name: str, lists: tuple[Iterable[Any], ...], on: State | None
 ) -> Iterator[tuple[tuple[State, ...], tuple[Any, ...]]]:
-    """The branch and the items of each element; programs that it calls meanwhile get their ids from its place."""
+    """The branch and the items of each element; programs that it calls meanwhile get their ids from its place.
+
+    What an element changes of the lists changes nothing for those behind it, which run at the same time.
+    """
     frame = ACTIVE.get()
     base = ""
     if frame is not None or on is not None:
         session: Any = on.core.session if on is not None else frame.session if frame is not None else None
         base = session.allocate(on.path if on is not None else frame.path if frame is not None else "", name)
-    for index, items in enumerate(zip(*lists, strict=False)):
+    begun = [items.copy() if type(items) is list else items for items in lists]
+    for index, items in enumerate(zip(*begun, strict=False)):
         place = f"{base}/{index}"
         active = nullcontext() if frame is None else activate(EagerFrame(frame.session, place))
         with active:

@@ -76,11 +76,18 @@ def grown(recorder: ValueRecorder, items: Proxy) -> Grown:
     if found.type == TEXT:
         return Grown(recorder.pure("list_from", (items,), total=True))
     if found.volatile:
-        items = recorder.pure("list_from", (items,))
+        items = copied(recorder, items)
         recorder.last_host = None
-        kind = found.type
-        symbol(items).volatile = not (isinstance(kind, ListType) and kind.element in map(type_of, _PLAIN))
+        recorder.mutable_reads += 1  # no operation is answered by it: a continuation reads the list again
     return Grown(items)
+
+
+def copied(recorder: ValueRecorder, items: Proxy) -> Proxy:
+    """A copy of ``items``, a list that the user's functions may change."""
+    kind = symbol(items).type
+    copy = recorder.pure("list_from", (items,))
+    symbol(copy).volatile = not (isinstance(kind, ListType) and kind.element in map(type_of, _PLAIN))
+    return copy
 
 
 _PLAIN = ("", 0, 0.0, False, None)

@@ -95,12 +95,29 @@ def rounds(s, q: str):
     return n, text, texts, end, lmc.while_loop(lambda k: k < 3, lambda k: (k + 1,), 0)
 
 
+def drop(found):
+    effect("drop", found.pop() if found else None)
+    return "dropped"
+
+
+@lmc.jit
+def over_a_list_that_is_changed(s, q: str):
+    s += q
+    found = search(q)
+    words = lmc.map(lambda w: w + drop(found), found)
+    more = search(q)
+    again = lmc.map(lambda w: w + "!", more)
+    drop(more)
+    return words, again, s.gen(max_tokens=2)
+
+
 PROGRAMS = [
     (over_generated, MapOp),
     (on_branches, MapOp),
     (nested, MapOp),
     (races, RaceOp),
     (rounds, LoopOp),
+    (over_a_list_that_is_changed, MapOp),
 ]
 
 
@@ -117,7 +134,7 @@ def test_plain_and_captured_agree(program, kind, text):
     assert any(isinstance(op, kind) for op in captured.module.main.body.ops)
 
 
-@pytest.mark.parametrize("program", [over_generated, on_branches, nested, rounds], ids=lambda program: program.name)
+@pytest.mark.parametrize("program", [p for p, _ in PROGRAMS if p is not races], ids=lambda program: program.name)
 def test_continuations_find_what_elements_and_rounds_did(program, monkeypatch):
     def stopped(self, *_end):
         raise self.stop("this is the end", "nothing has to change")
