@@ -80,6 +80,17 @@ def breaks(s: lmc.State, topic: str) -> list[Any]:
 
 
 @lmc.jit
+def loops(s: lmc.State, topic: str) -> list[Any]:
+    """Rounds that only a run decides, with tools in them."""
+    s += topic
+    said, size = s.gen("first", max_tokens=2), 0
+    while size < 40 and "e" not in said:
+        said = flaky(s.gen("more", max_tokens=3))[:4]
+        size += save(f"{said} {size}")
+    return [said, size, [flaky(word) for word in ("a", "b")]]
+
+
+@lmc.jit
 def catches(s: lmc.State, topic: str) -> str:
     s += topic
     try:
@@ -130,7 +141,7 @@ def eagerly_from_a_loop(program: lmc.Program, topic: str) -> lmc.Result:
 WAYS = [eagerly, plainly, optimized, in_a_loop, from_a_loop, eagerly_from_a_loop]
 
 
-@pytest.mark.parametrize("program", [works, breaks, catches], ids=lambda program: program.name)
+@pytest.mark.parametrize("program", [works, breaks, loops, catches], ids=lambda program: program.name)
 def test_every_way_of_running_gives_the_same_and_calls_the_same(program: lmc.Program):
     found: list[tuple[Any, ...]] = []
     for way in WAYS:
