@@ -238,8 +238,26 @@ class Branching(Iteration):
         """A variable that some way through a condition may have left unbound."""
         if type(value) is Unclear or type(value) is Maybe:
             assert self.recorder is not None
-            return self.recorder.clear(value, what)
+            return self._perhaps_bound(self.recorder, value, what)
         return value
+
+    def _perhaps_bound(self, recorder: Recorder, value: Unclear | Maybe, what: str) -> Any:
+        """The value of a variable of this function; where it is not bound the run raises what Python does."""
+        if type(value) is Maybe and type(value.value) is Proxy and what.startswith("'"):
+            present = recorder.presence(value)
+            if type(present) is Proxy:
+                name = what.strip("'")
+                return recorder.pure("bound", (present, value.value, name), gives=symbol(value.value).type)
+        return recorder.clear(value, what)
+
+    def checked(self, value: Any, *message: Any) -> bool:
+        """What ``assert`` looks at. Where only a run knows it, the graph asserts it."""
+        recorder = self.recorder
+        value = self.settled(value)
+        if recorder is None or type(value) is not Proxy or symbol(value).type == NONE or recorder.is_known(value):
+            return self.truth(value)
+        recorder.pure("assert", (self.as_bool(recorder, value), *message))
+        return True
 
     def result(self, value: Any) -> Any:
         """What a function returns, which is bound on each way that comes to its end."""

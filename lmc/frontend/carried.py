@@ -31,7 +31,8 @@ class Carrying:
     """A loop under construction, with ``flag`` as the answer to whether there is a first round.
 
     ``entry`` are the values of ``names`` before it. ``results`` are those behind it, once it is closed; ``endless``
-    says that then it never comes to its end.
+    says that then it never comes to its end. ``unsettled`` asks for one more
+    round, because something outside of it is done in another way from now on.
     """
 
     def __init__(self, recorder: Recorder, names: tuple[str, ...], entry: tuple[Any, ...], flag: Any) -> None:
@@ -49,6 +50,7 @@ class Carrying:
         self._assumed: set[Key] = set()
         self._refuted: set[Key] = set()
         self._rounds = 0
+        self.unsettled = False
         self.results: tuple[Any, ...] = ()
         self.endless = False
 
@@ -79,7 +81,8 @@ class Carrying:
         refuted = {key for key in self._assumed if not self._is_true(left[key], flag)}
         self._refuted |= refuted
         self._rounds += 1
-        if self._rounds == 1 or changed or refuted:
+        if self._rounds == 1 or changed or refuted or self.unsettled:
+            self.unsettled = False
             if self._rounds >= _MAX_ROUNDS:
                 raise recorder.stop(
                     "what a loop changes from round to round was not found out", "bind fewer variables in its rounds"

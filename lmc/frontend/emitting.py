@@ -20,7 +20,7 @@ from lmc.frontend.regions import MAX_OPEN, Regions
 from lmc.frontend.session import Session, escape
 from lmc.frontend.specs import Record
 from lmc.frontend.state import State
-from lmc.frontend.unclear import Maybe, Unclear
+from lmc.frontend.unclear import Maybe, Unclear, UnknownLength
 from lmc.ir.builder import Builder
 from lmc.ir.core import Constraint, Op, Value
 from lmc.ir.errors import Location
@@ -360,6 +360,8 @@ class Emitter(Session):
         kind: type = type(value)
         if issubclass(kind, Appendable):
             return "a message or a generation"
+        if issubclass(kind, UnknownLength):
+            return "what goes over items whose number only a run decides"
         for own, what in _CAPTURE_ONLY.items():
             if issubclass(kind, own):
                 return what

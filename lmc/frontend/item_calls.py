@@ -10,6 +10,16 @@ from lmc.frontend.branches import Branches
 from lmc.frontend.disorder import is_disordered
 from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
+from lmc.frontend.unknown_items import (
+    EnumeratedItems,
+    RangeItems,
+    ReversedItems,
+    ZippedItems,
+    listed_items,
+    taken_items,
+    unknown_items,
+    whole,
+)
 from lmc.ir.types import BOOL, FLOAT, INT, TEXT, type_of
 
 if TYPE_CHECKING:
@@ -124,19 +134,33 @@ def _list(ops: Operators, recorder: Recorder, /, *args: Any, **kwargs: Any) -> A
 
 
 def _range(ops: Operators, recorder: Recorder, /, *args: Any) -> Any:
+    unknown = any(type(value) is Proxy and not recorder.is_known(value) for value in args)
+    if unknown and len(args) in (1, 2) and all(map(whole, args)):
+        start, stop = args if len(args) == 2 else (0, *args)
+        return RangeItems(recorder, start, stop)
     return ops.at_capture(recorder, range, tuple(recorder.concrete(value) for value in args), {})
 
 
 def _zip(ops: Operators, recorder: Recorder, /, *args: Any, **kwargs: Any) -> Any:
+    if not kwargs and any(unknown_items(recorder, value) is not None for value in args):
+        found = tuple(listed_items(recorder, value) for value in args)
+        if all(part is not None for part in found):
+            return ZippedItems(recorder, tuple(part for part in found if part is not None))
     items = tuple(recorder.born(iter(ops.iterate(value))) for value in args)
     return recorder.born(ops.at_capture(recorder, zip, items, kwargs))
 
 
 def _enumerate(ops: Operators, recorder: Recorder, items: Any, start: Any = 0) -> Any:
+    unknown = taken_items(recorder, items) if whole(start) else None
+    if unknown is not None:
+        return EnumeratedItems(recorder, unknown, start)
     return recorder.born(enumerate(ops.iterate(items), recorder.concrete(start)))
 
 
 def _reversed(ops: Operators, recorder: Recorder, items: Any, /) -> Any:
+    unknown = unknown_items(recorder, items)
+    if unknown is not None:
+        return ReversedItems(recorder, unknown)
     if type(items) is Proxy:
         items = list(ops.iterate(items))
     if issubclass(type(items), Branches):

@@ -12,6 +12,7 @@ from lmc.frontend.harmless import is_harmless
 from lmc.frontend.misuse import Handle
 from lmc.frontend.proxy import Proxy, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
+from lmc.frontend.unknown_items import CAUSE, REMEDY, isinstance_of_unknown
 from lmc.ir.builtins import lookup
 from lmc.ir.types import ANY, BOOL, NONE, TEXT, ListType
 
@@ -43,6 +44,8 @@ class Iteration(Base):
         if recorder is None:
             return items
         items = self.settled(items)
+        if isinstance_of_unknown(items):
+            raise recorder.stop(CAUSE, REMEDY)
         if type(items) is Proxy:
             return recorder.born(self._symbolic_items(recorder, items))
         if issubclass(type(items), Branches):

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.branching import RAISED_CAUSE, RAISED_REMEDY, Exit, value_of_name
 from lmc.frontend.carried import Carrying
-from lmc.frontend.growing import grown
-from lmc.frontend.iteration import has_unknown_length
-from lmc.frontend.proxy import Proxy, items_of, symbol
+from lmc.frontend.proxy import Proxy, symbol
 from lmc.frontend.recorder import Recorder
+from lmc.frontend.unknown_items import UnknownItems, taken_items
 from lmc.ir.ops import UnreachableOp
 from lmc.ir.types import NONE
 
@@ -135,35 +134,26 @@ class ItemLoop(Loop):
     def __init__(self, operators: Operators, items: Any, names: tuple[str, ...], *, traceable: bool) -> None:
         super().__init__(operators, names)
         recorder = self._recorder
-        items = operators.settled(items)
         self._over = items
         self._index: Any = 0
         self._item: Any = None
-        self._symbolic = (
-            recorder is not None and traceable and type(items) is Proxy and has_unknown_length(recorder, items)
-        )
+        self._items = None if recorder is None or not traceable else taken_items(recorder, items)
         self._writes = 0 if recorder is None else recorder.user_writes
-        if self._symbolic:
-            assert recorder is not None
-            self._snapshot = items_of(grown(recorder, items))
-            self._count = recorder.length(self._snapshot)
-        else:
+        self._live = False
+        if self._items is None:
             self._iterator: Iterator[Any] = iter(operators.iterate(items))
 
     def more(self, on: Any, *readers: Reader) -> bool:
         """Whether there is another item, and nothing broke the loop."""
         tick = self._operators.tick()
         recorder = self._recorder
-        if recorder is None or not self._symbolic:
+        if recorder is None or self._items is None:
             taken = self._next(on)
             return self._replayed(tick, taken) if recorder is None else taken
         if self.traced:
             self._index = recorder.next_number(self._index)
-            if recorder.user_writes > self._writes and symbol(self._over).volatile:
-                raise recorder.stop(
-                    "a round may change the list that the loop goes over", "go over a copy: list(items)"
-                )
-        flag: Any = recorder.pure("lt", (self._index, self._count), total=True)
+            self._check_unchanged(recorder, self._items)
+        flag: Any = recorder.pure("lt", (self._index, self._items.length()), total=True)
         if type(on) is Proxy:
             both = recorder.pure("and", (on, flag), total=True)
             recorder.regions.imply(recorder.value_of(both), True, recorder.value_of(on), True)
@@ -172,10 +162,17 @@ class ItemLoop(Loop):
 
     def item(self) -> Any:
         """The item of this round."""
-        recorder = self._recorder
-        if not self._symbolic or recorder is None:
-            return self._item
-        return recorder.pure("getitem", (self._snapshot, self._index), total=True)
+        return self._item if self._items is None else self._items.item(self._index)
+
+    def _check_unchanged(self, recorder: Recorder, items: UnknownItems) -> None:
+        """See to it that what is gone over is what Python would go over, where a round may change it."""
+        if items.is_changed():
+            raise recorder.stop("a round changes the list that the loop goes over", "go over a copy: list(items)")
+        if recorder.user_writes > self._writes and not self._live:
+            self._live = True
+            if items.read_live():
+                assert self._carrying is not None
+                self._carrying.unsettled = True
 
     def enter(self) -> tuple[Any, ...]:
         assert self._carrying is not None

@@ -16,7 +16,7 @@ from typing import Any
 from lmc.frontend import disorder
 from lmc.frontend.attempts import catches_values_alone
 from lmc.frontend.branches import Block, Branches
-from lmc.frontend.branching import RAISED_CAUSE, RAISED_REMEDY
+from lmc.frontend.branching import RAISED_CAUSE, RAISED_REMEDY, Traced
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.harmless import is_deeply_harmless, is_standard_module
 from lmc.frontend.locations import user_location
@@ -41,6 +41,39 @@ class Operators(Symbolic):
     def over(self, items: Any, traceable: bool, *names: str) -> ItemLoop:
         """What a ``for`` over ``items`` asks; ``traceable`` says whether a round could stand for all."""
         return ItemLoop(self, items, names, traceable=traceable)
+
+    def listed(self, items: Any, spec: tuple[Any, ...] | None, make: Callable[..., Any], *tests: Any) -> list[Any]:
+        """``[make(*item) for item in items if all tests]``, an item taken apart as ``spec`` says."""
+        made: list[Any] = []
+        if self.recorder is not None:
+            self.recorder.born(made)
+        loop = ItemLoop(self, items, (), traceable=True)
+        while loop.more(True):
+            if loop.traced:
+                loop.enter()
+            item = loop.item()
+            self._keep(made, make, tests, (item,) if spec is None else tuple(self.unpack(item, spec)))
+        if loop.traced:
+            loop.leave()
+        return made
+
+    def _keep(self, made: list[Any], make: Callable[..., Any], tests: tuple[Any, ...], item: tuple[Any, ...]) -> None:
+        if not tests:
+            value = make(*item)
+            if self.recorder is not None:
+                self.recorder.touch(made)
+            made.append(value)
+            return
+        branch = self.branch(tests[0](*item))
+        if isinstance(branch, Traced):
+            branch.enter((), ())
+        if branch.then():
+            self._keep(made, make, tests[1:], item)
+        if isinstance(branch, Traced):
+            branch.turn(())
+        branch.otherwise()
+        if branch.done() and isinstance(branch, Traced):
+            branch.join(())
 
     # Arithmetic and comparison
 

@@ -87,7 +87,10 @@ class BaseRewriter(ast.NodeTransformer):
         """A variable that may be unclear."""
         if node.id == RESULT:
             return self.operator(node, "result", node)
-        what = "whether it goes on" if node.id.startswith(RESULT) else repr(node.id)
+        here = node.id in self.scopes[-1].local and not self.bound
+        what = repr(node.id) if here else f"the variable {node.id!r}"
+        if node.id.startswith(RESULT):
+            what = "whether a loop or a function goes on"
         return self.operator(node, "bound", node, ast.Constant(what))
 
     def is_local(self, name: str) -> bool:

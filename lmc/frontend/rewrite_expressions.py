@@ -39,6 +39,10 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 }
 
 
+# What binds names outside of a comprehension, leaves it, or looks later at the variables that all its items share.
+_KEPT_IN_COMPREHENSIONS = (ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await, ast.Lambda, ast.GeneratorExp)
+
+
 class ExpressionRewriter(ChoiceRewriter):
     """Rewrites expressions."""
 
@@ -93,6 +97,11 @@ class ExpressionRewriter(ChoiceRewriter):
 
     def on_call(self, node: ast.Call) -> ast.expr:
         function = self.visit(node.func)
+        if _joins_text(node):
+            # What is joined is made before any of it is looked at: it may as well be a list.
+            (items,) = node.args
+            assert isinstance(items, ast.GeneratorExp)
+            node.args = [ast.copy_location(ast.ListComp(items.elt, items.generators), items)]
         arguments = [self.visit(argument) for argument in node.args]
         keywords = [self.on_keyword(keyword) for keyword in node.keywords]
         fresh = tuple(freshness(argument) for argument in (*node.args, *(keyword.value for keyword in node.keywords)))
@@ -146,7 +155,33 @@ class ExpressionRewriter(ChoiceRewriter):
     # Comprehensions
 
     def on_list_comp(self, node: ast.ListComp) -> ast.expr:
+        names = self._target_names(node) if self.branches else None
+        if names is not None:
+            return self._listed(node, names)
         return self._comprehension(node, lambda parts: ast.ListComp(self.visit(node.elt), parts))
+
+    def _target_names(self, node: ast.ListComp) -> list[str] | None:
+        """The names that an item is bound to, where the rest of ``node`` can be functions of them."""
+        generator = node.generators[0]
+        target = generator.target
+        parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+        names = [part.id for part in parts if isinstance(part, ast.Name)]
+        inner = [walked for part in (node.elt, *generator.ifs) for walked in ast.walk(part)]
+        plain = not any(isinstance(part, _KEPT_IN_COMPREHENSIONS) for part in inner)
+        single = len(node.generators) == 1 and not generator.is_async
+        return names if single and plain and len(set(names)) == len(parts) else None
+
+    def _listed(self, node: ast.ListComp, names: list[str]) -> ast.expr:
+        """``_lmc_.listed(items, spec, lambda names: elt, lambda names: test)``."""
+        generator = node.generators[0]
+        arguments = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
+
+        def function(body: ast.expr) -> ast.expr:
+            return self.visit(self.at(body, ast.Lambda(arguments, body)))
+
+        items = self.visit(generator.iter)
+        spec = constant(unpacking(generator.target))
+        return self.operator(node, "listed", items, spec, function(node.elt), *map(function, generator.ifs))
 
     def on_set_comp(self, node: ast.SetComp) -> ast.expr:
         return self._comprehension(node, lambda parts: ast.SetComp(self.visit(node.elt), parts))
@@ -231,3 +266,12 @@ def freshness(node: ast.expr) -> tuple[object, ...] | None:
             return ("*", freshness(node.value))
         case _:
             return None
+
+
+def _joins_text(node: ast.Call) -> bool:
+    """Whether ``node`` is ``"text".join(... for ...)``."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str()), attr="join"), args=[ast.GeneratorExp()]):
+            return not node.keywords
+        case _:
+            return False

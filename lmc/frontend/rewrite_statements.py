@@ -110,7 +110,10 @@ class Rewriter(LoopRewriter):
         raise Unsupported("async with", node.lineno)
 
     def on_assert(self, node: ast.Assert) -> ast.stmt:
-        test = self.operator(node.test, "truth", self.visit(node.test))
+        # A message that nothing has to be worked out for can be a part of the graph.
+        known = isinstance(node.msg, ast.Constant | None)
+        texts = [node.msg] if known and node.msg is not None else []
+        test = self.operator(node.test, "checked" if known else "truth", self.visit(node.test), *texts)
         message = None if node.msg is None else self.visit(node.msg)
         return ast.copy_location(ast.Assert(test, message), node)
 

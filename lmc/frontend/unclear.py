@@ -23,3 +23,7 @@ class Maybe:
 
     present: Any
     value: Any
+
+
+class UnknownLength:
+    """Base of what stands for items whose number only a run decides."""

@@ -51,6 +51,11 @@ def type_of_first(types: Sequence[Type]) -> Type:
     return types[0] if types else ANY
 
 
+def second(types: Sequence[Type]) -> Type:
+    """The type of the second argument."""
+    return types[1] if len(types) > 1 else ANY
+
+
 def same_number(types: Sequence[Type]) -> Type:
     """An int gives an int, a float a float."""
     return types[0] if types and types[0] in (INT, FLOAT) else ANY

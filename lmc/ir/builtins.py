@@ -38,12 +38,13 @@ from lmc.ir.builtin_types import (
     safe_for_two_plain,
     same_list,
     same_number,
+    second,
     two_alike,
     type_of_first,
 )
 from lmc.ir.choices import checked_choice
 from lmc.ir.errors import CaptureError
-from lmc.ir.types import ANY, BOOL, FLOAT, INT, TEXT, Type, list_of
+from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, Type, list_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +220,18 @@ _SAFE_COUNTS: dict[str, tuple[int, ...]] = {
 }
 
 
+def _bound(present: bool, value: Any, name: str) -> Any:
+    """A variable of a function, which may not be bound."""
+    if not present:
+        raise UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value")
+    return value
+
+
+def _assert(holds: object, *message: object) -> None:
+    if not holds:
+        raise AssertionError(*message)
+
+
 def _unpack_two(items: Any) -> list[Any]:
     first, second = items
     return [first, second]
@@ -267,6 +280,8 @@ def _entries() -> Iterable[PureBuiltin]:
     yield PureBuiltin("and", _both, two_alike, safe_for_truth_of_first(2))
     yield PureBuiltin("or", _either, two_alike, safe_for_truth_of_first(2))
     yield PureBuiltin("choose", _choose, two_alike, safe_for_truth_of_first(3))
+    yield PureBuiltin("bound", _bound, second)
+    yield PureBuiltin("assert", _assert, always_gives(NONE))
     for count, unpack in _UNPACKING.items():
         yield PureBuiltin(f"unpack{count}", unpack, same_list)
     yield PureBuiltin("is", operator.is_, always_gives(BOOL), safe_for_two)

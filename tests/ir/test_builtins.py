@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import itertools
 from typing import Any
@@ -18,6 +17,18 @@ numbers = st.integers(-5, 20)
 floats = st.floats(-10, 10)
 lists = st.one_of(st.lists(texts, max_size=3), st.lists(numbers, max_size=3))
 values = st.one_of(st.none(), st.booleans(), numbers, floats, texts, lists)
+
+
+RAISED = (
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    LookupError,
+    AttributeError,
+    NameError,
+    AssertionError,
+    CaptureError,
+)
 
 
 def fits(value: Any, kind: Type) -> bool:
@@ -56,9 +67,11 @@ def test_what_a_builtin_gives_is_of_its_result_type(name: str, data: st.DataObje
     if not builtin.may_raise(types):
         assert fits(builtin.run(*arguments), expected)
         return
-    with contextlib.suppress(TypeError, ValueError, ArithmeticError, LookupError, AttributeError, CaptureError):
+    try:
         found = builtin.run(*arguments)
-        assert fits(found, expected), (arguments, found, expected)
+    except RAISED:
+        return
+    assert fits(found, expected), (arguments, found, expected)
 
 
 @dataclasses.dataclass
