@@ -24,14 +24,18 @@ NAMES = {
     "Usage",
     "assistant",
     "call_tools",
+    "cond",
     "describe_tools",
     "gen",
     "jit",
+    "map",
     "message",
+    "race",
     "select",
     "system",
     "tool",
     "user",
+    "while_loop",
 }
 
 

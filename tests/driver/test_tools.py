@@ -147,9 +147,10 @@ def test_every_way_of_running_gives_the_same_and_calls_the_same(program: lmc.Pro
     for way in WAYS:
         CALLS.clear()
         result = way(program, "ants")
-        found.append((result.value, result.text, list(CALLS)))
+        writes = [call for call in CALLS if call.startswith("save")]
+        found.append((result.value, result.text, writes, sorted(CALLS)))  # what only looks may run in any order
     assert all(entry == found[0] for entry in found)
-    assert found[0][2]
+    assert found[0][3]
 
 
 def test_failures_are_tried_again_once_per_instance():
