@@ -103,6 +103,7 @@ class ConditionWriter(Writer):
     def statement(self) -> list[str]:
         kinds = ["if", "if", "if", "rebind", "rebind", "gen", "gen", "append", "list", "grow", "item", "alias_list"]
         kinds += ["flag", "effect", "tool", "fork", "copy", "alias", "judged", "inner", "round", "dict", "swap"]
+        kinds += ["match", "convert", "walrus"]
         if self.depth:
             kinds += ["leave", "leave"]
         return getattr(self, f"_{self.pick(*kinds)}")()
@@ -136,6 +137,37 @@ class ConditionWriter(Writer):
         if own and not self.functions and self.draw(st.booleans()):
             return [f"{self.pick(*own)} {self.pick('=', '+=')} {self.text()}"]
         return self._text()
+
+    def _match(self) -> list[str]:
+        name = self.fresh("m")
+        lines = [f"match {self.text(0)}:", f"    case {self.pick(*map(repr, 'eta'))} | '':", *self.arm(8)]
+        self.texts.append(name)
+        lines += [f"    case {name} if {self.condition(0)}:", *self.arm(8)]
+        return [f"{name} = 'none'", *lines, *([] if self.draw(st.booleans()) else ["    case _:", *self.arm(8)])]
+
+    def _convert(self) -> list[str]:
+        name, text = self.fresh("c"), self.fresh("t")
+        kinds = self.pick("ValueError", "(TypeError, ValueError)", "Exception")
+        lines = [
+            f"{text} = s.gen(regex='[0-9e]', temperature=1.0)",
+            "try:",
+            f"    {name} = {self.pick('int', 'float')}({text})",
+            f"except {kinds}:",
+            *self.arm(),
+            f"    {name} = {self.pick('-1', 'n')}",
+            f"{text} = f'{{{name}}}'",
+        ]
+        self.texts.append(text)
+        return lines
+
+    def _walrus(self) -> list[str]:
+        name, flag = self.fresh("t"), self.fresh("f")
+        self.flags.append(flag)
+        if self.functions or self.draw(st.booleans()):
+            return [f"{flag} = {self.condition(0)} and bool({name} := {self.text(0)})"]
+        own = [known for known in self.texts if known not in ("a", "b")] or [name]
+        name = self.pick(*own)
+        return [f"{name} = {self.text(0)}", f"{flag} = {self.condition(0)} or bool({name} := {self.text(0)})"]
 
     def _append(self) -> list[str]:
         return [f"{self.pick(*self.states)}.append({self.text()})"]  # in a function `+=` would bind a name of its own
