@@ -359,7 +359,7 @@ def conditional_state_expressions(s, a: str):
     return "w" in s, s.get("w", "none"), s.gen("y", max_tokens=2)
 
 
-@condition("not bound on every way")
+@condition()
 def a_walrus_of_one_operand_is_read(s, a: str):
     s += a
     x = s.gen("x", max_tokens=4)
