@@ -132,6 +132,7 @@ class Emitter(Session):
         self.hazard = False  # such a call came after a read of data that it may have changed
         self.last_host: tuple[int, str, Value] | None = None  # tick, id and result of the last host call
         self._recorded: list[tuple[str, tuple[Value, ...]]] = []
+        self.plain_iterator: Any = None  # the one made last by enumerate or zip, over what does not change by that
         self.refused_form: str | None = None  # the form of control flow in which the capture ended
         self.branch: Any = None  # the innermost condition both ways of which are traced
         self.end_program: Callable[[Any], None] | None = None  # records what the program returns

@@ -11,6 +11,7 @@ from lmc.frontend.disorder import is_disordered
 from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.unknown_items import (
+    REPEATABLE,
     EnumeratedItems,
     RangeItems,
     ReversedItems,
@@ -147,14 +148,20 @@ def _zip(ops: Operators, recorder: Recorder, /, *args: Any, **kwargs: Any) -> An
         if all(part is not None for part in found):
             return ZippedItems(recorder, tuple(part for part in found if part is not None))
     items = tuple(recorder.born(iter(ops.iterate(value))) for value in args)
-    return recorder.born(ops.at_capture(recorder, zip, items, kwargs))
+    return _iterator(recorder, ops.at_capture(recorder, zip, items, kwargs), args)
 
 
 def _enumerate(ops: Operators, recorder: Recorder, items: Any, start: Any = 0) -> Any:
     unknown = taken_items(recorder, items) if whole(start) else None
     if unknown is not None:
         return EnumeratedItems(recorder, unknown, start)
-    return recorder.born(enumerate(ops.iterate(items), recorder.concrete(start)))
+    return _iterator(recorder, enumerate(ops.iterate(items), recorder.concrete(start)), (items,))
+
+
+def _iterator(recorder: Recorder, made: Any, sources: tuple[Any, ...]) -> Any:
+    """``made``, which goes over ``sources`` as they come."""
+    recorder.plain_iterator = made if all(type(source) in REPEATABLE for source in sources) else None
+    return recorder.born(made)
 
 
 def _reversed(ops: Operators, recorder: Recorder, items: Any, /) -> Any:

@@ -15,7 +15,7 @@ from lmc.frontend.branching import RAISED_CAUSE, RAISED_REMEDY, Exit, value_of_n
 from lmc.frontend.carried import Carrying
 from lmc.frontend.proxy import Proxy, symbol
 from lmc.frontend.recorder import Recorder
-from lmc.frontend.unknown_items import UnknownItems, taken_items
+from lmc.frontend.unknown_items import REPEATABLE, UnknownItems, taken_items
 from lmc.ir.ops import UnreachableOp
 from lmc.ir.types import NONE
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from lmc.frontend.operators import Operators
 
 Reader = Callable[[], Any]
-# What can be gone over as far as a run turns out to need, because that changes nothing.
-_REPEATABLE = (list, tuple, range, str, dict, set, frozenset)
 _INDEX = "the index of a round"
 
 
@@ -131,9 +129,13 @@ class Loop:
 class ItemLoop(Loop):
     """A loop over ``items``."""
 
-    def __init__(self, operators: Operators, items: Any, names: tuple[str, ...], *, traceable: bool) -> None:
+    def __init__(
+        self, operators: Operators, items: Any, names: tuple[str, ...], *, traceable: bool, fresh: bool = False
+    ) -> None:
         super().__init__(operators, names)
         recorder = self._recorder
+        plain = type(items) in REPEATABLE or (fresh and recorder is not None and recorder.plain_iterator is items)
+        self._repeatable = plain
         self._over = items
         self._index: Any = 0
         self._item: Any = None
@@ -183,7 +185,7 @@ class ItemLoop(Loop):
         if type(on) is Proxy:
             recorder = self._recorder
             assert recorder is not None
-            if type(self._over) not in _REPEATABLE:
+            if not self._repeatable:
                 raise recorder.stop(
                     f"whether a {self._operators.describe(self._over)} is gone over any further is known only when the "
                     "program runs",

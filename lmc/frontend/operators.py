@@ -38,9 +38,12 @@ class Operators(Symbolic):
         """What a ``while`` asks; ``names`` are those that its rounds may bind."""
         return Loop(self, names)
 
-    def over(self, items: Any, traceable: bool, *names: str) -> ItemLoop:
-        """What a ``for`` over ``items`` asks; ``traceable`` says whether a round could stand for all."""
-        return ItemLoop(self, items, names, traceable=traceable)
+    def over(self, items: Any, traceable: bool, fresh: bool, *names: str) -> ItemLoop:
+        """What a ``for`` over ``items`` asks; ``traceable`` says whether a round could stand for all.
+
+        ``fresh`` says that a call gave the items, which then no name is bound to.
+        """
+        return ItemLoop(self, items, names, traceable=traceable, fresh=fresh)
 
     def listed(self, items: Any, spec: tuple[Any, ...] | None, make: Callable[..., Any], *tests: Any) -> list[Any]:
         """``[make(*item) for item in items if all tests]``, an item taken apart as ``spec`` says."""

@@ -13,7 +13,7 @@ from lmc.frontend.disorder import has_fixed_hash, is_disordered
 from lmc.frontend.harmless import is_deeply_harmless, is_harmless
 from lmc.frontend.item_calls import ITEM_HANDLERS, Handler, is_symbolic
 from lmc.frontend.misuse import Handle
-from lmc.frontend.proxy import Proxy, symbol
+from lmc.frontend.proxy import Proxy, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.ir.types import BOOL
 
@@ -101,6 +101,10 @@ def _at_capture(name: str) -> Handler:
             raise recorder.stop(
                 "the hash of anything but a number differs from one run of Python to the next", "use the value itself"
             )
+        if name == "set" and len(args) == 1 and not kwargs:
+            items = ops.settled(args[0])
+            if type(items) is Proxy or (type(items) in (list, tuple) and holds_proxy(items)):
+                return recorder.pure("set_from", (items,))
         if name in ("tuple", "set", "frozenset") and len(args) == 1 and not is_disordered(args[0]):
             args = (ops.iterate(args[0]),)
         made = ops.at_capture(recorder, function, args, kwargs)

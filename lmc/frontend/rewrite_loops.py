@@ -47,11 +47,12 @@ class LoopRewriter(BranchRewriter):
         return self._over_items(node, [ast.Name(node.flag, ast.Load())])
 
     def _over_items(self, node: ast.For, flag: list[ast.expr]) -> Statements:
+        fresh = ast.Constant(isinstance(node.iter, ast.Call))
         items = self.visit(node.iter)
         loop = self.construct(node)
         names = self._names(node.target, *node.body)
         traceable = ast.Constant(self.is_traceable(node))
-        begin = self.assign(loop, self.operator(node, "over", items, traceable, *map(ast.Constant, names)))
+        begin = self.assign(loop, self.operator(node, "over", items, traceable, fresh, *map(ast.Constant, names)))
         goes_on = flag or [ast.Constant(True)]
         more = self.method(node.iter, loop, "more", *goes_on, *self.readers(node, names))
         item = self.method(node.target, loop, "item")

@@ -17,6 +17,8 @@ from lmc.ir.types import BOOL, INT, TEXT, ListType
 if TYPE_CHECKING:
     from lmc.frontend.recorder import Recorder
 
+# What can be gone over further than a run turns out to need, because that changes nothing.
+REPEATABLE = (list, tuple, range, str, dict, set, frozenset, Proxy)
 CAUSE = "how many items there are is known only when the program runs, and what goes over them has no counterpart"
 REMEDY = "go over them in a `for` loop of the program itself, or make a list of what they are with lmc.map"
 

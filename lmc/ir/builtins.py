@@ -44,6 +44,7 @@ from lmc.ir.builtin_types import (
 )
 from lmc.ir.choices import checked_choice
 from lmc.ir.errors import CaptureError
+from lmc.ir.statements import UNPACKING, asserted, bound
 from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, Type, list_of
 
 
@@ -220,37 +221,6 @@ _SAFE_COUNTS: dict[str, tuple[int, ...]] = {
 }
 
 
-def _bound(present: bool, value: Any, name: str) -> Any:
-    """A variable of a function, which may not be bound."""
-    if not present:
-        raise UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value")
-    return value
-
-
-def _assert(holds: object, *message: object) -> None:
-    if not holds:
-        raise AssertionError(*message)
-
-
-def _unpack_two(items: Any) -> list[Any]:
-    first, second = items
-    return [first, second]
-
-
-def _unpack_three(items: Any) -> list[Any]:
-    first, second, third = items
-    return [first, second, third]
-
-
-def _unpack_four(items: Any) -> list[Any]:
-    first, second, third, fourth = items
-    return [first, second, third, fourth]
-
-
-# ``a, b = items`` by how many names there are; what does not fit raises what Python says then.
-_UNPACKING: dict[int, Callable[[Any], list[Any]]] = {2: _unpack_two, 3: _unpack_three, 4: _unpack_four}
-
-
 def _entries() -> Iterable[PureBuiltin]:
     for name in _COMPARISONS:
         is_safe = safe_for_two_plain if name in ("eq", "ne") else safe_for_ordered
@@ -280,10 +250,6 @@ def _entries() -> Iterable[PureBuiltin]:
     yield PureBuiltin("and", _both, two_alike, safe_for_truth_of_first(2))
     yield PureBuiltin("or", _either, two_alike, safe_for_truth_of_first(2))
     yield PureBuiltin("choose", _choose, two_alike, safe_for_truth_of_first(3))
-    yield PureBuiltin("bound", _bound, second)
-    yield PureBuiltin("assert", _assert, always_gives(NONE))
-    for count, unpack in _UNPACKING.items():
-        yield PureBuiltin(f"unpack{count}", unpack, same_list)
     yield PureBuiltin("is", operator.is_, always_gives(BOOL), safe_for_two)
     yield PureBuiltin("is_not", operator.is_not, always_gives(BOOL), safe_for_two)
     yield PureBuiltin("len", len, always_gives(INT), safe_for_one_sized)
@@ -318,9 +284,17 @@ def _entries() -> Iterable[PureBuiltin]:
     yield PureBuiltin("text", _text, always_gives(TEXT))
     yield PureBuiltin("choice", checked_choice, always_gives(TEXT))
     yield PureBuiltin("list_from", list, same_list)
+    yield PureBuiltin("set_from", set, always_gives(ANY))
     yield PureBuiltin("tuple", _tuple, list_of_arguments, always_safe)
     yield PureBuiltin("tuple_from", tuple, same_list)
     yield PureBuiltin("dict", _dict, always_gives(ANY))
 
 
-_TABLE = {entry.name: entry for entry in _entries()}
+def _statement_entries() -> Iterable[PureBuiltin]:
+    yield PureBuiltin("bound", bound, second)
+    yield PureBuiltin("assert", asserted, always_gives(NONE))
+    for count, unpack in UNPACKING.items():
+        yield PureBuiltin(f"unpack{count}", unpack, same_list)
+
+
+_TABLE = {entry.name: entry for entry in (*_entries(), *_statement_entries())}

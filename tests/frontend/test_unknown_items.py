@@ -1,7 +1,7 @@
 """What goes over items whose number only a run decides: ``enumerate``, ``zip``, ``range``, comprehensions."""
 
 # Programs as users write them.
-# ruff: noqa: B007, B905, C416, E741, F841, PLW2901, RUF100, S101
+# ruff: noqa: B007, B905, B020, C405, C416, E741, F841, PLW2901, RUF100, S101
 # pyright: basic, reportCallIssue=false, reportAttributeAccessIssue=false, reportPossiblyUnboundVariable=false
 # pyright: reportIndexIssue=false
 
@@ -133,6 +133,32 @@ def asserts(s, q: str):
     return s.gen(max_tokens=3)
 
 
+@jit
+def sets_of_generations(s, q: str):
+    s += q
+    xs = [s.gen("x", max_tokens=2) for _ in range(3)]
+    if len(set(xs)) == 1:
+        return xs[0]
+    seen = set(xs)
+    words = s.gen("w", max_tokens=5).split("e")
+    return s.gen("y", max_tokens=2), sorted(seen), "t" in seen, len(set(words)), seen == set(xs)
+
+
+@jit
+def breaks_out_of_an_enumeration(s, q: str):
+    s += q
+    words = ["p", "q", "r"]
+    for i, w in enumerate(words):
+        s += w
+        if "e" in s.gen("x", max_tokens=2):
+            break
+    for w in words:
+        s += w
+        if "t" in s.gen("x", max_tokens=2):
+            break
+    return w, s.gen(max_tokens=1)
+
+
 INPUTS = ("hello", "x", "abc", "what is this", "t", "u", "yy", "")
 WHOLE = (
     goes_over_what_is_made_of_lists,
@@ -140,6 +166,8 @@ WHOLE = (
     reads_what_rounds_may_have_bound,
     comprehensions,
     asserts,
+    sets_of_generations,
+    breaks_out_of_an_enumeration,
 )
 
 
