@@ -54,16 +54,23 @@ class Condition:
 CONDITIONS: dict[str, Condition] = {}
 
 
-def condition(stops: str | None = None, never: tuple[str, ...] = ()) -> Callable[[Any], JittedFunction]:
-    """Put a function into the corpus."""
+def registering(corpus: dict[str, Condition]) -> Callable[..., Callable[[Any], JittedFunction]]:
+    """What puts functions into ``corpus``."""
 
-    def add(function: Any) -> JittedFunction:
-        program = function if isinstance(function, JittedFunction) else JittedFunction(function)
-        assert program.name not in CONDITIONS
-        CONDITIONS[program.name] = Condition(program, stops, never)
-        return program
+    def registered(stops: str | None = None, never: tuple[str, ...] = ()) -> Callable[[Any], JittedFunction]:
+        def add(function: Any) -> JittedFunction:
+            program = function if isinstance(function, JittedFunction) else JittedFunction(function)
+            assert program.name not in corpus
+            corpus[program.name] = Condition(program, stops, never)
+            return program
 
-    return add
+        return add
+
+    return registered
+
+
+condition = registering(CONDITIONS)
+"""Put a function into the corpus of conditions."""
 
 
 def _lines(code: CodeType) -> set[tuple[str, int]]:

@@ -1,0 +1,51 @@
+"""Programs with loops and conditions as plans: each level does what plain Python does, in whatever order answers come."""
+
+import importlib
+import pkgutil
+
+import pytest
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+from lmc.frontend.arguments import bind
+from lmc.frontend.capture import capture
+from tests.driver.levels import check_levels
+from tests.frontend.condition_strategies import CONDITIONS_HEADER, conditional_programs
+from tests.frontend.corpus import conditions, loops
+from tests.frontend.corpus.conditions.cases import CONDITIONS, INPUTS
+from tests.frontend.corpus.loops.cases import LOOPS
+from tests.frontend.loop_strategies import LOOPS_HEADER, looping_programs
+from tests.frontend.strategies import arguments, load
+
+for package in (conditions, loops):
+    for found in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{found.name}")
+CASES = {**CONDITIONS, **LOOPS}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("programs")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_level_is_plain_python(name):
+    program = CASES[name].program
+    for given_text in INPUTS[: 2 if settings.default.max_examples < 100 else 60]:  # type: ignore[union-attr]
+        check_levels(capture(program, bind(program, given_text, {})), lambda given_text=given_text: given_text)
+
+
+@settings(max_examples=max(5, settings.default.max_examples // 5))  # type: ignore[union-attr]
+@given(
+    source=looping_programs().map(lambda source: LOOPS_HEADER + "@jit\n" + source)
+    | conditional_programs().map(lambda source: CONDITIONS_HEADER + "@jit\n" + source),
+    args=arguments(),
+    other=st.sampled_from(["e", "t", "x y"]),
+)
+def test_random_programs_are_the_same_at_every_level(folder, source, args, other):
+    note(source)
+    program = load(source, folder).program
+    captured = capture(program, bind(program, (*args[:3], list(args[3])), {}))
+    for first in (args[0], other):
+        if captured.matches(bind(program, (first, *args[1:]), {})):
+            check_levels(captured, lambda first=first: (first, *args[1:3], list(args[3])))

@@ -1,0 +1,103 @@
+"""Loops that only a run ends: the graph does what plain Python does, however many rounds there are."""
+
+import importlib
+import pkgutil
+
+import pytest
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+from lmc.frontend.arguments import bind
+from lmc.frontend.function import JittedFunction
+from lmc.frontend.recorder import Recorder
+from lmc.ir.core import walk
+from lmc.ir.region_ops import LoopOp
+from tests.frontend.corpus import loops
+from tests.frontend.corpus.conditions.cases import INPUTS
+from tests.frontend.corpus.host_functions import find
+from tests.frontend.corpus.loops.cases import LOOPS
+from tests.frontend.harness import check, effect
+from tests.frontend.loop_strategies import LOOPS_HEADER, looping_programs
+from tests.frontend.strategies import arguments, load
+
+for found in pkgutil.iter_modules(loops.__path__):
+    importlib.import_module(f"{loops.__name__}.{found.name}")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("programs")
+
+
+def stopped(self, *_end):
+    """Ends a capture where the program returns, so that all of it is gone through again."""
+    raise self.stop("this is the end", "nothing has to change")
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_any_number_of_rounds_is_that_of_plain_python(name):
+    case = LOOPS[name]
+    inputs = [*case.inputs(), *INPUTS[:2]]
+    first = check(case.program, inputs[0])
+    for one in inputs[1:]:
+        if first.matches(bind(case.program, one, {})):
+            check(case.program, one, captured=first)
+        else:
+            check(case.program, one)
+    causes = [found.cause for found in first.breaks]
+    if case.stops is None:
+        assert causes == []
+        assert any(isinstance(op, LoopOp) for op in walk([first.module.main.body]))
+    else:
+        assert all(case.stops in cause for cause in causes)
+
+
+@pytest.mark.parametrize("name", [name for name, case in LOOPS.items() if case.stops is None])
+def test_a_continuation_goes_the_same_rounds(name, monkeypatch):
+    case = LOOPS[name]
+    monkeypatch.setattr(Recorder, "finish", stopped)
+    for one in case.inputs():
+        assert check(case.program, one).breaks
+
+
+def drop(items):
+    return items.pop()
+
+
+def gone_over_and_changed(s, a: str):
+    s += a
+    items = find(s.gen("x", max_tokens=3))
+    out = ""
+    for item in items:
+        out += item
+        s += s.gen("y", max_tokens=1)
+    kept = list(items)
+    effect(drop(items))
+    return out, kept, items
+
+
+def test_a_continuation_does_not_go_over_a_list_that_was_changed_since(monkeypatch):
+    assert not check(JittedFunction(gone_over_and_changed), ("a",)).breaks
+    monkeypatch.setattr(Recorder, "finish", stopped)
+    (found,) = check(JittedFunction(gone_over_and_changed), ("a",)).breaks
+    assert "drop() may change data that the program has read" in found.cause
+
+
+def test_the_corpus_is_large_and_mostly_captured_whole():
+    assert len(LOOPS) >= 120
+    assert sum(case.stops is None for case in LOOPS.values()) >= 100
+
+
+@settings(max_examples=max(10, settings.default.max_examples // 3))  # type: ignore[union-attr]
+@given(source=looping_programs(), args=arguments(), other=arguments(), ends=st.booleans())
+def test_random_programs_agree_however_many_rounds_there_are(folder, source, args, other, ends):
+    note(source)
+    program = load(LOOPS_HEADER + "@jit\n" + source, folder).program
+    with pytest.MonkeyPatch.context() as patch:
+        if ends:
+            patch.setattr(Recorder, "finish", stopped)
+        captured = check(program, lambda: (*args[:3], list(args[3])))
+        note(str(captured.breaks))
+        for given_too in (other, ("e" + other[0], *args[1:]), ("t", *args[1:])):
+            if captured.matches(bind(program, (*given_too[:3], list(given_too[3])), {})):
+                check(program, lambda given_too=given_too: (*given_too[:3], list(given_too[3])), captured=captured)
