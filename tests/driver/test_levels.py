@@ -1,4 +1,4 @@
-"""Programs with loops and conditions as plans: each level does what plain Python does, in whatever order answers come."""
+"""Programs with loops and conditions as plans: each level does what plain Python does, whatever is answered first."""
 
 import importlib
 import pkgutil
