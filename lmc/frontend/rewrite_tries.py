@@ -17,23 +17,20 @@ import ast
 import copy
 from collections.abc import Callable
 from itertools import count
-from types import CodeType, FunctionType, MethodType
-from typing import Any
 
+from lmc.frontend.exception_reads import asks_for_exceptions
 from lmc.frontend.rewrite import Node, Own
 from lmc.frontend.rewrite_exits import Statements
-from lmc.frontend.scopes import HELD
+from lmc.frontend.scopes import HELD, names_bound_in
 
 # Handlers are written once for each conversion of a block, so there may not be too many of both.
 _MAX_CONVERSIONS = 3
 _MAX_NODES = 400
 _CONVERSIONS = frozenset({"int", "float"})
-# Methods that change nothing, so that it is the same when they run.
+# Methods that change no variable, so that those may as well be read behind them.
 _PURE_METHODS = frozenset(
-    ["strip", "lstrip", "rstrip", "lower", "upper", "replace", "removeprefix", "removesuffix", "split", "get"]
-)
-# What asks for the exception that is being handled: a handler runs when it is over.
-_LOOKS_AT_IT = frozenset(["exc_info", "exception", "format_exc", "print_exc"])
+    ["strip", "lstrip", "rstrip", "lower", "upper", "replace", "removeprefix", "removesuffix", "split"],
+) | {"get", "gen", "select"}
 _ENDS = (ast.Return, ast.Break, ast.Continue)
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.ListComp, ast.GeneratorExp)
 
@@ -43,20 +40,8 @@ def write_tries(function: ast.FunctionDef, looks: Callable[[str], bool]) -> None
 
     ``looks`` says whether what has that name outside of it may ask for the exception that is being handled.
     """
-    if not any(_looks_itself(part) for part in ast.walk(function)):
+    if not any(asks_for_exceptions(part) for part in ast.walk(function)):
         _Writer(looks).generic_visit(function)
-
-
-def looks_at_exceptions(value: Any, depth: int = 4) -> bool:
-    """Whether ``value`` is a function that, itself or by those it calls, may ask for the exception being handled."""
-    while isinstance(value, MethodType):
-        value = value.__func__
-    if isinstance(value, FunctionType):
-        names = {name for code in _codes(value.__code__) for name in code.co_names}
-        held = [value.__globals__.get(name) for name in names] if depth else []
-        return bool(names & _LOOKS_AT_IT) or any(looks_at_exceptions(part, depth - 1) for part in held)
-    inner = getattr(value, "function", None) if type(value).__module__.startswith("lmc.") else None
-    return inner is not None and looks_at_exceptions(inner, depth)
 
 
 class _Writer(ast.NodeTransformer):
@@ -136,11 +121,14 @@ class _Writer(ast.NodeTransformer):
 
     def _rest(self, node: ast.Try, body: Statements, left: int) -> Statements:
         """What stands for the ``body`` behind a conversion."""
-        if len(body) == 1 and _only_takes(body[0]):
-            return [*body, *copy.deepcopy(node.orelse)]
+        if _cannot_raise(body):
+            return [*body, *([] if isinstance(body[-1], _ENDS) else copy.deepcopy(node.orelse))]
         written = self._tried(node, body, left)
         if written is not None:
             return written
+        if any(map(_has_end, body[:-1])) or (not isinstance(body[-1], _ENDS) and _has_end(body[-1])):
+            handlers = [_placed(copy.deepcopy(handler), handler) for handler in node.handlers]
+            return [ast.copy_location(ast.Try(body, handlers, copy.deepcopy(node.orelse), []), node)]
         held = f"{HELD}t{next(self._numbers)}"
         end: Statements = []
         if isinstance(body[-1], ast.Return):
@@ -149,9 +137,9 @@ class _Writer(ast.NodeTransformer):
             value = last.value or ast.Constant(None)
             body = [*body[:-1], _placed(ast.Assign([ast.Name(result, ast.Store())], value), last)]
             end = [_placed(ast.Return(_read(result)), last)]
-        elif any(map(_has_end, body)):
-            handlers = [_placed(copy.deepcopy(handler), handler) for handler in node.handlers]
-            return [ast.copy_location(ast.Try(body, handlers, copy.deepcopy(node.orelse), []), node)]
+        elif isinstance(body[-1], ast.Break | ast.Continue):
+            *body, last = body
+            end = [last]
         passed = end or copy.deepcopy(node.orelse) or [ast.copy_location(ast.Pass(), node)]
         return [*self._attempt(node, held, body), self._decided(node, held, passed)]
 
@@ -234,13 +222,23 @@ def _is_pure(node: ast.expr) -> bool:
     return True
 
 
-def _only_takes(statement: ast.stmt) -> bool:
-    """Whether nothing but the value of the conversion is taken, which can't raise."""
-    match statement:
-        case ast.Assign(value=Own()) | ast.AnnAssign(value=Own()) | ast.Return(value=Own()) | ast.Expr(value=Own()):
-            return True
-        case _:
-            return False
+def _cannot_raise(body: Statements) -> bool:
+    """Whether nothing is done but to take the value of the conversion, and to bind, return or leave."""
+    bound: set[str] = set()
+    for statement in body:
+        match statement:
+            case ast.Assign(value=value) | ast.AnnAssign(value=value) | ast.Return(value=value) | ast.Expr(value=value):
+                known = isinstance(value, Own | ast.Constant | None) or (
+                    isinstance(value, ast.Name) and value.id in bound
+                )
+                if not known or any(not isinstance(part, ast.Name) for part in getattr(statement, "targets", [])):
+                    return False
+                bound |= names_bound_in([statement])
+            case ast.Break() | ast.Continue() | ast.Pass():
+                pass
+            case _:
+                return False
+    return True
 
 
 def kinds_of(handler: ast.ExceptHandler) -> list[ast.expr]:
@@ -248,19 +246,6 @@ def kinds_of(handler: ast.ExceptHandler) -> list[ast.expr]:
     if handler.type is None:
         return [ast.copy_location(ast.Name("BaseException", ast.Load()), handler)]
     return handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-
-
-def _looks_itself(node: ast.AST) -> bool:
-    match node:
-        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.keyword(arg=name) | ast.alias(name=name):
-            return name in _LOOKS_AT_IT
-        case _:
-            return False
-
-
-def _codes(code: CodeType) -> list[CodeType]:
-    inner = [entry for entry in code.co_consts if isinstance(entry, CodeType)]
-    return [code, *(deeper for entry in inner for deeper in _codes(entry))]
 
 
 def _handler_body(handler: ast.ExceptHandler) -> Statements:

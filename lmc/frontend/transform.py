@@ -16,10 +16,10 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from lmc.frontend.breaks import Break
+from lmc.frontend.exception_reads import looks_at_exceptions
 from lmc.frontend.rewrite import Unsupported
 from lmc.frontend.rewrite_exits import early_returns
 from lmc.frontend.rewrite_statements import Rewriter
-from lmc.frontend.rewrite_tries import looks_at_exceptions
 from lmc.frontend.scopes import rebound_names
 from lmc.ir.errors import Location
 

@@ -275,3 +275,62 @@ def an_assertion_about_generated_text(s, a: str):
     effect("asked")
     assert x != "0", f"no {x}"
     return x, s.gen("y", max_tokens=2)
+
+
+@condition()
+def a_retry_that_ends_with_success(s, a: str):
+    s += a
+    n = None
+    for turn in range(3):
+        x = s.gen("x", regex="[0-9a-f]")
+        try:
+            n = int(x)
+            break
+        except ValueError:
+            s += f"again {turn}"
+    else:
+        s += "given up"
+    return n, turn, s.gen("y", max_tokens=2)
+
+
+@condition()
+def a_retry_without_end(s, a: str):
+    s += a
+    turns = 0
+    while True:
+        turns += 1
+        try:
+            n = int(s.gen("x", regex="[0-9a-f]", temperature=1.0))
+            found = n
+            break
+        except ValueError:
+            if turns > 3:
+                return "never"
+            continue
+    return found, turns, s.gen("y", max_tokens=2)
+
+
+@condition()
+def a_number_is_returned_under_its_name(s, a: str):
+    s += a
+    x = s.gen("x", regex="[0-9a-f]")
+    try:
+        n = int(x)
+        return n  # noqa: RET504
+    except ValueError:
+        pass
+    return s.gen("y", max_tokens=2)
+
+
+@condition()
+def a_number_is_used_and_the_loop_left(s, a: str):
+    s += a
+    total = 0
+    for _ in range(3):
+        try:
+            total = total + int(s.gen("x", regex="[0-9a-f]"))
+            continue
+        except ValueError:
+            s += "no number"
+        total = total - 1
+    return total, s.gen("y", max_tokens=2)

@@ -1,0 +1,45 @@
+"""What may ask for the exception that is being handled, as ``sys.exc_info`` does."""
+
+from __future__ import annotations
+
+import ast
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+_LOOKS_AT_IT = frozenset(["exc_info", "exception", "format_exc", "print_exc"])
+_MAX_FUNCTIONS = 1000
+
+
+def asks_for_exceptions(node: ast.AST) -> bool:
+    """Whether ``node`` itself names what asks for it."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.keyword(arg=name) | ast.alias(name=name):
+            return name in _LOOKS_AT_IT
+        case _:
+            return False
+
+
+def looks_at_exceptions(value: Any) -> bool:
+    """Whether ``value`` is a function that, itself or by those it calls, may ask for the exception being handled."""
+    waiting = [value]
+    seen: set[int] = set()
+    while waiting:
+        found = waiting.pop()
+        while isinstance(found, MethodType):
+            found = found.__func__
+        if id(found) in seen:
+            continue
+        seen.add(id(found))
+        if type(found).__module__.startswith("lmc."):  # a tool or a program
+            waiting.append(getattr(found, "function", None))
+        if isinstance(found, FunctionType):
+            names = {name for code in _codes(found.__code__) for name in code.co_names}
+            if names & _LOOKS_AT_IT or len(seen) > _MAX_FUNCTIONS:
+                return True
+            waiting += [found.__globals__.get(name) for name in names]
+    return False
+
+
+def _codes(code: CodeType) -> list[CodeType]:
+    inner = [entry for entry in code.co_consts if isinstance(entry, CodeType)]
+    return [code, *(deeper for entry in inner for deeper in _codes(entry))]
