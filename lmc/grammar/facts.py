@@ -7,6 +7,7 @@ depends on the machine.
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
@@ -126,10 +127,15 @@ def _if_quick(find: Callable[[], T]) -> T | None:
 
 
 def short_output(automaton: Automaton, vocabulary: Vocabulary) -> int:
-    """Tokens of an output of the fewest bytes: a shortest one has no more. 0 where that takes too long to find out."""
+    """Tokens of an output of the fewest bytes: a shortest one has no more. 0 where that takes too long to find out.
+
+    Where the vocabulary has no token for one of its bytes, nothing is known: any number.
+    """
     shortest = _if_quick(automaton.shortest)
-    tokens = None if shortest is None else _if_quick(lambda: len(vocabulary.encode(shortest)))
-    return tokens or 0
+    if shortest is None:
+        return 0
+    tokens = _if_quick(lambda: len(vocabulary.encode(shortest)))
+    return sys.maxsize if tokens is None else tokens
 
 
 def shortest_in_index(index: TokenIndex) -> int | None:
