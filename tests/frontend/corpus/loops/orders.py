@@ -26,11 +26,11 @@ def exceptions_come_in_order(s, a: str):
 @looped()
 def int_raises_after_write(s, a: str):
     s += a
-    n = 0
-    while n < 5:
+    n = len(s.gen("x", max_tokens=2))
+    while n < 6:
         record("w" + str(n))
         n += 1
-        k = int(s.gen("x", regex="[0-9e]")) if n > 2 else 0
+        k = int(s.gen("x", regex="[0-9e]")) if n > 3 else 0
         record(str(k))
     return n
 
