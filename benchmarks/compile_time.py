@@ -71,7 +71,32 @@ def nested(count: int) -> lmc.Program:
     return program
 
 
-SHAPES: dict[str, Callable[[int], lmc.Program]] = {"chain": chain, "fan-out": fan_out, "nested calls": nested}
+def conditions(count: int) -> lmc.Program:
+    """What each tenth generation says decides whether one more is made: 100 conditions for 1,000 generations."""
+
+    @lmc.jit
+    def program(s: lmc.State, topic: str) -> str:
+        s += lmc.user(f"Think about {topic}.")
+        last = ""
+        for step in range(count):
+            last = s.gen("step", max_tokens=8, stop="\n")
+            if step % 10 == 0:
+                if "no" in last:
+                    s += "Why not?"
+                    last = s.gen("reason", max_tokens=8)
+                else:
+                    s += "Go on."
+        return last
+
+    return program
+
+
+SHAPES: dict[str, Callable[[int], lmc.Program]] = {
+    "chain": chain,
+    "fan-out": fan_out,
+    "nested calls": nested,
+    "conditions": conditions,
+}
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -134,11 +135,15 @@ def _project_settings(folder: Path) -> tuple[Path, Mapping[str, Any]]:
     for place in (folder, *folder.parents):
         path = place / "pyproject.toml"
         if path.is_file():
-            return place, _read_settings(path)
+            status = path.stat()
+            return place, _read_settings(path, (status.st_mtime_ns, status.st_size, status.st_ino))
     return folder, {}
 
 
-def _read_settings(path: Path) -> Mapping[str, Any]:
+@lru_cache(maxsize=64)
+def _read_settings(path: Path, version: tuple[int, ...]) -> Mapping[str, Any]:
+    """The settings in a file, which is read again once it has another ``version``: every call of a program asks."""
+    del version
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("lmc", {})
     except (OSError, ValueError) as error:

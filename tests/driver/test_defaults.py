@@ -181,3 +181,10 @@ def test_a_grammar_cache_that_was_named_and_can_not_be_used_is_refused(tmp_path:
     with pytest.raises(InputError, match="file can't hold token indexes") as caught:
         resolve_grammar_cache(environment={"LMC_GRAMMAR_CACHE": "file"}, folder=tmp_path)
     assert caught.value.remedy == "name another folder"
+
+
+def test_a_project_file_that_changed_is_read_again(tmp_path: Path):
+    for tokens in (64, 128, 256):
+        folder = project(tmp_path, f'[tool.lmc]\ntarget = "local:m"\nkv_tokens = {tokens}\n')
+        for _ in range(2):
+            assert resolve_target(Wish(), environment={}, folder=folder).kv_tokens == tokens
