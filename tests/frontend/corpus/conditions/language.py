@@ -167,7 +167,7 @@ def comprehensions_with_conditions_inside(s, a: str):
     return words, table, pairs, s.gen("y", max_tokens=2)
 
 
-@condition("which way the program goes")
+@condition()
 def a_comprehension_that_filters(s, a: str):
     s += a
     x = s.gen("x", max_tokens=4)
