@@ -189,7 +189,7 @@ class Elements:
         plain = list(self._ops.iterate(items))
         if not is_value_list(plain):
             raise recorder.stop(
-                "a list whose elements run at the same time holds more than texts, numbers and tuples of them",
+                "a list whose elements run at the same time holds states, functions or objects",
                 "go over the values that the elements need",
             )
         return as_value(recorder, plain)

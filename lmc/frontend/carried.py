@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.growing import as_value, is_value_list
+from lmc.frontend.growing import as_value, freeze, is_value_list
 from lmc.frontend.pairing import alike, same_keys
 from lmc.frontend.proxy import Proxy
 from lmc.frontend.regions import Ended, put_back
@@ -116,9 +116,10 @@ class Carrying:
     def _take_list(self, number: int, before: list[Any], content: list[Any], left: dict[Key, Any]) -> bool:
         if not (is_value_list(before) and is_value_list(content)):
             raise self._recorder.stop(
-                "a list that grows in this loop holds more than texts, numbers and tuples of them",
-                "put in texts, numbers or tuples, or collect with lmc.map",
+                "a list that grows in this loop holds states, functions or objects",
+                "put in texts, numbers, or lists and dicts of them",
             )
+        freeze(self._recorder, [*before, *content])
         key = (number, "list")
         left[key] = content
         if key in self._slots:

@@ -7,7 +7,7 @@ asks for its value (``as_value``), and what could not be told from a list of oth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -39,8 +39,30 @@ def holds_grown(value: Any, depth: int = 8) -> bool:
 
 
 def is_value_list(value: Any) -> bool:
-    """Whether ``value`` is a list of values that never change: it can be one value of the graph."""
-    return type(value) is list and all(type(part) is Grown or _never_changes(part) for part in value)
+    """Whether ``value`` is a list of what can be values: it can be one value of the graph itself."""
+    return type(value) is list and all(type(part) is Grown or _can_be_value(part) for part in value)
+
+
+def is_flat_list(value: Any) -> bool:
+    """Whether ``value`` is such a list, and holds no lists and dicts."""
+    return is_value_list(value) and not any(True for part in value for _ in containers_in(part))
+
+
+def containers_in(value: Any) -> Iterator[Any]:
+    """The lists and dicts in ``value``, itself included."""
+    kind = type(value)
+    if kind in (list, dict):
+        yield value
+    if kind in (list, tuple, dict):
+        for part in value.values() if kind is dict else value:
+            yield from containers_in(part)
+
+
+def freeze(recorder: ValueRecorder, items: Sequence[Any]) -> None:
+    """See to it that lists and dicts in ``items``, which are copied into the graph, do not change any more."""
+    for part in items:
+        for held in containers_in(part):
+            recorder.freeze(held)
 
 
 def element_type(items: Sequence[Any]) -> Type | None:
@@ -58,7 +80,8 @@ def is_volatile(items: Sequence[Any]) -> bool:
 
 
 def as_value(recorder: ValueRecorder, items: Sequence[Any], element: Type | None = None) -> Proxy:
-    """The list of ``items`` as one value, whose elements are of type ``element``."""
+    """The list of ``items`` as one value, whose elements are of type ``element``. Lists and dicts in it are frozen."""
+    freeze(recorder, items)
     kind = list_of(element or element_type(items) or ANY)
     pieces: list[Proxy] = []
     for known, group in groupby(items, lambda part: type(part) is not Grown):
@@ -93,10 +116,13 @@ def copied(recorder: ValueRecorder, items: Proxy) -> Proxy:
 _PLAIN = ("", 0, 0.0, False, None)
 
 
-def _never_changes(value: Any) -> bool:
-    if type(value) is tuple:
-        return all(map(_never_changes, value))
-    return type(value) is Proxy or type(value) in SCALARS
+def _can_be_value(value: Any, depth: int = 4) -> bool:
+    kind = type(value)
+    if kind in (list, tuple, dict):
+        parts = value.values() if kind is dict else value
+        keys = all(type(key) in SCALARS for key in value) if kind is dict else True
+        return depth > 0 and keys and all(_can_be_value(part, depth - 1) for part in parts)
+    return kind is Proxy or kind in SCALARS
 
 
 def _type(part: Any) -> Type:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.branches import Branches
 from lmc.frontend.emitting import SCALARS, holes_of
-from lmc.frontend.growing import element_type, grown, is_value_list, is_volatile
+from lmc.frontend.growing import containers_in, element_type, grown, is_value_list, is_volatile
 from lmc.frontend.meeting import Meeting, Way, is_scalar
 from lmc.frontend.proxy import Grown, Proxy, Symbol
 from lmc.frontend.regions import put_back
@@ -119,9 +119,18 @@ class Pairs(Meeting):
             self._recorder.freeze(copy)
         return copy
 
+    def _hold_changed(self, *lists: list[Any]) -> bool:
+        """Whether a list or dict in these was changed on its way: by now it is what it was before."""
+        return any(
+            id(held) in way.ended.objects
+            for way, items in zip(self.ways, lists, strict=True)
+            for part in items
+            for held in containers_in(part)
+        )
+
     def lists(self, left: list[Any], right: list[Any]) -> list[Any] | None:
         """A list that is ``left`` on one way and ``right`` on the other, as one value; None where it can't be that."""
-        if not (is_value_list(left) and is_value_list(right)):
+        if not (is_value_list(left) and is_value_list(right)) or self._hold_changed(left, right):
             return None
         types = {kind for kind in map(element_type, (left, right)) if kind is not None}
         element = types.pop() if len(types) == 1 else ANY

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.emitting import SCALARS
-from lmc.frontend.growing import element_type, is_value_list, is_volatile
+from lmc.frontend.growing import element_type, is_flat_list, is_volatile
 from lmc.frontend.meeting import UNUSED, is_constant, is_plain, is_scalar
 from lmc.frontend.proxy import Grown, Proxy, Symbol, symbol
 from lmc.frontend.unclear import ABSENT, Maybe, Unclear
@@ -121,7 +121,7 @@ class Slot:
             return False
         if type(value) is type(self.entry) is tuple and len(value) == len(self.entry) and value:
             return self._take_parts(value, inside)
-        if is_value_list(value) and is_value_list(self.entry):
+        if is_flat_list(value) and is_flat_list(self.entry):
             new = self.items is None
             self.items = self.items or ListSlot(self.name, self.entry)
             return self.items.take(value, inside) or new

@@ -181,7 +181,7 @@ def no_lists(s, q: str):
 
 @lmc.jit
 def objects(s, q: str):
-    return lmc.race(lambda w: w[0], [[q], ["b"]], good=lambda w: w)
+    return lmc.race(lambda w: q, [s, s.copy()], good=lambda w: w)
 
 
 @lmc.jit
@@ -197,7 +197,7 @@ def hashes(s, q: str):
         (shares_a_list, "lmc.map can't be captured: an element changes a state or a list"),
         (writes_in_a_race, "lmc.race can't be captured: an element of a race calls a function that may write"),
         (no_lists, "lmc.race can't be captured: there is no list to go over"),
-        (objects, "lmc.race can't be captured: a list whose elements run at the same time holds more than"),
+        (objects, "lmc.race can't be captured: a list whose elements run at the same time holds states"),
         (hashes, "lmc.cond can't be captured: the hash of anything"),
     ],
     ids=lambda part: getattr(part, "name", ""),

@@ -120,23 +120,6 @@ def changes_an_item_and_grows(s, q: str):
             return l, k[0], l is k
 
 
-WHOLE = (grows_in_a_loop, grows_in_arms, swaps_and_keeps_the_best, has_two_names, takes_in_others, is_bound_anew)
-INPUTS = ("hello", "x", "abc", "what is this", "t", "u", "k")
-
-
-@pytest.mark.parametrize("program", WHOLE, ids=lambda program: program.name)
-def test_every_length_is_that_of_plain_python(program, monkeypatch):
-    for text in INPUTS:
-        assert not check(program, (text,)).breaks
-
-    def stopped(self, *_end):
-        raise self.stop("this is the end", "nothing has to change")
-
-    monkeypatch.setattr(Recorder, "finish", stopped)
-    for text in INPUTS:
-        assert check(program, (text,)).breaks
-
-
 @jit
 def compares_with_python(s, q: str):
     s += q
@@ -162,13 +145,93 @@ def keeps_lists(s, q: str):
     return out
 
 
+@jit
+def keeps_records(s, q: str):
+    s += q
+    out = []
+    while len(out) < 3:
+        x = s.gen("x", max_tokens=3)
+        out.append({"text": x, "tags": [x, (q, len(out))]})
+        if "e" in x:
+            break
+    s += "/".join(record["text"] for record in out)
+    return out, [record["tags"][0] for record in out], s.gen(max_tokens=2)
+
+
+@jit
+def keeps_one_record_in_each_round(s, q: str):
+    s += q
+    out = []
+    record = {"text": ""}
+    while len(out) < 3:
+        record["text"] = s.gen("x", max_tokens=3)
+        out.append(record)
+        if "e" in record["text"]:
+            break
+    return out
+
+
+@jit
+def changes_a_record_later(s, q: str):
+    s += q
+    out = []
+    for word in s.gen("x", max_tokens=6).split("e"):
+        record = {"text": word}
+        out.append(record)
+        if "t" in word:
+            record["text"] = "t"
+    last = {"text": "last"}
+    out.append(last)
+    out.append({"text": s.gen(max_tokens=1)})
+    if "e" in out[-1]["text"]:
+        out.append({})
+    last["text"] = "changed"
+    return out
+
+
+@jit
+def keeps_states(s, q: str):
+    s += q
+    out = []
+    for word in s.gen("x", max_tokens=6).split("e"):
+        out.append(s.copy())
+    return len(out)
+
+
+WHOLE = (
+    grows_in_a_loop,
+    grows_in_arms,
+    swaps_and_keeps_the_best,
+    has_two_names,
+    takes_in_others,
+    is_bound_anew,
+    keeps_lists,
+    keeps_records,
+)
+INPUTS = ("hello", "x", "abc", "what is this", "t", "u", "k")
+
+
+@pytest.mark.parametrize("program", WHOLE, ids=lambda program: program.name)
+def test_every_length_is_that_of_plain_python(program, monkeypatch):
+    for text in INPUTS:
+        assert not check(program, (text,)).breaks
+
+    def stopped(self, *_end):
+        raise self.stop("this is the end", "nothing has to change")
+
+    monkeypatch.setattr(Recorder, "finish", stopped)
+    for text in INPUTS:
+        assert check(program, (text,)).breaks
+
+
 @pytest.mark.parametrize(
     ("program", "cause"),
     [
         (changes_an_item_and_grows, "looked at or changed"),
         (compares_with_python, "looked at or changed"),
         (takes_one_out, "looked at or changed"),
-        (keeps_lists, "holds more than texts, numbers and tuples"),
+        (keeps_one_record_in_each_round, "did not make itself"),
+        (keeps_states, "holds states, functions or objects"),
     ],
     ids=lambda part: getattr(part, "name", ""),
 )
@@ -176,3 +239,29 @@ def test_what_has_no_counterpart_ends_the_capture(program, cause):
     for text in INPUTS:
         (found,) = check(program, (text,)).breaks
         assert cause in found.cause
+
+
+def test_a_record_that_changes_after_it_was_kept_is_seen_to(monkeypatch):
+    for text in INPUTS:
+        check(changes_a_record_later, (text,))
+
+
+@jit
+def keeps_what_an_arm_changed(s, q: str):
+    s += q
+    record = {"text": "first"}
+    out: list[object] = [1]
+    x = s.gen("x", max_tokens=3)
+    if "e" in x:
+        record["text"] = x
+        out.append(record)
+    elif "t" in x:
+        out.append([record["text"], "t"])
+    else:
+        record["text"] = "other"
+    return out, record
+
+
+def test_a_record_that_an_arm_changes_and_keeps_is_what_it_became():
+    for text in INPUTS:
+        check(keeps_what_an_arm_changed, (text,))
