@@ -4,10 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
 from lmc.frontend.eager import EagerSession, run_eager
 from lmc.frontend.function import JittedFunction
+from lmc.frontend.recorder import Recorder
 from lmc.frontend.resume import resume
 from lmc.frontend.variants import Captured, inputs_of
 from lmc.ir.errors import LmcError
@@ -86,6 +89,15 @@ def check(
     if plain.end[0] == "gave":
         assert graph.calls == plain.calls
     return captured
+
+
+def stop_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let captures end where the program returns, so that a continuation goes through all of it again."""
+
+    def stopped(self: Recorder, *_end: Any) -> None:
+        raise self.stop("this is the end", "nothing has to change")
+
+    monkeypatch.setattr(Recorder, "finish", stopped)
 
 
 def _fresh(args: Any, kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

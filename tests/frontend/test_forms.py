@@ -8,9 +8,8 @@ import pytest
 import lmc
 from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
-from lmc.frontend.recorder import Recorder
 from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp
-from tests.frontend.harness import check, effect, run_captured, run_plain
+from tests.frontend.harness import check, effect, run_captured, run_plain, stop_at_the_end
 
 INPUTS = ("hello", "x", "abc", "what is this", "t", "u", "")
 
@@ -136,10 +135,7 @@ def test_plain_and_captured_agree(program, kind, text):
 
 @pytest.mark.parametrize("program", [p for p, _ in PROGRAMS if p is not races], ids=lambda program: program.name)
 def test_continuations_find_what_elements_and_rounds_did(program, monkeypatch):
-    def stopped(self, *_end):
-        raise self.stop("this is the end", "nothing has to change")
-
-    monkeypatch.setattr(Recorder, "finish", stopped)
+    stop_at_the_end(monkeypatch)
     for text in INPUTS:
         assert check(program, (text,)).breaks
 

@@ -8,8 +8,7 @@
 import pytest
 
 from lmc import jit, tool
-from lmc.frontend.recorder import Recorder
-from tests.frontend.harness import check, effect
+from tests.frontend.harness import check, effect, stop_at_the_end
 
 HITS = []
 
@@ -176,10 +175,7 @@ def test_every_number_of_items_is_that_of_plain_python(program, monkeypatch):
     for text in INPUTS:
         assert not check(program, (text,)).breaks
 
-    def stopped(self, *_end):
-        raise self.stop("this is the end", "nothing has to change")
-
-    monkeypatch.setattr(Recorder, "finish", stopped)
+    stop_at_the_end(monkeypatch)
     for text in INPUTS:
         assert check(program, (text,)).breaks
 
