@@ -44,6 +44,7 @@ class Automaton:
         self._nodes: list[Node] = []
         self._states: dict[Node, int] = {}
         self._max_states = max_states
+        self._half_full = (max_states // 2, (len(arena) + arena.max_nodes) // 2)
         self._columns: dict[int, NDArray[np.intp]] = {}
         self._accepting = bytearray()
         self.rows: Rows = np.full((16, 256), UNKNOWN, np.int32)
@@ -84,6 +85,15 @@ class Automaton:
     def work(self) -> int:
         """What its rows have cost so far: see `Arena.work`."""
         return self._derivatives.arena.work
+
+    @property
+    def is_half_full(self) -> bool:
+        """Whether what came into being since the start has taken half of what the budgets left for it.
+
+        False for an automaton all of whose rows were made at once.
+        """
+        states, nodes = self._half_full
+        return len(self._nodes) > states or len(self._derivatives.arena) > nodes
 
     def accepting(self, state: int) -> bool:
         """Whether an output may end here."""

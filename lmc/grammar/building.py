@@ -30,7 +30,7 @@ class Arena:
     def __init__(self, max_nodes: int = MAX_NODES) -> None:
         self.work = 0
         self.work_limit = MAX_WORK
-        self._max_nodes = max_nodes
+        self.max_nodes = max_nodes
         self._nodes: dict[_Key, Node] = {}
         self.empty, self.epsilon, self.everything = EMPTY, EPSILON, EVERYTHING
         (any_byte,) = EVERYTHING.parts
@@ -272,8 +272,8 @@ class Arena:
         return node
 
     def _keep(self, key: _Key, node: Node) -> Node:
-        if len(self._nodes) >= self._max_nodes:
-            raise _too_large(f"more than {self._max_nodes} expressions")
+        if len(self._nodes) >= self.max_nodes:
+            raise _too_large(f"more than {self.max_nodes} expressions")
         self.work += 1
         if self.work > self.work_limit:
             raise _too_large(_AT_ONE_PLACE)

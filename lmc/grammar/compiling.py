@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ def compile_source(source: Source, tokenizer: Any, *, cache: str | Path | IndexS
     except schemas.RecursiveSchemaError:
         return ContextFreeConstraint(source, vocabulary)
     store = IndexStore(Path(cache)) if isinstance(cache, str | Path) else cache
-    return RegularConstraint(automaton, vocabulary, source.digest, store=store)
+    return RegularConstraint(automaton, vocabulary, source.digest, store=store, again=partial(automaton_of, source))
 
 
 def automaton_of(source: Source) -> Automaton:

@@ -4,85 +4,34 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import weakref
+from collections.abc import Callable
 
-import numpy as np
-
-from lmc.grammar.automaton import DEAD, MAX_STATES, Automaton
-from lmc.grammar.dead_ends import TokenPaths
+from lmc.grammar.automaton import MAX_STATES, Automaton
 from lmc.grammar.facts import Facts, regular_facts, short_output
 from lmc.grammar.index import TokenIndex
 from lmc.grammar.indexing import build_index
 from lmc.grammar.interface import Constraint
-from lmc.grammar.masks import MAX_MASK_BYTES, Masks, Words
+from lmc.grammar.masks import MAX_MASK_BYTES
+from lmc.grammar.states import State, StateTable
 from lmc.grammar.store import IndexStore
 from lmc.grammar.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
-
-_FOLLOWING_KEPT = 1 << 20  # steps between states that are remembered, all states together
-
-
-class State:
-    """Where a generation stands in a ``RegularConstraint``. Immutable to its users and shared by all generations.
-
-    There is one object for each state, so states of one constraint are equal where they are identical. What is known of
-    it is filled in when it is asked for: ``words`` (its mask), ``following`` (states by token), ``ends``, ``draft``.
-    """
-
-    __slots__ = ("__weakref__", "accepting", "constraint", "draft", "ends", "following", "number", "origin", "words")
-
-    def __init__(
-        self, constraint: RegularConstraint, number: int, accepting: bool, origin: tuple[State, int] | None
-    ) -> None:
-        self.constraint = constraint
-        self.number = number  # of the automaton, or of the index once there is one
-        self.accepting = accepting
-        self.origin = origin  # the state and token by which it was first reached
-        self.words: Words | None = None
-        self.following: dict[int, State] = {}
-        self.ends: bool | None = None
-        self.draft: tuple[int, ...] | None = None
-
-    @property
-    def complete(self) -> bool:
-        """Whether the output has to end here: it may, and no token may follow."""
-        ends = self.ends
-        return self.constraint.is_complete(self) if ends is None else ends
-
-    def mask(self) -> Words:
-        """Tokens allowed next: bit ``i % 32`` of word ``i // 32`` is token i; EOS ids where ``accepting``.
-
-        Read-only, and the same array each time.
-        """
-        words = self.words
-        return self.constraint.mask_of(self) if words is None else words
-
-    def advance(self, token_id: int) -> State:
-        """The state after an allowed token that is not EOS. Raises ``ConstraintError`` for any other."""
-        following = self.following.get(token_id)
-        return self.constraint.state_after(self, token_id) if following is None else following
-
-    def forced(self) -> list[int]:
-        """Canonical tokens of the text that has to follow, empty where there is a choice or the output may end."""
-        draft = self.draft
-        return list(self.constraint.draft_of(self) if draft is None else draft)
-
-    def __repr__(self) -> str:
-        return f"State({self.number}, accepting={self.accepting})"
 
 
 class RegularConstraint(Constraint):
     """A constraint whose automaton is finite: states, masks and steps come into being when they are asked for.
 
-    ``build`` makes all of them at once; ``index`` is then the table of them. Masks that were handed out are kept up to
-    ``max_mask_bytes``.
+    ``build`` makes all of them at once; ``index`` is then the table of them. Until then generations share one table of
+    states; those that begin when its automaton has taken half of its budget share another, so that a generation is
+    refused for what it needs and not for what came before. What the old one holds goes with its last generation.
 
     Args:
         automaton: over bytes, not empty. It belongs to the constraint from here on.
         vocabulary: the tokens.
         digest: names what the constraint says.
         store: where indexes are looked for and kept.
-        max_mask_bytes: how much memory masks may take.
+        again: makes an equal automaton, for another table; without it there is one table.
+        max_mask_bytes: how much memory the masks of a table that were handed out may take.
 
     Raises:
         ConstraintError: no output can be written in these tokens.
@@ -95,32 +44,35 @@ class RegularConstraint(Constraint):
         digest: str,
         *,
         store: IndexStore | None = None,
+        again: Callable[[], Automaton] | None = None,
         max_mask_bytes: int = MAX_MASK_BYTES,
     ) -> None:
         super().__init__(vocabulary, digest)
-        self.automaton = automaton
-        self.index: TokenIndex | None = None
         self._store = store
         self._lock = threading.RLock()
         self._building = threading.Lock()
-        self._masks = Masks(max_mask_bytes)
-        self._mask_arrays: weakref.WeakValueDictionary[int, Words] = weakref.WeakValueDictionary()
-        self._followed = 0
         self._enough: int | None = None  # tokens: there is an output of so many
-        # A vocabulary that can't write each byte may leave dead ends.
-        self._paths = None if vocabulary.has_all_bytes else TokenPaths(automaton, vocabulary.trie)
-        if self._paths is not None:
-            self._paths.check_start()
-        self._start = State(self, 0, automaton.accepting(0), None)
-        self._states: dict[int, State] = {0: self._start}
+        self._again = again
+        self._max_mask_bytes = max_mask_bytes
+        self._table = self._table_of(automaton)
+
+    @property
+    def automaton(self) -> Automaton:
+        """Over bytes; another one when that of a table has taken half of its budget."""
+        return self._table.automaton
+
+    @property
+    def index(self) -> TokenIndex | None:
+        """All states and tokens, once they were built."""
+        return self._table.index
 
     def start(self) -> State:
-        return self._start
+        return self._roomy().start
 
     def matches(self, output: str | bytes) -> bool:
         data = output.encode("utf-8", "surrogatepass") if isinstance(output, str) else output
         with self._lock:
-            return self.automaton.matches(data)
+            return self._roomy().automaton.matches(data)
 
     def build(self, *, max_states: int = MAX_STATES) -> TokenIndex:
         """Make the index of all states and tokens, or load it from the folder given; at once where there is one.
@@ -136,9 +88,10 @@ class RegularConstraint(Constraint):
                 if loaded is not None and len(loaded) <= max_states and self._adopted(loaded):
                     return loaded
             with self._lock:
-                self.automaton.expand_all(max_states)
+                automaton = self.automaton
+                automaton.expand_all(max_states)
             # Nothing changes a complete automaton: generations go on meanwhile.
-            made = build_index(self.automaton, self.vocabulary, max_states=max_states)
+            made = build_index(automaton, self.vocabulary, max_states=max_states)
             if not self._adopted(made):
                 raise AssertionError("the index says something else than the automaton")
             if self._store is not None:
@@ -160,106 +113,20 @@ class RegularConstraint(Constraint):
         shortest = self.facts().shortest_tokens
         return shortest if shortest is not None and shortest > limit else None
 
-    def mask_of(self, state: State) -> Words:
-        """The mask of a state that has none yet."""
+    def _roomy(self) -> StateTable:
+        """The table in which a generation begins."""
+        table = self._table
+        if self._again is None or table.index is not None or not table.automaton.is_half_full:
+            return table
         with self._lock:
-            if state.words is not None:
-                return state.words
-            if self.index is None:
-                return self._masks.give(self._walked(state), state)
-            mask = self.index.mask_of(state.number)
-            words = self._mask_arrays.get(mask)
-            shared = self._masks.give(self.index.words(mask) if words is None else words, state)
-            self._mask_arrays[mask] = shared
-            return shared
+            if self._table is table:
+                self._table = self._table_of(self._again())
+            return self._table
 
-    def is_complete(self, state: State) -> bool:
-        """Whether an output that has come to this state has to end."""
-        with self._lock:
-            if state.ends is None:
-                if self.index is not None:
-                    state.ends = self.index.complete(state.number)
-                elif self._paths is not None:
-                    state.ends = state.accepting and not len(self._paths.walk(state.number).tokens)
-                else:
-                    state.ends = state.accepting and not self.automaton.arcs(state.number)
-            return state.ends
-
-    def state_after(self, state: State, token_id: int) -> State:
-        """The state after a token, remembered. Raises ``ConstraintError`` where it is not allowed."""
-        with self._lock:
-            number = self._step(state.number, token_id)
-            if number == DEAD:
-                raise ConstraintError(
-                    f"{self.vocabulary.describe(token_id)} may not follow here",
-                    remedy="take a token that the mask of the state allows",
-                )
-            if self._followed >= _FOLLOWING_KEPT:
-                for each in self._states.values():
-                    each.following = {}
-                self._followed = 0
-            following = self._states.get(number)
-            if following is None:
-                accepting = self._table.accepting(number)
-                following = self._states[number] = State(self, number, accepting, (state, token_id))
-            state.following[token_id] = following
-            self._followed += 1
-            return following
-
-    def draft_of(self, state: State) -> tuple[int, ...]:
-        """The tokens of the text that has to follow a state, found once."""
-        with self._lock:
-            if state.draft is None:
-                data = self._table.forced_bytes(state.number)
-                state.draft = self._allowed_prefix(state.number, self.vocabulary.encode_cut(data))
-            return state.draft
-
-    @property
-    def _table(self) -> TokenIndex | Automaton:
-        return self.automaton if self.index is None else self.index
-
-    def _walked(self, state: State) -> Words:
-        if self._paths is None:
-            words = self.vocabulary.trie.walk(self.automaton, state.number).words
-        else:
-            words = self._paths.walk(state.number).words
-        if state.accepting:
-            for token_id in self.vocabulary.eos_ids:
-                words[token_id // 32] |= np.uint32(1 << token_id % 32)
-        return words
-
-    def _step(self, number: int, token_id: int) -> int:
-        vocabulary = self.vocabulary
-        if not 0 <= token_id < vocabulary.size or not vocabulary.tokens[token_id]:
-            return DEAD
-        if self.index is not None:
-            return self.index.step(number, token_id)
-        following = self.automaton.run(vocabulary.tokens[token_id], number)
-        return DEAD if following >= 0 and self._paths is not None and not self._paths.is_live(following) else following
-
-    def _allowed_prefix(self, number: int, ids: list[int]) -> tuple[int, ...]:
-        """Tokens up to the first that is not allowed; only a vocabulary that lacks bytes has such."""
-        if self._paths is None:
-            return tuple(ids)
-        for at, token_id in enumerate(ids):
-            number = self._step(number, token_id)
-            if number == DEAD:
-                return tuple(ids[:at])
-        return tuple(ids)
+    def _table_of(self, automaton: Automaton) -> StateTable:
+        return StateTable(automaton, self.vocabulary, self._lock, self._max_mask_bytes)
 
     def _adopted(self, index: TokenIndex) -> bool:
-        """Whether every state so far has one in the index; then it is used from here on."""
+        """Whether it says what the states say that generations begin with now; then they use it from here on."""
         with self._lock:
-            numbers: dict[State, int] = {}
-            for state in self._states.values():  # in the order in which they came into being
-                number = 0 if state.origin is None else index.step(numbers[state.origin[0]], state.origin[1])
-                if number == DEAD or index.accepting(number) != state.accepting:
-                    return False
-                numbers[state] = number
-            if len(set(numbers.values())) < len(numbers):
-                return False
-            for state, number in numbers.items():
-                state.number = number
-            self._states = {number: state for state, number in numbers.items()}
-            self.index = index
-            return True
+            return self._table.adopt(index)

@@ -69,10 +69,14 @@ class TokenState(Protocol):
 class Regular(Protocol):
     """What is needed of a ``RegularConstraint``."""
 
-    automaton: Automaton
-    index: TokenIndex | None
     vocabulary: Vocabulary
     digest: str
+
+    @property
+    def automaton(self) -> Automaton: ...
+
+    @property
+    def index(self) -> TokenIndex | None: ...
 
     def start(self) -> TokenState: ...
 

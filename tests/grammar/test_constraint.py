@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc.grammar import constraint as module
-from lmc.grammar import dead_ends
+from lmc.grammar import dead_ends, states
 from lmc.grammar.automaton import Automaton
 from lmc.grammar.compiling import compile
-from lmc.grammar.constraint import RegularConstraint, State
+from lmc.grammar.constraint import RegularConstraint
+from lmc.grammar.states import State
 from lmc.grammar.store import IndexStore
 from lmc.grammar.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
@@ -133,7 +134,7 @@ def test_masks_stay_within_their_bound_and_are_made_again() -> None:
 
 
 def test_steps_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_FOLLOWING_KEPT", 10)
+    monkeypatch.setattr(states, "_FOLLOWING_KEPT", 10)
     constraint = RegularConstraint(lower_case(0, None), VOCABULARY, "digest")
     for token in range(97, 123):
         assert constraint.start().advance(token) is constraint.start()

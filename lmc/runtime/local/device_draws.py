@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from lmc.grammar.constraint import RegularConstraint, State
+from lmc.grammar.states import State, StateTable
 from lmc.runtime.kernels.choices import Chosen
 from lmc.runtime.kernels.masked_draw import UNCONSTRAINED, DeviceTables, Draws, Implementation, Tables, draw_masked
 from lmc.runtime.local.sampler import Draw, uniform
@@ -29,7 +29,7 @@ class DeviceDraws:
     def __init__(self, device: torch.device, implementation: Implementation | None = None) -> None:
         self._device = device
         self._implementation: Implementation | None = implementation
-        self._held: OrderedDict[RegularConstraint, int] = OrderedDict()  # each with its place in `_tables`
+        self._held: OrderedDict[StateTable, int] = OrderedDict()  # each with its place in `_tables`
         self._tables: DeviceTables | None = None
 
     def choose(self, logits: torch.Tensor, draws: Sequence[Draw]) -> list[Chosen] | None:
@@ -40,13 +40,13 @@ class DeviceDraws:
         """
         if not all(_is_drawable(draw, logits.shape[1]) for draw in draws):
             return None
-        self._hold({state.constraint: None for draw in draws if (state := _state(draw)) is not None}, logits.shape[1])
+        self._hold({state.table: None for draw in draws if (state := _state(draw)) is not None}, logits.shape[1])
         if self._tables is None:
             return None  # there was no constraint yet
         drawn = draw_masked(logits, self._draws(draws), self._tables, implementation=self._implementation)
         return list(map(Chosen, drawn.highest.tolist(), drawn.tokens.tolist()))
 
-    def _hold(self, wanted: dict[RegularConstraint, None], size: int) -> None:
+    def _hold(self, wanted: dict[StateTable, None], size: int) -> None:
         """Have the tables of all of these on the device."""
         missing = [constraint for constraint in wanted if constraint not in self._held]
         for constraint in wanted:
@@ -70,7 +70,7 @@ class DeviceDraws:
         numbers: list[int] = []
         for draw in draws:
             state = _state(draw)
-            first = 0 if state is None else self._tables.first_state[self._held[state.constraint]]
+            first = 0 if state is None else self._tables.first_state[self._held[state.table]]
             numbers.append(UNCONSTRAINED if state is None else first + state.number)
         sampling = [draw.sampling for draw in draws]
         return Draws(
@@ -96,10 +96,10 @@ def _is_drawable(draw: Draw, size: int) -> bool:
     if draw.mask is None:
         return True
     state = _state(draw)
-    return state is not None and state.constraint.index is not None and state.constraint.vocabulary.size <= size
+    return state is not None and state.table.index is not None and state.table.vocabulary.size <= size
 
 
-def _tables(constraint: RegularConstraint, size: int) -> Tables:
+def _tables(constraint: StateTable, size: int) -> Tables:
     """Tables over `size` tokens; those beyond the constraint's vocabulary are of the class that is never allowed."""
     assert constraint.index is not None
     tables = Tables(*constraint.index.device_tables())

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lmc.grammar.constraint import State
+from lmc.grammar.states import State
 from lmc.ir.constraining import Mask, allows
 from lmc.ir.engine import TokenState
 

@@ -1,0 +1,136 @@
+"""Generations share tables of states, each of which has a budget; what they may say never depends on that."""
+
+from __future__ import annotations
+
+import gc
+import random
+import weakref
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from lmc.grammar import regex
+from lmc.grammar.automaton import MAX_STATES, Automaton
+from lmc.grammar.building import MAX_NODES, Arena
+from lmc.grammar.constraint import RegularConstraint
+from lmc.grammar.states import State
+from lmc.grammar.vocabulary import Vocabulary
+from lmc.ir.errors import ConstraintError
+from tests.grammar.token_cases import bits, byte_tokens
+
+VOCABULARY = Vocabulary([*byte_tokens([b"ab", b"ba", b"aab", b"bbb"]), b"<end>"], (), 260)
+LACKING = Vocabulary([b"a", b"b", b"ab", b"bbb", b"<end>"], (), 4)
+# Each generation comes to states of its own: which of the last letters were an "a".
+PATTERN = "(a|b)*a(a|b){10}"
+LIMIT = 300
+
+
+def maker(max_states: int = LIMIT, max_nodes: int = MAX_NODES, pattern: str = PATTERN) -> Callable[[], Automaton]:
+    def make() -> Automaton:
+        arena = Arena(max_nodes)
+        return Automaton(regex.to_node(pattern, arena), arena, max_states=max_states)
+
+    return make
+
+
+def shared(
+    make: Callable[[], Automaton], vocabulary: Vocabulary = VOCABULARY, *, renewed: bool = True
+) -> RegularConstraint:
+    return RegularConstraint(make(), vocabulary, "digest", again=make if renewed else None)
+
+
+def generated(constraint: RegularConstraint, seed: int, tokens: int = 12) -> tuple[list[int], list[bytes], State]:
+    """The tokens of a generation, the masks that it met and where it ended."""
+    chance, state = random.Random(seed), constraint.start()
+    taken: list[int] = []
+    masks: list[bytes] = []
+    for _ in range(tokens):
+        masks.append(state.mask().tobytes())
+        taken.append(chance.choice([each for each in bits(state.mask()) if constraint.vocabulary.tokens[each]]))
+        state = state.advance(taken[-1])
+    return taken, masks, state
+
+
+@pytest.mark.parametrize(
+    ("limits", "vocabulary", "pattern"),
+    [
+        ((LIMIT, MAX_NODES), VOCABULARY, PATTERN),
+        ((MAX_STATES, LIMIT), VOCABULARY, PATTERN),
+        ((LIMIT, MAX_NODES), LACKING, "(a|b)*a(a|b){8}"),
+    ],
+    ids=["states", "nodes", "a vocabulary that lacks bytes"],
+)
+def test_generations_never_use_up_the_budget_together(
+    limits: tuple[int, int], vocabulary: Vocabulary, pattern: str
+) -> None:
+    make = maker(*limits, pattern)
+    constraint, free = shared(make, vocabulary), shared(maker(MAX_STATES, pattern=pattern), vocabulary, renewed=False)
+    for seed in range(200):
+        taken, masks, _ = generated(constraint, seed)
+        assert constraint.matches(vocabulary.text(taken)) == free.matches(vocabulary.text(taken))
+        assert (taken, masks) == generated(free, seed)[:2]
+    alone = shared(make, vocabulary, renewed=False)
+    with pytest.raises(ConstraintError, match=rf"more than {LIMIT} (states|expressions)"):
+        _ = [generated(alone, seed) for seed in range(200)]
+
+
+def test_outputs_that_are_only_checked_never_use_up_the_budget() -> None:
+    constraint, chance = shared(maker()), random.Random(0)
+    for _ in range(300):
+        text = "".join(chance.choices("ab", k=30))
+        assert constraint.matches(text) == (text[-11] == "a")
+
+
+def test_a_generation_that_needs_more_alone_is_refused() -> None:
+    constraint = shared(maker())
+    for seed in range(3):
+        with pytest.raises(ConstraintError, match=rf"more than {LIMIT} states\n  remedy: give smaller bounds"):
+            generated(constraint, seed, tokens=2_000)
+    generated(constraint, 4)
+
+
+def test_states_stay_what_they_are_when_others_begin_with_a_new_table() -> None:
+    constraint = shared(maker())
+    _, _, held = generated(constraint, 0)
+    mask = held.mask().copy()
+    first = weakref.ref(constraint.automaton)
+    for seed in range(1, 100):
+        generated(constraint, seed)
+    assert constraint.automaton is not first()
+    assert np.array_equal(held.mask(), mask)
+    again = held
+    for token in (97, 98, 97):
+        again = again.advance(token)
+    assert again.table is held.table
+    del held, again
+    gc.collect()
+    assert first() is None
+
+
+def test_what_is_built_or_made_at_once_stays() -> None:
+    make = maker(1_000, pattern="[a-z]{1,600}")
+    constraint = shared(make)
+    constraint.build()
+    automaton = constraint.automaton
+    assert automaton.is_half_full
+    assert constraint.start() is constraint.start()
+    assert constraint.automaton is automaton
+    assert not Automaton.of_strings([bytes((a, b)) for a in range(256) for b in range(9)]).is_half_full
+
+
+def test_a_state_of_an_older_table_stays_when_the_index_comes() -> None:
+    make = maker(1_000, pattern="[a-z]{1,600}")
+    constraint = shared(make)
+    state = constraint.start()
+    for _ in range(550):
+        state = state.advance(97)
+    later = constraint.start()
+    assert later.table is not state.table
+    constraint.build()
+    assert later.table.index is constraint.index
+    assert state.table.index is None
+    for _ in range(50):
+        assert bits(state.mask())
+        state = state.advance(97)
+    assert state.complete
