@@ -5,7 +5,15 @@ from __future__ import annotations
 import enum
 import inspect
 from collections.abc import Callable, Iterable, Iterator
-from types import BuiltinMethodType, FrameType, FunctionType, GeneratorType, MethodDescriptorType, MethodType
+from types import (
+    BuiltinMethodType,
+    FrameType,
+    FunctionType,
+    GeneratorType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+)
 from typing import TYPE_CHECKING, Any, cast
 
 from lmc.frontend import disorder, sizes
@@ -115,6 +123,9 @@ class Calls(Programs):
         fresh: tuple[Any, ...],
     ) -> Any:
         """A function that is neither a program nor one of Python's own."""
+        bound: Any = function
+        if type(bound) is MethodWrapperType:  # such as [].__len__
+            self.check_settled(recorder, bound.__self__)
         if _is_helper(function, args, kwargs):
             return self.inline_helper(recorder, function, args, kwargs)
         if is_known_now(function, args, kwargs):

@@ -172,7 +172,7 @@ class Operators(Symbolic):
         if type(value) is Proxy or type(spec) is Proxy:
             return self.done(tick, self.symbolic_format(recorder, value, conversion, spec))
         if holds_proxy(value) and conversion in ("", "s", "r", "a"):
-            return self.done(tick, self.symbolic_format(recorder, recorder.pure("str", (value,)), conversion, spec))
+            return self.done(tick, self.symbolic_format(recorder, value, conversion, spec))
         if is_deeply_harmless(value):
             self.check_unchanged(recorder, value)
             self.check_text(recorder, value)

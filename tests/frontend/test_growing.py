@@ -158,6 +158,16 @@ def keeps_records(s, q: str):
 
 
 @jit
+def asks_a_method_for_its_length(s, q: str):
+    s += q
+    out = []
+    length = out.__len__
+    for word in s.gen("x", max_tokens=6).split("e"):
+        out.append(word)
+    return length()
+
+
+@jit
 def keeps_one_record_in_each_round(s, q: str):
     s += q
     out = []
@@ -226,6 +236,7 @@ def test_every_length_is_that_of_plain_python(program, monkeypatch):
         (changes_an_item_and_grows, "looked at or changed"),
         (compares_with_python, "looked at or changed"),
         (takes_one_out, "looked at or changed"),
+        (asks_a_method_for_its_length, "looked at or changed"),
         (keeps_one_record_in_each_round, "did not make itself"),
         (keeps_states, "holds states, functions or objects"),
     ],
@@ -261,3 +272,15 @@ def keeps_what_an_arm_changed(s, q: str):
 def test_a_record_that_an_arm_changes_and_keeps_is_what_it_became():
     for text in INPUTS:
         check(keeps_what_an_arm_changed, (text,))
+
+
+@jit
+def formats_lists(s, q: str):
+    s += q
+    x = s.gen("x", max_tokens=2)
+    return f"{[x, q]!r}", f"{(x,)!r:>9}", f"{[x]!s:>12}", f"{[x]}", f"{ {'a': x}!a}", f"{[x]:>5}" if "e" in q else ""
+
+
+def test_lists_in_texts_are_printed_as_python_does():
+    for text in INPUTS:
+        assert not check(formats_lists, (text,)).breaks
