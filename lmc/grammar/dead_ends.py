@@ -56,9 +56,13 @@ class TokenPaths:
             self._live[start] = True
             return
         before: dict[int, int | None] = {start: None}
-        waiting, searched, worked = deque([start]), 0, self._automaton.work
-        while waiting:
-            state = waiting.pop() if searched % 2 else waiting.popleft()
+        # What each of the two came to, so that the one that goes deep is not called back by the other.
+        fronts = deque([start]), deque[int]()
+        searched, worked = 0, self._automaton.work
+        while any(fronts):
+            front = fronts[searched % 2] or fronts[1 - searched % 2]
+            is_deep = searched % 2 == 1
+            state = front.pop() if is_deep else front.popleft()
             if state in self._live:
                 continue
             searched += 1
@@ -77,7 +81,7 @@ class TokenPaths:
                         self._live[passed] = True
                         passed = before[passed]
                     return
-                waiting.append(each)
+                fronts[is_deep].append(each)
         self._live.update(dict.fromkeys(before, False))
 
     def _is_end(self, state: int) -> bool:

@@ -32,6 +32,7 @@ MAX_WALKS = 64  # of the vocabulary, where there is no index
 MAX_ONLY = 1 << 16  # bytes of the only output
 _SEEDS = 8  # examples that are tried
 MAX_WORK = 200_000  # see `Arena.work`; of all of them
+MAX_WORK_OF_SHARE = 40_000  # likewise; of the steps along the example
 MAX_DERIVED = 4_000  # bytes of examples of a grammar, after which no other is tried; of one that is walked
 
 
@@ -86,6 +87,7 @@ def regular_facts(constraint: Regular) -> Facts:
     automaton, index, vocabulary = constraint.automaton, constraint.index, constraint.vocabulary
     only = _if_quick(lambda: _only(automaton))
     example = only if only is not None else _if_quick(lambda: _example(automaton))
+    limit = automaton.work + MAX_WORK_OF_SHARE
     sizes = (None,) * 4
     if index is None:
         shortest = _if_quick(lambda: _shortest_walk(automaton, vocabulary))
@@ -100,7 +102,9 @@ def regular_facts(constraint: Regular) -> Facts:
         longest_tokens=automaton.longest,  # a token has a byte at least
         only=_text(only),
         example=_text(example),
-        forced_share=None if example is None else forced_share(constraint.start(), vocabulary, example),
+        forced_share=None
+        if example is None
+        else forced_share(constraint.start(), vocabulary, example, lambda: automaton.work <= limit),
     )
 
 
@@ -166,18 +170,26 @@ def shortest_in_index(index: TokenIndex) -> int | None:
     return None
 
 
-def forced_share(start: TokenState, vocabulary: Vocabulary, output: bytes) -> float | None:
-    """The part of an output's canonical tokens that had to follow what was before; None where it has no tokens."""
+def forced_share(
+    start: TokenState, vocabulary: Vocabulary, output: bytes, goes_on: Callable[[], bool] = lambda: True
+) -> float | None:
+    """The part of an output's canonical tokens that had to follow what was before; None where it has no tokens.
+
+    None, too, where ``goes_on`` says after some token that this takes too long.
+    """
     try:
         ids = vocabulary.encode(output)
-        return _forced_tokens(start, ids) / len(ids) if ids else None
+        forced = _forced_tokens(start, ids, goes_on) if ids else None
+        return None if forced is None else forced / len(ids)
     except ConstraintError:  # a vocabulary that can't write it
         return None
 
 
-def _forced_tokens(state: TokenState, ids: list[int]) -> int:
+def _forced_tokens(state: TokenState, ids: list[int], goes_on: Callable[[], bool]) -> int | None:
     forced = at = 0
     while at < len(ids):
+        if not goes_on():
+            return None
         draft = state.forced()
         taken = 0
         while taken < len(draft) and at + taken < len(ids) and draft[taken] == ids[at + taken]:
