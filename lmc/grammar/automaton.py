@@ -47,6 +47,7 @@ class Automaton:
         self._half_full = (max_states // 2, (len(arena) + arena.max_nodes) // 2)
         self._columns: dict[int, NDArray[np.intp]] = {}
         self._accepting = bytearray()
+        self._expanded = 0  # the rows of all states below are made
         self.rows: Rows = np.full((16, 256), UNKNOWN, np.int32)
         self.runs: Runs = no_runs(16)
         self._root: Node | None = root
@@ -64,6 +65,7 @@ class Automaton:
         made = cls(arena.epsilon, arena)
         made.rows, accepting = prefix_tree(sorted(set(strings)))
         made.runs = no_runs(len(made.rows))
+        made._expanded = len(made.rows)
         made._accepting = bytearray(accepting.tobytes())
         made._root, made._longest = None, max(map(len, strings), default=0)
         made.is_empty = not strings
@@ -131,14 +133,16 @@ class Automaton:
 
     def expand_all(self, max_states: int = MAX_STATES_AHEAD) -> None:
         """Make every row, breadth first. Raises ``ConstraintError`` where that is too much; what was made stays."""
-        state, worked = 0, self.work
-        while state < len(self):
+        if len(self) > max_states:
+            raise too_many_states(max_states)
+        worked = self.work
+        while self._expanded < len(self):
             if len(self) > max_states:
                 raise too_many_states(max_states)
             if self.work - worked > MAX_WORK:
                 raise _too_much_work("all states of the constraint", MAX_WORK)
-            self.expand(state)
-            state += 1
+            self.expand(self._expanded)
+            self._expanded += 1
 
     def arcs(self, state: int) -> list[tuple[int, int]]:
         """Byte sets (bit b: byte b), by their lowest byte, each with the state it leads to."""

@@ -303,3 +303,16 @@ def test_a_search_without_end_is_refused():
     b_30th = arena.concat(arena.repeat(both, 0, None), arena.literal(b"b"), arena.repeat(both, 30, 30))
     with pytest.raises(ConstraintError, match=r"whether anything meets the constraint|too many steps"):
         Automaton(arena.intersection([a_30th, b_30th, arena.complement(a_30th)]), arena)
+
+
+def test_rows_that_are_made_are_not_gone_through_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    arena = Arena()
+    made = Automaton(arena.repeat(arena.byte_set(3 << 97), 0, 50), arena)
+    made.expand_all()
+    at_once = Automaton.of_strings([b"abc", b"abd"])
+    monkeypatch.setattr(Automaton, "expand", lambda *_: pytest.fail("made again"))
+    for each, states in ((made, 51), (at_once, 5)):
+        each.expand_all()
+        assert len(each) == states
+        with pytest.raises(ConstraintError, match=f"more than {states - 1} states"):
+            each.expand_all(states - 1)
