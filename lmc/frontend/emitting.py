@@ -127,6 +127,7 @@ class Emitter(Session):
         self.codes: dict[int, CodeType] = {}  # of transformed functions: what they do is captured
         self.foreign: dict[int, Any] = {}  # containers and iterators made outside the capture, by id: read only here
         self.argument_parts: set[int] = set()  # those of them that stand for arguments
+        self.frozen: set[int] = set()  # those of them that the capture made itself, and has copied since
         self.mutable_reads = 0  # reads so far of data that the user's functions could change
         self.user_writes = 0  # host calls so far that may have changed the user's own data
         self.hazard = False  # such a call came after a read of data that it may have changed
@@ -224,8 +225,10 @@ class Emitter(Session):
 
     def freeze(self, held: Any) -> Any:
         """``held``, of which there is a copy now that must not come to differ: it can't be changed any more."""
-        self.foreign[id(held)] = held
-        self.argument_parts.add(id(held))
+        if id(held) not in self.foreign:
+            self.frozen.add(id(held))
+            self.foreign[id(held)] = held
+            self.argument_parts.add(id(held))
         return held
 
     def retrace(self, ticks: int) -> None:

@@ -19,8 +19,9 @@ import pydantic
 from lmc.frontend.attempts import Attempts
 from lmc.frontend.emitting import SCALARS
 from lmc.frontend.function import JittedFunction
+from lmc.frontend.growing import element_type
 from lmc.frontend.harmless import is_harmless_type, is_standard_module
-from lmc.frontend.proxy import Proxy, holds_proxy, symbol
+from lmc.frontend.proxy import Grown, Proxy, holds_proxy, items_of, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.rewrite import FRAME_FUNCTIONS
 from lmc.frontend.tools import Tool
@@ -115,9 +116,10 @@ class HostCalls(Attempts):
     def _check_argument(self, recorder: Recorder, function: Any, value: Any, spec: Any, *, careful: bool) -> None:
         kind = type(value)
         name = getattr(function, "__name__", type(function).__name__)
-        if kind is Proxy:
-            found = symbol(value)
-            if careful and not found.volatile and not found.is_scalar and function is not call_value:
+        if kind is Proxy or kind is Grown:
+            found = symbol(items_of(value) if kind is Grown else value)
+            plain = found.is_scalar or (kind is Grown and element_type([value]) in _SCALAR_TYPES)
+            if careful and not found.volatile and not plain and function is not call_value:
                 raise recorder.stop(
                     f"{name}() takes a {found.type} ({found.origin}) that it might change or keep",
                     'declare what it does (@lmc.tool(effect="reads") or "pure") and that it returns a text, '
@@ -176,6 +178,9 @@ def _are_data(values: tuple[Any, ...]) -> bool:
                 return False
         elif kind is dict:
             if not _are_data((*value, *value.values())):
+                return False
+        elif kind is Grown:
+            if symbol(items_of(value)).constant:
                 return False
         elif kind not in SCALARS and (kind is not Proxy or symbol(value).constant):
             return False

@@ -53,7 +53,7 @@ class Recorder(TypedRecorder):
                 return len(leaves) - 1
             if is_too_large(part):
                 raise InputError(f"it holds a {type(part).__name__} that is too large")
-            if id(part) in self.foreign:
+            if id(part) in self.foreign and id(part) not in self.frozen:
                 raise InputError("it is a container that the program did not make itself")
             return None
 

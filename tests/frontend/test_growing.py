@@ -4,9 +4,11 @@
 # ruff: noqa: B007, E741, PERF401, RUF005, RUF100
 # pyright: basic, reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
 
+import json
+
 import pytest
 
-from lmc import jit
+from lmc import jit, tool
 from tests.frontend.harness import check, effect, stop_at_the_end
 
 
@@ -284,3 +286,36 @@ def formats_lists(s, q: str):
 def test_lists_in_texts_are_printed_as_python_does():
     for text in INPUTS:
         assert not check(formats_lists, (text,)).breaks
+
+
+@tool(effect="pure")
+def size(value) -> int:
+    return len(json.dumps(value))
+
+
+@jit
+def hands_them_over(s, q: str):
+    s += q
+    first = {"text": s.gen("f", max_tokens=2)}
+    out = [first]
+    x = s.gen("x", max_tokens=3)
+    if "e" in x or "t" in x:
+        out.append({"text": x})
+    return out, first, size(out), size(first), json.dumps(out), effect([*out]), len(out)
+
+
+@jit
+def hands_over_what_may_be_kept(s, q: str):
+    s += q
+    out = ["a"]
+    if "e" in s.gen("x", max_tokens=3):
+        out.append("e")
+    effect(out)
+    return out
+
+
+def test_functions_are_given_lists_that_grow_as_python_gives_them():
+    for text in INPUTS:
+        (found,) = check(hands_over_what_may_be_kept, (text,)).breaks
+        assert "might change or keep" in found.cause
+        check(hands_them_over, (text,))
