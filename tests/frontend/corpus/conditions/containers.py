@@ -140,7 +140,7 @@ def one_new_list_under_two_names(s, a: str):
     return xs, ys, xs is ys
 
 
-@condition("another length")
+@condition("did not make itself")
 def a_new_list_in_an_old_one(s, a: str):
     s += a
     xs = []
