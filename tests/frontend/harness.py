@@ -1,6 +1,6 @@
 """Runs a program in every way and holds the results against each other."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,6 +98,15 @@ def stop_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
         raise self.stop("this is the end", "nothing has to change")
 
     monkeypatch.setattr(Recorder, "finish", stopped)
+
+
+def check_whole(program: JittedFunction, texts: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """``program`` is captured whole for each of ``texts``, and its continuation from the end is equal as well."""
+    for text in texts:
+        assert not check(program, (text,)).breaks
+    stop_at_the_end(monkeypatch)
+    for text in texts:
+        assert check(program, (text,)).breaks
 
 
 def _fresh(args: Any, kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

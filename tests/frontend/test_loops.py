@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 
 from lmc.frontend.arguments import bind
 from lmc.frontend.function import JittedFunction
-from lmc.frontend.recorder import Recorder
 from lmc.ir.core import walk
 from lmc.ir.region_ops import LoopOp
 from tests.frontend.corpus import loops
 from tests.frontend.corpus.conditions.cases import INPUTS
 from tests.frontend.corpus.host_functions import find
 from tests.frontend.corpus.loops.cases import LOOPS
-from tests.frontend.harness import check, effect
+from tests.frontend.harness import check, effect, stop_at_the_end
 from tests.frontend.loop_strategies import LOOPS_HEADER, looping_programs
 from tests.frontend.strategies import arguments, load
 
@@ -27,11 +26,6 @@ for found in pkgutil.iter_modules(loops.__path__):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("programs")
-
-
-def stopped(self, *_end):
-    """Ends a capture where the program returns, so that all of it is gone through again."""
-    raise self.stop("this is the end", "nothing has to change")
 
 
 @pytest.mark.parametrize("name", LOOPS)
@@ -55,7 +49,7 @@ def test_any_number_of_rounds_is_that_of_plain_python(name):
 @pytest.mark.parametrize("name", [name for name, case in LOOPS.items() if case.stops is None])
 def test_a_continuation_goes_the_same_rounds(name, monkeypatch):
     case = LOOPS[name]
-    monkeypatch.setattr(Recorder, "finish", stopped)
+    stop_at_the_end(monkeypatch)
     for one in case.inputs():
         assert check(case.program, one).breaks
 
@@ -78,7 +72,7 @@ def gone_over_and_changed(s, a: str):
 
 def test_a_continuation_does_not_go_over_a_list_that_was_changed_since(monkeypatch):
     assert not check(JittedFunction(gone_over_and_changed), ("a",)).breaks
-    monkeypatch.setattr(Recorder, "finish", stopped)
+    stop_at_the_end(monkeypatch)
     (found,) = check(JittedFunction(gone_over_and_changed), ("a",)).breaks
     assert "drop() may change data that the program has read" in found.cause
 
@@ -95,7 +89,7 @@ def test_random_programs_agree_however_many_rounds_there_are(folder, source, arg
     program = load(LOOPS_HEADER + "@jit\n" + source, folder).program
     with pytest.MonkeyPatch.context() as patch:
         if ends:
-            patch.setattr(Recorder, "finish", stopped)
+            stop_at_the_end(patch)
         captured = check(program, lambda: (*args[:3], list(args[3])))
         note(str(captured.breaks))
         for given_too in (other, ("e" + other[0], *args[1:]), ("t", *args[1:])):

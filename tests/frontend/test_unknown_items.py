@@ -8,7 +8,7 @@
 import pytest
 
 from lmc import jit, tool
-from tests.frontend.harness import check, effect, stop_at_the_end
+from tests.frontend.harness import check, check_whole, effect
 
 HITS = []
 
@@ -172,12 +172,7 @@ WHOLE = (
 
 @pytest.mark.parametrize("program", WHOLE, ids=lambda program: program.name)
 def test_every_number_of_items_is_that_of_plain_python(program, monkeypatch):
-    for text in INPUTS:
-        assert not check(program, (text,)).breaks
-
-    stop_at_the_end(monkeypatch)
-    for text in INPUTS:
-        assert check(program, (text,)).breaks
+    check_whole(program, INPUTS, monkeypatch)
 
 
 @pytest.mark.parametrize(
