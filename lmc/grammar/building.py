@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 
 from lmc.grammar.alternatives import merged
-from lmc.grammar.nodes import ALL_BYTES, EMPTY, EPSILON, EVERYTHING, Kind, Node
+from lmc.grammar.nodes import ALL_BYTES, EMPTY, EPSILON, EVERYTHING, Kind, Node, bytes_of
 from lmc.ir.errors import ConstraintError
 
 MAX_NODES = 500_000
@@ -16,6 +17,7 @@ MAX_WORK = 200_000  # until an automaton sets limits of its own
 _AT_ONE_PLACE = "too many steps at one place"
 
 _Key = tuple[object, ...]
+_BY_NUMBER = attrgetter("number")
 
 
 class Arena:
@@ -130,7 +132,7 @@ class Arena:
         if len(flat) == 1:
             return next(iter(flat))
         self._check_parts(len(flat))
-        ordered = tuple(sorted(flat, key=_by_number))
+        ordered = tuple(sorted(flat, key=_BY_NUMBER))
         return self._make(
             (Kind.UNION, ordered),
             Kind.UNION,
@@ -163,7 +165,7 @@ class Arena:
         if self.epsilon in flat:
             return self.epsilon if nullable else self.empty
         self._check_parts(len(flat))
-        ordered = tuple(sorted(flat, key=_by_number))
+        ordered = tuple(sorted(flat, key=_BY_NUMBER))
         key = (Kind.INTERSECTION, ordered)
         return self._make(key, Kind.INTERSECTION, nullable=nullable, certain=False, parts=ordered)
 
@@ -228,7 +230,7 @@ class Arena:
 
     def _joined(self, left: Node, right: Node) -> Node | None:
         """Neighbours as one node: bytes as a literal, repeats of the same part as one repeat."""
-        data, more = _bytes_of(left), _bytes_of(right)
+        data, more = bytes_of(left), bytes_of(right)
         if data and more:
             joined = data + more
             if len(joined) >= 64:
@@ -279,19 +281,6 @@ class Arena:
             raise _too_large(_AT_ONE_PLACE)
         self._nodes[key] = node
         return node
-
-
-def _by_number(node: Node) -> int:
-    return node.number
-
-
-def _bytes_of(node: Node) -> bytes:
-    """The bytes of a node that stands for one string; empty for any other."""
-    if node.kind is Kind.LITERAL:
-        return node.data
-    if node.kind is Kind.BYTE and not node.mask & (node.mask - 1):
-        return bytes((node.mask.bit_length() - 1,))
-    return b""
 
 
 def _is_contiguous(times: int, inner: tuple[int, int | None]) -> bool:

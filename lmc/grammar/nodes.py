@@ -84,6 +84,15 @@ EVERYTHING = Node(
 )
 
 
+def bytes_of(node: Node) -> bytes:
+    """The bytes of a node that stands for one string; empty for any other."""
+    if node.kind is Kind.LITERAL:
+        return node.data
+    if node.kind is Kind.BYTE and not node.mask & (node.mask - 1):
+        return bytes((node.mask.bit_length() - 1,))
+    return b""
+
+
 def longest_length(node: Node) -> int | None:
     """A bound on the bytes of a string of the node, reached where the node is ``certain``; None: there is none."""
     known: dict[Node, int | None] = {}
