@@ -20,7 +20,7 @@ from lmc.frontend.refusals import bad, described
 from lmc.frontend.sampling import GenerationOptions
 from lmc.frontend.session import NEEDED, Session
 from lmc.frontend.state import State
-from lmc.ir import semantics
+from lmc.ir import selection, semantics
 from lmc.ir.choices import checked_choices
 from lmc.ir.constraints import Compile, Constraints
 from lmc.ir.context import Context
@@ -176,11 +176,11 @@ class EagerSession(Session):
     def run_select(self, op: SelectOp, context: Context) -> tuple[Any, ...]:
         """Results of a choice."""
         start = time.perf_counter()
-        choices = semantics.select_choices(op, {})
-        requests = semantics.select_requests(op, context, choices, op_id=op.id, instance=self.instance)
+        choices = selection.choices_of(op, {})
+        requests = selection.requests_of(op, context, choices, op_id=op.id, instance=self.instance)
         scores = self._wait([self.engine.score(request) for request in timed(requests, self.timeout)])
         self._record(op.id, score_profile(scores, time.perf_counter() - start))
-        results = semantics.select_results(op, context, requests, choices, scores)
+        results = selection.results_of(op, context, requests, choices, scores)
         if self.on_text is not None:
             self.on_text(op.id, op.name, 0, results[1], context)
         return results

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from lmc.ir.core import Constraint, Module
-from lmc.ir.engine import Generation, TokenConstraint
+from lmc.ir.engine import Generation
 from lmc.ir.errors import ConstraintError, InputError
 from lmc.ir.model_ops import SamplingOp
+from lmc.ir.token_constraint import TokenConstraint
 from lmc.ir.types import BOOL, FLOAT, INT, TEXT, JsonType
 
 Reader = Callable[[str], Any]

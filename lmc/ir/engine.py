@@ -12,57 +12,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
-
+from lmc.ir.token_constraint import TokenConstraint
 from lmc.ir.tokenizer import Tokenizer
 
 FinishReason = Literal["stop", "length", "eos"]
 JumpForward = Literal["exact", "canonical", "off"]
 JUMP_FORWARD: tuple[JumpForward, ...] = ("exact", "canonical", "off")
 T = TypeVar("T")
-
-
-class TokenState(Protocol):
-    """Where a generation stands in its constraint. Immutable and shared: many generations may hold one."""
-
-    @property
-    def accepting(self) -> bool:
-        """Whether the output may end here."""
-        ...
-
-    @property
-    def complete(self) -> bool:
-        """Whether the output has to end here: it is accepted, and no token may follow."""
-        ...
-
-    def mask(self) -> NDArray[np.uint32]:
-        """Tokens allowed next: bit ``i % 32`` of word ``i // 32`` is token ``i``; EOS ids where ``accepting``.
-
-        Read-only, and the same array each time.
-        """
-        ...
-
-    def advance(self, token_id: int) -> TokenState:
-        """The state after an allowed token that is not EOS. Raises ``ConstraintError`` for any other."""
-        ...
-
-    def forced(self) -> list[int]:
-        """Canonical tokens of the text that has to follow (empty where there is a choice): a draft, not a promise."""
-        ...
-
-
-class TokenConstraint(Protocol):
-    """What a generation may say, for one vocabulary. ``digest`` names its content."""
-
-    @property
-    def digest(self) -> str: ...
-
-    def start(self) -> TokenState: ...
-
-    def matches(self, output: str | bytes) -> bool:
-        """Whether a whole output is allowed."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,11 +291,3 @@ class DoneHandle(Generic[T]):
 
     def cancel(self) -> None:
         """Nothing is left to cancel."""
-
-
-def common_prefix_length(sequences: Sequence[Sequence[int]]) -> int:
-    """Length of the longest prefix all ``sequences`` share, in tokens (0 for none)."""
-    for index, column in enumerate(zip(*sequences, strict=False)):
-        if any(token_id != column[0] for token_id in column):
-            return index
-    return min(map(len, sequences), default=0)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmc.ir import control_flow, semantics, structure
+from lmc.ir import control_flow, selection, semantics, structure
 from lmc.ir.constraints import Constraints
 from lmc.ir.core import Block, Module, Op, Value
 from lmc.ir.engine import Engine, Generation, Score
@@ -223,12 +223,12 @@ class _Machine:
     def _select(self, op: SelectOp) -> tuple[Any, ...]:
         context = self.environment[op.context]
         start = time.perf_counter()
-        choices = semantics.select_choices(op, self.environment)
+        choices = selection.choices_of(op, self.environment)
         op_id = semantics.runtime_id(op, self.environment)
-        requests = semantics.select_requests(op, context, choices, op_id=op_id, instance=self.instance)
+        requests = selection.requests_of(op, context, choices, op_id=op_id, instance=self.instance)
         scores = [self.engine.score(request).future.result() for request in requests]
         self._record(op_id, score_profile(scores, time.perf_counter() - start))
-        return semantics.select_results(op, context, requests, choices, scores)
+        return selection.results_of(op, context, requests, choices, scores)
 
     def _call_host(self, op: HostCallOp) -> tuple[Any, ...]:
         host = self.hosts.get(op.host)

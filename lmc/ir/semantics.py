@@ -11,11 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from lmc.ir import builtins
-from lmc.ir.choices import checked_choices
 from lmc.ir.constraints import Constraints
 from lmc.ir.context import Context
 from lmc.ir.core import Op, Value
-from lmc.ir.engine import Generation, Request, Score, ScoreRequest, derive_seed
+from lmc.ir.engine import Generation, Request, derive_seed
 from lmc.ir.errors import InputError, LmcError
 from lmc.ir.ids import fill_holes, round_id
 from lmc.ir.ops import (
@@ -36,6 +35,7 @@ from lmc.ir.ops import (
 )
 from lmc.ir.stopping import Stopper
 from lmc.ir.tokenizer import Tokenizer
+from lmc.ir.tokens import token_texts
 
 NO_CONSTRAINTS = Constraints()
 Environment = Mapping[Value, Any]
@@ -155,30 +155,6 @@ def _forced(op: SamplingOp, context: Context, tokenizer: Tokenizer, constraints:
     return generation_results(op, context, [generation] * count, constraints)
 
 
-def select_choices(op: SelectOp, environment: Environment) -> list[str]:
-    """The choices as texts. Raises ``CaptureError`` where there is none, or one that can't be scored."""
-    choices: list[Any] = []
-    for choice in op.choices:
-        value = environment[choice] if isinstance(choice, Value) else choice
-        choices.extend(value if isinstance(value, list | tuple) else [value])
-    return checked_choices(choices, op.location)
-
-
-def select_requests(
-    op: SelectOp, context: Context, choices: Sequence[str], *, op_id: str, instance: int
-) -> list[ScoreRequest]:
-    """What to score: the choices after the context; for the unconditional method also after nothing.
-
-    ``op_id`` is the op's ``runtime_id``.
-    """
-    prompt, continuations = context.choices(choices)
-    requests = [ScoreRequest(prompt, continuations, op_id=op_id, instance=instance)]
-    if op.method == "unconditional_likelihood_normalized":
-        start = context.tokenizer.start_ids
-        requests.append(ScoreRequest(start, continuations, op_id=op_id, instance=instance))
-    return requests
-
-
 def listed_results(op: BreakOp, environment: Environment) -> dict[str, tuple[Any, ...]]:
     """What an ``lm.break`` lists: results by id, with the holes of all ids filled."""
     values = iter(environment[value] for value in op.values)
@@ -189,68 +165,16 @@ def listed_results(op: BreakOp, environment: Environment) -> dict[str, tuple[Any
     }
 
 
-def select_results(
-    op: SelectOp, context: Context, requests: Sequence[ScoreRequest], choices: Sequence[str], scores: Sequence[Score]
-) -> tuple[Context, str, dict[str, Any]]:
-    """The new context, the winning choice (the first among equals) and the scores of all."""
-    points = _METHODS[op.method](scores)
-    best = max(range(len(choices)), key=lambda index: (points[index], -index))
-    token_ids = [list(continuation) for continuation in requests[0].continuations]
-    meta = {
-        "choices": list(choices),
-        "scores": points,
-        "logprobs": [list(row) for row in scores[0].logprobs],
-        "token_ids": token_ids,
-        "tokens": [_token_texts(row, context.tokenizer) for row in token_ids],
-    }
-    return context.text(choices[best]), choices[best], meta
-
-
-def _token_length_normalized(scores: Sequence[Score]) -> list[float]:
-    """Mean log-probability per token."""
-    return [sum(row) / len(row) for row in scores[0].logprobs]
-
-
-def _greedy_token(scores: Sequence[Score]) -> list[float]:
-    """Rank by the first token, then the second …, as greedy decoding among the choices would go.
-
-    The score of a choice is minus its rank. A choice that ends where another goes on counts as the mean of what it has.
-    """
-    rows = [tuple(row) for row in scores[0].logprobs]
-    width = max(len(row) for row in rows)
-    padded = [row + (sum(row) / len(row),) * (width - len(row)) for row in rows]
-    order = sorted(set(padded), reverse=True)
-    return [float(-order.index(row)) for row in padded]
-
-
-def _unconditional_likelihood_normalized(scores: Sequence[Score]) -> list[float]:
-    """Log-probability given the context minus that given nothing (pointwise mutual information)."""
-    conditional, unconditional = scores
-    return [sum(given) - sum(alone) for given, alone in zip(conditional.logprobs, unconditional.logprobs, strict=True)]
-
-
-_METHODS: dict[str, Callable[[Sequence[Score]], list[float]]] = {
-    "token_length_normalized": _token_length_normalized,
-    "greedy_token": _greedy_token,
-    "unconditional_likelihood_normalized": _unconditional_likelihood_normalized,
-}
-
-
 def _meta(generation: Generation, tokenizer: Tokenizer) -> dict[str, Any]:
     logprobs = generation.logprobs or ()
     return {
         "token_ids": list(generation.token_ids),
-        "tokens": _token_texts(generation.token_ids, tokenizer),
+        "tokens": token_texts(generation.token_ids, tokenizer),
         "logprobs": [entry.logprob for entry in logprobs],
         "top_logprobs": [[list(pair) for pair in entry.top] for entry in logprobs],
-        "top_tokens": [_token_texts([token_id for token_id, _ in entry.top], tokenizer) for entry in logprobs],
+        "top_tokens": [token_texts([token_id for token_id, _ in entry.top], tokenizer) for entry in logprobs],
         "finish_reason": generation.finish_reason,
     }
-
-
-def _token_texts(token_ids: Sequence[int], tokenizer: Tokenizer) -> list[str]:
-    """The text of each token by itself."""
-    return [tokenizer.decode([token_id]) for token_id in token_ids]
 
 
 def _context(_op: Op, _environment: Environment, tokenizer: Tokenizer) -> tuple[Any, ...]:

@@ -59,3 +59,16 @@ def common_length(left: Sequence[Any], right: Sequence[Any]) -> int:
         else:
             high = middle - 1
     return low
+
+
+def token_texts(token_ids: Sequence[int], tokenizer: Tokenizer) -> list[str]:
+    """The text of each token by itself."""
+    return [tokenizer.decode([token_id]) for token_id in token_ids]
+
+
+def common_prefix_length(sequences: Sequence[Sequence[int]]) -> int:
+    """Length of the longest prefix all ``sequences`` share, in tokens (0 for none)."""
+    for index, column in enumerate(zip(*sequences, strict=False)):
+        if any(token_id != column[0] for token_id in column):
+            return index
+    return min(map(len, sequences), default=0)

@@ -31,10 +31,10 @@ from lmc.ir.engine import (
     Score,
     ScoreRequest,
     TokenLogprob,
-    TokenState,
 )
 from lmc.ir.errors import ContextLengthError, EngineError, LmcError
 from lmc.ir.stopping import Stopper
+from lmc.ir.token_constraint import TokenState
 from lmc.ir.tokenizer import Tokenizer
 from lmc.ir.toy_constraints import Speaker
 

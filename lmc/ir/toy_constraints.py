@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lmc.ir.constraining import allowed_ids
-from lmc.ir.engine import TokenState
+from lmc.ir.token_constraint import TokenState
 
 _END_IN = 4  # one draw in this many ends a text that may end
 _LEAVE_IN = 4  # one in this many looks for the mark that leads on: out of a string, an object, a list

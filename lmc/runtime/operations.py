@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from lmc.ir import semantics
+from lmc.ir import selection, semantics
 from lmc.ir.context import Context
 from lmc.ir.core import Op
 from lmc.ir.engine import OnDelta, Pin, TokenDelta, timed
@@ -70,14 +70,14 @@ def select(frame: Frame, index: int, op: SelectOp) -> None:
     """One scoring request, two for the unconditional method."""
     machine, engine = frame.machine, frame.machine.around.engine
     context = frame.environment[op.context]
-    choices = semantics.select_choices(op, frame.environment)
+    choices = selection.choices_of(op, frame.environment)
     op_id = semantics.runtime_id(op, frame.environment)
-    requests = semantics.select_requests(op, context, choices, op_id=op_id, instance=machine.instance)
+    requests = selection.requests_of(op, context, choices, op_id=op_id, instance=machine.instance)
     start = time.perf_counter()
 
     def finish(scores: list[Any]) -> tuple[Any, ...]:
         machine.record(op_id, score_profile(scores, time.perf_counter() - start))
-        results = semantics.select_results(op, context, requests, choices, scores)
+        results = selection.results_of(op, context, requests, choices, scores)
         machine.report(op_id, op.name, 0, results[1], context)
         return results
 

@@ -30,7 +30,7 @@ Place = tuple[int, int, int]  # piece, of its texts which one, bytes of it that 
 
 
 class TemplateConstraint:
-    """A sequence of pieces over the tokens of one vocabulary; fits `lmc.ir.engine.TokenConstraint`."""
+    """A sequence of pieces over the tokens of one vocabulary; fits `lmc.ir.token_constraint.TokenConstraint`."""
 
     def __init__(self, tokenizer: Any, *pieces: Piece | str) -> None:
         self.vocabulary = Vocabulary.of(tokenizer)
@@ -92,7 +92,7 @@ class TemplateConstraint:
 
 @dataclass(frozen=True, eq=False)
 class TemplateState:
-    """Fits `lmc.ir.engine.TokenState`."""
+    """Fits `lmc.ir.token_constraint.TokenState`."""
 
     owner: TemplateConstraint
     places: frozenset[Place]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lmc.ir import semantics
+from lmc.ir import selection, semantics
 from lmc.ir.context import Context
 from lmc.ir.core import Op, Value, op_class, op_names
 from lmc.ir.engine import Generation, Score, TokenLogprob, derive_seed
@@ -165,8 +165,8 @@ class TestSelect:
     def test_choices_are_literals_texts_and_lists(self):
         listed = Value("l", list_of(TEXT))
         op = self.op("a", T, listed)
-        assert semantics.select_choices(op, {T: "b", listed: ["c", "d"]}) == ["a", "b", "c", "d"]
-        assert semantics.select_choices(op, {T: "b", listed: ("c",)}) == ["a", "b", "c"]
+        assert selection.choices_of(op, {T: "b", listed: ["c", "d"]}) == ["a", "b", "c", "d"]
+        assert selection.choices_of(op, {T: "b", listed: ("c",)}) == ["a", "b", "c"]
 
     @pytest.mark.parametrize(
         ("value", "cause"), [([], "select has no choices"), (["a", ""], "an empty choice can't be scored")]
@@ -174,28 +174,28 @@ class TestSelect:
     def test_no_choices_and_empty_ones_are_errors(self, value: list[str], cause: str):
         listed = Value("l", list_of(TEXT))
         with pytest.raises(CaptureError, match=cause):
-            semantics.select_choices(self.op(listed), {listed: value})
+            selection.choices_of(self.op(listed), {listed: value})
 
     def test_what_is_no_text_is_no_choice(self):
         with pytest.raises(CaptureError, match=r"a choice is no text: 1 \(a int\)"):
-            semantics.select_choices(self.op(T), {T: 1})
+            selection.choices_of(self.op(T), {T: 1})
 
     def test_requests_score_the_choices_after_the_context_and_for_one_method_after_nothing(self):
-        (request,) = semantics.select_requests(
+        (request,) = selection.requests_of(
             self.op("yes", "no"), self.context, ["yes", "no"], op_id="main/s", instance=3
         )
         assert (request.prompt, request.continuations) == self.context.choices(["yes", "no"])
         assert (request.op_id, request.instance) == ("main/s", 3)
         op = self.op("yes", "no", method="unconditional_likelihood_normalized")
-        conditional, unconditional = semantics.select_requests(op, self.context, ["yes", "no"], op_id=op.id, instance=0)
+        conditional, unconditional = selection.requests_of(op, self.context, ["yes", "no"], op_id=op.id, instance=0)
         assert conditional.continuations == unconditional.continuations
         assert unconditional.prompt == TOKENIZER.start_ids
 
     def winner(self, method: str, *scores: Score) -> tuple[str, list[float]]:
         choices = ["a", "b", "c"][: len(scores[0].logprobs)]
         op = self.op(*choices, method=method)
-        requests = semantics.select_requests(op, self.context, choices, op_id=op.id, instance=0)
-        context, choice, meta = semantics.select_results(op, self.context, requests, choices, list(scores))
+        requests = selection.requests_of(op, self.context, choices, op_id=op.id, instance=0)
+        context, choice, meta = selection.results_of(op, self.context, requests, choices, list(scores))
         assert context.message_list()[-1] == {"role": "assistant", "content": choice}
         assert meta["choices"] == choices
         assert meta["logprobs"] == [list(row) for row in scores[0].logprobs]
@@ -225,7 +225,7 @@ class TestSelect:
         assert self.winner(method, score, score)[0] == "a"
 
     def test_every_method_is_computed(self):
-        assert set(semantics._METHODS) == set(SELECT_METHODS)
+        assert set(selection._METHODS) == set(SELECT_METHODS)
 
 
 def test_arguments_are_split_at_the_keywords():

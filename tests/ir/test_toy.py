@@ -8,16 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc import grammar
-from lmc.ir.engine import (
-    JUMP_FORWARD,
-    PrefixCaching,
-    Request,
-    SamplingParams,
-    ScoreRequest,
-    TokenConstraint,
-    TokenDelta,
-)
+from lmc.ir.engine import JUMP_FORWARD, PrefixCaching, Request, SamplingParams, ScoreRequest, TokenDelta
 from lmc.ir.errors import ConstraintError, ContextLengthError, EngineError
+from lmc.ir.token_constraint import TokenConstraint
 from lmc.ir.toy import SPECIAL_TOKENS, ToyEngine, toy_tokenizer
 from tests.ir.constraints_for_tests import LETTERS, Piece, Run, TemplateConstraint
 

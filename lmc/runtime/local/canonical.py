@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lmc.grammar.vocabulary import Vocabulary
-from lmc.ir.engine import Generation, OnDelta, Request, SamplingParams, common_prefix_length
+from lmc.ir.engine import Generation, OnDelta, Request, SamplingParams
 from lmc.ir.errors import EngineError
 from lmc.ir.tokenizer import Tokenizer
+from lmc.ir.tokens import common_prefix_length
 from lmc.runtime.local.constrained import only
 from lmc.runtime.local.drafting import Paths
 from lmc.runtime.local.generation import GenerationTask

@@ -6,9 +6,10 @@ import numpy as np
 
 from lmc.grammar.vocabulary import Vocabulary
 from lmc.ir.constraining import Mask, mask_without, violation
-from lmc.ir.engine import Generation, Request, TokenConstraint, TokenState
+from lmc.ir.engine import Generation, Request
 from lmc.ir.errors import ConstraintError, LmcError
 from lmc.ir.stopping import Stopper
+from lmc.ir.token_constraint import TokenConstraint, TokenState
 from lmc.ir.tokenizer import Tokenizer
 from lmc.runtime.local.drafting import Path, Paths
 from lmc.runtime.local.failures import constraint_failed

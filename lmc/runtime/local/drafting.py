@@ -10,7 +10,7 @@ import numpy as np
 
 from lmc.grammar.states import State
 from lmc.ir.constraining import Mask, allows
-from lmc.ir.engine import TokenState
+from lmc.ir.token_constraint import TokenState
 
 _FIRST = 32
 _LONGEST_PAUSE = 64

@@ -15,8 +15,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lmc.ir.engine import SamplingParams, TokenState
+from lmc.ir.engine import SamplingParams
 from lmc.ir.errors import EngineError
+from lmc.ir.token_constraint import TokenState
 from lmc.runtime.kernels.choices import Choice, Chosen, Mask
 from lmc.runtime.kernels.sampling import choose_tokens, token_weights
 

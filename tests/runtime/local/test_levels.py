@@ -14,7 +14,7 @@ import transformers
 from lmc import builtin_model
 from lmc.backend.lower import lower
 from lmc.backend.schedule import schedule_batch
-from lmc.ir import semantics
+from lmc.ir import selection
 from lmc.ir.context import Context
 from lmc.ir.core import Module
 from lmc.ir.engine import (
@@ -139,7 +139,7 @@ class Comparison:
                 assert other_row == pytest.approx(row, abs=LOGPROB_TOLERANCE)
         choices = [str(number) for number in range(len(request.continuations))]
         context = Context.empty(tokenizer)
-        winners = [semantics.select_results(op, context, [request], choices, scores)[1] for scores in (expected, found)]
+        winners = [selection.results_of(op, context, [request], choices, scores)[1] for scores in (expected, found)]
         if winners[0] == winners[1]:
             return True
         margin = _choice_margin(op, expected, *map(int, winners))
