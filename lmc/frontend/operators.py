@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from lmc.frontend import disorder
+from lmc.frontend.arithmetic import Arithmetic
 from lmc.frontend.attempts import catches_values_alone
 from lmc.frontend.branches import Block, Branches
 from lmc.frontend.branching import RAISED_CAUSE, RAISED_REMEDY, Traced
@@ -22,14 +23,13 @@ from lmc.frontend.harmless import is_deeply_harmless, is_standard_module
 from lmc.frontend.locations import user_location
 from lmc.frontend.looping import ItemLoop, Loop
 from lmc.frontend.misuse import Handle
-from lmc.frontend.proxy import Proxy, Symbol, holds_proxy, symbol
+from lmc.frontend.proxy import Proxy, holds_proxy
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.regions import is_iterator
-from lmc.frontend.symbolic import CONVERSIONS, Symbolic, contains_plain
-from lmc.ir.types import ANY, NONE, JsonType, ListType
+from lmc.frontend.symbolic import CONVERSIONS
 
 
-class Operators(Symbolic):
+class Operators(Arithmetic):
     """The helpers of one transformed function that runs; ``path`` is where its ids begin."""
 
     # Loops
@@ -77,83 +77,6 @@ class Operators(Symbolic):
         branch.otherwise()
         if branch.done() and isinstance(branch, Traced):
             branch.join(())
-
-    # Arithmetic and comparison
-
-    def binary(self, name: str, left: Any, right: Any) -> Any:
-        """``left + right`` and the like."""
-        tick = self.tick()
-        if self.recorder is None:
-            return self.served(tick, _BINARY[name], left, right)
-        if name != "add" or type(left) is Proxy or type(right) is Proxy:
-            left, right = self.settled(left), self.settled(right)
-        if type(left) is Proxy or type(right) is Proxy:
-            return self.done(tick, self._symbolic_binary(self.recorder, name, left, right))
-        if name == "mod" and type(left) is str and holds_proxy(right):
-            return self.done(tick, self._percent(self.recorder, left, right))
-        return self.recorder.born(self.plain(tick, name, _BINARY[name], left, right))
-
-    def inplace(self, name: str, left: Any, right: Any) -> Any:
-        """``left += right`` and the like; gives what ``left`` is bound to then."""
-        recorder = self.recorder
-        if recorder is not None and not issubclass(type(left), Handle):
-            if type(left) is list and type(right) is Proxy and name == "iadd":
-                right = self.spread(right)
-            if id(left) in recorder.foreign:
-                raise self.mutation(recorder, left)
-            if type(left) is Proxy and isinstance(symbol(left).type, ListType):
-                raise self.mutation(recorder, left)
-            if type(left) is Proxy and _may_change(symbol(left)):
-                # It may be a list, which changes in place.
-                tick = self.tick()
-                return self.done(tick, self.call_host(recorder, _INPLACE[name], (left, right), {}, ()))
-            if type(left) is Proxy or type(right) is Proxy or (name == "imod" and holds_proxy(right)):
-                return self.binary(_PLAIN_NAMES[name], left, right)
-            if type(left) is list and name == "iadd" and disorder.is_disordered(right):
-                raise recorder.stop(disorder.CAUSE, disorder.REMEDY)
-            if is_iterator(right):
-                self.check_iterable(recorder, right)
-            if type(left) in (list, dict, set):
-                recorder.touch(left)
-        tick = self.tick()
-        if recorder is None:
-            return self.served(tick, _INPLACE[name], left, right)
-        if issubclass(type(left), Handle):
-            return _INPLACE[name](left, right)
-        return self.plain(tick, name, _INPLACE[name], left, right)
-
-    def unary(self, name: str, value: Any) -> Any:
-        """``-value`` and the like."""
-        return self.operate(name, getattr(operator, name), value)
-
-    def compare(self, name: str, left: Any, right: Any) -> Any:
-        """One comparison."""
-        if name == "not_contains":
-            return self.not_(self.compare("contains", left, right))
-        tick = self.tick()
-        recorder = self.recorder
-        if recorder is None:
-            return self.served(tick, _COMPARE[name], left, right)
-        if name in ("is_", "is_not"):
-            return self.done(tick, self._identity(recorder, name, left, right))
-        left, right = self.settled(left), self.settled(right)
-        if name == "contains":
-            return self.done(tick, self._contains(recorder, tick, left, right))
-        if type(left) is Proxy or type(right) is Proxy:
-            return self.done(tick, recorder.pure(name, (left, right)))
-        return self.plain(tick, name, _COMPARE[name], left, right, deep=True)
-
-    def not_(self, value: Any) -> Any:
-        """``not value``."""
-        value = self.settled(value)
-        if type(value) is Proxy and self.recorder is not None and symbol(value).type != NONE:
-            tick = self.tick()
-            return self.done(tick, self.recorder.pure("not", (value,)))
-        if self.recorder is None:
-            tick = self.tick()
-            return self.served(tick, operator.not_, value)
-        self.tick()
-        return not self.truth(value)
 
     # Text
 
@@ -279,11 +202,6 @@ class Operators(Symbolic):
         return value
 
 
-def _may_change(found: Symbol) -> bool:
-    """Whether a value may be a list, which an operator like ``+=`` changes in place."""
-    return not found.is_scalar and (found.type == ANY or isinstance(found.type, JsonType))
-
-
 class _Protected:
     def __init__(self, recorder: Recorder, *, everything: bool) -> None:
         self._recorder = recorder
@@ -314,13 +232,3 @@ def _format(value: Any, conversion: str, spec: str) -> str:
     if conversion:
         value = CONVERSIONS[conversion][1](value)
     return format(value, spec)
-
-
-_NAMES = ["add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and_", "or_", "xor"]
-_BINARY: dict[str, Callable[[Any, Any], Any]] = {name: getattr(operator, name) for name in _NAMES}
-_PLAIN_NAMES = {f"i{name.rstrip('_')}": name for name in _NAMES}
-_INPLACE: dict[str, Callable[[Any, Any], Any]] = {name: getattr(operator, name) for name in _PLAIN_NAMES}
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    **{name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge", "is_", "is_not")},
-    "contains": contains_plain,
-}
