@@ -28,7 +28,7 @@ test: .venv/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lit -sv tests/filecheck
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses=auto --maxprocesses=4 --dist=worksteal
 
 test-full: export LMC_TEST_FULL = 1
 test-full: test
