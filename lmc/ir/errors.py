@@ -34,6 +34,19 @@ class LmcError(Exception):
         return f"{where}{self.cause}{remedy}"
 
 
+def located(error: BaseException, location: Location | None) -> BaseException:
+    """``error``, with the user's line where it has none yet: one of lmc's own as ``location``, any other as a note."""
+    if location is None:
+        return error
+    if isinstance(error, LmcError):
+        error.location = error.location or location
+        return error
+    note = f"in the program at {location}"
+    if note not in getattr(error, "__notes__", ()):  # one exception may be raised for several instances
+        error.add_note(note)
+    return error
+
+
 class CaptureError(LmcError):
     """The program is wrong in a way that neither capture nor eager execution could run."""
 

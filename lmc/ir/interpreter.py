@@ -11,7 +11,7 @@ from lmc.ir import control_flow, selection, semantics, structure
 from lmc.ir.constraints import Constraints
 from lmc.ir.core import Block, Module, Op, Value
 from lmc.ir.engine import Engine, Generation, Score
-from lmc.ir.errors import InputError, LmcError
+from lmc.ir.errors import InputError, located
 from lmc.ir.ops import BreakOp, HostCallOp, ReturnOp, SamplingOp, SelectOp, UnreachableOp
 from lmc.ir.profile import OpProfile, Profile, Usage
 from lmc.ir.regions import LEAVING, RegionOp, may_break
@@ -68,7 +68,11 @@ def interpret(
         end = body.terminator
     except _Left as left:
         end = left.op
-    return outcome(end, environment, Profile(module.name, machine.profile), machine.log)
+    try:
+        return outcome(end, environment, Profile(module.name, machine.profile), machine.log)
+    except Exception as error:  # a transcript that the template refuses, say
+        located(error, end.location)
+        raise
 
 
 def bind_parameters(parameters: Sequence[Value], inputs: Mapping[str, Any]) -> dict[Value, Any]:
@@ -139,7 +143,7 @@ def score_profile(scores: Sequence[Score], seconds: float) -> OpProfile:
     return OpProfile(usage, seconds)
 
 
-class _Left(Exception):  # noqa: N818 - no error
+class _Left(BaseException):
     """The run came to an ``lm.return`` or an ``lm.break`` in a region."""
 
     def __init__(self, op: Op) -> None:
@@ -151,7 +155,8 @@ class _Left(Exception):  # noqa: N818 - no error
 class _Machine:
     """Runs ops one after the other. All blocks share one environment, since names are unique in a function.
 
-    ``rounds`` are the numbers of the rounds and elements that are under way, outermost first.
+    ``rounds`` are the numbers of the rounds and elements that are under way, outermost first. ``failure`` is what ended
+    the run, once it has the line of the op that raised it.
 
     Recursion is as deep as regions are nested, which the verifier has bounded.
     """
@@ -165,6 +170,7 @@ class _Machine:
     profile: dict[str, OpProfile] = field(default_factory=dict)
     log: Memo | None = None
     rounds: tuple[int, ...] = ()
+    failure: Exception | None = None
 
     def run_ops(self, block: Block) -> None:
         """Run the ops of a block, but for its terminator."""
@@ -173,7 +179,13 @@ class _Machine:
 
     def run(self, op: Op) -> None:
         """Run one op and bind its results."""
-        results = self._results(op)
+        try:
+            results = self._results(op)
+        except Exception as error:
+            if error is not self.failure:  # it has the line of the innermost op
+                self.failure = error
+                located(error, op.location)
+            raise
         self.environment.update(zip(op.results, results, strict=True))
         if self.log is not None and isinstance(op, SamplingOp | SelectOp | HostCallOp):
             self.log[semantics.runtime_id(op, self.environment, self.rounds)] = results
@@ -239,11 +251,7 @@ class _Machine:
                 location=op.location,
             )
         positional, keyword = semantics.call_arguments(op.arguments, op.keywords, self.environment)
-        try:
-            return (host(*positional, **keyword),)
-        except LmcError as error:
-            error.location = error.location or op.location
-            raise
+        return (host(*positional, **keyword),)
 
     def _record(self, op_id: str, entry: OpProfile) -> None:
         known = self.profile.get(op_id)

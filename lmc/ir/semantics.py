@@ -50,11 +50,7 @@ def evaluate(
     evaluator = _EVALUATORS.get(type(op))
     if evaluator is None:
         raise TypeError(f"{op.NAME} needs an engine or a host function")
-    try:
-        return evaluator(op, environment, tokenizer)
-    except LmcError as error:
-        error.location = error.location or op.location
-        raise
+    return evaluator(op, environment, tokenizer)
 
 
 def is_local(op: Op) -> bool:

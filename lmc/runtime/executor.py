@@ -11,7 +11,7 @@ from lmc.backend.plan import Plan
 from lmc.ir.constraints import Constraints
 from lmc.ir.core import Value
 from lmc.ir.engine import Engine
-from lmc.ir.errors import InputError, LmcError
+from lmc.ir.errors import InputError, LmcError, located
 from lmc.ir.interpreter import Memo, Outcome, bind_parameters, outcome
 from lmc.ir.profile import OpProfile, Profile
 from lmc.ir.semantics import NO_CONSTRAINTS
@@ -244,7 +244,7 @@ class _Batch:
         try:
             return Finished(outcome(end.op, end.environment, profile, machine.log), None, profile)
         except Exception as error:  # a transcript that the template refuses, say
-            return Finished(None, error, profile)
+            return Finished(None, located(error, end.op.location), profile)
 
     def _machine(self, stage: Stage, values: dict[Value, Any], *, instance: int, position: int) -> Machine:
         log = None if self._log is None else dict(self._log)

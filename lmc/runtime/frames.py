@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from lmc.ir import semantics
 from lmc.ir.core import Op, Value
-from lmc.ir.errors import LmcError
+from lmc.ir.errors import located
 from lmc.ir.interpreter import Memo
-from lmc.ir.ops import HostCallOp, PrefillOp, SampleOp, SamplingOp, SelectOp
+from lmc.ir.ops import HostCallOp, PrefillOp, PyCallOp, SampleOp, SamplingOp, SelectOp
 from lmc.ir.regions import LEAVING
+from lmc.ir.statements import RAISING
 from lmc.ir.tokens import common_length
 from lmc.runtime.prefixes import HeldPrefixes
 from lmc.runtime.prepared import PreparedBody, Stage
@@ -149,7 +150,7 @@ class Frame:
 
     def fail(self, index: int, error: BaseException) -> None:
         """The instruction at ``index`` raises ``error``."""
-        self.stop(index, _located(error, self.body.ops[index]))
+        self.stop(index, located(error, self.body.ops[index].location))
 
     def stop(self, index: int, end: Ending) -> None:
         """The instruction at ``index`` ends the frame, unless one before it does."""
@@ -206,7 +207,9 @@ class Frame:
                 self._evaluate(index, op)
             else:
                 self.machine.ask(self, index, op)
-        except Exception as error:  # the user's expressions raise what they like
+        except BaseException as error:  # the user's expressions raise what they like
+            if not isinstance(error, Exception) and not (isinstance(op, PyCallOp) and op.function in RAISING):
+                raise
             self.fail(index, error)
 
     def _evaluate(self, index: int, op: Op) -> None:
@@ -218,16 +221,3 @@ class Frame:
             for sample in range(op.n if isinstance(op, SampleOp) else 1):
                 self.machine.report(op_id, op.name, sample, text, self.environment[op.context])
         self.finish(index, results)
-
-
-def _located(error: BaseException, op: Op) -> BaseException:
-    """The error, with the user's line where it has none yet."""
-    if op.location is None:
-        return error
-    if isinstance(error, LmcError):
-        error.location = error.location or op.location
-        return error
-    note = f"in the program at {op.location}"
-    if note not in getattr(error, "__notes__", ()):  # one exception may be raised for several instances
-        error.add_note(note)
-    return error

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from lmc.ir.core import Block, Module
-from lmc.ir.errors import InputError, Location
+from lmc.ir.errors import InputError, LmcError, Location
 from lmc.ir.interpreter import Outcome, interpret
 from lmc.ir.parser import parse_verified
 from lmc.ir.printer import print_module
@@ -178,3 +178,47 @@ def test_a_program_may_return_in_a_region(flag: bool, other: bool, value: object
     module = parse_verified(EARLY)
     ended = interpret(module, {"flag": flag, "other": other}, ToyEngine())
     assert (ended.value, ended.variables, ended.memo) == (value, variables, None)
+
+
+LOCATED = """
+module @m {
+  host @look = "m:look" sha256 "" reads
+  func @m(%f: !bool, %xs: !list<!text>) {
+    %c = lm.context : !ctx
+    cf.map (%xs) ^body(%i: !int, %x: !text) {
+      cf.cond %f ^then() {
+        FAILS loc("m.py":7)
+        cf.yield {}
+      } ^otherwise() { cf.yield {} } loc("m.py":6)
+      cf.yield {}
+    } loc("m.py":5)
+    lm.return %c
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "fails",
+    [
+        '%d, %t = lm.gen %c (%i) {id = "m/a*", max_tokens = 2} : !ctx, !text',
+        '%d, %t, %s = lm.select %c ["yes"] (%i) {id = "m/a*"} : !ctx, !text, !any',
+        '%h = host.call @look (%x) {declared = "reads", id = "m/@look"} : !any',
+    ],
+    ids=["gen", "select", "host"],
+)
+def test_what_fails_in_a_region_has_the_line_of_its_op(fails: str):
+    def look(_: str) -> str:
+        raise InputError("nothing there")
+
+    module = parse_verified(LOCATED.replace("FAILS", fails))
+    with pytest.raises(LmcError) as caught:
+        interpret(module, {"f": True, "xs": ["a"]}, ToyEngine(context_length=0), hosts={"look": look})
+    assert caught.value.location == Location("m.py", 7)
+
+
+def test_what_is_no_error_of_lmc_tells_the_line_once():
+    module = parse_verified(LOCATED.replace("FAILS", "%n = py.call int (%x) : !int"))
+    with pytest.raises(ValueError, match="invalid literal") as caught:
+        interpret(module, {"f": True, "xs": ["a"]}, ToyEngine())
+    assert caught.value.__notes__ == ["in the program at m.py:7"]

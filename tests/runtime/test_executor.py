@@ -25,7 +25,7 @@ from lmc.runtime.events import TokenEvent
 from lmc.runtime.executor import Executor, Finished, Instance, Limits
 from tests.backend.programs import JUDGE, TOOLS, plan_of
 from tests.compiled_constraints import toy_constraints
-from tests.runtime.engines import LateEngine
+from tests.runtime.engines import HeldEngine, LateEngine
 from tests.runtime.programs import programs
 
 TOY = Target.parse("toy")
@@ -156,10 +156,23 @@ def test_lower_waves_and_earlier_instances_come_first():
       }
     }
     """
-    engine = LateEngine()
-    run(Executor(engine, plan_of(text), {}, Limits(requests=1)), {"x": ""})
+    engine = HeldEngine()
+    order: list[str] = []
+
+    async def one_by_one() -> None:
+        """Answer the request that is under way once nothing else happens, until the run is over."""
+        executed = asyncio.ensure_future(Executor(engine, plan_of(text), {}, Limits(requests=1)).run({"x": ""}))
+        while not executed.done():
+            if engine.waiting:
+                (op_id,) = engine.waiting
+                order.append(op_id)
+                engine.answer(op_id)
+            await asyncio.sleep(0)
+        await executed
+
+    asyncio.run(asyncio.wait_for(one_by_one(), 10))
     # The first found the engine free; of those that had to wait the group comes first, then the rest of its wave.
-    assert engine.order == ["f/late", "f/one", "f/two", "f/other"]
+    assert order == ["f/late", "f/one", "f/two", "f/other"]
 
 
 def test_a_batch_gives_what_single_runs_give():

@@ -40,11 +40,11 @@ def logged(program: Program) -> tuple[dict[str, Callable[..., Any]], Log]:
 
 
 def end(run: Callable[[], Outcome]) -> tuple[Any, ...]:
-    """What a run gave, or the type and the cause of what it raised."""
+    """What a run gave, or what it raised, with its line."""
     try:
         outcome = run()
     except Exception as error:
-        return type(error), getattr(error, "cause", str(error))
+        return type(error), str(error), getattr(error, "__notes__", [])
     return repr((outcome.value, outcome.variables)), outcome.text, outcome.memo
 
 
