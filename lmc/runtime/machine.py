@@ -112,6 +112,7 @@ class Machine:
         self._awake: deque[Frame] = deque()
         self._tokens = 0
         self._advancing = False
+        self._resting = False
         self._over: asyncio.Event = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         body = around.prepared.main
@@ -167,9 +168,10 @@ class Machine:
     def _advance(self) -> None:
         """Start what is ready. What ends at once is followed here, never by recursion.
 
-        After a slice of that the event loop has its turn: a program may have loops that wait for nothing.
+        After a slice of that the event loop has its turn: a program may have loops that wait for nothing. Answers that
+        come meanwhile don't make another slice of it.
         """
-        if self._advancing or self._over.is_set():
+        if self._advancing or self._resting or self._over.is_set():
             return
         self._advancing = True
         try:
@@ -183,9 +185,14 @@ class Machine:
                 frame.is_awake = False
                 if frame.is_idle and not frame.is_over:
                     self._end(frame)
-            self._loop.call_soon(self._advance)
+            self._resting = True
+            self._loop.call_soon(self._go_on)
         finally:
             self._advancing = False
+
+    def _go_on(self) -> None:
+        self._resting = False
+        self._advance()
 
     def _end(self, frame: Frame) -> None:
         frame.is_over = True

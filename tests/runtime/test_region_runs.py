@@ -13,6 +13,7 @@ from lmc.ir.toy import ToyEngine
 from lmc.runtime.admission import Admission
 from lmc.runtime.events import TokenEvent
 from lmc.runtime.executor import Executor, Instance, Resources
+from lmc.runtime.frames import Frame
 from tests.ir import region_ops
 from tests.runtime.engines import HeldEngine, LateEngine
 from tests.runtime.region_texts import (
@@ -94,6 +95,39 @@ def test_a_loop_without_end_can_be_cancelled():
             await task
 
     asyncio.run(asyncio.wait_for(main(), 5))
+
+
+def test_answers_don_t_make_the_turns_of_the_event_loop_longer(monkeypatch: pytest.MonkeyPatch):
+    """Beside a loop that waits for nothing: its cancelling, and other instances, come no later for them."""
+    steps = [0]
+    step = Frame.step
+
+    def counted(self: Frame) -> bool:
+        steps[-1] += 1
+        return step(self)
+
+    monkeypatch.setattr(Frame, "step", counted)
+    engine = HeldEngine()
+    body = f"""
+    cf.map (%xs) ^body(%i: !int, %x: !text) {{ {gen("a", occurrences="(%i)")} cf.yield {{}} }}
+    {LOOP_FOREVER}
+    """
+
+    async def main() -> None:
+        task = asyncio.ensure_future(executor(body, engine).run({**INPUTS, "xs": ["x"] * 20}))
+        while len(engine.waiting) < 20:
+            await asyncio.sleep(0)
+        for op_id in engine.waiting:
+            engine.answer(op_id)
+        for _ in range(20):
+            steps.append(0)
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(asyncio.wait_for(main(), 10))
+    assert 0 < max(steps[-10:]) <= 1_000
 
 
 def test_cancelling_an_instance_cancels_what_its_regions_ask():
