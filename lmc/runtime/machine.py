@@ -58,8 +58,8 @@ class Surroundings:
 class Call:
     """An instruction that waits for answers from outside. ``finish`` makes its results of them.
 
-    ``cancels`` are called if it is dropped, ``unwanted`` with an answer that comes too late then. With ``may_fail`` an
-    ``LmcError`` in place of an answer is the answer None.
+    If it is dropped, ``cancels`` are called, and ``unwanted`` with each answer that is there or comes all the same.
+    With ``may_fail`` an ``LmcError`` in place of an answer is the answer None.
     """
 
     frame: Frame
@@ -84,6 +84,13 @@ class Call:
         self.dropped = True
         for cancel in self.cancels:
             cancel()
+        for answer in self.answers:
+            self.take_unwanted(answer)
+
+    def take_unwanted(self, answer: Any) -> None:
+        """Take an answer that nobody needs, None for none."""
+        if answer is not None and self.unwanted is not None:
+            self.unwanted(answer)
 
 
 class Machine:
@@ -227,8 +234,7 @@ class Machine:
         error = RequestCancelledError("the request was cancelled") if future.cancelled() else future.exception()
         answer = future.result() if error is None else None
         if call.dropped:
-            if answer is not None and call.unwanted is not None:
-                call.unwanted(answer)
+            call.take_unwanted(answer)
         elif call.may_fail and isinstance(error, LmcError):
             self._answer(call, number, None, None)
         else:
@@ -274,6 +280,8 @@ class Machine:
             self.around.on_event(event)
 
     def record(self, op_id: str, entry: OpProfile) -> None:
-        """Count what an op cost."""
+        """Count what an op cost. What it costs after the run is over is told to nobody."""
+        if self._over.is_set():
+            return
         known = self.profile.get(op_id)
         self.profile[op_id] = entry if known is None else known + entry

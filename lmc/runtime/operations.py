@@ -58,7 +58,12 @@ def generate(frame: Frame, index: int, op: SamplingOp) -> None:
         machine.record(op_id, generation_profile(generations, time.perf_counter() - start))
         return semantics.generation_results(op, context, generations, constraints)
 
+    def unwanted(generation: Any) -> None:
+        """It was paid for all the same."""
+        machine.record(op_id, generation_profile([generation], time.perf_counter() - start))
+
     call = Call.begin(frame, index, len(requests), finish)
+    call.unwanted = unwanted
     for number, request in enumerate(timed(requests, around.request_timeout)):
         frame.count_tokens(request.prompt, op.max_tokens)
         machine.request(
@@ -81,7 +86,11 @@ def select(frame: Frame, index: int, op: SelectOp) -> None:
         machine.report(op_id, op.name, 0, results[1], context)
         return results
 
+    def unwanted(score: Any) -> None:
+        machine.record(op_id, score_profile([score], time.perf_counter() - start))
+
     call = Call.begin(frame, index, len(requests), finish)
+    call.unwanted = unwanted
     for number, request in enumerate(timed(requests, machine.around.request_timeout)):
         frame.count_tokens(request.prompt, sum(map(len, request.continuations)))
         machine.request(call, number, partial(engine.score, request))

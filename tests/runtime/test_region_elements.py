@@ -4,11 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
+from lmc.ir.engine import OnDelta, Request
 from lmc.ir.errors import EngineError
 from lmc.ir.interpreter import interpret
 from lmc.ir.toy import ToyEngine
 from lmc.runtime.executor import Instance, Limits, Resources
 from lmc.runtime.in_flight import InFlight, Priority
+from tests.runtime.engines import HeldEngine, HeldHandle
 from tests.runtime.region_texts import INPUTS, LEAF, MAP, Step, executor, gen, module, run, stepwise
 
 
@@ -223,3 +225,34 @@ def test_an_element_that_fails_loses_against_a_lower_good_one_only():
     assert stepwise(RACE.replace("WANTED", "a"), steps).value == "a"
     with pytest.raises(EngineError, match="m/a#1 failed"):
         stepwise(RACE.replace("WANTED", "b"), steps)
+
+
+class Heedless(HeldEngine):
+    """Answers requests that were cancelled all the same."""
+
+    def submit(self, request: Request, on_delta: OnDelta | None = None) -> HeldHandle:
+        return HeldHandle(super().submit(request, on_delta).future, lambda: None)
+
+
+def test_answers_of_elements_that_lost_are_counted_as_long_as_the_run_lasts():
+    body = f"""
+    %found, %best = cf.race (%xs) : !bool, !text ^body(%i: !int, %x: !text) {{
+      %ts = lm.sample %s (%i) {{id = "m/a*", max_tokens = 2, n = 2, temperature = 1.0}} : !list<!text>
+      cf.yield (true, %x)
+    }}
+    %e = lm.extend %s [%best] : !ctx
+    {gen("z", "e")}
+    lm.return %z (%best) {LEAF}
+    """
+
+    async def steps(step: Step) -> None:
+        await step.until(*["m/a", "m/a#1", "m/a#2"] * 2)
+        for op_id in ("m/a#1", "m/a", "m/a"):  # one of two answers of the second element is there, then the first wins
+            step.engine.answer(op_id)
+        await step.until("m/a#1", "m/a#2", "m/a#2", "m/z")
+        step.engine.answer("m/a#2")
+        await asyncio.sleep(0.01)
+        step.engine.answer("m/z")
+
+    calls = {op_id: cost.usage.calls for op_id, cost in stepwise(body, steps, engine=Heedless()).profile.ops.items()}
+    assert calls == {"m/a": 2, "m/a#1": 1, "m/a#2": 1, "m/z": 1}
