@@ -29,11 +29,25 @@ class Program(JittedFunction):
     they come; ``arun``, ``abatch``, ``astream`` are the same for use in an event loop. It runs on the target that
     ``on`` bound it to, else on ``LMC_TARGET``, else on that of ``[tool.lmc]`` in the nearest pyproject.toml, else on
     the built-in model.
+
+    Written in a class it is a method, ``def run(self, s, …)``: ``Agent(…).run`` is the program.
     """
 
-    def __init__(self, function: Callable[..., Any], runner: Callable[[JittedFunction], Runner] | None = None) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        self._runner = Runner(self, Options()) if runner is None else runner(self)
+        self._own = Runner(self, Options())
+
+    def bound_to(self, receiver: Any) -> Program:
+        made = super().bound_to(receiver)
+        made._own = self._own.with_options(made, Wish(), seed=None, level=None, timeout=None)
+        return made
+
+    @property
+    def _runner(self) -> Runner:
+        """What runs it. Raises ``CaptureError`` for a method that is bound to nothing."""
+        if self.is_method and not self.receiver:
+            raise self.without_object()
+        return self._own
 
     def on(
         self,
@@ -73,10 +87,9 @@ class Program(JittedFunction):
         """
         check_option_names(unknown, _OPTIONS)
         wish = Wish(target, dtype, kv_tokens, deterministic, device, prefill_tokens)
-        return Program(
-            self.function,
-            lambda bound: self._runner.with_options(bound, wish, seed=seed, level=level, timeout=timeout),
-        )
+        made = self.twin()
+        made._own = self._own.with_options(made, wish, seed=seed, level=level, timeout=timeout)
+        return made
 
     def run(self, *args: Any, **kwargs: Any) -> Result:
         """Run it; raises what it raises."""

@@ -1,4 +1,4 @@
-"""Programs named on a command line: ``PROGRAM.py`` or ``PROGRAM.py:name``."""
+"""Programs named on a command line: ``PROGRAM.py``, ``PROGRAM.py:name`` or ``PROGRAM.py:object.name``."""
 
 from __future__ import annotations
 
@@ -40,9 +40,12 @@ def load_program(spec: str) -> JittedFunction:
     if not path.is_file():
         what = f"{file} is a folder" if path.is_dir() else f"there is no file {file}"
         raise UsageError(what, remedy="name a Python file: PROGRAM.py or PROGRAM.py:name")
-    found = _programs_of(_run_file(path.resolve(), file))
+    module = _run_file(path.resolve(), file)
+    found = _programs_of(module)
     if name is None:
-        return _only(found, file)
+        return _only(found, module, file)
+    if "." in name:
+        return _member(module, name, file)
     if name not in found:
         near = difflib.get_close_matches(name, found, n=1)
         known = f"did you mean {near[0]!r}?" if near else f"it has {_listed(found)}"
@@ -53,7 +56,8 @@ def load_program(spec: str) -> JittedFunction:
 def _split(spec: str) -> tuple[str, str | None]:
     """File and name. A colon that is part of the file's name is left alone."""
     file, colon, name = spec.rpartition(":")
-    return (file, name) if colon and name.isidentifier() and not Path(spec).is_file() else (spec, None)
+    named = all(part.isidentifier() for part in name.split("."))
+    return (file, name) if colon and named and not Path(spec).is_file() else (spec, None)
 
 
 def _run_file(path: Path, shown: str) -> ModuleType:
@@ -148,8 +152,48 @@ def _programs_of(module: ModuleType) -> dict[str, JittedFunction]:
     return {name: value for name, value in vars(module).items() if isinstance(value, JittedFunction)}
 
 
-def _only(found: dict[str, JittedFunction], file: str) -> JittedFunction:
+def _member(module: ModuleType, name: str, file: str) -> JittedFunction:
+    """A program that belongs to an object or class of the file."""
+    owner: Any = module
+    for part in name.split("."):
+        if part not in dir(owner):
+            where = file if owner is module else f"{name.rpartition('.')[0]} of {file}"
+            near = difflib.get_close_matches(part, dir(owner), n=1)
+            raise UsageError(
+                f"{where} has no {part!r}",
+                remedy=f"did you mean {near[0]!r}?" if near else f"its programs are {_listed(_programs_of(module))}",
+            )
+        owner = getattr(owner, part)
+    if not isinstance(owner, JittedFunction):
+        raise UsageError(f"{name} of {file} is no program", remedy="decorate it with @lmc.jit")
+    if owner.is_method and not owner.receiver:
+        raise _without_object(name, file)
+    return owner
+
+
+def _without_object(name: str, file: str) -> UsageError:
+    owner, _, method = name.rpartition(".")
+    return UsageError(
+        f"{name} of {file} is a method, and runs on an object",
+        remedy=f"bind it in the file, {method} = {owner}(…).{method}, and name that: {file}:{method}",
+    )
+
+
+def _method_of(module: ModuleType) -> str | None:
+    """``Class.name`` of a program that a class of the file holds."""
+    for value in vars(module).values():
+        if isinstance(value, type) and value.__module__ == module.__name__:
+            for name, held in vars(value).items():
+                if isinstance(held, JittedFunction) and held.is_method:
+                    return f"{value.__qualname__}.{name}"
+    return None
+
+
+def _only(found: dict[str, JittedFunction], module: ModuleType, file: str) -> JittedFunction:
     distinct = {id(program): name for name, program in reversed(found.items())}
+    method = None if distinct else _method_of(module)
+    if method is not None:
+        raise _without_object(method, file)
     if not distinct:
         what = "is empty" if Path(file).stat().st_size == 0 else "has no program"
         raise UsageError(f"{file} {what}", remedy="decorate a function of it with @lmc.jit")

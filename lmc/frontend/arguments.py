@@ -46,8 +46,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Bound:
-    """Arguments of one call, defaults filled in; ``values`` by parameter name, without the state."""
+    """Arguments of one call of ``program``, defaults filled in; ``values`` by parameter name, without the state."""
 
+    program: JittedFunction
     values: Mapping[str, Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -66,7 +67,7 @@ def bind(function: JittedFunction, args: tuple[Any, ...], kwargs: Mapping[str, A
         ) from None
     check_promises(function, found.arguments)
     found.apply_defaults()
-    return Bound(dict(found.arguments), found.args, found.kwargs)
+    return Bound(function, dict(found.arguments), found.args, found.kwargs)
 
 
 def shape_of(function: JittedFunction, bound: Bound) -> Arguments:

@@ -8,7 +8,7 @@ from typing import Any
 
 from lmc.frontend import disorder
 from lmc.frontend.misuse import Handle
-from lmc.frontend.proxy import Proxy, Symbol, holds_proxy, symbol
+from lmc.frontend.proxy import Proxy, Symbol, holds_proxy, is_scalar, symbol
 from lmc.frontend.regions import is_iterator
 from lmc.frontend.symbolic import Symbolic, contains_plain
 from lmc.ir.types import ANY, NONE, JsonType, ListType
@@ -25,7 +25,10 @@ class Arithmetic(Symbolic):
         if name != "add" or type(left) is Proxy or type(right) is Proxy:
             left, right = self.settled(left), self.settled(right)
         if type(left) is Proxy or type(right) is Proxy:
-            return self.done(tick, self._symbolic_binary(self.recorder, name, left, right))
+            found = self._symbolic_binary(self.recorder, name, left, right)
+            if type(found) is Proxy and is_scalar(left) and is_scalar(right):
+                symbol(found).scalar = True
+            return self.done(tick, found)
         if name == "mod" and type(left) is str and holds_proxy(right):
             return self.done(tick, self._percent(self.recorder, left, right))
         return self.recorder.born(self.plain(tick, name, _BINARY[name], left, right))
@@ -36,6 +39,9 @@ class Arithmetic(Symbolic):
         if recorder is not None and not issubclass(type(left), Handle):
             if type(left) is list and type(right) is Proxy and name == "iadd":
                 right = self.spread(right)
+            if name == "iadd" and type(left) is list and self.is_outside(recorder, left):
+                self.tick()
+                return self.change_outside(recorder, left.__iadd__, (right,), {})
             if id(left) in recorder.foreign:
                 raise self.mutation(recorder, left)
             if type(left) is Proxy and isinstance(symbol(left).type, ListType):

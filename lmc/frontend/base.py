@@ -10,6 +10,7 @@ from lmc.frontend import disorder
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.eager import EagerSession
 from lmc.frontend.growing import as_value, holds_grown, is_grown
+from lmc.frontend.guards import mutable_parts
 from lmc.frontend.harmless import is_harmless
 from lmc.frontend.locations import is_user_file
 from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
@@ -64,7 +65,11 @@ class Base:
     def settled(self, value: Any) -> Any:
         """``value``; a list whose length only a run decides as the one value that it is then."""
         recorder = self.recorder
-        return as_value(recorder, value) if recorder is not None and recorder.grows and is_grown(value) else value
+        if recorder is None:
+            return value
+        if recorder.outside.containers and id(value) in recorder.outside.containers:
+            return recorder.constant(value)
+        return as_value(recorder, value) if recorder.grows and is_grown(value) else value
 
     def check_settled(self, recorder: Recorder, *values: Any) -> None:
         """Break where Python itself would look at a list whose length only a run decides."""
@@ -111,6 +116,16 @@ class Base:
         """Break where ``value`` is a container of the user's that a host call may have changed meanwhile."""
         if recorder.user_writes and id(value) in recorder.foreign and id(value) not in recorder.argument_parts:
             raise self.changed(recorder, f"a {type(value).__name__}")
+        if self.holds_live(recorder, value):
+            raise self.changed(recorder, f"a {type(value).__name__}")
+
+    def holds_live(self, recorder: Recorder, value: Any) -> bool:
+        """Whether a container that the program changes, and did not make, is in ``value``."""
+        if not recorder.outside.containers:
+            return False
+        found: dict[int, Any] = {}
+        mutable_parts(value, found)
+        return not recorder.outside.containers.isdisjoint(found)
 
     def changed(self, recorder: Recorder, what: str) -> CaptureBreak:
         """The break for a read of the user's data after a call that may have changed it."""

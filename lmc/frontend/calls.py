@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import inspect
 from collections.abc import Iterable
 from types import (
@@ -82,6 +83,8 @@ class Calls(MethodCalls):
             return function(*args, **kwargs)
         if isinstance(function, JittedFunction):
             return self.inline(recorder, function, None, args, kwargs)
+        if kind is functools.partial:
+            return self._captured(recorder, *self.unfolded(recorder, function, args, kwargs), fresh)
         if isinstance(function, MethodType):
             owner = function.__self__
             if issubclass(type(owner), Handle):
@@ -91,6 +94,18 @@ class Calls(MethodCalls):
         if isinstance(function, FunctionType) and id(function.__code__) in recorder.codes:
             found = function(*args, **kwargs)
             return recorder.born(found) if function.__code__.co_flags & inspect.CO_GENERATOR else found
+        return self._plain_call(recorder, function, args, kwargs, fresh)
+
+    def _plain_call(
+        self,
+        recorder: Recorder,
+        function: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        fresh: tuple[Any, ...],
+    ) -> Any:
+        """A function that is no part of this program or of another."""
+        kind: Any = type(function)
         handler = HANDLERS.get(id(function))
         if handler is not None:
             return handler(cast("Operators", self), recorder, *args, **kwargs)
@@ -98,8 +113,10 @@ class Calls(MethodCalls):
         if kind is MethodDescriptorType and args and known.__objclass__ in PURE_TYPES:
             # str.upper(x): the method of the first argument
             return self._captured(recorder, self.attribute_of(args[0], function.__name__), args[1:], kwargs, fresh)
+        if known is functools.partial:
+            return self.partly(recorder, args, kwargs)
         if kind is BuiltinMethodType and type(known.__self__) in PURE_TYPES:
-            return self.method_of_plain(recorder, function, args, kwargs)
+            return self.method_of_plain(recorder, function, args, kwargs, fresh)
         if isinstance(function, type) and issubclass(function, BaseException) and function.__module__ == "builtins":
             return function(*args, **kwargs)
         if _is_method_of_class(function) or _finds_members_itself(function):
@@ -119,8 +136,8 @@ class Calls(MethodCalls):
         if type(bound) is MethodWrapperType:  # such as [].__len__
             self.check_settled(recorder, bound.__self__)
         if _is_helper(function, args, kwargs):
-            return self.inline_helper(recorder, function, args, kwargs)
-        if is_known_now(function, args, kwargs):
+            return self.inline_helper(recorder, *_plain(function, args), kwargs)
+        if is_known_now(function, args, kwargs) and not self.holds_live(recorder, (args, kwargs)):
             found = self.at_capture(recorder, function, args, kwargs)
             if type(found) in SCALARS:
                 return found
@@ -133,6 +150,9 @@ class Calls(MethodCalls):
         function: Any = called
         if id(function) in FORMS:
             return run_form(cast("Operators", self), function, args, kwargs)
+        if type(function) is functools.partial:
+            function, args, kwargs = function.func, (*function.args, *args), {**function.keywords, **kwargs}
+            called = function
         if called is map and len(args) > 1 and not kwargs:
             return self.mapped(*args)
         if called is filter and len(args) == 2 and not kwargs:
@@ -142,10 +162,13 @@ class Calls(MethodCalls):
         continues = isinstance(function, MethodType) and function.__name__ == "on_state"
         if continues and isinstance(function.__self__, JittedFunction) and args and issubclass(type(args[0]), State):
             program, on, args = function.__self__, args[:1], args[1:]
+        if isinstance(program, JittedFunction) and on is None:
+            program, args = program.meant(args)
         if isinstance(program, JittedFunction) and isinstance(program.part, Transformed):
             return self.enter(program, program.part, on, args, kwargs)
         if _is_helper(function, args, kwargs):
-            called = helper(function)
+            plain, args = _plain(function, args)
+            called = helper(plain)
             if isinstance(called.part, Transformed):
                 return self.enter_helper(called, called.part, args, kwargs)
         if id(function) in FRAME_FUNCTION_IDS:
@@ -170,7 +193,11 @@ def in_frame(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame
 
 
 def _is_helper(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether it is a plain function, the user's or a library's, that is given a handle: nothing else could run it."""
+    """Whether it is a plain function or method, the user's or a library's, that is given a handle.
+
+    Nothing else could run it.
+    """
+    function = function.__func__ if isinstance(function, MethodType) else function
     return (
         isinstance(function, FunctionType)
         and (is_user_file(function.__code__.co_filename) or function in LIBRARY)
@@ -186,6 +213,11 @@ def _holds_handle(values: Iterable[Any], depth: int = 3) -> bool:
         if kind in (list, tuple) and depth and _holds_handle(value, depth - 1):
             return True
     return False
+
+
+def _plain(function: Any, args: tuple[Any, ...]) -> tuple[FunctionType, tuple[Any, ...]]:
+    """A function or method as a function, and its arguments."""
+    return (function.__func__, (function.__self__, *args)) if isinstance(function, MethodType) else (function, args)
 
 
 def _is_method_of_class(function: Any) -> bool:

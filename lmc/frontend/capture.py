@@ -6,12 +6,14 @@ import dataclasses
 from typing import Any
 
 from lmc.frontend.arguments import Bound, shape_of, shape_of_annotations
+from lmc.frontend.binding import Owner
 from lmc.frontend.branching import RAISED_CAUSE, RAISED_REMEDY, Exit
 from lmc.frontend.breaks import Break, CaptureBreak
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.guards import mutable_parts
 from lmc.frontend.locations import raised_at
 from lmc.frontend.operators import Operators
+from lmc.frontend.outside import Outside
 from lmc.frontend.proxy import holds_proxy, parameter
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.specs import Arguments, Record
@@ -20,6 +22,9 @@ from lmc.frontend.variants import Captured, Replay
 from lmc.ir.core import Function, Module, Value
 from lmc.ir.errors import CaptureError, LmcError, Location
 from lmc.ir.types import Type
+
+# How often a capture begins anew because of what it found out about the user's objects.
+_MOST_ATTEMPTS = 64
 
 
 def capture(function: JittedFunction, arguments: Bound | None) -> Captured:
@@ -34,15 +39,24 @@ def capture(function: JittedFunction, arguments: Bound | None) -> Captured:
     given = function.defaults if arguments is None else arguments.values
     for name, value in given.items():
         shape.specs[name].extract(value, inputs)
-    attempt = _Attempt(function, shape, inputs, careful=False)
-    if attempt.recorder.broken is not None and attempt.recorder.hazard:
+    outside = Outside(function.receiver)
+    attempt = _Attempt(function, shape, inputs, outside, careful=False)
+    for left in reversed(range(_MOST_ATTEMPTS)):
+        recorder = attempt.recorder
+        if recorder.outside.wanted:
+            outside = recorder.outside.next(final=left == 0)
+        elif recorder.broken is None or not recorder.hazard or recorder.careful:
+            break
         # Its eager continuation would read again what a call in the graph may have changed: end before that call.
-        attempt = _Attempt(function, shape, inputs, careful=True)
+        careful = recorder.careful or not recorder.outside.wanted
+        attempt = _Attempt(function, shape, inputs, outside, careful=careful)
     return attempt.captured() if not attempt.recorder.too_deep else attempt.nothing()
 
 
 class _Attempt:
-    def __init__(self, function: JittedFunction, shape: Arguments, inputs: dict[str, Any], *, careful: bool) -> None:
+    def __init__(
+        self, function: JittedFunction, shape: Arguments, inputs: dict[str, Any], outside: Outside, *, careful: bool
+    ) -> None:
         self.function = function
         self.shape = shape
         parameters: list[Value] = []
@@ -52,7 +66,7 @@ class _Attempt:
             return parameters[-1]
 
         shape.build(leaf, _no_break)
-        self.recorder = Recorder(parameters, inputs, start=function.location, careful=careful)
+        self.recorder = Recorder(parameters, inputs, start=function.location, careful=careful, outside=outside)
         self.recorder.path = function.name
         self._run()
 
@@ -63,7 +77,9 @@ class _Attempt:
         untransformed function runs from its beginning, and not the transformed one, which has more of them.
         """
         recorder = self.recorder
-        kept = Recorder(recorder.regions.root.parameters, recorder.inputs, start=recorder.start)
+        kept = Recorder(
+            recorder.regions.root.parameters, recorder.inputs, start=recorder.start, outside=recorder.outside
+        )
         kept.broken, kept.value_guards, kept.reads = recorder.broken, recorder.value_guards, recorder.reads
         kept.finish_broken()
         self.recorder = kept
@@ -78,7 +94,7 @@ class _Attempt:
             tuple(recorder.hosts.symbols.values()),
         )
         return Captured(
-            self.function,
+            self.function.template or self.function,
             module,
             recorder.hosts.callables,
             () if recorder.broken is None else (recorder.broken,),
@@ -86,8 +102,18 @@ class _Attempt:
             tuple(recorder.value_guards),
             recorder.reads,
             Replay(dict(recorder.served), recorder.break_tick, constructs=dict(recorder.constructs)),
+            self._owner(),
             recorder.json_types.readers,
         )
+
+    def _owner(self) -> Owner | None:
+        """The object whose method this is a capture of, and whether it holds for that alone."""
+        receiver = self.function.receiver
+        if not receiver:
+            return None
+        recorder = self.recorder
+        used = recorder.outside.escaped or recorder.hosts.exclusive or recorder.reads.exclusive
+        return Owner(receiver[0], exclusive=used or self.function.attributes is None)
 
     def _run(self) -> None:
         recorder = self.recorder
@@ -109,7 +135,7 @@ class _Attempt:
                     "nothing has to change for the program to run: it raises this when it does",
                     at or raised_at(error.__traceback__),
                 )
-        if recorder.broken is not None and recorder.refused_form is not None:
+        if recorder.broken is not None and recorder.refused_form is not None and not recorder.outside.wanted:
             broken = recorder.broken
             raise CaptureError(
                 f"{recorder.refused_form} can't be captured: {broken.cause}",

@@ -241,7 +241,10 @@ class EagerFrame:
         self.path = path
 
     def call(self, function: JittedFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run a jitted function that was called by this one: in a fresh context."""
+        """Run a jitted function that was called by this one: in a fresh context, or on the state that it is given."""
+        on, args = function.continuing(args, kwargs)
+        if on:
+            return self.call_on(function, on[0], args, kwargs)
         function, kwargs = function.called_with(kwargs, self.session)
         path = self.session.allocate(self.path, function.name)
         state = function.new_state(self.session, path)

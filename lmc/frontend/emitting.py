@@ -15,6 +15,7 @@ from lmc.frontend.guards import ReadGuards, ValueGuard, unguarded_part
 from lmc.frontend.hosts import HostTable
 from lmc.frontend.locations import user_location
 from lmc.frontend.messages import Appendable
+from lmc.frontend.outside import Outside
 from lmc.frontend.proxy import Expression, Grown, Proxy, ProxyMethod
 from lmc.frontend.regions import MAX_OPEN, Regions
 from lmc.frontend.session import Session, escape
@@ -107,17 +108,19 @@ class Emitter(Session):
         *,
         start: Location | None = None,
         careful: bool = False,
+        outside: Outside | None = None,
     ) -> None:
         super().__init__()
         self.start = start
         self.regions = Regions(parameters, self._counts)
         self.inputs = inputs
         self.careful = careful
-        self.hosts = HostTable()
+        self.outside = outside or Outside()
+        self.hosts = HostTable(self.outside.receiver)
         self.constraints: dict[tuple[str, ...], Constraint] = {}
         self.json_types = JsonTypes()
         self.value_guards: list[ValueGuard] = []
-        self.reads = ReadGuards()
+        self.reads = ReadGuards(self.outside.receiver, self.outside.containers)
         self.broken: Break | None = None
         self.break_tick = 0
         self.too_deep = False  # the capture ended because of the depth of a recursion, see ``_Attempt``
@@ -366,6 +369,8 @@ class Emitter(Session):
             return "a message or a generation"
         if issubclass(kind, UnknownLength):
             return "what goes over items whose number only a run decides"
+        if id(value) in self.outside.own:
+            return "a partial function that is made in the program"
         for own, what in _CAPTURE_ONLY.items():
             if issubclass(kind, own):
                 return what

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import typing
 from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
-from types import CellType, FunctionType
-from typing import Any, TypeVar
+from types import CellType, FunctionType, MethodType
+from typing import Any, Self, TypeVar
 
+from lmc.frontend.binding import Bindable
 from lmc.frontend.breaks import Break
 from lmc.frontend.eager import ACTIVE
 from lmc.frontend.locations import user_location
@@ -35,28 +37,43 @@ class UserFunction:
     """A function of the user's and its transformed twin. ``guarded`` are attributes that a capture of it depends on."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
+        self.function: Any = function
         self.name: str = getattr(function, "__name__", type(function).__name__).strip("<>")
         code = getattr(function, "__code__", None)
         self.location = None if code is None else Location(code.co_filename, code.co_firstlineno)
-        self.guarded: tuple[tuple[object, str], ...] = ((function, "__defaults__"), (function, "__kwdefaults__"))
+        plain: Any = self.definition
+        self.guarded: tuple[tuple[object, str], ...] = ((plain, "__defaults__"), (plain, "__kwdefaults__"))
+
+    @property
+    def definition(self) -> Any:
+        """The function as it was written, without what it is bound to."""
+        return self.function.__func__ if isinstance(self.function, MethodType) else self.function
 
     @cached_property
     def transformed(self) -> Transformed | Break:
         """The transformed twin, or why there is none."""
-        return transform(self.function)
+        return self._received(transform(self.definition))
 
     @cached_property
     def part(self) -> Transformed | Break:
         """The same for runs as a part of another program."""
-        return transform(self.function, part=True)
+        return self._received(transform(self.definition, part=True))
+
+    def _received(self, twin: Transformed | Break) -> Transformed | Break:
+        """``twin``, which is given the object that a method is bound to."""
+        if isinstance(twin, Break) or not isinstance(self.function, MethodType):
+            return twin
+        function, receiver = twin.function, self.function.__self__
+        return dataclasses.replace(
+            twin, function=lambda operators, *args, **kwargs: function(operators, receiver, *args, **kwargs)
+        )
 
     @cached_property
     def codes(self) -> frozenset[int]:
         """Ids of the code objects that its own lines run in, transformed or not. Those of ``LIBRARY`` tell nothing."""
         if isinstance(self.function, FunctionType) and self.function in LIBRARY:
             return frozenset()
-        code = getattr(self.function, "__code__", None)
+        code = getattr(self.definition, "__code__", None)
         own = frozenset() if code is None else codes_of(code)
         twins = [found.codes for found in (self.transformed, self.part) if isinstance(found, Transformed)]
         return own.union(*twins)
@@ -64,18 +81,24 @@ class UserFunction:
     @property
     def globals(self) -> dict[str, Any]:
         """The names of the function's module."""
-        assert isinstance(self.function, FunctionType)
-        return self.function.__globals__
+        assert isinstance(self.definition, FunctionType)
+        return self.definition.__globals__
 
     @property
     def rebound(self) -> frozenset[str]:
         """Names that some function of its file may bind anew while the program runs."""
         return self.transformed.rebound if isinstance(self.transformed, Transformed) else frozenset()
 
+    @property
+    def attributes(self) -> frozenset[str] | None:
+        """What it reads of its first parameter other than to call it; None where it does anything else with that."""
+        return self.transformed.first if isinstance(self.transformed, Transformed) else None
+
     def cell(self, name: str) -> CellType:
         """The variable of an enclosing function."""
-        assert isinstance(self.function, FunctionType)
-        return (self.function.__closure__ or ())[self.function.__code__.co_freevars.index(name)]
+        plain = self.definition
+        assert isinstance(plain, FunctionType)
+        return (plain.__closure__ or ())[plain.__code__.co_freevars.index(name)]
 
 
 @lru_cache(maxsize=512)
@@ -84,21 +107,42 @@ def helper(function: FunctionType) -> UserFunction:
     return UserFunction(function)
 
 
-class JittedFunction(UserFunction):
+class JittedFunction(Bindable, UserFunction):
     """A function of the user's that takes a state first. ``lmc.jit`` makes one, and adds the ways to run it.
 
     Called while another jitted function runs, it is a part of that one: it starts a context of its own, and
-    ``on_state`` goes on with the caller's.
+    ``on_state`` goes on with the caller's. Written in a class it is a method, whose object comes before the state.
     """
 
+    may_be_method = True
+
     def __init__(self, function: Callable[..., Any]) -> None:
-        if not callable(function):
+        if not callable(function) and not isinstance(function, classmethod):
             raise CaptureError(
                 f"{function!r} is no function", remedy="decorate a function: @lmc.jit", location=user_location()
             )
+        function = self.take(function)
         functools.update_wrapper(self, function)
-        super().__init__(function)
-        parameters = list(inspect.signature(function).parameters.values())
+        UserFunction.__init__(self, function)
+        if self.is_method and not self.may_be_method:
+            raise CaptureError(
+                f"{self.name}() is a method: its first parameter is the object, not the state",
+                remedy=f"make it a function, def {self.name}(s, …), and give it the object as an argument",
+                location=self.location,
+            )
+        self.signature = self._signature()
+
+    def settled(self) -> None:
+        for name in ("transformed", "part", "codes", "annotations"):
+            vars(self).pop(name, None)
+        self.signature = self._signature()
+
+    def _signature(self) -> inspect.Signature:
+        """The parameters behind the state; of a method, those behind its object and the state."""
+        parameters = list(inspect.signature(self.function).parameters.values())
+        first = "s"
+        if self.is_method and not self.receiver and parameters:
+            first = f"{parameters.pop(0).name}, s"
         if not parameters or parameters[0].kind not in (
             inspect.Parameter.POSITIONAL_ONLY,
             inspect.Parameter.POSITIONAL_OR_KEYWORD,
@@ -106,17 +150,44 @@ class JittedFunction(UserFunction):
         ):
             raise CaptureError(
                 f"{self.name}() has no parameter for the state",
-                remedy=f"write def {self.name}(s, …)",
-                location=self.location,
-            )
-        if parameters[0].name in ("self", "cls"):
-            raise CaptureError(
-                f"{self.name}() is a method: its first parameter is {parameters[0].name}, not the state",
-                remedy=f"make it a function, def {self.name}(s, …), and give it the object as an argument",
+                remedy=f"write def {self.name}({first}, …)",
                 location=self.location,
             )
         rest = parameters if parameters[0].kind is inspect.Parameter.VAR_POSITIONAL else parameters[1:]
-        self.signature = inspect.Signature(rest)
+        return inspect.Signature(rest)
+
+    def meant(self, args: tuple[Any, ...]) -> tuple[Self, tuple[Any, ...]]:
+        """The program that a call means, and its arguments: ``Agent.run(agent, …)`` is ``agent.run(…)``.
+
+        Raises ``CaptureError`` where a method is called without its object.
+        """
+        if not self.is_method or self.receiver:
+            return self, args
+        if not args or issubclass(type(args[0]), State):
+            raise self.without_object()
+        return self.bound_to(args[0]), args[1:]
+
+    def without_object(self) -> CaptureError:
+        """The error for a method that is run as it stands in its class."""
+        owner = getattr(self.definition, "__qualname__", self.name).rpartition(".")[0] or "Class"
+        return CaptureError(
+            f"{self.name}() is a method, and nothing says of which object",
+            remedy=f"bind it to one: program = {owner}(…).{self.name}",
+            location=user_location() or self.location,
+        )
+
+    def continuing(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[State, ...], tuple[Any, ...]]:
+        """Whether a call hands over a state to go on with, as that of a plain function does; the other arguments.
+
+        It does where the arguments do not fit without it.
+        """
+        if not args or not issubclass(type(args[0]), State) or not self.may_be_method:
+            return (), args
+        try:
+            self.signature.bind(*args, **kwargs)
+        except TypeError:
+            return args[:1], args[1:]
+        return (), args
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}{self.signature}>"
@@ -124,6 +195,9 @@ class JittedFunction(UserFunction):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program and return what the function returns. Arguments are the function's, without the state."""
         frame = ACTIVE.get()
+        if self.is_method and not self.receiver:
+            meant, args = self.meant(args)
+            return meant(*args, **kwargs)
         if frame is not None:
             return frame.call(self, args, kwargs)
         host = HOST.get()
@@ -144,6 +218,8 @@ class JittedFunction(UserFunction):
                 remedy=f"call it inside a jitted function: {self.name}.on_state(s, …)",
                 location=user_location(),
             )
+        if self.is_method and not self.receiver:
+            raise self.without_object()
         return frame.call_on(self, state, args, kwargs)
 
     def run_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -191,7 +267,7 @@ class JittedFunction(UserFunction):
         """Annotations of the parameters as types; those that name what is not there are left out."""
         raw = {name: parameter.annotation for name, parameter in self.signature.parameters.items()}
         try:
-            found = typing.get_type_hints(self.function)
+            found = typing.get_type_hints(self.definition)
         except (NameError, TypeError, AttributeError, SyntaxError):
             found = {}
         return {

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from types import BuiltinMethodType, CellType, MethodType, ModuleType
 from typing import Any
 
+from lmc.frontend.binding import Bindable
 from lmc.frontend.harmless import VIEWS
 from lmc.frontend.proxy import Expression, Proxy, evaluate
 
 _SCALARS = (type(None), bool, int, float, complex, str, bytes)
 MUTABLE_CONTAINERS = (list, dict, set)
 CONTAINERS = (*MUTABLE_CONTAINERS, tuple, frozenset)
-_MISSING = object()
+MISSING: Any = object()
+"""What a read gives where there is nothing of that name."""
 _MAX_DEPTH = 32
 
 
@@ -35,19 +37,23 @@ class ValueGuard:
 
 
 class Snapshot:
-    """A value as it was: equal by value for literals and containers of them, by identity for anything else."""
+    """A value as it was: equal by value for literals and containers of them, by identity for anything else.
 
-    __slots__ = ("_frozen", "value")
+    Containers whose ids are ``live`` count as anything else.
+    """
 
-    def __init__(self, value: Any) -> None:
+    __slots__ = ("_frozen", "_live", "value")
+
+    def __init__(self, value: Any, live: frozenset[int] = frozenset()) -> None:
         self.value = value
-        self._frozen = _freeze(value, 0)
+        self._live = live
+        self._frozen = _freeze(value, 0, live)
 
     def matches(self, value: Any) -> bool:
         """Whether ``value`` is the same still."""
         if value is self.value and type(value) in _SCALARS:
             return True
-        return _freeze(value, 0) == self._frozen
+        return _freeze(value, 0, self._live) == self._frozen
 
 
 class _Same:
@@ -73,39 +79,54 @@ class _TooDeep:
     __hash__ = None  # type: ignore[assignment] - only ever compared
 
 
-def _freeze(value: Any, depth: int) -> Any:
+def _freeze(value: Any, depth: int, live: frozenset[int] = frozenset()) -> Any:
     kind = type(value)
+    if live and id(value) in live:
+        return _Same(value)
     if kind in (float, complex):  # 0.0 equals -0.0, and no NaN equals itself
         return (kind.__name__, repr(value))
     if kind in _SCALARS:
         return (kind.__name__, value)
     if isinstance(value, MethodType):  # made anew at each access
         return ("method", _Same(value.__self__), _Same(value.__func__))
+    if issubclass(kind, Bindable) and value.receiver:  # made anew at each access, too
+        return ("bound", _Same(value.template), _Same(value.receiver[0]))
     if kind is BuiltinMethodType and value.__self__ is not None and not isinstance(value.__self__, ModuleType):
         return ("builtin method", _Same(value.__self__), value.__name__)
     if depth >= _MAX_DEPTH and kind in CONTAINERS:
         return _TooDeep()
     if kind is list or isinstance(value, tuple):
-        return (_Same(kind), [_freeze(entry, depth + 1) for entry in value])
+        return (_Same(kind), [_freeze(entry, depth + 1, live) for entry in value])
     if kind is dict:
-        return ("dict", [(_freeze(key, depth + 1), _freeze(entry, depth + 1)) for key, entry in value.items()])
+        return (
+            "dict",
+            [(_freeze(key, depth + 1, live), _freeze(entry, depth + 1, live)) for key, entry in value.items()],
+        )
     if kind in (set, frozenset):  # in the order in which it is gone over
-        return (kind.__name__, [_freeze(entry, depth + 1) for entry in value])
+        return (kind.__name__, [_freeze(entry, depth + 1, live) for entry in value])
     return _Same(value)
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    read: Callable[[], Any]
+    read: Callable[[Any], Any]
     snapshot: Snapshot
 
 
 class ReadGuards:
-    """Everything a capture read of globals, closures and attributes, each with the value it saw."""
+    """Everything a capture read of globals, closures and attributes, each with the value it saw.
 
-    def __init__(self) -> None:
+    Attributes of ``receiver``, the object that a captured method belongs to, are read from that of the run: it is not
+    kept alive. ``exclusive`` says that it was also read from somewhere else, so that they hold for this object alone.
+    ``live`` are ids of containers that the graph itself changes, which are held by identity.
+    """
+
+    def __init__(self, receiver: tuple[Any, ...] = (), live: frozenset[int] = frozenset()) -> None:
         self._reads: dict[tuple[str, int, str], _Read] = {}
         self._owners: list[Any] = []  # keeps what ids stand for alive
+        self._receiver = id(receiver[0]) if receiver else None
+        self._live = live
+        self.exclusive = False
 
     def seen(self, kind: str, owner: Any, name: str, value: Any) -> bool:
         """Whether just this read was recorded with just this object."""
@@ -114,38 +135,72 @@ class ReadGuards:
 
     def add_global(self, owner: dict[str, Any], name: str, value: Any) -> None:
         """``name`` in a module's globals, or else in the builtins."""
-        self._add("global", owner, name, lambda: owner.get(name, getattr(python, name, _MISSING)), value)
+        self._add("global", owner, name, lambda _: owner.get(name, getattr(python, name, MISSING)), value)
 
     def add_cell(self, cell: CellType, name: str, value: Any) -> None:
         """A variable of an enclosing function."""
-        self._add("cell", cell, name, lambda: cell.cell_contents, value)
+        self._add("cell", cell, name, lambda _: cell.cell_contents, value)
 
     def add_attribute(self, owner: Any, name: str, value: Any) -> None:
         """``owner.name``."""
-        self._add("attribute", owner, name, lambda: getattr(owner, name, _MISSING), value)
+        if id(owner) == self._receiver:
+            self._add("attribute", owner, name, lambda receiver: getattr(receiver, name, MISSING), value)
+        else:
+            self._add("attribute", owner, name, lambda _: getattr(owner, name, MISSING), value)
 
-    def hold(self) -> bool:
-        """Whether every read would give the same again."""
-        return all(_unchanged(entry) for entry in self._reads.values())
+    def add_method(self, owner: Any, name: str) -> None:
+        """That ``owner.name`` is a method of its class, which nothing of its own stands before."""
+        if id(owner) == self._receiver:
+            self._add("method", owner, name, lambda receiver: _shadow(receiver, name), _shadow(owner, name))
+        else:
+            self._add("method", owner, name, lambda _: _shadow(owner, name), _shadow(owner, name))
+
+    def add_kind(self, owner: Any, name: str, value: Any) -> None:
+        """The class of ``owner.name``, None where there is none."""
+        if id(owner) == self._receiver:
+            self._add("kind", owner, name, lambda receiver: type(getattr(receiver, name, None)), type(value))
+        else:
+            self._add("kind", owner, name, lambda _: type(getattr(owner, name, None)), type(value))
+
+    def hold(self, receiver: tuple[Any, ...] = ()) -> bool:
+        """Whether every read would give the same again, of ``receiver`` where it was one of the captured method's."""
+        owner = receiver[0] if receiver else None
+        return all(_unchanged(entry, owner) for entry in self._reads.values())
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        """Names of the attributes that were read."""
+        return frozenset(name for kind, _, name in self._reads if kind == "attribute")
 
     def earlier(self, kind: str, owner: Any, name: str, value: Any) -> Any:
         """What a read gave in the capture if that can't have been changed in place, else ``value``."""
         found = self._reads.get((kind, id(owner), name))
         return found.snapshot.value if found is not None and type(found.snapshot.value) in _SCALARS else value
 
-    def _add(self, kind: str, owner: Any, name: str, read: Callable[[], Any], value: Any) -> None:
+    def note(self, value: Any) -> None:
+        """Take in a value from outside that is held by other means."""
+        self.exclusive = self.exclusive or (self._receiver is not None and mentions(value, self._receiver))
+
+    def _add(self, kind: str, owner: Any, name: str, read: Callable[[Any], Any], value: Any) -> None:
         key = (kind, id(owner), name)
         if key not in self._reads:
-            self._reads[key] = _Read(read, Snapshot(value))
-            self._owners.append(owner)
+            self._reads[key] = _Read(read, Snapshot(value, self._live))
+            self.note(value)
+            if id(owner) != self._receiver:
+                self._owners.append(owner)
 
     def __len__(self) -> int:
         return len(self._reads)
 
 
-def _unchanged(entry: _Read) -> bool:
+def _shadow(owner: Any, name: str) -> Any:
+    """The class of an object, and whether it has an attribute of its own of this name."""
+    return type(owner), name in getattr(owner, "__dict__", ())
+
+
+def _unchanged(entry: _Read, receiver: Any) -> bool:
     try:
-        return entry.snapshot.matches(entry.read())
+        return entry.snapshot.matches(entry.read(receiver))
     except Exception:  # an emptied cell, an attribute that raises now
         return False
 
@@ -164,6 +219,20 @@ def mutable_parts(value: Any, found: dict[int, Any], depth: int = 0) -> None:
     entries: Any = value.values() if isinstance(value, dict) else value
     for entry in entries:
         mutable_parts(entry, found, depth + 1)
+
+
+def mentions(value: Any, owner: int, depth: int = 0) -> bool:
+    """Whether the object of the id ``owner`` is in ``value``, as far as guards look into it."""
+    if id(value) == owner or depth > _MAX_DEPTH:
+        return True
+    kind = type(value)
+    if isinstance(value, MethodType | BuiltinMethodType):
+        return id(value.__self__) == owner
+    if issubclass(kind, Bindable):
+        return bool(value.receiver) and id(value.receiver[0]) == owner
+    if kind is dict:
+        return any(mentions(part, owner, depth + 1) for pair in value.items() for part in pair)
+    return issubclass(kind, CONTAINERS) and any(mentions(part, owner, depth + 1) for part in value)
 
 
 def unguarded_part(value: Any, depth: int = 0) -> type | None:

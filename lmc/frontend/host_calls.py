@@ -67,7 +67,7 @@ class HostCalls(Attempts):
         careful = careful or kept
         for index, value in enumerate((*args, *kwargs.values())):
             spec = fresh[index] if index < len(fresh) and len(fresh) == len(args) + len(kwargs) else None
-            self._check_argument(recorder, function, value, spec, careful=careful)
+            self.check_argument(recorder, function, value, spec, careful=careful)
         args = tuple(self._by_identity(recorder, value) for value in args)
         kwargs = {name: self._by_identity(recorder, value) for name, value in kwargs.items()}
         if effect is Effect.WRITES and (
@@ -113,7 +113,8 @@ class HostCalls(Attempts):
             return Effect.PURE, ANY
         return Effect.WRITES, ANY
 
-    def _check_argument(self, recorder: Recorder, function: Any, value: Any, spec: Any, *, careful: bool) -> None:
+    def check_argument(self, recorder: Recorder, function: Any, value: Any, spec: Any, *, careful: bool) -> None:
+        """Break where ``value`` can't be handed to ``function`` faithfully; ``spec`` is what the source says of it."""
         kind = type(value)
         name = getattr(function, "__name__", type(function).__name__)
         if kind is Proxy or kind is Grown:
@@ -146,7 +147,7 @@ class HostCalls(Attempts):
         inner = (spec[1],) * len(parts) if spec and spec[0] == "*" else spec
         for index, part in enumerate(parts):
             part_spec = inner[index] if inner is not None and len(inner) == len(parts) else None
-            self._check_argument(recorder, function, part, part_spec, careful=careful)
+            self.check_argument(recorder, function, part, part_spec, careful=careful)
 
     def _by_identity(self, recorder: Recorder, value: Any) -> Any:
         """The user's own container is handed over itself, not a copy of it."""

@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 from types import BuiltinMethodType, CodeType, MethodType
 from typing import Any
 
+from lmc.frontend.binding import weakly
 from lmc.frontend.conversions import Conversion
 from lmc.frontend.failures import too_deep
 from lmc.frontend.tool_calls import HOST, wait_for
@@ -19,11 +20,19 @@ from lmc.ir.builtins import PureBuiltin
 from lmc.ir.core import Effect, HostFunction
 from lmc.ir.hosts import Answer
 
+_NOTHING = object()
+
 
 class HostTable:
-    """Symbols by what they call. ``callables`` is what a run needs to resolve them."""
+    """Symbols by what they call. ``callables`` is what a run needs to resolve them.
 
-    def __init__(self) -> None:
+    ``receiver``, the object that a captured method belongs to, is held weakly: who runs the graph holds it.
+    ``exclusive`` says that the graph refers to it.
+    """
+
+    def __init__(self, receiver: tuple[Any, ...] = ()) -> None:
+        self._receiver = receiver[0] if receiver else _NOTHING
+        self.exclusive = False
         self.symbols: dict[str, HostFunction] = {}
         self.callables: dict[str, Callable[..., Any]] = {}
         self._names: dict[tuple[Any, ...], str] = {}
@@ -35,10 +44,23 @@ class HostTable:
         name = plain_name(inner)
         key = _identity(function)
         if key not in self._names:
-            self._held.append(function)
             target, digest = _target(inner)
-            self._add(key, name, target=target, digest=digest, effect=effect, run=_alone(function, name))
+            self._add(key, name, target=target, digest=digest, effect=effect, run=_alone(self._kept(function), name))
         return self._names[key], name
+
+    def _kept(self, function: Any) -> Callable[[], Any]:
+        """What gives ``function`` when it is called; of the receiver's methods it keeps the function alone."""
+        method = function.function if isinstance(function, Tool) else function
+        if not isinstance(method, MethodType) or method.__self__ is not self._receiver:
+            self._held.append(function)
+            return lambda: function
+        self.exclusive = True
+        receiver = weakly(method.__self__)
+        if isinstance(function, Tool):
+            template = function.template or function
+            return lambda: template.bound_to(receiver())
+        plain = method.__func__
+        return lambda: MethodType(plain, receiver())
 
     def builtin(self, builtin: PureBuiltin) -> str:
         """Symbol of one of lmc's pure builtins, for calls that have to stay in order with the user's functions."""
@@ -59,11 +81,16 @@ class HostTable:
         """Symbol of a function that gives ``value``, an object that has no literal."""
         key = ("constant", id(value))
         if key not in self._names:
-            self._held.append(value)
+            give = lambda: value  # noqa: E731
+            if value is self._receiver:
+                self.exclusive = True
+                give = weakly(value)
+            else:
+                self._held.append(value)
             kind = type(value)
             named = getattr(value, "__qualname__", None)
             target = f"{kind.__module__}:{kind.__qualname__}()" if named is None else f"{value.__module__}:{named}"
-            self._add(key, "constant", target=target, digest=_sha256(target), effect=Effect.PURE, run=lambda: value)
+            self._add(key, "constant", target=target, digest=_sha256(target), effect=Effect.PURE, run=give)
         return self._names[key]
 
     def _add(
@@ -82,27 +109,29 @@ class HostTable:
 class AsyncTool:
     """An async tool as the graph calls it; see ``lmc.ir.hosts.AsyncHost``."""
 
-    def __init__(self, tool: Tool[..., Any]) -> None:
-        self._tool = tool
+    def __init__(self, give: Callable[[], Tool[..., Any]]) -> None:
+        self._give = give
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call it, and wait for what it gives."""
-        return wait_for(partial(self._tool.submit, *args, **kwargs))
+        return wait_for(partial(self._give().submit, *args, **kwargs))
 
     def submit(self, *args: Any, **kwargs: Any) -> Future[Answer]:
         """Begin a call."""
-        return self._tool.submit(*args, **kwargs)
+        return self._give().submit(*args, **kwargs)
 
 
-def _alone(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """``function`` as the graph calls it: a program that it calls in turn has no run to be a part of."""
+def _alone(give: Callable[[], Any], name: str) -> Callable[..., Any]:
+    """The function as the graph calls it: a program that it calls in turn has no run to be a part of."""
+    function = give()
     if isinstance(function, Tool) and function.is_async:
-        return AsyncTool(function)
+        return AsyncTool(give)
+    del function
 
     def run(*args: Any, **kwargs: Any) -> Any:
         token = HOST.set(name)
         try:
-            return function(*args, **kwargs)
+            return give()(*args, **kwargs)
         except RecursionError as error:
             raise too_deep(error) from None
         finally:
@@ -115,6 +144,8 @@ def _identity(function: Any) -> tuple[Any, ...]:
     """Equal for equal callables: bound methods are made anew at each access."""
     if isinstance(function, MethodType):
         return ("method", id(function.__self__), id(function.__func__))
+    if isinstance(function, Tool) and function.template is not None:
+        return ("tool", id(function.receiver[0]), id(function.template))
     if isinstance(function, BuiltinMethodType):
         return ("builtin method", id(function.__self__), function.__name__)
     return ("function", id(function))

@@ -96,6 +96,8 @@ class Iteration(Base):
             raise recorder.stop(
                 f"a {self.describe(value)} stands after `**`", "name the arguments, or take them from a dict made here"
             )
+        if recorder is not None:
+            self.check_unchanged(recorder, value)
         return value
 
     def _symbolic_items(self, recorder: Recorder, items: Proxy) -> Iterator[Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType, GeneratorType, MethodDescriptorType
 from typing import Any
 
 from lmc.frontend import disorder, sizes
 from lmc.frontend.growing import BLIND_METHODS
+from lmc.frontend.guards import mutable_parts
 from lmc.frontend.harmless import VIEWS, is_deeply_harmless, is_harmless
 from lmc.frontend.misuse import Handle
 from lmc.frontend.programs import Programs
@@ -81,6 +83,25 @@ class MethodCalls(Programs):
                 f"write a lambda around it: lambda x: {name}(x)",
             )
 
+    def unfolded(
+        self, recorder: Recorder, found: functools.partial[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+        """The function of a partial one, with all its arguments."""
+        if recorder.outside.own.get(id(found)) is not found:
+            for name in ("args", "keywords"):
+                value = getattr(found, name)
+                recorder.reads.add_attribute(found, name, value)
+                recorder.check_guarded(value)
+                mutable_parts(value, recorder.foreign)
+                self.check_unchanged(recorder, value)
+        return found.func, (*found.args, *args), {**found.keywords, **kwargs}
+
+    def partly(self, recorder: Recorder, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """``functools.partial(...)``: it only keeps what it is given."""
+        made = functools.partial(*args, **kwargs)
+        recorder.outside.own[id(made)] = made
+        return made
+
     def mapped(self, function: Any, *iterables: Iterable[Any]) -> Iterator[Any]:
         """``map(function, *iterables)``."""
         return (self.call(function, *values) for values in zip(*iterables, strict=False))
@@ -105,7 +126,14 @@ class MethodCalls(Programs):
             "make a list of it first (list(x)), or do it in a tool",
         )
 
-    def method_of_plain(self, recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def method_of_plain(
+        self,
+        recorder: Recorder,
+        function: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        fresh: tuple[Any, ...] = (),
+    ) -> Any:
         """A method of a value of one of Python's own classes."""
         owner = function.__self__
         if type(owner) is str and (holds_proxy(args) or holds_proxy(kwargs) or function.__name__ == "join"):
@@ -114,7 +142,7 @@ class MethodCalls(Programs):
             check_format(recorder, owner, function.__name__, args, kwargs)
         if function.__name__ in MUTATORS and type(owner) in (list, dict, set):
             if id(owner) in recorder.foreign:
-                raise self.mutation(recorder, owner)
+                return self.change_outside(recorder, function, args, kwargs, fresh)
             if function.__name__ not in BLIND_METHODS:
                 self.check_settled(recorder, owner)
             recorder.touch(owner)
@@ -122,6 +150,8 @@ class MethodCalls(Programs):
                 return self._kept(recorder, function, args, kwargs)
             if function.__name__ == "extend" and len(args) == 1:
                 return function(self.spread(args[0]))
+        if id(owner) in recorder.outside.containers:
+            return self.look_outside(recorder, function, args, kwargs)
         self.check_unchanged(recorder, owner)
         if function.__name__ not in BLIND_METHODS:
             self.check_settled(recorder, owner)

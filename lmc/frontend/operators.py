@@ -127,15 +127,30 @@ class Operators(Arithmetic):
 
     def set_subscript(self, owner: Any, key: Any, value: Any) -> None:
         """``owner[key] = value``."""
-        if self.recorder is not None and type(key) is slice and disorder.is_disordered(value):
-            raise self.recorder.stop(disorder.CAUSE, disorder.REMEDY)
-        if self.recorder is not None and type(key) is slice and is_iterator(value):
-            self.check_iterable(self.recorder, value)
-        owner[self.changed_key(owner, key)] = value
+        tick = self.tick()
+        recorder = self.recorder
+        if recorder is None:
+            self.served(tick, operator.setitem, owner, key, value)
+            return
+        if type(key) is slice and disorder.is_disordered(value):
+            raise recorder.stop(disorder.CAUSE, disorder.REMEDY)
+        if type(key) is slice and is_iterator(value):
+            self.check_iterable(recorder, value)
+        if type(key) is not slice and self.is_outside(recorder, owner):
+            self.change_outside(recorder, owner.__setitem__, (key, value), {})
+        else:
+            owner[self.changed_key(owner, key)] = value
 
     def delete_subscript(self, owner: Any, key: Any) -> None:
         """``del owner[key]``."""
-        del owner[self.changed_key(owner, key)]
+        tick = self.tick()
+        recorder = self.recorder
+        if recorder is None:
+            self.served(tick, operator.delitem, owner, key)
+        elif type(key) is not slice and self.is_outside(recorder, owner):
+            self.change_outside(recorder, owner.__delitem__, (key,), {})
+        else:
+            del owner[self.changed_key(owner, key)]
 
     def changed_key(self, owner: Any, key: Any) -> Any:
         """The key under which ``owner`` is to be changed; in a capture only what the capture made may be."""
@@ -193,6 +208,7 @@ class Operators(Arithmetic):
             )
         if not is_deeply_harmless(value):
             raise self.foreign_operator(recorder, "match", value)
+        self.check_unchanged(recorder, value)
         return value
 
     def exception(self, value: Any) -> Any:

@@ -12,10 +12,10 @@ from lmc.frontend.eager import EagerFrame, EagerSession, activate
 from lmc.frontend.failures import name_line
 from lmc.frontend.function import JittedFunction, UserFunction, helper
 from lmc.frontend.guards import mutable_parts
-from lmc.frontend.host_calls import HostCalls
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.state import State
 from lmc.frontend.transform import Transformed
+from lmc.frontend.writes import Writes
 from lmc.ir.errors import InputError, LmcError
 
 _MAX_DEPTH = 100
@@ -23,7 +23,7 @@ _MAX_DEPTH = 100
 _MAX_UNDECIDED = 3
 
 
-class Programs(HostCalls):
+class Programs(Writes):
     """The part of ``Operators`` that enters other programs."""
 
     def inline(
@@ -35,6 +35,8 @@ class Programs(HostCalls):
         kwargs: dict[str, Any],
     ) -> Any:
         """Capture a program that this one calls, as a part of it."""
+        if on is None:
+            function, args = self._meant(recorder, function, args)
         transformed = function.part
         if not isinstance(transformed, Transformed):
             raise recorder.stop(transformed.cause, transformed.remedy)
@@ -45,6 +47,14 @@ class Programs(HostCalls):
         self._begin_inlined(recorder, function)
         return self.enter(function, transformed, on, args, kwargs)
 
+    def _meant(
+        self, recorder: Recorder, function: JittedFunction, args: tuple[Any, ...]
+    ) -> tuple[JittedFunction, tuple[Any, ...]]:
+        try:
+            return function.meant(args)
+        except LmcError as error:
+            raise recorder.stop(error.cause, error.remedy or "") from error
+
     def inline_helper(
         self, recorder: Recorder, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
@@ -54,6 +64,8 @@ class Programs(HostCalls):
         if not isinstance(transformed, Transformed):
             raise recorder.stop(transformed.cause, transformed.remedy)
         self._begin_inlined(recorder, called)
+        if args and recorder.outside.is_receiver(args[0]) and called.attributes is None:
+            recorder.outside.escaped = True
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             recorder.check_guarded(default)
             mutable_parts(default, recorder.foreign)
@@ -106,6 +118,9 @@ class Programs(HostCalls):
     ) -> Any:
         """Run the transformed twin of ``function`` as a part of this run."""
         session = self.session
+        if on is None:
+            found, args = function.continuing(args, kwargs)
+            on = found or None
         if on is None:
             function, kwargs = function.called_with(kwargs, session)
             path = session.allocate(self.path, function.name)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 _SCALAR_TYPES = (TEXT, INT, FLOAT, BOOL, NONE)
+_SCALARS = (str, int, float, bool, type(None))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,6 +165,11 @@ def symbol(proxy: Proxy) -> Symbol:
 def is_proxy(value: object) -> bool:
     """Whether ``value`` is a Proxy; asks for its type only, which is the one safe question."""
     return type(value) is Proxy
+
+
+def is_scalar(value: object) -> bool:
+    """Whether ``value`` is, or will be, a text, a number, a bool or None."""
+    return symbol(value).is_scalar if type(value) is Proxy else type(value) in _SCALARS
 
 
 def holds_proxy(value: object, depth: int = 8) -> bool:

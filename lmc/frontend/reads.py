@@ -19,20 +19,24 @@ from typing import Any
 import pydantic
 
 from lmc.frontend.base import Base
+from lmc.frontend.binding import Bindable
 from lmc.frontend.breaks import CaptureBreak
+from lmc.frontend.emitting import SCALARS
 from lmc.frontend.function import JittedFunction
-from lmc.frontend.guards import mutable_parts
+from lmc.frontend.guards import MISSING, mutable_parts
 from lmc.frontend.harmless import is_immutable, is_standard_module
 from lmc.frontend.messages import Appendable
 from lmc.frontend.misuse import Handle
-from lmc.frontend.proxy import Proxy, ProxyMethod, symbol
+from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.specs import Record
 from lmc.frontend.tools import Tool
+from lmc.frontend.writes import reads_plainly
 from lmc.ir.core import Effect
 from lmc.ir.types import ANY, JsonType
 
 _OWN = (Handle, Tool)
+_METHODS: tuple[type[Any], ...] = (FunctionType, classmethod, staticmethod, Bindable)
 _PLAIN_METACLASSES = (type, enum.EnumMeta, type(pydantic.BaseModel))
 
 
@@ -88,28 +92,19 @@ class Reads(Base):
             return self._symbolic_attribute(recorder, owner, name)
         if kind is Record:
             return self._record_field(recorder, owner, name)
+        if kind is super:
+            return self._inherited(recorder, owner, name)
         if issubclass(kind, (*_OWN, JittedFunction, Appendable, ProxyMethod)):
             return getattr(owner, name)
         if kind.__module__ == "builtins" and not isinstance(
             owner, type | ModuleType | FunctionType | BuiltinFunctionType
         ):
-            self.check_unchanged(recorder, owner)
+            if id(owner) not in recorder.outside.containers:
+                self.check_unchanged(recorder, owner)
             return getattr(owner, name)
         if isinstance(owner, FunctionType) and id(owner.__code__) in recorder.codes:
             return getattr(owner, name)
         return self._outside_attribute(recorder, owner, name)
-
-    def set_attribute(self, owner: Any, name: str, value: Any) -> None:
-        """``owner.name = value``."""
-        if self.recorder is not None:
-            raise self.mutation(self.recorder, owner)
-        setattr(owner, name, value)
-
-    def delete_attribute(self, owner: Any, name: str) -> None:
-        """``del owner.name``."""
-        if self.recorder is not None:
-            raise self.mutation(self.recorder, owner)
-        delattr(owner, name)
 
     def importing(self, names: tuple[str, ...]) -> None:
         """``import a.b, c``: a module that is loaded already runs nothing when it is imported again."""
@@ -183,7 +178,37 @@ class Reads(Base):
             "use the fields in the program, and call methods before it or in a tool",
         )
 
+    def parent(self, owner: Any, *kind: Any) -> Any:
+        """``super()`` or ``super(kind, owner)``."""
+        if self.recorder is not None and holds_proxy([owner, *kind]):
+            raise self.recorder.stop("super() of a value that is known only when the program runs", "do it in a tool")
+        around: Any = kind[0] if kind else self.program.cell("__class__").cell_contents
+        return super(around, owner)
+
+    def _inherited(self, recorder: Recorder, found: Any, name: str) -> Any:
+        """An attribute of ``super()``."""
+        owner: Any = found.__self__
+        order: Any = found.__self_class__.__mro__
+        behind = order[order.index(found.__thisclass__) + 1 :]
+        for base in behind:
+            held = vars(base).get(name)
+            if name in recorder.outside.names or isinstance(held, property):
+                raise self._runs_code(recorder, owner, name)
+            recorder.reads.add_attribute(base, name, getattr(base, name, MISSING))
+            if name in vars(base):
+                method = isinstance(held, (*_METHODS, WrapperDescriptorType))
+                if not method and hasattr(type(held), "__get__"):
+                    raise self._runs_code(recorder, owner, name)
+                if not method:
+                    self._take_in(recorder, held)
+                return getattr(found, name)
+        return getattr(found, name)  # raises what Python does
+
     def _outside_attribute(self, recorder: Recorder, owner: Any, name: str) -> Any:
+        if name in recorder.outside.names and not isinstance(owner, ModuleType):
+            if not reads_plainly(owner, name):
+                raise self._runs_code(recorder, owner, name)
+            return self._live_attribute(recorder, owner, name)
         value, guarded = self._plain_attribute(recorder, owner, name)
         if not guarded:
             return value
@@ -193,12 +218,25 @@ class Reads(Base):
         standard = isinstance(owner, type) and is_standard_module(owner.__module__)
         fixed = isinstance(owner, ModuleType | enum.Enum) or _is_frozen(owner) or standard
         fixed = fixed or (isinstance(owner, type) and code)
+        if not fixed and recorder.user_writes and type(value) in SCALARS and reads_plainly(owner, name):
+            return recorder.host_call(get_attribute, self.path, (owner, name), {}, effect=Effect.READS, result_type=ANY)
         if not fixed:
             recorder.mutable_reads += 1
         self._check_read(recorder, f"the attribute {name!r}", value, rebound=bool(recorder.user_writes) and not fixed)
         recorder.reads.add_attribute(owner, name, value)
         self._take_in(recorder, value)
         return value
+
+    def _live_attribute(self, recorder: Recorder, owner: Any, name: str) -> Proxy:
+        """An attribute that the program itself sets somewhere."""
+        made = recorder.host_call(get_attribute, self.path, (owner, name), {}, effect=Effect.READS, result_type=ANY)
+        value = getattr(owner, name, None)
+        if not recorder.user_writes and type(value) in SCALARS and name not in recorder.outside.loose:
+            # Nothing else is stored there while the program runs; what is there before is guarded.
+            recorder.reads.add_kind(owner, name, value)
+            symbol(made).scalar = True
+            symbol(made).volatile = False
+        return made
 
     def _plain_attribute(self, recorder: Recorder, owner: Any, name: str) -> tuple[Any, bool]:
         """The attribute, and whether it is data to be guarded; breaks where reading it would run the user's code."""
@@ -217,12 +255,16 @@ class Reads(Base):
         data = isinstance(found, MemberDescriptorType | GetSetDescriptorType)
         if not isinstance(inspect.getattr_static(kind, "__getattribute__"), WrapperDescriptorType):
             raise self._runs_code(recorder, owner, name)
-        if isinstance(found, FunctionType | classmethod | staticmethod) and name not in getattr(owner, "__dict__", ()):
+        if isinstance(found, _METHODS) and name not in getattr(owner, "__dict__", ()):
             recorder.reads.add_attribute(kind, name, getattr(kind, name))
+            recorder.reads.add_method(owner, name)
+            if recorder.outside.is_receiver(owner) and name in (self.program.attributes or (name,)):
+                recorder.outside.escaped = True
             return getattr(owner, name), False
         named_tuple_field = isinstance(owner, tuple) and name in getattr(kind, "_fields", ())
         enum_field = isinstance(owner, enum.Enum) and name in ("name", "value")
-        if found is not None and hasattr(type(found), "__get__") and not (data or named_tuple_field or enum_field):
+        plain = data or named_tuple_field or enum_field or _stands_before(owner, name, found)
+        if found is not None and hasattr(type(found), "__get__") and not plain:
             raise self._runs_code(recorder, owner, name)
         if found is None and name not in getattr(owner, "__dict__", ()):
             raise self._runs_code(recorder, owner, name)
@@ -233,6 +275,11 @@ class Reads(Base):
             f"reading {name!r} of a {self.describe(owner)} may run its own code",
             "read it before the program is called and pass it in, or read it in a tool",
         )
+
+
+def _stands_before(owner: Any, name: str, found: Any) -> bool:
+    """Whether an attribute of the object itself is read instead of ``found``, which its class has."""
+    return name in getattr(owner, "__dict__", ()) and not hasattr(type(found), "__set__")
 
 
 def get_attribute(owner: Any, name: str) -> Any:

@@ -33,7 +33,7 @@ def resume(captured: Captured, bound: Bound, memo: Memo, session: EagerSession) 
 
     Raises what the user's function raises. ``session`` is fresh; its profile then counts what ran after the break.
     """
-    function = captured.function
+    function = bound.program
     transformed = function.transformed
     if captured.replay.nothing or not isinstance(transformed, Transformed):
         return run_eager(function, bound, session)

@@ -13,6 +13,7 @@ from types import CoroutineType
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
 from lmc.frontend.annotations import MISFIT, annotated_type, fit
+from lmc.frontend.binding import Bindable
 from lmc.frontend.eager import ACTIVE
 from lmc.frontend.locations import user_location
 from lmc.frontend.refusals import bad, described
@@ -28,8 +29,10 @@ _EFFECTS = {"pure": Effect.PURE, "reads": Effect.READS, "writes": Effect.WRITES}
 _MOST_RETRIES = 1000
 
 
-class Tool(Generic[P, R]):
+class Tool(Bindable, Generic[P, R]):
     """A declared host function. Called outside a jitted function it is the plain function, or the async one.
+
+    Written in a class it is a method.
 
     ``effect`` says what the function does: PURE (the result depends on the arguments alone), READS (looks at the
     world) or WRITES (changes it). ``retries`` says how often it is called again, and how long it may take. The return
@@ -39,6 +42,7 @@ class Tool(Generic[P, R]):
     __name__: str
 
     def __init__(self, function: Callable[P, Any], effect: Effect, retries: Retries | None = None) -> None:
+        function = self.take(function)
         if inspect.isasyncgenfunction(function):
             raise CaptureError(
                 f"the tool {function.__name__!r} is an async generator",
@@ -46,7 +50,7 @@ class Tool(Generic[P, R]):
                 location=_defined_at(function),
             )
         functools.update_wrapper(self, function)
-        self.function = function
+        self.function: Callable[P, Any] = function
         self.effect = effect
         self.name: str = getattr(function, "__name__", "tool")
         self.is_async = inspect.iscoroutinefunction(function)
@@ -67,6 +71,9 @@ class Tool(Generic[P, R]):
         if in_program() and not in_tool_loop():
             return wait_for(partial(self.submit, *args, **kwargs))
         return cast(R, self._awaited(_here(), args, kwargs))
+
+    def settled(self) -> None:
+        """Nothing of a tool follows from what it is bound to."""
 
     def __repr__(self) -> str:
         return f"<lmc tool {self.name} ({self.effect.value})>"

@@ -17,6 +17,7 @@ from typing import Any
 
 from lmc.frontend.breaks import Break
 from lmc.frontend.exception_reads import looks_at_exceptions
+from lmc.frontend.methods import uses_of_first, write_methods
 from lmc.frontend.rewrite import Unsupported
 from lmc.frontend.rewrite_exits import early_returns
 from lmc.frontend.rewrite_statements import Rewriter
@@ -39,12 +40,14 @@ class Transformed:
     """A function whose first parameter takes the operators.
 
     ``codes`` are its code object and those of the functions in it, by id; ``rebound`` the names that some function of
-    its file may bind anew in the module or in an enclosing function.
+    its file may bind anew in the module or in an enclosing function; ``first`` what it does with its first parameter
+    (``uses_of_first``).
     """
 
     function: Callable[..., Any]
     codes: dict[int, CodeType]
     rebound: frozenset[str]
+    first: frozenset[str] | None = None
 
 
 @lru_cache(maxsize=512)
@@ -64,7 +67,8 @@ def transform(function: Callable[..., Any], *, part: bool = False) -> Transforme
         if part and not early_returns(node.body):
             return transform(function)
         _check_same(source, node, code)
-        made = _rewritten(node, function, part=part)
+        first = uses_of_first(node)
+        made = _rewritten(node, function, class_name=_class_around(tree, node), part=part)
     except Unsupported as reason:
         return Break(
             Location(code.co_filename, reason.line or code.co_firstlineno),
@@ -82,10 +86,24 @@ def transform(function: Callable[..., Any], *, part: bool = False) -> Transforme
     twin.__kwdefaults__ = function.__kwdefaults__
     twin.__qualname__ = function.__qualname__
     twin.__module__ = function.__module__
-    return Transformed(twin, {id(code): code for code in (made, *_inner_codes(made))}, rebound_names(tree))
+    return Transformed(twin, {id(code): code for code in (made, *_inner_codes(made))}, rebound_names(tree), first)
 
 
-def _rewritten(node: ast.FunctionDef, function: FunctionType, *, part: bool) -> CodeType:
+def _class_around(tree: ast.Module, node: ast.FunctionDef) -> str | None:
+    """The name of the class in which ``node`` is written, however deep in it."""
+    found: str | None = None
+    stack: list[tuple[ast.AST, str | None]] = [(tree, None)]
+    while stack:
+        part, name = stack.pop()
+        if part is node:
+            found = name
+            break
+        name = part.name if isinstance(part, ast.ClassDef) else name
+        stack.extend((child, name) for child in ast.iter_child_nodes(part))
+    return found
+
+
+def _rewritten(node: ast.FunctionDef, function: FunctionType, *, class_name: str | None, part: bool) -> CodeType:
     """The code of the transformed function; where conditions stand too deep in it for Python, with plain ones."""
     code = function.__code__
     closure = frozenset(code.co_freevars)
@@ -97,12 +115,17 @@ def _rewritten(node: ast.FunctionDef, function: FunctionType, *, part: bool) -> 
         except ValueError:  # a name that is not bound yet
             return False
 
+    def copied() -> ast.FunctionDef:
+        made = _copy(node)
+        write_methods(made, class_name)
+        return made
+
     try:
-        return _compile(Rewriter(closure, part=part).function(_copy(node), looks), code)
+        return _compile(Rewriter(closure, part=part).function(copied(), looks), code)
     except Unsupported as reason:
         if not reason.too_deep:
             raise
-        return _compile(Rewriter(closure, branches=False).function(_copy(node), looks), code)
+        return _compile(Rewriter(closure, branches=False).function(copied(), looks), code)
 
 
 def _cells(function: FunctionType) -> dict[str, CellType]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.arguments import Bound
+from lmc.frontend.binding import Owner
 from lmc.frontend.breaks import Break
 from lmc.frontend.guards import ReadGuards, ValueGuard
 from lmc.frontend.specs import Arguments
@@ -39,7 +40,7 @@ class Captured:
 
     ``hosts`` resolves the module's host symbols, ``readers`` make values of JSON by the names of their types,
     ``breaks`` says where it ends early (at most one, for now). It holds for arguments of this ``shape`` for which the
-    ``guards`` do, while ``reads`` of its surroundings give the same.
+    ``guards`` do, while ``reads`` of its surroundings give the same; of a method, for what ``owner`` admits.
     """
 
     function: JittedFunction
@@ -50,12 +51,16 @@ class Captured:
     guards: tuple[ValueGuard, ...]
     reads: ReadGuards
     replay: Replay
+    owner: Owner | None = None
     readers: Mapping[str, Reader] = field(default_factory=dict[str, Reader])
 
     def matches(self, bound: Bound) -> bool:
         """Whether this variant holds for these arguments, now."""
+        receiver = bound.program.receiver
+        if self.owner is not None and not self.owner.admits(receiver):
+            return False
         inputs = self.shape.extract(bound.values)
-        if inputs is None or not self.reads.hold():
+        if inputs is None or not self.reads.hold(receiver):
             return False
         known: dict[Any, Any] = {}
         return all(guard.holds(inputs, known) for guard in self.guards)
@@ -90,7 +95,8 @@ class VariantCache:
         return None
 
     def add(self, captured: Captured) -> None:
-        """Keep a variant."""
+        """Keep a variant, and let go of those whose object nothing refers to any more."""
+        self._variants = [known for known in self._variants if known.owner is None or not known.owner.is_gone]
         self._variants.append(captured)
         del self._variants[: -self._limit]
 

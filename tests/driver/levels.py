@@ -24,11 +24,20 @@ READS = frozenset({"lookup"})
 """First values of effects of functions that only read: what they read at the same time, they may in any order."""
 
 
-def run_at(level: str, captured: Captured, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Run:
-    """What ``captured`` does as a plan of ``level``, together with its continuation where it breaks."""
+def run_at(
+    level: str,
+    captured: Captured,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    program: JittedFunction | None = None,
+) -> Run:
+    """What ``captured`` does as a plan of ``level``, together with its continuation where it breaks.
+
+    ``program`` is the one that is meant, where the capture is of a method.
+    """
     EFFECTS.clear()
     compiled = compile_captured(captured, TOY, level, load_tokenizer(TOY), cache=CACHE)
-    bound = bind(captured.function, args, kwargs)
+    bound = bind(program or captured.function, args, kwargs)
     found: dict[int, Result] = {}
     job = Job(0, bound, compiled, inputs_of(captured, bound))
     compile = compile_for_toy()

@@ -28,6 +28,29 @@ def test_the_only_program_needs_no_name(write):
     assert load_program(write(ONE, "other.py") + ":one").name == "one"
 
 
+METHOD = """import lmc
+
+class Agent:
+    name = "n"
+
+    @lmc.jit
+    def run(self, s, q: str):
+        s += self.name + q
+
+    @lmc.jit
+    @classmethod
+    def make(cls, s, q: str):
+        s += q
+"""
+
+
+def test_methods_are_named_by_their_object(write):
+    bound = METHOD + "\nrun = Agent().run\nagent = Agent()\n"
+    assert load_program(write(bound)).name == "run"
+    assert list(load_program(write(bound) + ":agent.run").signature.parameters) == ["q"]
+    assert load_program(write(METHOD) + ":Agent.make").name == "make"
+
+
 def test_a_program_under_two_names_is_one(write):
     assert load_program(write(ONE + "alias = one\n")).name == "one"
 
@@ -61,6 +84,11 @@ def test_locations_show_the_path_as_it_was_named(write, tmp_path: Path, monkeypa
         (TWO, ":twoo", "has no program 'twoo'", "did you mean 'two'"),
         (TWO, ":zebra", "has no program 'zebra'", "it has one, two"),
         ("x = 1\n", ":one", "has no program 'one'", "it has none"),
+        (METHOD, "", "Agent.run of", "run = Agent(…).run"),
+        (METHOD, ":Agent.run", "is a method, and runs on an object", "bind it in the file, run = Agent(…).run"),
+        (METHOD, ":Agent.runn", "has no 'runn'", "did you mean 'run'"),
+        (METHOD, ":Agentt.run", "has no 'Agentt'", "did you mean 'Agent'"),
+        (METHOD, ":Agent.name", "is no program", "@lmc.jit"),
     ],
 )
 def test_programs_that_are_not_there(write, tmp_path: Path, text: str | None, name: str, cause: str, remedy: str):

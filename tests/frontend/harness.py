@@ -38,10 +38,15 @@ class Run:
     calls: int
 
 
-def run_captured(captured: Captured, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
-    """The captured graph on the interpreter, and its eager continuation where it breaks."""
+def run_captured(
+    captured: Captured, args: tuple[Any, ...], kwargs: dict[str, Any], program: JittedFunction | None = None
+) -> Run:
+    """The captured graph on the interpreter, and its eager continuation where it breaks.
+
+    ``program`` is the one that is meant, where the capture is of a method.
+    """
     EFFECTS.clear()
-    bound = bind(captured.function, args, kwargs)
+    bound = bind(program or captured.function, args, kwargs)
     inputs = inputs_of(captured, bound)
     session = EagerSession(ToyEngine(), compile=compile_for_toy())
     constraints = toy_constraints(captured.module, captured.readers)
@@ -66,11 +71,16 @@ def run_plain(function: JittedFunction, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def check(
-    function: JittedFunction, args: Any = (), kwargs: dict[str, Any] | None = None, *, captured: Captured | None = None
+    function: JittedFunction,
+    args: Any = (),
+    kwargs: dict[str, Any] | None = None,
+    *,
+    captured: Captured | None = None,
+    watch: Callable[[], Any] | None = None,
 ) -> Captured:
     """Capture (where ``captured`` is None), run in both ways, and assert that nothing tells them apart.
 
-    ``args`` is a tuple, or a function that makes it anew for each run.
+    ``args`` is a tuple, or a function that makes it anew for each run; ``watch`` gives what a run leaves behind.
     """
     kwargs = kwargs or {}
     EFFECTS.clear()
@@ -82,8 +92,10 @@ def check(
     text = print_module(captured.module)
     assert print_module(parse(text)) == text
     assert captured.matches(bind(function, *given))
-    graph = run_captured(captured, *given)
+    graph = run_captured(captured, *given, program=function)
+    left = None if watch is None else repr(watch())
     plain = run_plain(function, *_fresh(args, kwargs))
+    assert left == (None if watch is None else repr(watch()))
     assert graph.end == plain.end
     assert graph.effects == plain.effects
     if plain.end[0] == "gave":

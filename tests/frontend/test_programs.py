@@ -10,6 +10,7 @@ from tests.frontend.corpus import (
     breaks,
     constructs,
     host_calls,
+    methods,
     nasty,
     refusals,
     sub_programs,
@@ -28,6 +29,7 @@ FILES = (
     breaks,
     constructs,
     host_calls,
+    methods,
     nasty,
     refusals,
     sub_programs,
@@ -43,7 +45,7 @@ FILES = (
 def test_eager_and_captured_agree(name, monkeypatch):
     monkeypatch.delitem(sys.modules, "colorsys", raising=False)  # for the case of a module that is not loaded
     case = CASES[name]
-    captured = check(case.program, case.args)
+    captured = check(case.program, case.args, watch=case.watch)
     if case.stops is None:
         assert captured.breaks == ()
     else:

@@ -173,13 +173,13 @@ def test_errors_have_the_line_of_the_program():
     check(built, ("a",))
 
 
-def test_a_method_is_refused_where_it_is_decorated():
-    def act(self, s, q):
+def test_a_method_without_a_parameter_for_the_state_is_refused_where_it_is_decorated():
+    def act(self):
         pass
 
-    with pytest.raises(CaptureError, match=r"act\(\) is a method") as caught:
+    with pytest.raises(CaptureError, match=r"act\(\) has no parameter for the state") as caught:
         JittedFunction(act)
-    assert "def act(s, …)" in str(caught.value.remedy)
+    assert "def act(self, s, …)" in str(caught.value.remedy)
     assert caught.value.location is not None
 
 

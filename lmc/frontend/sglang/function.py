@@ -27,11 +27,13 @@ _MAX_TWINS = 32
 
 
 class SglFunction(JittedFunction):
-    """A function of yours whose first parameter is the state ``s``.
+    """A function of yours whose first parameter is the state ``s``; no method.
 
     ``run`` gives a ``ProgramState``; called, it does the same. Inside another program it is a part of that one, with a
     state of its own. ``sampling`` is what its generations get that don't say otherwise.
     """
+
+    may_be_method = False
 
     def __init__(
         self,

@@ -9,11 +9,15 @@ from lmc.frontend.function import JittedFunction
 
 @dataclass
 class Case:
-    """A program, its arguments (or what makes them anew for each run), and a part of its break's cause."""
+    """A program, its arguments (or what makes them anew for each run), and a part of its break's cause.
+
+    ``watch`` gives what a run leaves behind.
+    """
 
     program: JittedFunction
     args: Any = ()
     stops: str | None = None
+    watch: Callable[[], Any] | None = None
 
 
 CASES: dict[str, Case] = {}

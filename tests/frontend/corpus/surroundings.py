@@ -59,7 +59,7 @@ def writes_global(s, a: str):
     return COUNTER
 
 
-@case(make=reset, stops="changes a list that it did not make")
+@case(make=reset, stops="taken item by item")
 def appends_to_global(s, a: str):
     LOG.append(a)
     s += a

@@ -93,13 +93,13 @@ def deque_is_read_in_order(s, a: str):
     return before, f"{QUEUE}", len(QUEUE), f"{COUNTS}"
 
 
-@case(make=restore, stops="is read after a call")
+@case(make=restore)
 def namespace_after_write(s, a: str):
     disturb()
     return SPACE.level
 
 
-@case(make=restore, stops="is read after a call")
+@case(make=restore)
 def class_attribute_after_write(s, a: str):
     disturb()
     return Settings.limit
