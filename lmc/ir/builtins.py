@@ -1,8 +1,8 @@
 """The pure builtins of ``py.call``: Python functions without effects, each with its result type.
 
-To add one, add a line to a table below. A builtin must not touch anything but its arguments and must give the same
-result for the same arguments on every machine. A list is any sequence: ``str.partition`` gives a tuple, typed as a
-list.
+To add one, add a line to a table below, or to those of ``list_builtins`` and ``statements``. A builtin must not touch
+anything but its arguments and must give the same result for the same arguments on every machine. A list is any
+sequence: ``str.partition`` gives a tuple, typed as a list.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from lmc.ir.builtin_types import (
     safe_for_two_plain,
     same_list,
     same_number,
-    second,
     two_alike,
     type_of_first,
 )
 from lmc.ir.choices import checked_choice
 from lmc.ir.errors import CaptureError
-from lmc.ir.statements import UNPACKING, asserted, bound
-from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, Type, list_of
+from lmc.ir.list_builtins import LIST_BUILTINS
+from lmc.ir.statements import STATEMENT_BUILTINS
+from lmc.ir.types import ANY, BOOL, FLOAT, INT, TEXT, Type, list_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,22 +125,6 @@ def _field(owner: Any, name: str, key: str, *default: Any) -> Any:
 
 def _percent(template: str, *values: Any) -> str:
     return template % values
-
-
-def _is_int(text: str) -> bool:
-    return _converts(int, text)
-
-
-def _is_float(text: str) -> bool:
-    return _converts(float, text)
-
-
-def _converts(kind: Callable[[str], Any], text: str) -> bool:
-    try:
-        kind(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _both(left: Any, right: Any) -> Any:
@@ -243,8 +227,6 @@ def _entries() -> Iterable[PureBuiltin]:
     yield PureBuiltin("ascii", ascii, always_gives(TEXT), safe_for_printable)
     yield PureBuiltin("int", int, always_gives(INT))
     yield PureBuiltin("float", float, always_gives(FLOAT))
-    yield PureBuiltin("is_int", _is_int, always_gives(BOOL), safe_for_texts(1))
-    yield PureBuiltin("is_float", _is_float, always_gives(BOOL), safe_for_texts(1))
     yield PureBuiltin("bool", bool, always_gives(BOOL), safe_for_truth_of_first(1))
     yield PureBuiltin("not", operator.not_, always_gives(BOOL), safe_for_truth_of_first(1))
     yield PureBuiltin("and", _both, two_alike, safe_for_truth_of_first(2))
@@ -253,7 +235,7 @@ def _entries() -> Iterable[PureBuiltin]:
     yield PureBuiltin("is", operator.is_, always_gives(BOOL), safe_for_two)
     yield PureBuiltin("is_not", operator.is_not, always_gives(BOOL), safe_for_two)
     yield PureBuiltin("len", len, always_gives(INT), safe_for_one_sized)
-    yield PureBuiltin("contains", _contains, always_gives(BOOL))
+    yield PureBuiltin("contains", _contains, always_gives(BOOL), safe_for_texts(2))
     yield PureBuiltin("getitem", operator.getitem, element)
     yield PureBuiltin("field", _field, always_gives(ANY))
     yield PureBuiltin("slice", _slice, type_of_first)
@@ -290,11 +272,5 @@ def _entries() -> Iterable[PureBuiltin]:
     yield PureBuiltin("dict", _dict, always_gives(ANY))
 
 
-def _statement_entries() -> Iterable[PureBuiltin]:
-    yield PureBuiltin("bound", bound, second)
-    yield PureBuiltin("assert", asserted, always_gives(NONE))
-    for count, unpack in UNPACKING.items():
-        yield PureBuiltin(f"unpack{count}", unpack, same_list)
-
-
-_TABLE = {entry.name: entry for entry in (*_entries(), *_statement_entries())}
+_ROWS = (*STATEMENT_BUILTINS, *LIST_BUILTINS)
+_TABLE = {entry.name: entry for entry in (*_entries(), *(PureBuiltin(*row) for row in _ROWS))}

@@ -1,4 +1,4 @@
-"""What a select chooses from: the same checks, with the same words, wherever the choices become known."""
+"""What a select chooses from, and branches: the same checks, with the same words, wherever they become known."""
 
 from __future__ import annotations
 
@@ -29,3 +29,27 @@ def checked_choice(choice: Any, location: Location | None = None) -> str:
     if not choice:
         raise CaptureError("an empty choice can't be scored", remedy=_REMEDY, location=location)
     return str.__getitem__(choice, slice(None))
+
+
+def checked_branch_count(count: Any, location: Location | None = None) -> int:
+    """How many branches a fork has. Raises ``CaptureError`` for what is no whole number, and for one below 1."""
+    if type(count) is not int or count < 1:
+        given = f"fork({reprlib.repr(count)})"
+        raise CaptureError(
+            given if type(count) is int else f"{given}: n is a {type(count).__name__}",
+            remedy="fork into a whole number of branches, at least 1",
+            location=location,
+        )
+    return count
+
+
+def checked_branch_index(count: int, index: Any) -> int:
+    """The place among ``count`` branches that ``index``, which may count from the end, stands for.
+
+    Raises ``IndexError`` where there is none, ``CaptureError`` where it is no whole number.
+    """
+    if type(index) is not int:
+        raise CaptureError(f"branches[{index!r}]", remedy="index branches by number, or by the name of a variable")
+    if not -count <= index < count:
+        raise IndexError(f"there are {count} branches, none at {index}")
+    return index % count

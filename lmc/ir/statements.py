@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
+
+from lmc.ir.builtin_types import ResultType, Safe, always_gives, never_safe, safe_for_texts, same_list, second
+from lmc.ir.errors import InputError
+from lmc.ir.types import ANY, BOOL, NONE
+
+EXCEPTIONS: dict[str, type[BaseException]] = {
+    name: kind for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)
+}
+"""Python's own classes of exceptions, by name."""
 
 
 def bound(present: bool, value: Any, name: str) -> Any:
@@ -17,6 +27,56 @@ def asserted(holds: object, *message: object) -> None:
     """``assert holds, message``."""
     if not holds:
         raise AssertionError(*message)
+
+
+def exception(kind: str, *arguments: object) -> BaseException:
+    """An instance of one of Python's own classes. Raises ``InputError`` for other names."""
+    found = EXCEPTIONS.get(kind)
+    if found is None:
+        raise InputError(f"Python has no exception {kind!r}", remedy="name one of Python's own, such as ValueError")
+    return found(*arguments)
+
+
+def raised(error: Any, *cause: Any) -> NoReturn:
+    """``raise error``, or where there is a ``cause``, ``raise error from cause``."""
+    if cause:
+        raise error from cause[0]
+    raise error
+
+
+def raised_while(handled: Any, error: Any, *cause: Any) -> NoReturn:
+    """``raise error`` in a handler of the exception ``handled``."""
+    try:
+        raise handled
+    except BaseException:
+        raised(error, *cause)
+
+
+def refusal(kind: str, text: str) -> ValueError:
+    """What ``int(text)`` or ``float(text)`` raises, as ``kind`` says. Raises ``InputError`` where it raises nothing."""
+    try:
+        CONVERSIONS[kind](text)
+    except ValueError as error:
+        return error.with_traceback(None)
+    raise InputError(f"{text!r} can be converted with {kind}", remedy="ask first whether it can")
+
+
+def is_int(text: str) -> bool:
+    """Whether ``int`` takes it."""
+    return _converts(int, text)
+
+
+def is_float(text: str) -> bool:
+    """Whether ``float`` takes it."""
+    return _converts(float, text)
+
+
+def _converts(kind: Callable[[str], Any], text: str) -> bool:
+    try:
+        kind(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _unpack_two(items: Any) -> list[Any]:
@@ -34,5 +94,21 @@ def _unpack_four(items: Any) -> list[Any]:
     return [first, second, third, fourth]
 
 
+RAISING = frozenset({"raise", "raise_while"})
+"""The builtins that stand for ``raise``."""
+CONVERSIONS: dict[str, Callable[[str], Any]] = {"int": int, "float": float}
+"""What makes numbers of texts, by name."""
 # ``a, b = items`` by how many names there are; what does not fit raises what Python says then.
 UNPACKING: dict[int, Callable[[Any], list[Any]]] = {2: _unpack_two, 3: _unpack_three, 4: _unpack_four}
+STATEMENT_BUILTINS: tuple[tuple[str, Any, ResultType, Safe], ...] = (
+    ("bound", bound, second, never_safe),
+    ("assert", asserted, always_gives(NONE), never_safe),
+    ("exception", exception, always_gives(ANY), never_safe),
+    ("raise", raised, always_gives(NONE), never_safe),
+    ("raise_while", raised_while, always_gives(NONE), never_safe),
+    ("is_int", is_int, always_gives(BOOL), safe_for_texts(1)),
+    ("is_float", is_float, always_gives(BOOL), safe_for_texts(1)),
+    ("refusal", refusal, always_gives(ANY), never_safe),
+    *((f"unpack{count}", unpack, same_list, never_safe) for count, unpack in UNPACKING.items()),
+)
+"""Rows of the table of builtins: name, what it does, type of its result, for which types it can't raise."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from lmc.ir.core import Block, Op, Value, walk
 from lmc.ir.errors import Location
+from lmc.ir.rewriter import with_regions
 
 OpType = TypeVar("OpType", bound=Op)
 
@@ -21,6 +22,12 @@ def with_ops(block: Block, ops: Sequence[Op]) -> Block:
     if len(ops) == len(block.ops) and all(new is old for new, old in zip(ops, block.ops, strict=True)):
         return block
     return Block(block.parameters, tuple(ops))
+
+
+def substituted(op: Op, places: Mapping[Value, Value]) -> Op:
+    """The op with other operands, in its regions too. Recursion is as deep as regions are nested."""
+    regions = [with_ops(region, [substituted(inner, places) for inner in region.ops]) for region in op.regions]
+    return with_regions(op.substitute(places), regions)
 
 
 class FreshNames:

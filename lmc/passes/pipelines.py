@@ -15,11 +15,12 @@ from lmc.passes.manager import PassManager
 from lmc.passes.registry import PASSES
 
 # dce comes first so that canonicalize does not keep apart, for users that are dead, what could be one op.
+# After distribute-loops it drops what loops carried for results that now come from elsewhere.
 # compile-constraints comes late, because the driver compiles while the others run, and before those that plan calls.
 PIPELINES = {
     "O0": "",
     "O1": "dce,canonicalize,cse,dce,compile-constraints",
-    "O2": "dce,canonicalize,cse,dce,compile-constraints,hoist-prefixes,plan-fork-join",
+    "O2": "dce,canonicalize,cse,dce,compile-constraints,distribute-loops,dce,hoist-prefixes,plan-fork-join",
 }
 
 _ENTRY = re.compile(r"\s*([^{},\s]+)\s*(?:\{([^{}]*)\})?\s*(,|$)")

@@ -12,6 +12,7 @@ from lmc.passes.canonicalize import Canonicalize
 from lmc.passes.compile_constraints import CompileConstraints
 from lmc.passes.cse import EliminateCommonSubexpressions
 from lmc.passes.dce import EliminateDeadCode
+from lmc.passes.distribute_loops import DistributeLoops
 from lmc.passes.hoist_prefixes import HoistPrefixes
 from lmc.passes.plan_fork_join import PlanForkJoin
 
@@ -22,6 +23,7 @@ PASSES: dict[str, type[Pass]] = {
         CompileConstraints,
         EliminateCommonSubexpressions,
         EliminateDeadCode,
+        DistributeLoops,
         HoistPrefixes,
         PlanForkJoin,
     )

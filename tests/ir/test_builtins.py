@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmc.ir import builtins
-from lmc.ir.errors import CaptureError
+from lmc.ir.errors import CaptureError, InputError
 from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, ListType, Type, json_of, list_of, type_of
 
 texts = st.text(st.sampled_from("ab1 ,é\n{}%s"), max_size=6)
@@ -28,6 +28,7 @@ RAISED = (
     NameError,
     AssertionError,
     CaptureError,
+    InputError,
 )
 
 
@@ -295,3 +296,39 @@ def test_appending_what_is_no_text_is_refused():
 def test_names_are_sorted_and_found():
     assert list(builtins.names()) == sorted(builtins.names())
     assert builtins.lookup("eval") is None
+
+
+@pytest.mark.parametrize(
+    ("count", "cause"),
+    [(0, "fork(0)"), (-2, "fork(-2)"), ("two", "fork('two'): n is a str"), (True, "fork(True): n is a bool")],
+)
+def test_branches_are_a_whole_number_of_them(count: Any, cause: str):
+    builtin = builtins.lookup("branch_count")
+    assert builtin is not None
+    with pytest.raises(CaptureError) as caught:
+        builtin.run(count)
+    assert caught.value.cause == cause
+    assert caught.value.remedy == "fork into a whole number of branches, at least 1"
+
+
+def test_a_branch_is_found_from_both_ends():
+    builtin = builtins.lookup("branch_index")
+    assert builtin is not None
+    assert [builtin.run(3, index) for index in (0, 2, -1, -3)] == [0, 2, 2, 0]
+    for index in (3, -4):
+        with pytest.raises(IndexError, match=f"there are 3 branches, none at {index}"):
+            builtin.run(3, index)
+    with pytest.raises(CaptureError, match="branches\\[1.5\\]"):
+        builtin.run(3, 1.5)
+
+
+def test_lengths_are_checked_as_zip_does():
+    builtin = builtins.lookup("check_lengths")
+    assert builtin is not None
+    builtin.run(2, 2, 2)
+    for lengths in ((1, 2), (3, 2), (2, 2, 5)):
+        with pytest.raises(ValueError, match="zip") as caught:
+            builtin.run(*lengths)
+        with pytest.raises(ValueError, match="zip") as expected:
+            list(zip(*map(range, lengths), strict=True))
+        assert str(caught.value) == str(expected.value)

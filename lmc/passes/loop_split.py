@@ -1,0 +1,210 @@
+"""A loop in two parts: what all rounds can do at the same time, and what each needs of the one before."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lmc.ir.core import Block, Op, Value, walk
+from lmc.ir.ops import PyCallOp
+from lmc.ir.ordering import uses
+from lmc.ir.region_ops import LoopOp, MapOp, YieldOp
+from lmc.ir.regions import RegionOp
+from lmc.ir.types import INT, ListType, holds_context, list_of
+from lmc.passes.counted_loops import CountedLoop, Held
+from lmc.passes.making import FreshNames, make_op, substituted
+
+
+@dataclass(frozen=True)
+class Collection:
+    """A list that a loop carries as ``parameter``, to which each round adds ``value`` alone."""
+
+    result: Value
+    parameter: Value
+    begun: Held
+    adding: Op
+    making: Op
+    value: Value
+
+
+class LoopSplit:
+    """A loop in two parts: ``together``, the ops that need nothing of earlier rounds, and ``rest``."""
+
+    def __init__(self, op: LoopOp, loop: CountedLoop) -> None:
+        self._op = op
+        self._loop = loop
+        self.together: list[Op] = []
+        self.rest: list[Op] = []
+        self._numbers: set[Value] = {loop.index, *loop.counters}  # known from the number of the round alone
+        self._counting: dict[Op, None] = {}
+        self._makers = {value: inner for inner in op.body.ops for value in inner.results}
+        self._asked = Counter(value for inner in op.body.ops for value in uses(inner))
+        needs = set(op.body.parameters) - self._numbers
+        inside = {*op.body.parameters, *(value for inner in op.body.ops for value in inner.results)}
+        for inner in op.body.ops[:-1]:
+            used = set(uses(inner))
+            if not needs.isdisjoint(used):
+                self.rest.append(inner)
+                needs.update(inner.results)
+                continue
+            self.together.append(inner)
+            if _only_counts(inner) and used & inside <= self._numbers:
+                self._numbers.update(inner.results)
+                self._counting[inner] = None
+        self._sink()
+        self._made = {value for inner in self.together for value in inner.results} - self._numbers
+        self._collected = [found for found in map(self._collection, *self._places()) if found is not None]
+        gone = {inner for found in self._collected for inner in (found.adding, found.making)}
+        self.rest = [inner for inner in self.rest if inner not in gone]
+        self._end = op.body.terminator.substitute({f.adding.results[0]: f.parameter for f in self._collected})
+        asked = [value for inner in (*self.rest, self._end) for value in uses(inner)]
+        self._taken = [value for value in dict.fromkeys(asked) if value in self._made]
+        self._crossing = list(dict.fromkeys((*self._taken, *(found.value for found in self._collected))))
+
+    def _places(self) -> tuple[Sequence[Value], Sequence[Value], Sequence[Held]]:
+        """What a loop carries: its results, its parameters, and what these begin with."""
+        op = self._op
+        begun = dict(zip(op.condition.parameters, op.initial, strict=True))
+        return op.results, op.body.parameters, [begun[value] for value in op.condition.terminator.operands[1:]]
+
+    def _sink(self) -> None:
+        """Leave lists of one item to the rest, where that alone uses them: then the items are what it is given."""
+        used = {value for inner in self.together for value in uses(inner)}
+        sunk = [
+            inner
+            for inner in self.together
+            if isinstance(inner, PyCallOp) and inner.function == "list" and used.isdisjoint(inner.results)
+        ]
+        if sunk:
+            self.rest[:0] = sunk
+            self.together = [inner for inner in self.together if inner not in sunk]
+
+    def problem(self) -> str | None:
+        """Why the parts can't be told apart, if so."""
+        if self._op.writes:
+            return "a call in them may write"
+        raising = next((inner for inner in walk([Block((), tuple(self.rest))]) if _may_end_the_program(inner)), None)
+        if raising is not None:
+            return f"{_named(raising)} needs the round before, and may raise before later rounds begin"
+        if any(holds_context(value.type) for value in self._crossing):
+            return "what goes from round to round is a context made in each"
+        return None
+
+    def ops(self, producers: Mapping[Value, Op], names: FreshNames) -> list[Op]:
+        """The map, the loop over what it gives, and what they need."""
+        op, loop = self._op, self._loop
+        made: list[Op] = []
+        lists = _lists_of(loop.rounds, producers)
+        if not lists:
+            numbers = Value(names.fresh("numbers"), list_of(INT))
+            made.append(make_op(PyCallOp, (numbers,), op.location, function="range", arguments=(loop.rounds,)))
+            lists = (numbers,)
+        results = {value: Value(names.fresh(f"{value.name}_list"), list_of(value.type)) for value in self._crossing}
+        made.append(self._map(lists, [*results.values()], names))
+        taken: list[Op] = []
+        places: dict[Value, Value] = {}
+        for value in self._taken:
+            places[value] = Value(names.fresh(value.name), value.type)
+            arguments = (results[value], loop.index)
+            taken.append(make_op(PyCallOp, (places[value],), op.location, function="getitem", arguments=arguments))
+        rest = [substituted(inner, places) for inner in (*self.rest, self._end)]
+        body = Block(op.body.parameters, (*self._counting, *taken, *rest))
+        left = {found.result: Value(names.fresh(found.result.name), found.result.type) for found in self._collected}
+        made.append(dataclasses.replace(op, body=body, results=tuple(left.get(value, value) for value in op.results)))
+        for found in self._collected:
+            arguments = (found.begun, results[found.value])
+            where = found.adding.location
+            made.append(make_op(PyCallOp, (found.result,), where, function="add", arguments=arguments))
+        return made
+
+    def _collection(self, result: Value, parameter: Value, begun: Held) -> Collection | None:
+        """``result`` of the loop, where it is a list to which each round adds what it makes."""
+        whole = self._loop.following[parameter]
+        adding = self._makers.get(whole) if isinstance(whole, Value) else None
+        if not isinstance(adding, PyCallOp) or adding.function != "add" or adding.arguments[0] != parameter:
+            return None
+        making = self._makers.get(adding.arguments[1]) if isinstance(adding.arguments[1], Value) else None
+        if not isinstance(making, PyCallOp) or making.function != "list" or len(making.arguments) != 1:
+            return None
+        (value,) = making.arguments
+        own = (parameter, *adding.results, *making.results)
+        if any(self._asked[one] != 1 for one in own) or not isinstance(value, Value) or value not in self._made:
+            return None
+        return Collection(result, parameter, begun, adding, making, value)
+
+    def _map(self, lists: Sequence[Value], results: Sequence[Value], names: FreshNames) -> Op:
+        op, loop = self._op, self._loop
+        index = Value(names.fresh("index"), INT)
+        elements = [Value(names.fresh("element"), kind.element) for kind in map(_list_type, lists)]
+        element_of = dict(zip(lists, elements, strict=True))
+        places: dict[Value, Value] = {loop.index: index}
+        ops: list[Op] = []
+        used = {value for inner in self.together for value in uses(inner)}
+        for parameter, (start, step) in loop.counters.items():
+            if parameter is not loop.index and parameter in used:
+                value, made = _closed_form(parameter.name, start, step, index, names)
+                places[parameter] = value
+                ops += made
+        for inner in self.together:
+            fields = substituted(inner, places)
+            if isinstance(inner, PyCallOp) and inner.function == "getitem" and inner.arguments[1:] == (loop.index,):
+                found = element_of.get(inner.arguments[0]) if isinstance(inner.arguments[0], Value) else None
+                if found is not None and found.type == inner.results[0].type:
+                    places[inner.results[0]] = found
+                    continue
+            if inner in self._counting:
+                places.update((value, Value(names.fresh(value.name), value.type)) for value in inner.results)
+                fields = dataclasses.replace(fields, results=tuple(places[value] for value in inner.results))
+            ops.append(fields)
+        yields = tuple(places.get(value, value) for value in self._crossing)
+        end = make_op(YieldOp, (), op.location, values=yields)
+        body = Block((index, *elements), (*ops, end))
+        return make_op(MapOp, results, op.location, lists=tuple(lists), strict=False, body=body)
+
+
+def _may_end_the_program(op: Op) -> bool:
+    """Whether the op itself raises by what the program means; an engine's failure is no part of that."""
+    return op.may_raise and not op.billable and not isinstance(op, RegionOp)
+
+
+def _only_counts(op: Op) -> bool:
+    return isinstance(op, PyCallOp) and op.function in ("add", "sub", "mul", "lt") and not op.may_raise
+
+
+def _closed_form(wish: str, start: Held, step: int, index: Value, names: FreshNames) -> tuple[Value, list[Op]]:
+    """What a counter is in the round ``index``, and the ops that work it out."""
+    ops: list[Op] = []
+    value = index
+    if step != 1:
+        value = Value(names.fresh(wish), INT)
+        ops.append(make_op(PyCallOp, (value,), None, function="mul", arguments=(index, step)))
+    if type(start) is int and start == 0:
+        return value, ops
+    total = Value(names.fresh(wish), INT)
+    ops.append(make_op(PyCallOp, (total,), None, function="add", arguments=(start, value)))
+    return total, ops
+
+
+def _lists_of(rounds: Value, producers: Mapping[Value, Op]) -> tuple[Value, ...]:
+    """Lists of which the shortest has so many items; none where there are no such."""
+    op = producers.get(rounds)
+    if not isinstance(op, PyCallOp):
+        return ()
+    if op.function == "len" and isinstance(op.arguments[0], Value) and isinstance(op.arguments[0].type, ListType):
+        return (op.arguments[0],)
+    if op.function != "min":
+        return ()
+    parts = [_lists_of(part, producers) if isinstance(part, Value) else () for part in op.arguments]
+    return tuple(dict.fromkeys(value for part in parts for value in part)) if all(parts) else ()
+
+
+def _list_type(value: Value) -> ListType:
+    assert isinstance(value.type, ListType)
+    return value.type
+
+
+def _named(op: Op) -> str:
+    name = getattr(op, "id", None) or getattr(op, "function", None) or op.NAME
+    return repr(name)

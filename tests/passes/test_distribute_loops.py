@@ -1,0 +1,128 @@
+"""Rounds that run at the same time: the same answers, ids and calls; only rounds that need each other stay in order."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lmc.ir.core import Module, walk
+from lmc.ir.interpreter import interpret
+from lmc.ir.region_ops import LoopOp, MapOp
+from lmc.ir.toy import ToyEngine
+from lmc.passes import PassManager, parse_pipeline
+from tests.passes.modules import module_of
+
+# What a round makes, of what it carries: each line with the slots (parameter, type, first value) that it adds.
+PIECES: dict[str, tuple[str, list[tuple[str, str, str, str]]]] = {
+    "collects": (
+        "%one = py.call list (%a) : !list<!text>\n %w2 = py.call add (%w, %one) : !list<!text>",
+        [("%w", "!list<!text>", "%none", "%w2")],
+    ),
+    "collects_twice": (
+        "%m1 = py.call list (%a) : !list<!text>\n %m2 = py.call add (%m, %m1) : !list<!text>\n"
+        " %m3 = py.call list (%item) : !list<!text>\n %m4 = py.call add (%m2, %m3) : !list<!text>",
+        [("%m", "!list<!text>", "%l", "%m4")],
+    ),
+    "joins": ("%t2 = text.concat [%t, %a] : !text", [("%t", "!text", '""', "%t2")]),
+    "keeps_the_last": ("%u = text.concat [%item, %a] : !text", [("%last", "!text", "%x", "%u")]),
+    "counts_ids": (
+        '%c1, %b = lm.gen %0 (%o) {id = "f/b*", temperature = 1.0} : !ctx, !text\n'
+        " %o1 = py.call add (%o, 1) : !int\n"
+        ' %c2, %b2 = lm.gen %0 (%o1) {id = "f/b*", temperature = 1.0} : !ctx, !text\n'
+        " %o2 = py.call add (%o1, 1) : !int",
+        [("%o", "!int", "%n", "%o2")],
+    ),
+    "filters": (
+        '%g = py.call gt (%a, "h") : !bool\n'
+        " %k3 = cf.cond %g : !list<!text> ^then() {\n %k1 = py.call list (%a) : !list<!text>\n"
+        " %k2 = py.call add (%k, %k1) : !list<!text>\n cf.yield (%k2)\n} ^otherwise() {\n cf.yield (%k)\n}",
+        [("%k", "!list<!text>", "%none", "%k3")],
+    ),
+    "reads": (
+        '%r = host.call @read (%item) {declared = "reads", id = "f/@read"} : !text\n'
+        " %v2 = text.concat [%v, %r] : !text",
+        [("%v", "!text", '"-"', "%v2")],
+    ),
+    "goes_on": (
+        '%d1 = lm.extend %d [%a] : !ctx\n %d2, %e = lm.gen %d1 (%j) {id = "f/$/e"} : !ctx, !text',
+        [("%d", "!ctx", "%0", "%d2")],
+    ),
+}
+
+
+def looping(pieces: list[str]) -> Module:
+    """A loop over ``%l`` whose rounds ask a model and do what ``pieces`` say."""
+    slots = [("%j", "!int", "0", "%next"), *(slot for piece in pieces for slot in PIECES[piece][1])]
+    results = ", ".join(f"%r{index}" for index in range(len(slots)))
+    kinds = ", ".join(kind for _, kind, _, _ in slots)
+    carried = ", ".join(f"%p{index}: {kind}" for index, (_, kind, _, _) in enumerate(slots))
+    passed = ", ".join(f"%p{index}" for index in range(len(slots)))
+    parameters = ", ".join(f"{name}: {kind}" for name, kind, _, _ in slots)
+    begun = ", ".join(first for _, _, first, _ in slots)
+    ends = ", ".join(last for _, _, _, last in slots)
+    returned = ", ".join(f"%r{index}" for index, slot in enumerate(slots) if index and slot[1] != "!ctx")
+    end = next((f"%r{index}" for index, slot in enumerate(slots) if slot[1] == "!ctx"), "%0")
+    body = "\n".join(PIECES[piece][0] for piece in pieces)
+    return module_of(
+        f"""
+        %0 = lm.context : !ctx
+        %none = py.call list : !list<!text>
+        %count = py.call len (%l) : !int
+        %any = py.call lt (0, %count) : !bool
+        {results} = cf.loop (%any, {begun}) : {kinds} ^condition(%f: !bool, {carried}) {{
+          cf.condition %f ({passed})
+        }} ^body({parameters}) {{
+          %item = py.call getitem (%l, %j) : !text
+          %1 = lm.extend %0 [%item] : !ctx
+          %2, %a = lm.gen %1 (%j) {{id = "f/$/a"}} : !ctx, !text
+          {body}
+          %next = py.call add (%j, 1) : !int
+          %go = py.call lt (%next, %count) : !bool
+          cf.yield (%go, {ends})
+        }}
+        lm.return {end} ({returned})
+        """
+    )
+
+
+def outcome_of(module: Module, items: list[str]) -> tuple[object, ...]:
+    reads: list[str] = []
+
+    def read(item: str) -> str:
+        reads.append(item)
+        return item.upper()
+
+    hosts = {"read": read}
+    found = interpret(module, {"x": "first", "n": 3, "l": list(items)}, ToyEngine(), hosts=hosts)
+    return found.value, found.text, sorted(found.profile.ops), found.usage.calls, reads
+
+
+def distributed(module: Module, then: str = "") -> Module:
+    return PassManager(parse_pipeline(f"distribute-loops{then}")).run(module).module
+
+
+@settings(max_examples=max(20, settings.default.max_examples // 2))  # type: ignore[union-attr]
+@given(
+    pieces=st.lists(st.sampled_from(list(PIECES)), unique=True),
+    items=st.lists(st.sampled_from(["a", "b", "hello", ""]), max_size=4),
+)
+def test_a_loop_in_two_parts_does_what_it_did(pieces: list[str], items: list[str]):
+    module = looping(pieces)
+    after = distributed(module)
+    assert any(isinstance(op, MapOp) for op in walk([after.main.body]))
+    assert outcome_of(after, items) == outcome_of(module, items)
+
+
+@pytest.mark.parametrize("piece", [name for name in PIECES if name != "goes_on"])
+def test_no_round_asks_a_model_in_order_that_need_not(piece: str):
+    after = distributed(looping([piece]), ",dce")
+    loops = [op for op in walk([after.main.body]) if isinstance(op, LoopOp)]
+    assert not any(op.billable for op in loops)
+    assert bool(loops) is (piece not in ("collects",))
+
+
+def test_what_goes_on_from_the_round_before_stays_in_order():
+    after = distributed(looping(["goes_on"]))
+    (loop,) = (op for op in walk([after.main.body]) if isinstance(op, LoopOp))
+    assert [getattr(op, "id", None) for op in walk([loop.body]) if op.billable] == ["f/$/e"]
