@@ -7,7 +7,7 @@ is refused: who writes one of them wants to know.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from lmc.frontend.eager import ACTIVE, EagerFrame, activate
@@ -48,7 +48,11 @@ def map(function: Callable[..., Result], *lists: Iterable[Any], on: State | None
     must not change a state or a list of the program around. With ``on=s`` it is ``function(branch, *items)``: each
     element has a branch of ``s``, which itself stays as it is. Calls of tools that write are made in order.
     """
-    return [function(*branch, *items) for branch, items in elements("map", lists, on)]
+    results: list[Result] = []
+    for active, arguments in elements("map", lists, on):
+        with active:
+            results.append(function(*arguments))
+    return results
 
 
 def race(
@@ -65,11 +69,12 @@ def race(
     element.
     """
     raced = False
-    for branch, items in elements("race", lists, on):
+    for active, arguments in elements("race", lists, on):
         raced = True
-        result = function(*branch, *items)
-        if good(result):
-            return result
+        with active:
+            result = function(*arguments)
+            if good(result):
+                return result
     if not raced:
         raise no_elements()
     return default
@@ -77,8 +82,8 @@ def race(
 
 def elements(
     name: str, lists: tuple[Iterable[Any], ...], on: State | None
-) -> Iterator[tuple[tuple[State, ...], tuple[Any, ...]]]:
-    """The branch and the items of each element; programs that it calls meanwhile get their ids from its place.
+) -> Iterator[tuple[AbstractContextManager[None], tuple[Any, ...]]]:
+    """What is given to each element, and in which context: programs that it calls there get their ids from its place.
 
     What an element changes of the lists changes nothing for those behind it, which run at the same time.
     """
@@ -91,8 +96,7 @@ def elements(
     for index, items in enumerate(zip(*begun, strict=False)):
         place = f"{base}/{index}"
         active = nullcontext() if frame is None else activate(EagerFrame(frame.session, place))
-        with active:
-            yield () if on is None else (on.another(on.core.copy(), place),), items
+        yield active, (*(() if on is None else (on.another(on.core.copy(), place),)), *items)
 
 
 FORMS = {id(form): form.__name__ for form in (cond, while_loop, map, race)}

@@ -8,7 +8,9 @@ import pytest
 import lmc
 from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
+from lmc.frontend.eager import EagerSession, run_eager
 from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp
+from lmc.ir.toy import ToyEngine
 from tests.frontend.harness import check, effect, run_captured, run_plain, stop_at_the_end
 
 INPUTS = ("hello", "x", "abc", "what is this", "t", "u", "")
@@ -233,3 +235,27 @@ def test_outside_of_a_program_forms_are_plain_python():
         lmc.race(lambda a: a, [], good=bool)
     with pytest.raises(TypeError, match="tuple of 1"):
         lmc.while_loop(lambda n: n < 1, lambda n: n + 1, 0)
+
+
+@pytest.mark.parametrize("form", [lmc.map, lambda f, xs: lmc.race(f, xs, good=bool)], ids=["map", "race"])
+def test_after_an_element_that_raised_ids_are_the_program_s_own(form):
+    """Not those of the element, however long the exception is held."""
+
+    def refuse(word):
+        judged(word)
+        raise ValueError(word)
+
+    @lmc.jit
+    def handling(s, words: list):
+        try:
+            form(refuse, words)
+        except ValueError as error:
+            kept = error
+            judged("in the handler")
+        judged("after it")
+        return str(kept)
+
+    session = EagerSession(ToyEngine())
+    run_eager(handling, bind(handling, (["a"],), {}), session)
+    programs = [op_id.rpartition("/")[0] for op_id in session.profile]
+    assert list(dict.fromkeys(programs))[1:] == ["handling/judged", "handling/judged#1"]
