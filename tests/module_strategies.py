@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -41,10 +42,9 @@ def modules(draw: st.DrawFn, *, with_regions: bool = True) -> Module:
     """Any module that verifies. ``with_regions`` puts in ops with regions, those of ``tests/ir/region_ops.py`` too."""
     symbols = draw(st.lists(names, unique=True, max_size=4))
     declared = [Constraint(name, *draw(constraints), digest=draw(digests)) for name in symbols[::2]]
-    hosts = [
-        HostFunction(name, draw(texts), draw(texts), draw(st.sampled_from([Effect.PURE, Effect.READS, Effect.WRITES])))
-        for name in symbols[1::2]
-    ]
+    effects = st.sampled_from([Effect.PURE, Effect.READS, Effect.WRITES])
+    drawn = [HostFunction(name, draw(texts), draw(texts), draw(effects)) for name in symbols[1::2]]
+    hosts = [replace(host, early=host.effect is not Effect.WRITES and draw(st.booleans())) for host in drawn]
     functions = draw(st.lists(names, unique=True, min_size=1, max_size=2))
     bodies = [_Body(draw, declared, hosts).function(name, with_regions) for name in functions]
     return Module(draw(st.sampled_from(functions)), tuple(bodies), tuple(declared), tuple(hosts))
@@ -238,6 +238,7 @@ class _Body(RegionBody):
             host=host.name,
             arguments=self._arguments(),
             declared=host.effect.value,
+            early=host.early and self._draw(st.booleans()),
             id=self._plain_id(),
         )
 

@@ -124,9 +124,9 @@ class Author:
         """What was written, with its end."""
         self.leave()
         declared = (
-            HostFunction("look", "program:look", "0" * 64, Effect.READS),
+            HostFunction("look", "program:look", "0" * 64, Effect.READS, early=True),
             HostFunction("tell", "program:tell", "1" * 64, Effect.WRITES),
-            HostFunction("shout", "program:shout", "2" * 64, Effect.PURE),
+            HostFunction("shout", "program:shout", "2" * 64, Effect.PURE, early=True),
         )
         module = Module("main", (Function("main", self.builder.block()),), SYMBOLS, declared)
         hosts = {"look": _look, "tell": _tell, "shout": _shout}

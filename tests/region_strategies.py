@@ -20,6 +20,7 @@ from tests.strategies import literals, texts, value_types
 flowing_types: st.SearchStrategy[list[Type]] = st.lists(
     st.one_of(value_types, st.just(ANY), st.just(CTX), st.just(list_of(CTX))), max_size=2
 )
+_PROBABILITIES = st.one_of(st.none(), st.floats(0.0, 1.0))
 _LITERALS: dict[Type, st.SearchStrategy[Any]] = {
     NONE: st.none(),
     BOOL: st.booleans(),
@@ -61,7 +62,8 @@ class RegionBody(ABC):
     def _cond(self, builder: Builder, depth: int) -> None:
         flag, types = self._of(builder, BOOL), self._draw(flowing_types)
         arms = [self._region(depth, (), types) for _ in range(2)]
-        self._emit(builder, CondOp, types, flag=flag, then=arms[0], otherwise=arms[1])
+        probability = self._draw(_PROBABILITIES)
+        self._emit(builder, CondOp, types, flag=flag, probability=probability, then=arms[0], otherwise=arms[1])
 
     def _loop(self, builder: Builder, depth: int) -> None:
         carried, given = self._draw(flowing_types), self._draw(flowing_types)

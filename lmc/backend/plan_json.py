@@ -11,13 +11,13 @@ from lmc.backend.attributes_json import dump_type, load_slot, load_type
 from lmc.backend.instructions import instructions_of
 from lmc.backend.instructions_json import InstructionReader, block_of, check_instructions, dump_instruction
 from lmc.backend.plan import JsonClass, Parameter, Plan, PlanError, defined_values, slot_values
-from lmc.backend.untrusted_json import fields_of, list_of_width, parse_json, shorten, text_of
+from lmc.backend.untrusted_json import fields_of, list_of_width, parse_json, shorten, text_of, truth_of
 from lmc.ir.core import Block, Constraint, Effect, Function, HostFunction, Module, Value
 from lmc.ir.errors import LmcError
 from lmc.ir.verifier import verify
 
 FORMAT = "lmc.plan"
-VERSION = 6
+VERSION = 7
 MAX_CHARACTERS = 256 * 2**20
 
 
@@ -32,7 +32,7 @@ def dump_plan(plan: Plan) -> str:
         "constraints": [
             [entry.name, entry.kind, entry.text, entry.whitespace, entry.digest] for entry in plan.constraints
         ],
-        "hosts": [[entry.name, entry.target, entry.digest, entry.effect.value] for entry in plan.hosts],
+        "hosts": [[entry.name, entry.target, entry.digest, entry.effect.value, entry.early] for entry in plan.hosts],
         "arguments": dump_arguments(plan.arguments),
         "conditions": [dump_condition(entry) for entry in plan.conditions],
         "classes": [[entry.type, entry.target, entry.digest, entry.needed] for entry in plan.classes],
@@ -89,7 +89,7 @@ def _load(data: dict[str, Any]) -> Plan:
         text_of(name),
         (Function(name, block),),
         tuple(map(_load_constraint, _rows(constraints, 5, "constraints"))),
-        tuple(_load_host(row) for row in _rows(hosts, 4, "hosts")),
+        tuple(_load_host(row) for row in _rows(hosts, 5, "hosts")),
     )
     verify(module)  # what follows from ops that break a rule nobody can say
     plan = Plan(
@@ -122,18 +122,16 @@ def _load_constraint(row: Sequence[Any]) -> Constraint:
 
 
 def _load_host(row: Sequence[Any]) -> HostFunction:
-    name, target, digest, effect = map(text_of, row)
+    name, target, digest, effect = map(text_of, row[:4])
     try:
-        return HostFunction(name, target, digest, Effect(effect))
+        return HostFunction(name, target, digest, Effect(effect), truth_of(row[4]))
     except ValueError as error:
         raise PlanError(f"unknown effect {effect[:80]!r}") from error
 
 
 def _load_class(row: Sequence[Any]) -> JsonClass:
     kind, target, digest = map(text_of, row[:3])
-    if type(row[3]) is not bool:
-        raise PlanError(f"not a truth value: {shorten(row[3])}")
-    return JsonClass(kind, target, digest, row[3])
+    return JsonClass(kind, target, digest, truth_of(row[3]))
 
 
 def _rows(data: Any, width: int, what: str) -> list[list[Any]]:

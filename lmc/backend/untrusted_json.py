@@ -46,6 +46,13 @@ def text_of(data: Any) -> str:
     return data
 
 
+def truth_of(data: Any) -> bool:
+    """``data`` if it is a truth value."""
+    if type(data) is not bool:
+        raise PlanError(f"not a truth value: {shorten(data)}")
+    return data
+
+
 def shorten(data: Any) -> str:
     """Few characters that say what ``data`` is. Never walks into it: nesting may be deep."""
     if isinstance(data, list):

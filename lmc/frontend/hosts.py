@@ -45,7 +45,9 @@ class HostTable:
         key = _identity(function)
         if key not in self._names:
             target, digest = _target(inner)
-            self._add(key, name, target=target, digest=digest, effect=effect, run=_alone(self._kept(function), name))
+            run = _alone(self._kept(function), name)
+            early = isinstance(function, Tool) and function.early
+            self._add(key, name, target=target, digest=digest, effect=effect, run=run, early=early)
         return self._names[key], name
 
     def _kept(self, function: Any) -> Callable[[], Any]:
@@ -94,7 +96,15 @@ class HostTable:
         return self._names[key]
 
     def _add(
-        self, key: tuple[Any, ...], wish: str, *, target: str, digest: str, effect: Effect, run: Callable[..., Any]
+        self,
+        key: tuple[Any, ...],
+        wish: str,
+        *,
+        target: str,
+        digest: str,
+        effect: Effect,
+        run: Callable[..., Any],
+        early: bool = False,
     ) -> None:
         name = wish
         suffix = 0
@@ -102,7 +112,7 @@ class HostTable:
             suffix += 1
             name = f"{wish}_{suffix}"
         self._names[key] = name
-        self.symbols[name] = HostFunction(name, target, digest, effect)
+        self.symbols[name] = HostFunction(name, target, digest, effect, early)
         self.callables[name] = run
 
 

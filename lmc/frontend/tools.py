@@ -36,12 +36,15 @@ class Tool(Bindable, Generic[P, R]):
 
     ``effect`` says what the function does: PURE (the result depends on the arguments alone), READS (looks at the
     world) or WRITES (changes it). ``retries`` says how often it is called again, and how long it may take. The return
-    annotation is a promise: a result of another type is an ``InputError``.
+    annotation is a promise: a result of another type is an ``InputError``. ``early``: a program may call it before it
+    is known whether the result is needed.
     """
 
     __name__: str
 
-    def __init__(self, function: Callable[P, Any], effect: Effect, retries: Retries | None = None) -> None:
+    def __init__(
+        self, function: Callable[P, Any], effect: Effect, retries: Retries | None = None, *, early: bool = False
+    ) -> None:
         function = self.take(function)
         if inspect.isasyncgenfunction(function):
             raise CaptureError(
@@ -52,6 +55,7 @@ class Tool(Bindable, Generic[P, R]):
         functools.update_wrapper(self, function)
         self.function: Callable[P, Any] = function
         self.effect = effect
+        self.early = early
         self.name: str = getattr(function, "__name__", "tool")
         self.is_async = inspect.iscoroutinefunction(function)
         stoppable = self.is_async or effect is not Effect.WRITES
@@ -141,6 +145,7 @@ def tool(
     retries: int = 0,
     timeout: float | None = None,
     retry_on: type[Exception] | tuple[type[Exception], ...] | None = None,
+    early: bool = False,
 ) -> _Declare: ...
 
 
@@ -152,6 +157,7 @@ def tool(
     retries: int = 0,
     timeout: float | None = None,
     retry_on: Any = None,
+    early: bool = False,
 ) -> Any:
     """Declare a function that jitted functions may call: ``@lmc.tool`` or ``@lmc.tool(effect="reads", retries=2)``.
 
@@ -170,6 +176,11 @@ def tool(
         retry_on: the exceptions after which it is called again (a ``ToolTimeoutError`` is a ``TimeoutError``). Without
             it: any but those of a program that is wrong itself (``TypeError``, ``NameError``, lmc's own …). What
             writes is called again only where this says so, and a plain function that writes not after its timeout.
+        early: whether it may be called for a way that the program then does not take. A compiled program starts such a
+            call, in an arm of an ``if`` or in the first round of a loop, as soon as its arguments are known, beside
+            the generation that decides; it never does so across anything that writes. If the program comes to the
+            call, what it gave or raised is used, once; if not, an async call is cancelled, and a plain function runs
+            to its end in its thread, where its result is dropped. For tools that only read, and cost little in vain.
 
     Raises ``CaptureError`` for an unknown effect, for options that make no sense, and for an async generator.
     """
@@ -179,7 +190,20 @@ def tool(
         )
     found = _EFFECTS[effect]
     policy = _retries(found, retries, timeout, retry_on)
-    return Tool(function, found, policy) if function is not None else lambda given: Tool(given, found, policy)
+    _check_early(found, early)
+    if function is not None:
+        return Tool(function, found, policy)
+    return lambda given: Tool(given, found, policy, early=early)
+
+
+def _check_early(effect: Effect, early: Any) -> None:
+    if type(early) is not bool:
+        raise bad(f"early is {described(early)}", "give True or False")
+    if early and effect is Effect.WRITES:
+        raise bad(
+            "early is True, but a tool that writes is never called for a way that the program may not take",
+            'declare what it does, if it changes nothing: effect="reads" or "pure"; or leave out early',
+        )
 
 
 def _retries(effect: Effect, retries: Any, timeout: Any, retry_on: Any) -> Retries | None:

@@ -242,13 +242,14 @@ class HostFunction:
     """A symbol for a function of the user's program, called by ``host.call``.
 
     ``target`` is ``module:qualname`` and ``digest`` the SHA-256 of its source; it is resolved only from the program the
-    user passes, never imported because a file names it.
+    user passes, never imported because a file names it. ``early``: it may be called for a way that is then not taken.
     """
 
     name: str
     target: str
     digest: str
     effect: Effect = Effect.WRITES
+    early: bool = False
 
 
 @dataclass(frozen=True, eq=False)

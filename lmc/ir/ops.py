@@ -170,6 +170,9 @@ class HostCallOp(Op):
     """Call a function of the user's program. ``host`` names a module symbol; ``declared`` repeats its effect.
 
     ``id`` has no holes: calls are told apart by where they stand, and in loops by the round (``lmc.ir.ids``).
+
+    ``early``: a run may start the call before it is known whether the region that holds it runs
+    (``lmc.ir.early``). Where that is not so what it gave is dropped, so it says nothing about results.
     """
 
     host: str = attribute(keyword=True, symbol="host")
@@ -177,6 +180,7 @@ class HostCallOp(Op):
     arguments: tuple[Attribute | Value, ...] = arguments()
     keywords: tuple[str, ...] = attribute(())
     declared: str = attribute("writes")
+    early: bool = attribute(False)
 
     @property
     def effect(self) -> Effect:
@@ -188,6 +192,8 @@ class HostCallOp(Op):
 
     def verify(self) -> None:
         expect_one_of(self, "effect", self.declared, HOST_EFFECTS)
+        if self.early and self.effect is Effect.WRITES:
+            raise self.fail("starts early, but writes", "start only calls early that read, or are pure")
         expect_keywords(self, self.keywords, len(self.arguments))
         if len(self.results) != 1:
             raise self.fail(f"has one result, not {len(self.results)}")

@@ -5,7 +5,7 @@ One set of rules for every pass, the backend and the graph views, so that a plan
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from lmc.ir.core import Block, Effect, Op, Value, walk
@@ -25,32 +25,48 @@ def waits_of(ops: Sequence[Op], shared: AbstractSet[Value] | None = None) -> lis
     An op with regions does all that the ops inside do, and uses what they use from outside. For the block of a region
     ``shared`` is needed: ``shared_values`` of the function's body.
     """
-    producers: dict[Value, int] = {}
-    shared = shared_values(ops) if shared is None else shared
-    last_write: int | None = None
-    last_leaving: int | None = None
-    before_next_write: list[int] = []
-    found: list[tuple[int, ...]] = []
-    for index, op in enumerate(ops):
+    order = Order(shared_values(ops) if shared is None else shared)
+    return [order.add(index, op) for index, op in enumerate(ops)]
+
+
+class Order:
+    """The ops of a block so far, and what the next one waits for. ``shared`` is that of ``waits_of``."""
+
+    def __init__(self, shared: AbstractSet[Value]) -> None:
+        self._shared = shared
+        self._producers: dict[Value, int] = {}
+        self._last_write: int | None = None
+        self._last_leaving: int | None = None
+        self._before_next_write: list[int] = []
+
+    def add(self, index: int, op: Op) -> tuple[int, ...]:
+        """Take the next op; gives what it waits for."""
         used = list(uses(op))
-        needed = {producers[value] for value in used if value in producers}
-        looks = any(value in shared for value in used) or (isinstance(op, RegionOp) and op.gives_objects)
+        looks = any(value in self._shared for value in used) or (isinstance(op, RegionOp) and op.gives_objects)
         writes = is_write(op)
         reads = looks or Effect.READS in effects_of(op)
-        if last_write is not None and (writes or reads):
-            needed.add(last_write)
-        if last_leaving is not None and _could_be_seen(op):
-            needed.add(last_leaving)
+        needed = self._needed(used, reads=writes or reads, is_seen=_could_be_seen(op))
         if isinstance(op, RegionOp) and op.leaves:
-            last_leaving = index
+            self._last_leaving = index
         if writes:
-            needed.update(before_next_write)
-            before_next_write, last_write = [], index
+            needed.update(self._before_next_write)
+            self._before_next_write, self._last_write = [], index
         elif reads or op.may_raise:
-            before_next_write.append(index)
-        found.append(tuple(sorted(needed)))
-        producers.update((value, index) for value in op.results)
-    return found
+            self._before_next_write.append(index)
+        self._producers.update((value, index) for value in op.results)
+        return tuple(sorted(needed))
+
+    def waits(self, used: Iterable[Value], *, reads: bool) -> tuple[int, ...]:
+        """What a call of a host function over these values would wait for here, that ``reads`` or is pure."""
+        return tuple(sorted(self._needed(used, reads=reads, is_seen=True)))
+
+    def _needed(self, used: Iterable[Value], *, reads: bool, is_seen: bool) -> set[int]:
+        needed = {self._producers[value] for value in used if value in self._producers}
+        if self._last_write is not None and reads:
+            needed.add(self._last_write)
+        if self._last_leaving is not None and is_seen:
+            needed.add(self._last_leaving)
+        return needed
 
 
 def _could_be_seen(op: Op) -> bool:

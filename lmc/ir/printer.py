@@ -207,7 +207,8 @@ def _constraint(constraint: Constraint) -> str:
 
 def _host(host: HostFunction) -> str:
     target, digest = print_string(host.target), print_string(host.digest)
-    return f"host {print_symbol(host.name)} = {target} sha256 {digest} {host.effect.value}"
+    attributes = " {early = true}" if host.early else ""
+    return f"host {print_symbol(host.name)} = {target} sha256 {digest} {host.effect.value}{attributes}"
 
 
 def _name(name: str) -> str:

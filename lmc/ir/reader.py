@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from lark import Token, Tree
@@ -36,13 +36,7 @@ def read_module(tree: Node, source: Source, places: dict[Op, Token] | None = Non
 def _constraint(read: LiteralReader, node: Node) -> Constraint:
     name, kind, text = map(token_of, node.children[:3])
     found: dict[str, str] = {}
-    for attribute in nodes(children(node.children[3])):
-        key, value = map(token_of, attribute.children)
-        if key not in _CONSTRAINT_ATTRIBUTES:
-            known = ", ".join(_CONSTRAINT_ATTRIBUTES)
-            raise read.error(key, f"a constraint has no attribute {shown(key)}", f"it has: {known}")
-        if key in found:
-            raise read.error(key, f"{shown(key)} is given twice", "leave one of them out")
+    for key, value in _attributes(read, node.children[3], "a constraint", _CONSTRAINT_ATTRIBUTES):
         if not isinstance(value, Token) or value.type != "STRING":
             raise read.error(key, f"{shown(key)} of a constraint is a string", "write it in double quotes")
         found[str(key)] = read.string(value)
@@ -52,11 +46,31 @@ def _constraint(read: LiteralReader, node: Node) -> Constraint:
 
 
 def _host(read: LiteralReader, node: Node) -> HostFunction:
-    name, target, digest, effect = map(token_of, node.children)
+    name, target, digest, effect = map(token_of, node.children[:4])
     effects = [member.value for member in Effect]
     if effect not in effects:
         raise read.error(effect, f"unknown effect {shown(effect)}", f"use one of {', '.join(effects)}")
-    return HostFunction(read.name(name), read.string(target), read.string(digest), Effect(str(effect)))
+    early = False
+    for key, value in _attributes(read, node.children[4], "a host function", ("early",)):
+        given = read.literal(value)
+        if type(given) is not bool:
+            raise read.error(key, f"{shown(key)} of a host function is a truth value", "write true or false")
+        early = given
+    return HostFunction(read.name(name), read.string(target), read.string(digest), Effect(str(effect)), early)
+
+
+def _attributes(read: LiteralReader, node: Branch, owner: str, known: Sequence[str]) -> Iterator[tuple[Token, Branch]]:
+    """The attributes of a symbol, each once, and only such as it has."""
+    seen: set[str] = set()
+    for attribute in nodes(children(node)):
+        name, value = attribute.children
+        key = token_of(name)
+        if key not in known:
+            raise read.error(key, f"{owner} has no attribute {shown(key)}", f"it has: {', '.join(known)}")
+        if key in seen:
+            raise read.error(key, f"{shown(key)} is given twice", "leave one of them out")
+        seen.add(str(key))
+        yield key, value
 
 
 class _FunctionReader:

@@ -47,17 +47,21 @@ class ConditionOp(Op):
 class CondOp(RegionOp):
     """Run ``then`` where ``flag`` is true, else ``otherwise``; results are what that region yields.
 
-    Each region ends in ``cf.yield`` or leaves, and has no parameters.
+    Each region ends in ``cf.yield`` or leaves, and has no parameters. ``probability`` is that of ``then``, as far as
+    one is known: it says what is worth starting early (``lmc.ir.early``), and nothing about results.
     """
 
     EXCLUSIVE: ClassVar[bool] = True
 
     flag: Value = operand()
+    probability: float | None = attribute(None)
     then: Block = region()
     otherwise: Block = region()
 
     def verify(self) -> None:
         expect_flag(self, self.flag)
+        if self.probability is not None and not 0.0 <= self.probability <= 1.0:
+            raise self.fail(f"probability is {self.probability}", "give a number between 0.0 and 1.0")
 
     def verify_regions(self) -> None:
         for name, block in (("then", self.then), ("otherwise", self.otherwise)):

@@ -15,6 +15,7 @@ from lmc.ir.core import Attribute, Block, Effect, Function, HostFunction, Module
 from lmc.ir.errors import VerifyError
 from lmc.ir.ids import UniqueIds
 from lmc.ir.layout import MAX_INTEGER_BITS, Field, Layout, exceeds_bounds, is_tuple_of_values, layout_of
+from lmc.ir.ops import HostCallOp
 from lmc.ir.printer import print_name, print_symbol, print_type, print_value
 from lmc.ir.regions import LEAVING, RegionOp
 from lmc.ir.types import SIMPLE_TYPES, JsonType, ListType, Type
@@ -36,6 +37,10 @@ def verify(module: Module, *, verified: set[Op] | None = None) -> None:
     for host in module.hosts:
         if host.effect is Effect.SAMPLES:
             raise VerifyError(f"host @{host.name} can't have the effect samples", remedy="use pure, reads or writes")
+        if host.early and host.effect is Effect.WRITES:
+            raise VerifyError(
+                f"host @{host.name} may be called early, but writes", remedy="only what reads or is pure may be"
+            )
     for function in module.functions:
         _FunctionVerifier(function, (entry.name for entry in module.constraints), module.hosts, verified).run()
 
@@ -228,6 +233,10 @@ class _FunctionVerifier:
             raise op.fail(
                 f"its effect is {op.effect.value}, but {print_symbol(name)} is declared {host.effect.value}",
                 "make both the same",
+            )
+        if isinstance(op, HostCallOp) and op.early and not host.early:
+            raise op.fail(
+                f"starts early, but {print_symbol(name)} may not", "declare that it may: host … {early = true}"
             )
 
     def _check_id(self, op: Any) -> None:

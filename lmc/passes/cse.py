@@ -16,7 +16,7 @@ from lmc.passes.making import with_ops
 from lmc.passes.recorded import recorded_ops
 
 # What names an op or plans it, and so says nothing about its results.
-_NAMING = frozenset({"id", "occurrences", "name", "wave", "group"})
+_NAMING = frozenset({"id", "occurrences", "name", "wave", "group", "early"})
 _OUTSIDE = frozenset({Effect.READS, Effect.WRITES})
 
 

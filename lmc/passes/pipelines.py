@@ -20,7 +20,8 @@ from lmc.passes.registry import PASSES
 PIPELINES = {
     "O0": "",
     "O1": "dce,canonicalize,cse,dce,compile-constraints",
-    "O2": "dce,canonicalize,cse,dce,compile-constraints,distribute-loops,dce,hoist-prefixes,plan-fork-join",
+    "O2": "dce,canonicalize,cse,dce,compile-constraints,distribute-loops,dce,hoist-prefixes,start-reads-early,"
+    "plan-fork-join",
 }
 
 _ENTRY = re.compile(r"\s*([^{},\s]+)\s*(?:\{([^{}]*)\})?\s*(,|$)")

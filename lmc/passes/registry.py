@@ -15,6 +15,7 @@ from lmc.passes.dce import EliminateDeadCode
 from lmc.passes.distribute_loops import DistributeLoops
 from lmc.passes.hoist_prefixes import HoistPrefixes
 from lmc.passes.plan_fork_join import PlanForkJoin
+from lmc.passes.start_reads_early import StartReadsEarly
 
 PASSES: dict[str, type[Pass]] = {
     kind.NAME: kind
@@ -26,6 +27,7 @@ PASSES: dict[str, type[Pass]] = {
         DistributeLoops,
         HoistPrefixes,
         PlanForkJoin,
+        StartReadsEarly,
     )
 }
 

@@ -14,6 +14,7 @@ from lmc.ir.interpreter import Memo
 from lmc.ir.ops import HostCallOp, PrefillOp, SampleOp, SamplingOp, SelectOp
 from lmc.ir.regions import LEAVING
 from lmc.ir.tokens import common_length
+from lmc.runtime.early_calls import EarlyCalls
 from lmc.runtime.prefixes import HeldPrefixes
 from lmc.runtime.prepared import PreparedBody, Stage
 
@@ -110,6 +111,7 @@ class Frame:
         self._limit = len(body.ops)  # instructions before it may start
         engine = machine.prefix_engine if body.prefill_ids else None
         self.prefixes = None if engine is None else HeldPrefixes(body, engine, machine.around.budget)
+        self.early = EarlyCalls(self, stage) if stage.early_waits else None
 
     @property
     def is_idle(self) -> bool:
@@ -123,6 +125,8 @@ class Frame:
             if index < self._limit:
                 self._start(index)
                 return True
+        if self.early is not None:
+            self.early.start_ready()
         return False
 
     def begin(self, index: int, activity: Activity) -> None:
@@ -145,6 +149,8 @@ class Frame:
                 heapq.heappush(self._ready, dependent)
         if self.prefixes is not None:
             self.prefixes.finished(index)
+        if self.early is not None:
+            self.early.finished(index)
         self.machine.wake(self)
 
     def fail(self, index: int, error: BaseException) -> None:
@@ -167,6 +173,8 @@ class Frame:
         self._limit = index
         for later in [other for other in self._active if other > index]:
             self._active.pop(later).cancel()
+        if self.early is not None:
+            self.early.doomed(index)
         if is_first and self.owner is not None:
             self.owner.doomed(self)
 
@@ -179,7 +187,7 @@ class Frame:
         for activity in self._active.values():
             activity.cancel()
         self._active.clear()
-        self.let_go_of_prefixes()
+        self.let_go()
         self.machine.hold(-self.tokens)
 
     def count_tokens(self, prompt: tuple[int, ...], more: int) -> None:
@@ -190,6 +198,12 @@ class Frame:
             self.tokens += tokens
             self.machine.hold(tokens)
 
+    def let_go(self) -> None:
+        """It is over: nothing is held for it any more."""
+        self.let_go_of_prefixes()
+        if self.early is not None:
+            self.early.let_go_of_all()
+
     def let_go_of_prefixes(self) -> None:
         """Unpin every prefix that is still held."""
         if self.prefixes is not None:
@@ -197,6 +211,8 @@ class Frame:
 
     def _start(self, index: int) -> None:
         op = self.body.ops[index]
+        if self.early is not None:
+            self.early.reached(index)
         try:
             if isinstance(op, LEAVING):
                 self.stop(index, Left(op, self.environment))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor as Pool
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,11 +24,14 @@ from lmc.ir.hosts import Answer
 from lmc.ir.interpreter import Memo
 from lmc.ir.profile import OpProfile
 from lmc.runtime.admission import Admission
+from lmc.runtime.early_calls import BegunCalls
 from lmc.runtime.events import OnEvent, TokenEvent, branch_of
 from lmc.runtime.frames import Ending, Frame
+from lmc.runtime.host_calls import HostRun
 from lmc.runtime.in_flight import InFlight
 from lmc.runtime.prefixes import PinBudget
 from lmc.runtime.prepared import PreparedPlan, Stage
+from lmc.runtime.threads import DaemonPool
 
 Ask = Callable[[Frame, int, Op], None]
 """Starts the instruction of a frame at an index, whose op is given."""
@@ -44,7 +46,7 @@ class Surroundings:
     prepared: PreparedPlan
     engine: Engine
     hosts: Mapping[str, Callable[..., Any]]
-    host_pool: Pool
+    host_pool: DaemonPool
     in_flight: InFlight
     budget: PinBudget
     admission: Admission
@@ -116,6 +118,7 @@ class Machine:
         self.ask = ask
         self.instance = instance
         self.prefix_engine = around.engine if isinstance(around.engine, PrefixCaching) else None
+        self.begun = BegunCalls()
         self._awake: deque[Frame] = deque()
         self._tokens = 0
         self._advancing = False
@@ -148,6 +151,7 @@ class Machine:
             await self._over.wait()
         finally:
             self._root.cancel()
+            self.begun.drop_all()
             self._over.set()
 
     def let_go_of_prefixes(self) -> None:
@@ -206,7 +210,7 @@ class Machine:
         if frame.owner is None:
             self._over.set()
             return
-        frame.let_go_of_prefixes()
+        frame.let_go()
         frame.owner.over(frame)
 
     def request(self, call: Call, number: int, submit: Callable[[], Any]) -> None:
@@ -241,10 +245,10 @@ class Machine:
             self._answer(call, number, answer, error)
         self.around.in_flight.release()  # now that what follows is in the queue too
 
-    def wait_for_host(self, call: Call, future: Future[Answer]) -> None:
-        """Let ``future`` give the only answer of ``call``, or its error."""
-        call.cancels.append(future.cancel)
-        waiting = asyncio.wrap_future(future, loop=self._loop)
+    def wait_for_host(self, call: Call, run: HostRun) -> None:
+        """Let ``run`` give the only answer of ``call``, or its error."""
+        call.cancels += run.cancels
+        waiting = asyncio.wrap_future(run.future, loop=self._loop)
         waiting.add_done_callback(partial(self._host_answer, call))
 
     def _host_answer(self, call: Call, done: asyncio.Future[Answer]) -> None:

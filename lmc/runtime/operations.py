@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,12 +11,12 @@ from lmc.ir.context import Context
 from lmc.ir.core import Op
 from lmc.ir.engine import OnDelta, Pin, TokenDelta, timed
 from lmc.ir.errors import InputError, LmcError
-from lmc.ir.hosts import Answer, Cancellation, as_async, cancelled_by
 from lmc.ir.interpreter import generation_profile, score_profile
 from lmc.ir.ops import HostCallOp, PrefillOp, SamplingOp, SelectOp
 from lmc.ir.profile import OpProfile
 from lmc.ir.regions import RegionOp
 from lmc.runtime.frames import Frame
+from lmc.runtime.host_calls import begin
 from lmc.runtime.machine import Call, Machine
 from lmc.runtime.region_runs import run_regions
 
@@ -127,7 +126,7 @@ def prefill(frame: Frame, index: int, op: PrefillOp) -> None:
 
 
 def call_host(frame: Frame, index: int, op: HostCallOp) -> None:
-    """Call a function of the user's program: an async one in the loop of tools, any other in a thread."""
+    """Call a function of the user's program, or go on with a call that has begun early."""
     host = frame.machine.around.hosts.get(op.host)
     if host is None:
         raise InputError(
@@ -137,14 +136,10 @@ def call_host(frame: Frame, index: int, op: HostCallOp) -> None:
         )
     positional, keyword = semantics.call_arguments(op.arguments, op.keywords, frame.environment)
     call = Call.begin(frame, index, 1, tuple)
-    asynchronous = as_async(host)
-    if asynchronous is not None:
-        frame.machine.wait_for_host(call, asynchronous.submit(*positional, **keyword))
-        return
-    cancellation = Cancellation()
-    call.cancels.append(cancellation.cancel)
-    work = partial(_caught, cancellation, host, positional, keyword)
-    frame.machine.wait_for_host(call, frame.machine.around.host_pool.submit(work))
+    run = frame.machine.begun.take((op, frame.rounds))
+    if run is None:
+        run = begin(host, positional, keyword, frame.machine.around.host_pool)
+    frame.machine.wait_for_host(call, run)
 
 
 def _stable_prefix(context: Any) -> tuple[int, ...]:
@@ -162,14 +157,3 @@ def _on_delta(machine: Machine, op_id: str, name: str | None, sample: int, conte
         machine.report(op_id, name, sample, delta.text, context)
 
     return report
-
-
-def _caught(
-    cancellation: Cancellation, host: Callable[..., Any], positional: list[Any], keyword: dict[str, Any]
-) -> Answer:
-    """Call a host function in its thread. What it raises comes back as a value: futures don't carry every exception."""
-    try:
-        with cancelled_by(cancellation):
-            return host(*positional, **keyword), None
-    except BaseException as error:  # SystemExit of one instance must not end a worker of the batch
-        return None, error

@@ -4,30 +4,48 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 
 from lmc.backend.plan import Body, Instruction, Plan
 from lmc.ir import semantics
-from lmc.ir.core import Op, Value
-from lmc.ir.ops import AssumeOp, PrefillOp, SamplingOp, SelectOp
-from lmc.ir.ordering import uses
+from lmc.ir.core import Op, Value, walk
+from lmc.ir.early import EarlyStart, early_starts
+from lmc.ir.ops import AssumeOp, HostCallOp, PrefillOp, SamplingOp, SelectOp
+from lmc.ir.ordering import shared_values, uses
 from lmc.ir.regions import RegionOp, may_break
 from lmc.ir.types import holds_context
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Some instructions of a body, to be run together: ``waits[i]`` others of the stage come before instruction i."""
+    """Some instructions of a body, to be run together: ``waits[i]`` others of the stage come before instruction i.
+
+    ``early_waits`` counts the same for calls that may start early, by their place in ``Early.starts``.
+    """
 
     instructions: tuple[int, ...]
     waits: dict[int, int]
+    early_waits: dict[int, int]
 
     @cached_property
     def first(self) -> tuple[int, ...]:
         """Those that wait for none, ascending."""
         return tuple(index for index in self.instructions if not self.waits[index])
+
+
+@dataclass(frozen=True)
+class Early:
+    """The calls in the regions of a body's ops that may start before those do.
+
+    ``dependents[i]`` wait for instruction i, ``of_holders[i]`` are in its regions.
+    """
+
+    starts: tuple[EarlyStart, ...]
+    dependents: dict[int, list[int]]
+    of_holders: dict[int, list[int]]
 
 
 @dataclass(frozen=True)
@@ -48,11 +66,15 @@ class PreparedBody:
     prefills_of: dict[int, tuple[int, ...]]
     prefill_users: dict[int, int]
     prefill_ids: dict[int, str]
+    early: Early
 
     @property
     def terminator(self) -> Op:
         """The last op."""
         return self.ops[-1]
+
+
+_NOT_EARLY = Early((), {}, {})
 
 
 @dataclass(frozen=True)
@@ -73,21 +95,32 @@ class PreparedPlan:
 def prepare(plan: Plan) -> PreparedPlan:
     """Linear in the plan's size."""
     body = plan.body
-    shared = _shared([entry.op for entry in body.instructions])
-    everything = range(len(body.instructions))
+    block = plan.module.main.body
+    shared = _shared(block.ops)
+    everything = range(len(block.ops))
+    any_early = any(isinstance(op, HostCallOp) and op.early for op in walk((block,)))
+    objects = shared_values(block.ops) if any_early else None
+    main = _prepare_body(body, plan.name, count(), shared, objects)
+    own = [index for index in everything if index not in shared]
     return PreparedPlan(
         plan=plan,
-        main=_prepare_body(body, plan.name, count(), shared),
-        shared=_stage([index for index in everything if index in shared], body.instructions),
-        own=_stage([index for index in everything if index not in shared], body.instructions),
-        may_break=may_break(plan.module.main.body),
+        main=main,
+        shared=_stage([index for index in everything if index in shared], body.instructions, _NOT_EARLY),
+        own=_stage(own, body.instructions, main.early),
+        may_break=may_break(block),
     )
 
 
-def _prepare_body(body: Body, program: str, numbers: Iterator[int], shared: set[int]) -> PreparedBody:
-    """Recursion is as deep as regions are nested. ``numbers`` are those of the plan's prefills that are still free."""
+def _prepare_body(
+    body: Body, program: str, numbers: Iterator[int], shared: set[int], objects: AbstractSet[Value] | None
+) -> PreparedBody:
+    """Recursion is as deep as regions are nested. ``numbers`` are those of the plan's prefills that are still free.
+
+    ``objects`` are the ``shared_values`` of the program, None where nothing starts early.
+    """
     instructions = body.instructions
     ops = tuple(entry.op for entry in instructions)
+    early = _NOT_EARLY if objects is None else _early(early_starts(ops, objects))
     dependents: list[list[int]] = [[] for _ in ops]
     prefill_ids: dict[int, str] = {}
     bodies: dict[int, tuple[PreparedBody, ...]] = {}
@@ -97,27 +130,39 @@ def _prepare_body(body: Body, program: str, numbers: Iterator[int], shared: set[
         if isinstance(entry.op, PrefillOp):  # it has no stable id of its own
             prefill_ids[index] = f"{program}/prefill#{next(numbers)}"
         if entry.bodies:
-            bodies[index] = tuple(_prepare_body(inner, program, numbers, set()) for inner in entry.bodies)
+            bodies[index] = tuple(_prepare_body(inner, program, numbers, set(), objects) for inner in entry.bodies)
     prefills_of = _enclosing_prefills(ops, shared)
     users = Counter(prefill for prefills in prefills_of.values() for prefill in prefills)
     users.update(index for index in prefill_ids if index in shared)  # held by the batch
     return PreparedBody(
         parameters=body.parameters,
         ops=ops,
-        whole=_stage(range(len(ops)), instructions),
+        whole=_stage(range(len(ops)), instructions, early),
         dependents=tuple(map(tuple, dependents)),
         ranks=_ranks(instructions),
         bodies=bodies,
         prefills_of=prefills_of,
         prefill_users=dict(users),
         prefill_ids=prefill_ids,
+        early=early,
     )
 
 
-def _stage(members: Sequence[int], instructions: Sequence[Instruction]) -> Stage:
+def _early(starts: Sequence[EarlyStart]) -> Early:
+    dependents: dict[int, list[int]] = {}
+    of_holders: dict[int, list[int]] = {}
+    for number, start in enumerate(starts):
+        of_holders.setdefault(start.holder, []).append(number)
+        for before in start.waits:
+            dependents.setdefault(before, []).append(number)
+    return Early(tuple(starts), dependents, of_holders)
+
+
+def _stage(members: Sequence[int], instructions: Sequence[Instruction], early: Early) -> Stage:
     known = members if isinstance(members, range) else set(members)
     waits = {index: sum(before in known for before in instructions[index].depends) for index in members}
-    return Stage(tuple(members), waits)
+    early_waits = {number: sum(before in known for before in start.waits) for number, start in enumerate(early.starts)}
+    return Stage(tuple(members), waits, early_waits)
 
 
 def _ranks(instructions: Sequence[Instruction]) -> tuple[int, ...]:

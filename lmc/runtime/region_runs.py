@@ -88,7 +88,9 @@ class _CondRun(_Run):
     def __init__(self, frame: Frame, index: int, op: CondOp) -> None:
         super().__init__(frame, index)
         then, otherwise = self._bodies
-        chosen = then if control_flow.chosen_region(op, frame.environment) is op.then else otherwise
+        takes_then = control_flow.chosen_region(op, frame.environment) is op.then
+        chosen, skipped = (then, op.otherwise) if takes_then else (otherwise, op.then)
+        frame.machine.begun.region_is_skipped(skipped, frame.rounds)
         self._child = self._make(chosen, (), None, frame.log)
 
     def start(self) -> None:

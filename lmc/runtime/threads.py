@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import queue
 import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
@@ -17,59 +17,87 @@ class DaemonPool(Executor):
 
     The standard ``ThreadPoolExecutor`` joins its threads when the interpreter ends: Ctrl-C would hang until the slowest
     tool answers. A daemon thread ends with the process.
+
+    Work that may be in vain (``submit_early``) waits until no other work does, and has at most half of the threads, so
+    that some are left for what comes meanwhile.
     """
 
     def __init__(self, limit: int, name: str) -> None:
         self._limit = limit
         self._name = name
-        self._work: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._certain: deque[_Work] = deque()
+        self._early: deque[_Work] = deque()
+        self._early_running = 0
         self._threads = 0
         self._idle = 0
         self._closed = False
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Run ``fn(*args, **kwargs)`` in a thread. Raises ``RuntimeError`` after ``shutdown``."""
-        future: Future[T] = Future()
-        with self._lock:
-            if self._closed:
-                raise RuntimeError("the pool is shut down")
-            self._work.put((future, lambda: fn(*args, **kwargs)))
-            if self._idle > 0:
-                self._idle -= 1
-            elif self._threads < self._limit:
-                self._threads += 1
-                threading.Thread(target=self._serve, name=f"{self._name}-{self._threads}", daemon=True).start()
-        return future
+        return self._submit(self._certain, lambda: fn(*args, **kwargs))
+
+    def submit_early(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """The same for work that may be in vain."""
+        return self._submit(self._early, lambda: fn(*args, **kwargs))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more work; nothing is waited for. What runs goes on, ``cancel_futures`` cancels what waits."""
         del wait
-        with self._lock:
+        with self._changed:
             self._closed = True
-            while cancel_futures:
-                try:
-                    work = self._work.get_nowait()
-                except queue.Empty:
-                    break
-                if work is not None:
-                    work[0].cancel()
-            for _ in range(self._threads):
-                self._work.put(None)
+            waiting = [*self._certain, *self._early] if cancel_futures else []
+            if cancel_futures:
+                self._certain.clear()
+                self._early.clear()
+            self._changed.notify_all()
+        for future, _ in waiting:
+            future.cancel()
+
+    def _submit(self, queue: deque[_Work], call: Callable[[], T]) -> Future[T]:
+        future: Future[T] = Future()
+        with self._changed:
+            if self._closed:
+                raise RuntimeError("the pool is shut down")
+            while queue and queue[0][0].cancelled():
+                queue.popleft()
+            queue.append((future, call))
+            waiting = len(self._certain) + min(len(self._early), self._room_for_early)
+            if waiting > self._idle and self._threads < self._limit:
+                self._threads += 1
+                threading.Thread(target=self._serve, name=f"{self._name}-{self._threads}", daemon=True).start()
+            else:
+                self._changed.notify()
+        return future
+
+    @property
+    def _room_for_early(self) -> int:
+        return self._limit // 2 - self._early_running
 
     def _serve(self) -> None:
         while True:
-            work = self._work.get()
-            if work is None:
-                return
-            future, call = work
-            if future.set_running_or_notify_cancel():
-                try:
-                    result = call()
-                except BaseException as error:  # handed to whoever waits for the future, as executors do
-                    future.set_exception(error)
-                else:
-                    future.set_result(result)
-            del work, future, call
-            with self._lock:
-                self._idle += 1
+            with self._changed:
+                while not self._certain and not (self._early and self._room_for_early > 0):
+                    if self._closed:
+                        return
+                    self._idle += 1
+                    self._changed.wait()
+                    self._idle -= 1
+                is_early = not self._certain
+                future, call = (self._early if is_early else self._certain).popleft()
+                self._early_running += is_early
+            _run(future, call)
+            del future, call
+            with self._changed:
+                self._early_running -= is_early
+
+
+def _run(future: Future[Any], call: Callable[[], Any]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = call()
+    except BaseException as error:  # handed to whoever waits for the future, as executors do
+        future.set_exception(error)
+    else:
+        future.set_result(result)

@@ -79,7 +79,7 @@ GEN = 7
         ("[1, 2]", "not a plan"),
         ('{"format": "other"}', "not a plan"),
         ('{"format": "lmc.plan", "version": NaN}', "NaN is no JSON number"),
-        (changed("version", to=99), "plan version 99, this lmc reads 6"),
+        (changed("version", to=99), "plan version 99, this lmc reads 7"),
         (changed("extra", to=1), "a plan can't have 'extra'"),
         (changed("name", to=3), "text is needed, not 3"),
         (changed("parameters", to={}), "parameters: a list is needed"),
@@ -92,7 +92,9 @@ GEN = 7
         (changed("constraints", to=[["c", "regex", 1, "compact", None]]), "text is needed, not 1"),
         (changed("constraints", to=[["c", "regex", "a", "compact", 1]]), "text is needed, not 1"),
         (changed("constraints", to=[["c", "regex", "a"]]), "a list of 5 is needed"),
-        (changed("hosts", to=[["h", "m:f", "00", "explodes"]]), "unknown effect 'explodes'"),
+        (changed("hosts", to=[["h", "m:f", "00", "explodes", False]]), "unknown effect 'explodes'"),
+        (changed("hosts", to=[["h", "m:f", "00", "reads", 1]]), "not a truth value: 1"),
+        (changed("hosts", to=[["h", "m:f", "00", "writes", True]]), "may be called early, but writes"),
         (changed("instructions", to=[]), "between 1 and"),
         (changed("instructions", 0, to=None), "instruction 0 is an object, not None"),
         (changed("instructions", 0, "op", to="lm.exec"), "unknown op 'lm.exec'"),
@@ -163,7 +165,8 @@ def nested(depth: int) -> str:
     inner: list[Any] = []
     for _ in range(depth):
         arms = [{"parameters": [], "instructions": [*found, end]} for found in (inner, [])]
-        inner = [{**row, "op": "cf.cond", "fields": {"flag": 0, "then": arms[0], "otherwise": arms[1]}}]
+        fields = {"flag": 0, "probability": None, "then": arms[0], "otherwise": arms[1]}
+        inner = [{**row, "op": "cf.cond", "fields": fields}]
     data["instructions"][1:1] = inner
     data["instructions"][-1]["depends"] = [0]
     return json.dumps(data)
@@ -273,7 +276,7 @@ def test_ops_and_version_change_together():
         f"{name}: {', '.join(f'{field} {kind}' for field, kind in found.FIELDS)}" for name, found in _op_classes()
     )
     digest = hashlib.sha256("\n".join(fields).encode()).hexdigest()
-    pinned = (6, "2b5d98121f374706c6ac96c41c9fdbd9cac52cade0c8337166a5e284d8198ca7")
+    pinned = (7, "e27e4e75dd8ae153940e09025da544f1d7a13bc787d7203e2c0898ab81761dd0")
     assert (VERSION, digest) == pinned, "ops have changed: bump VERSION in plan_json.py and update the digest here"
 
 

@@ -48,6 +48,22 @@ def test_an_async_tool_is_awaited_outside_of_programs():
     assert asyncio.run(later("a")) == "a!"  # type: ignore[arg-type]  in a program it is a text
 
 
+def test_only_tools_that_change_nothing_may_be_called_early():
+    @tool(effect="reads", early=True)
+    def look(text: str) -> str:
+        return text
+
+    assert look.early
+    assert not word_count.early
+    with pytest.raises(CaptureError, match="early is True, but a tool that writes is never called for a way") as caught:
+        tool(early=True)
+    assert 'effect="reads"' in str(caught.value)
+    assert caught.value.location is not None
+    with pytest.raises(CaptureError, match="early is 1") as caught:
+        tool(effect="pure", early=1)  # type: ignore[arg-type]  what a user may write
+    assert "True or False" in str(caught.value)
+
+
 def test_async_generators_are_refused():
     async def several():
         yield 1

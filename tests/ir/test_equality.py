@@ -87,7 +87,7 @@ def test_every_literal_is_an_attribute_with_a_key(literal):
 def test_layouts_follow_the_declarations():
     layout = layout_of(HostCallOp)
     assert [field.name for field in layout.positional] == ["host", "arguments"]
-    assert [field.name for field in layout.attributes] == ["declared", "host", "id", "keywords"]
+    assert [field.name for field in layout.attributes] == ["declared", "early", "host", "id", "keywords"]
     assert layout.has_id
     assert [field.name for field in layout_of(BothOp).regions] == ["body", "otherwise"]
     types = {field.name: str(field.type) for field in layout_of(GenOp).attributes}

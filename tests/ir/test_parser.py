@@ -109,6 +109,13 @@ def test_what_is_wrong_in_a_function(line, cause, remedy, place):
         ("module @m {", "the text ends too early", '"constraint" or "func" or "host" or "}"'),
         ("module m {}", "'m' does not belong here", "a symbol (@name)"),
         ("module @m {} }", "'}' does not belong here", "the end of the text"),
+        (
+            'module @m { host @h = "a:b" sha256 "" reads {late = true} }',
+            "a host function has no attribute late",
+            "early",
+        ),
+        ('module @m { host @h = "a:b" sha256 "" reads {early = 1} }', "early of a host function is a truth", "true or"),
+        ('module @m { host @h = "a:b" sha256 "" reads {early = true, early = true} }', "given twice", "leave one"),
         ('module @m { host @h = "a:b" sha256 "" sometimes }', "unknown effect sometimes", "pure, samples, reads"),
         ("module @m { constraint @c = regex }", "'}' does not belong here", 'a string ("…")'),
         ('module @m { constraint @c = regex "a" {space = "b"} }', "has no attribute space", "digest, whitespace"),

@@ -25,6 +25,7 @@ module @judge {
   constraint @"c 1" = schema "{}" {digest = "ab", whitespace = "flexible"}
   constraint @c2 = grammar "start: \\"a\\"\\n" {digest = "cd"}
   host @lookup = "program:lookup" sha256 "00" reads
+  host @recall = "program:recall" sha256 "11" pure {early = true}
   func @judge(%essay: !text, %dims: !list<!text>, %item.title: !json<"a b">) {
     %0 = lm.context : !ctx
     %1 = lm.extend %0, system ["You grade essays."] : !ctx
@@ -72,7 +73,8 @@ module @judge {
     lm.break (%best) (%m) {cause = "eval(x)", counts = [1], ids = ["flow/z*"]}
   }
   func @early(%flag: !bool, %c: !ctx) {
-    %n, %d = cf.cond %flag : !int, !ctx ^then() {
+    %n, %d = cf.cond %flag {probability = 0.5} : !int, !ctx ^then() {
+      %known = host.call @recall ("x") {declared = "pure", early = true, id = "early/@recall"} : !any
       cf.yield (1, %c)
     } ^otherwise() {
       lm.return %c

@@ -160,6 +160,10 @@ BAD = [
     ),
     ("cf.cond %f ^then() { %e = lm.end %c : !ctx } ^otherwise() { cf.yield {} }", "lm.end: ends a block, but is no"),
     ("cf.cond %f ^then() { } ^otherwise() { cf.yield {} }", "cf.cond: a region is empty"),
+    (
+        "cf.cond %f {probability = 1.5} ^then() { cf.yield {} } ^otherwise() { cf.yield {} }",
+        "cf.cond: probability is 1.5",
+    ),
     # lists of contexts
     ("%r = py.call len (%cs) : !int", "py.call: a context is no Python value"),
     ("%r = py.call list : !list<!list<!ctx>>", "py.call: a context is no Python value"),

@@ -195,6 +195,19 @@ def test_host_effects_must_agree():
     assert "its effect is reads, but @h is declared pure" in error_of(changed).cause
 
 
+def test_only_what_may_start_early_and_does_not_write_does():
+    text = (
+        'module @m {{ host @h = "a:b" sha256 "" {declared} func @m() {{ %c = lm.context : !ctx '
+        '%v = host.call @h {{id = "a", declared = "{effect}", early = true}} : !any lm.return %c }} }}'
+    )
+    verify(parse(text.format(declared="reads {early = true}", effect="reads")))
+    assert "starts early, but @h may not" in error_of(parse(text.format(declared="reads", effect="reads"))).cause
+    writes = text.format(declared="writes", effect="writes")
+    assert "starts early, but writes" in error_of(parse(writes)).cause
+    writes = text.format(declared="writes {early = true}", effect="writes")
+    assert "host @h may be called early, but writes" in error_of(parse(writes)).cause
+
+
 def test_constraints_of_every_kind_verify():
     constraints = (
         Constraint("r", "regex", "[a-z]+"),

@@ -37,10 +37,10 @@ from tests.compiled_constraints import SYMBOLS, constrained_sampling, toy_constr
 
 LIST = list_of(TEXT)
 HOSTS = (
-    HostFunction("peek", "program:peek", "0" * 64, Effect.READS),
+    HostFunction("peek", "program:peek", "0" * 64, Effect.READS, early=True),
     HostFunction("push", "program:push", "1" * 64, Effect.WRITES),
     HostFunction("fresh", "program:fresh", "2" * 64, Effect.PURE),
-    HostFunction("fail", "program:fail", "3" * 64, Effect.PURE),
+    HostFunction("fail", "program:fail", "3" * 64, Effect.PURE, early=True),
 )
 # A few pieces, so that branches share heads of different lengths.
 _PIECES = ("Judge the ", "Judge the style of ", "Judge ", "Essay:\n", "x", "", "7", " ok")

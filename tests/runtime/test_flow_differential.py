@@ -14,6 +14,8 @@ from lmc.ir.region_ops import LoopOp, RaceOp
 from lmc.ir.rewriter import Rewriter, rewrite
 from lmc.ir.toy import ToyEngine
 from lmc.ir.types import ANY, BOOL, CTX, FLOAT, INT, NONE, TEXT, ListType, Type
+from lmc.passes.base import PassContext
+from lmc.passes.start_reads_early import StartReadsEarly
 from lmc.runtime.executor import Executor
 from tests.flow_strategies import flow_programs
 from tests.module_strategies import modules
@@ -105,6 +107,13 @@ def test_the_executor_agrees_with_the_interpreter(program: Program):
 @given(flow_programs(), st.integers(0, 2**16))
 def test_order_of_answers_changes_nothing(program: Program, seed: int):
     same_as_interpreter(program, LateEngine(seed=seed, most_seconds=0.002))
+
+
+@given(st.one_of(flow_programs(), failing_flows()), st.integers(0, 2**16))
+def test_calls_that_start_early_change_nothing(program: Program, seed: int):
+    module = StartReadsEarly().run(program.module, PassContext())
+    marked = Program(module, program.inputs, program.hosts)
+    same_as_interpreter(marked, LateEngine(seed=seed, most_seconds=0.002))
 
 
 @given(failing_flows())

@@ -30,6 +30,57 @@ def test_errors_go_to_the_future() -> None:
         future.result(10)
 
 
+def test_work_that_may_be_in_vain_has_half_of_the_threads_and_waits_for_all_other() -> None:
+    pool = DaemonPool(4, "test")
+    go_on, done = threading.Event(), list[str]()
+    started = threading.Semaphore(0)
+
+    def hold(name: str) -> None:
+        started.release()
+        assert go_on.wait(10)
+        done.append(name)
+
+    early = [pool.submit_early(hold, "early") for _ in range(3)]
+    for _ in range(2):
+        assert started.acquire(timeout=10)
+    certain = [pool.submit(hold, "certain") for _ in range(2)]  # there are threads for these at once
+    for _ in range(2):
+        assert started.acquire(timeout=10)
+    assert not started.acquire(timeout=0.05)
+    assert [future.running() for future in early] == [True, True, False]
+    later = pool.submit(hold, "later")
+    go_on.set()
+    for future in (*early, *certain, later):
+        future.result(10)
+    assert started.acquire(timeout=10)
+    assert started.acquire(timeout=10)
+
+
+def test_of_one_thread_none_is_for_work_that_may_be_in_vain() -> None:
+    pool = DaemonPool(1, "test")
+    early = pool.submit_early(int, "1")
+    assert pool.submit(int, "2").result(10) == 2
+    assert not early.running()
+    assert early.cancel()
+    later = pool.submit_early(int, "3")
+    assert len(pool._early) == 1  # what was withdrawn is gone
+    pool.shutdown(cancel_futures=True)
+    assert later.cancelled()
+
+
+def test_what_is_certain_comes_before_what_may_be_in_vain() -> None:
+    pool = DaemonPool(2, "test")
+    go_on, order = threading.Event(), list[str]()
+    held = [pool.submit(go_on.wait, 10) for _ in range(2)]
+    early = [pool.submit_early(order.append, "early") for _ in range(2)]
+    certain = [pool.submit(order.append, "certain") for _ in range(4)]
+    go_on.set()
+    for future in (*held, *early, *certain):
+        future.result(10)
+    assert order.count("early") == 2
+    assert order.index("early") >= 2  # one of two threads may be told to go on before the other
+
+
 def test_shutdown_cancels_what_waits_and_refuses_more() -> None:
     pool = DaemonPool(1, "test")
     started, go_on = threading.Event(), threading.Event()

@@ -1,0 +1,175 @@
+"""Host calls in regions that may start before it is known whether those run: which, with what, and after what.
+
+A call that starts early is one that a run may need: where its way is not taken, nobody asks what it gave. So only calls
+that change nothing may start early, and none before what they must not overtake has ended (``lmc.ir.ordering``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from lmc.ir.core import Attribute, Block, Effect, Op, Value
+from lmc.ir.ops import HostCallOp
+from lmc.ir.ordering import Order
+from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp
+from lmc.ir.regions import RegionOp, is_write
+
+IsWanted = Callable[[HostCallOp], bool]
+Round = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """A region of a ``cf.cond`` that a call is in.
+
+    ``rounds`` are those of the loops between the op that was looked into and the conditional.
+    """
+
+    cond: CondOp
+    region: Block
+    rounds: Round
+
+    @property
+    def is_predicted(self) -> bool:
+        """Whether it is worth to start for it what may be in vain. Where nothing is known, it is."""
+        known = self.cond.probability
+        if known is None:
+            return True
+        return (known if self.region is self.cond.then else 1.0 - known) >= 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class CallAhead:
+    """A call in the regions of an op, as seen from the block of that op.
+
+    ``arguments`` are those of the call; where they stand for a value of that block, or for a literal, they are that.
+    ``unknown`` are the others: values that only the regions compute. Of a loop this is the call of the first round
+    (``rounds``). ``obstacle`` says what else keeps it from starting before the op does.
+    """
+
+    call: HostCallOp
+    arguments: tuple[Attribute | Value, ...]
+    unknown: tuple[Value, ...]
+    arms: tuple[Arm, ...]
+    rounds: Round
+    reads: bool
+    obstacle: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyStart:
+    """A call that may start before the op at ``holder`` of a block does: when those at ``waits`` are finished."""
+
+    ahead: CallAhead
+    holder: int
+    waits: tuple[int, ...]
+
+
+def early_starts(ops: Sequence[Op], shared: AbstractSet[Value]) -> list[EarlyStart]:
+    """Those among the calls marked ``early``, in the regions of a block's ops, that may start in this block.
+
+    ``shared`` is that of ``lmc.ir.ordering.waits_of``.
+    """
+    order = Order(shared)
+    found: list[EarlyStart] = []
+    for index, op in enumerate(ops):
+        if isinstance(op, RegionOp):
+            for ahead in calls_ahead(op, is_marked, shared):
+                if ahead.obstacle is None and not ahead.unknown:
+                    values = [entry for entry in ahead.arguments if isinstance(entry, Value)]
+                    found.append(EarlyStart(ahead, index, order.waits(values, reads=ahead.reads)))
+        order.add(index, op)
+    return found
+
+
+def is_marked(call: HostCallOp) -> bool:
+    """Whether a run may start the call early."""
+    return call.early
+
+
+def calls_ahead(op: RegionOp, is_wanted: IsWanted, shared: AbstractSet[Value]) -> Iterator[CallAhead]:
+    """The calls in the regions of ``op`` that are wanted, in program order."""
+    yield from _Walk(is_wanted, shared).op(op, _Way())
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How the walk came to a block, and what stands before it there."""
+
+    arms: tuple[Arm, ...] = ()
+    rounds: Round = ()
+    written: str | None = None
+    obstacle: str | None = None
+
+
+class _Walk:
+    """Over the regions of one op. ``_known`` are the values defined there that stand for others, or for literals.
+
+    Recursion is as deep as regions are nested.
+    """
+
+    def __init__(self, is_wanted: IsWanted, shared: AbstractSet[Value]) -> None:
+        self._is_wanted = is_wanted
+        self._shared = shared
+        self._inside: set[Value] = set()
+        self._known: dict[Value, Attribute | Value] = {}
+
+    def op(self, op: RegionOp, way: _Way) -> Iterator[CallAhead]:
+        if isinstance(op, CondOp):
+            for region in op.regions:
+                arm = Arm(op, region, way.rounds)
+                obstacle = None if arm.is_predicted else "its way is not the likely one"
+                inner = replace(way, arms=(*way.arms, arm), obstacle=way.obstacle or obstacle)
+                yield from self._block(region, inner)
+        elif isinstance(op, LoopOp):
+            yield from self._first_round(op, replace(way, rounds=(*way.rounds, 0)))
+        else:
+            obstacle = way.obstacle or f"{op.NAME} gives it its element"
+            for region in op.regions:
+                yield from self._block(region, replace(way, obstacle=obstacle))
+
+    def _first_round(self, op: LoopOp, way: _Way) -> Iterator[CallAhead]:
+        self._stand_for(op.condition.parameters, op.initial)
+        way = yield from self._block(op.condition, way)
+        end = op.condition.terminator
+        if isinstance(end, ConditionOp):
+            self._stand_for(op.body.parameters, end.values)
+            yield from self._block(op.body, way)
+
+    def _stand_for(self, places: Sequence[Value], given: Sequence[Attribute | Value]) -> None:
+        for place, entry in zip(places, given, strict=True):
+            self._known[place] = self._meant(entry)
+
+    def _meant(self, entry: Attribute | Value) -> Attribute | Value:
+        return self._known.get(entry, entry) if isinstance(entry, Value) else entry
+
+    def _block(self, block: Block, way: _Way) -> Generator[CallAhead, None, _Way]:
+        """The calls of a block; returns how its end is come to."""
+        self._inside.update(block.parameters)
+        for op in block.ops:
+            if isinstance(op, RegionOp):
+                yield from self.op(op, way)
+            elif isinstance(op, HostCallOp) and self._is_wanted(op):
+                yield self._ahead(op, way)
+            self._inside.update(op.results)
+            if is_write(op):
+                way = replace(way, written=_named(op))
+            if isinstance(op, RegionOp) and op.leaves:
+                way = replace(way, obstacle=way.obstacle or "the program may end before it, in the same region")
+        return way
+
+    def _ahead(self, call: HostCallOp, way: _Way) -> CallAhead:
+        arguments = tuple(map(self._meant, call.arguments))
+        values = [entry for entry in arguments if isinstance(entry, Value)]
+        unknown = tuple(dict.fromkeys(value for value in values if value in self._inside))
+        reads = call.effect is Effect.READS or any(value in self._shared for value in (*values, *call.operands))
+        obstacle = way.obstacle
+        if obstacle is None and reads and way.written is not None:
+            obstacle = f"{way.written} stands before it and writes"
+        return CallAhead(call, arguments, unknown, way.arms, way.rounds, reads, obstacle)
+
+
+def _named(op: Op) -> str:
+    return repr(getattr(op, "id", op.NAME))

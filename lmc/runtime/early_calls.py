@@ -1,0 +1,135 @@
+"""Host calls that start before it is known whether their regions run (``lmc.ir.early``).
+
+What begins here may be in vain, so it waits until all that is certain has been started, and never fails anything: the
+call takes over what has begun for it when a run comes to it, or is made then.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from lmc.ir import semantics
+from lmc.ir.core import Block
+from lmc.ir.early import Arm, EarlyStart, Round
+from lmc.ir.ops import HostCallOp
+from lmc.runtime.host_calls import HostRun, begin
+from lmc.runtime.prepared import Stage
+
+if TYPE_CHECKING:
+    from lmc.runtime.frames import Frame
+
+Key = tuple[HostCallOp, Round]
+"""A call, and the rounds and elements around it."""
+
+
+class BegunCalls:
+    """The calls of one instance that have begun early and that nobody has come to yet."""
+
+    def __init__(self) -> None:
+        self._begun: dict[Key, tuple[HostRun, tuple[tuple[Block, Round], ...]]] = {}
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._begun
+
+    def add(self, key: Key, run: HostRun, regions: tuple[tuple[Block, Round], ...]) -> None:
+        """Keep ``run`` for its call, as long as all of ``regions``, the arms that the call is in, may still run."""
+        self._begun[key] = (run, regions)
+
+    def take(self, key: Key) -> HostRun | None:
+        """What has begun for a call that a run has come to. None where nothing has, or only waits for a thread.
+
+        In that case it is withdrawn: a call that is certain waits for no thread behind others that are not.
+        """
+        if key not in self._begun:
+            return None
+        run, _ = self._begun.pop(key)
+        return None if run.in_thread and run.future.cancel() else run
+
+    def drop(self, key: Key) -> None:
+        """Nobody will come to the call."""
+        if key in self._begun:
+            self._begun.pop(key)[0].cancel()
+
+    def region_is_skipped(self, region: Block, rounds: Round) -> None:
+        """The other arm of the conditional runs."""
+        if self._begun:
+            place = (region, rounds)
+            for key in [key for key, (_, regions) in self._begun.items() if place in regions]:
+                self.drop(key)
+
+    def drop_all(self) -> None:
+        """The run is over."""
+        for key in list(self._begun):
+            self.drop(key)
+
+
+class EarlyCalls:
+    """What ``frame``, a run of a body, starts early of the calls in the regions of its ops."""
+
+    def __init__(self, frame: Frame, stage: Stage) -> None:
+        self._early = frame.body.early
+        self._environment = frame.environment
+        self._rounds = frame.rounds
+        self._begun = frame.machine.begun
+        self._around = frame.machine.around
+        self._waits = dict(stage.early_waits)
+        self._ready = deque(number for number, count in self._waits.items() if not count)
+        self._ahead = set(self._early.of_holders)  # the ops with regions that have not been reached
+
+    def reached(self, index: int) -> None:
+        """The instruction at ``index`` starts: what is in its regions is up to those."""
+        self._ahead.discard(index)
+
+    def finished(self, index: int) -> None:
+        """The instruction at ``index`` is finished; if it has regions, nothing in them is needed any more."""
+        for number in self._early.dependents.get(index, ()):
+            if number in self._waits:
+                self._waits[number] -= 1
+                if not self._waits[number]:
+                    self._ready.append(number)
+        self._drop(index)
+
+    def doomed(self, first: int) -> None:
+        """Nothing from ``first`` on will be finished."""
+        for holder in self._early.of_holders:
+            if holder >= first:
+                self._ahead.discard(holder)
+                self._drop(holder)
+
+    def let_go_of_all(self) -> None:
+        """The body is over."""
+        self.doomed(0)
+
+    def start_ready(self) -> None:
+        """Begin the calls whose arguments are known, but for those whose way is known not to be taken."""
+        while self._ready:
+            start = self._early.starts[self._ready.popleft()]
+            key = self._key(start)
+            host = self._around.hosts.get(start.ahead.call.host)
+            if host is None or start.holder not in self._ahead or key in self._begun or self._is_ruled_out(start):
+                continue  # a host that is not there is an error where the call stands
+            call = start.ahead.call
+            positional, keyword = semantics.call_arguments(start.ahead.arguments, call.keywords, self._environment)
+            try:
+                run = begin(host, positional, keyword, self._around.host_pool, early=True)
+            except Exception:  # noqa: S112 - the call says so itself, if a run comes to it
+                continue
+            self._begun.add(key, run, tuple((arm.region, self._rounds + arm.rounds) for arm in start.ahead.arms))
+
+    def _is_ruled_out(self, start: EarlyStart) -> bool:
+        return any(self._is_other_way(arm) for arm in start.ahead.arms)
+
+    def _is_other_way(self, arm: Arm) -> bool:
+        try:
+            flag = self._environment[arm.cond.flag]
+        except KeyError:
+            return False
+        return arm.region is not (arm.cond.then if flag else arm.cond.otherwise)
+
+    def _drop(self, holder: int) -> None:
+        for number in self._early.of_holders.get(holder, ()):
+            self._begun.drop(self._key(self._early.starts[number]))
+
+    def _key(self, start: EarlyStart) -> Key:
+        return (start.ahead.call, self._rounds + start.ahead.rounds)
