@@ -12,7 +12,7 @@ from lmc.ir.regions import RegionOp
 from lmc.ir.rewriter import with_regions
 from lmc.passes.base import Pass, PassContext
 from lmc.passes.counted_loops import counted
-from lmc.passes.loop_split import LoopSplit
+from lmc.passes.loop_split import KnownLists, LoopSplit
 from lmc.passes.making import FreshNames, with_ops
 
 
@@ -28,8 +28,8 @@ class DistributeLoops(Pass):
     Sound where nothing in the loop writes, since rounds no longer run in order; where the number of rounds is known
     when the loop begins, so that no round runs which would not have; and where nothing of the rest may raise (but for
     an engine that fails), since then no later round would have begun. A context that the rest goes on from can't be
-    taken out of a list, so there the loop stays. A loop is left alone unless a model or a host function is asked in
-    what can run at the same time.
+    taken out of a list, so there the loop stays. A list that somebody may change meanwhile is looked into in each
+    round, as before. A loop is left alone unless a model or a host function is asked in what can run at the same time.
 
     Before::
 
@@ -70,22 +70,22 @@ class DistributeLoops(Pass):
     NAME: ClassVar[str] = "distribute-loops"
 
     def rewrite(self, block: Block, context: PassContext) -> Block:
-        return self._block(block, {}, FreshNames(block), context)
+        return self._block(block, {}, _Function(FreshNames(block), KnownLists.of(block)), context)
 
-    def _block(self, block: Block, around: Mapping[Value, Op], names: FreshNames, context: PassContext) -> Block:
+    def _block(self, block: Block, around: Mapping[Value, Op], function: _Function, context: PassContext) -> Block:
         """The block with its loops split, inner ones first. Recursion is as deep as regions are nested."""
         producers = dict(around)
         ops: list[Op] = []
         for op in block.ops:
-            rest = with_regions(op, [self._block(region, producers, names, context) for region in op.regions])
-            found = self._split(rest, producers, names, context) if isinstance(rest, LoopOp) else None
+            rest = with_regions(op, [self._block(region, producers, function, context) for region in op.regions])
+            found = self._split(rest, producers, function, context) if isinstance(rest, LoopOp) else None
             found = [rest] if found is None else found
             ops += found
             producers.update((value, made) for made in found for value in made.results)
         return with_ops(block, ops)
 
     def _split(
-        self, op: LoopOp, producers: Mapping[Value, Op], names: FreshNames, context: PassContext
+        self, op: LoopOp, producers: Mapping[Value, Op], function: _Function, context: PassContext
     ) -> list[Op] | None:
         """What takes the place of a loop; None where it stays."""
         if not any(map(_asks, walk(op.regions))):
@@ -93,7 +93,7 @@ class DistributeLoops(Pass):
         loop = counted(op, producers)
         if loop is None or op.leaves:
             return None
-        split = LoopSplit(op, loop)
+        split = LoopSplit(op, loop, producers, function.lists)
         if not any(map(_asks, split.together)):
             self.missed(context, op.location, "each round goes on from what the one before gives")
             return None
@@ -106,7 +106,15 @@ class DistributeLoops(Pass):
         )
         calls = f"{count} model call{'s' * (count != 1)} of each" if count else "the host calls of each"
         self.applied(context, op.location, f"rounds of the loop run at the same time, with {calls}")
-        return split.ops(producers, names)
+        return split.ops(function.names)
+
+
+@dataclass(frozen=True)
+class _Function:
+    """What the walks over the blocks of a function share."""
+
+    names: FreshNames
+    lists: KnownLists
 
 
 def _asks(op: Op) -> bool:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from lmc.ir.core import Block, Op, Value, walk
 from lmc.ir.ops import PyCallOp
-from lmc.ir.ordering import uses
+from lmc.ir.ordering import shared_values, uses
 from lmc.ir.region_ops import LoopOp, MapOp, YieldOp
-from lmc.ir.regions import RegionOp
+from lmc.ir.regions import RegionOp, is_write
 from lmc.ir.types import INT, ListType, holds_context, list_of
 from lmc.passes.counted_loops import CountedLoop, Held
+from lmc.passes.exposure import exposed_values
 from lmc.passes.making import FreshNames, make_op, substituted
 
 
@@ -29,12 +31,33 @@ class Collection:
     value: Value
 
 
-class LoopSplit:
-    """A loop in two parts: ``together``, the ops that need nothing of earlier rounds, and ``rest``."""
+@dataclass(frozen=True)
+class KnownLists:
+    """What is known of the lists of a function: which of them somebody may change while it runs, and who uses them."""
 
-    def __init__(self, op: LoopOp, loop: CountedLoop) -> None:
+    changing: AbstractSet[Value]
+    users: Mapping[Value, int]
+
+    @classmethod
+    def of(cls, body: Block) -> KnownLists:
+        """Linear in operands."""
+        ops = [*walk((body,))]
+        writes = any(is_write(op) for op in ops)
+        changing = exposed_values(body) | shared_values(body.ops) if writes else frozenset[Value]()
+        return cls(changing, Counter(value for op in ops for value in op.operands))
+
+
+class LoopSplit:
+    """A loop in two parts: ``together``, the ops that need nothing of earlier rounds, and ``rest``.
+
+    ``producers`` are the ops that define what is seen around it.
+    """
+
+    def __init__(self, op: LoopOp, loop: CountedLoop, producers: Mapping[Value, Op], lists: KnownLists) -> None:
         self._op = op
         self._loop = loop
+        self._producers = producers
+        self._lists = lists
         self.together: list[Op] = []
         self.rest: list[Op] = []
         self._numbers: set[Value] = {loop.index, *loop.counters}  # known from the number of the round alone
@@ -92,11 +115,11 @@ class LoopSplit:
             return "what goes from round to round is a context made in each"
         return None
 
-    def ops(self, producers: Mapping[Value, Op], names: FreshNames) -> list[Op]:
+    def ops(self, names: FreshNames) -> list[Op]:
         """The map, the loop over what it gives, and what they need."""
         op, loop = self._op, self._loop
         made: list[Op] = []
-        lists = _lists_of(loop.rounds, producers)
+        lists = self._lists_of(loop.rounds)
         if not lists:
             numbers = Value(names.fresh("numbers"), list_of(INT))
             made.append(make_op(PyCallOp, (numbers,), op.location, function="range", arguments=(loop.rounds,)))
@@ -128,11 +151,31 @@ class LoopSplit:
         making = self._makers.get(adding.arguments[1]) if isinstance(adding.arguments[1], Value) else None
         if not isinstance(making, PyCallOp) or making.function != "list" or len(making.arguments) != 1:
             return None
+        if isinstance(begun, Value) and not self._is_own(begun):
+            return None  # where no round begins, the result is that very object
         (value,) = making.arguments
         own = (parameter, *adding.results, *making.results)
         if any(self._asked[one] != 1 for one in own) or not isinstance(value, Value) or value not in self._made:
             return None
         return Collection(result, parameter, begun, adding, making, value)
+
+    def _is_own(self, value: Value) -> bool:
+        """Whether ``value`` is a list that was just made, for this loop alone."""
+        op = self._producers.get(value)
+        made = isinstance(op, PyCallOp) and op.function in ("list", "add")
+        return made and self._lists.users[value] == 1
+
+    def _lists_of(self, rounds: Value) -> tuple[Value, ...]:
+        """Lists of which the shortest has so many items, now as well as when that was asked; none if there are none."""
+        op = self._producers.get(rounds)
+        if not isinstance(op, PyCallOp):
+            return ()
+        if op.function == "len" and isinstance(op.arguments[0], Value) and isinstance(op.arguments[0].type, ListType):
+            return (op.arguments[0],) if op.arguments[0] not in self._lists.changing else ()
+        if op.function != "min":
+            return ()
+        parts = [self._lists_of(part) if isinstance(part, Value) else () for part in op.arguments]
+        return tuple(dict.fromkeys(value for part in parts for value in part)) if all(parts) else ()
 
     def _map(self, lists: Sequence[Value], results: Sequence[Value], names: FreshNames) -> Op:
         op, loop = self._op, self._loop
@@ -166,7 +209,7 @@ class LoopSplit:
 
 def _may_end_the_program(op: Op) -> bool:
     """Whether the op itself raises by what the program means; an engine's failure is no part of that."""
-    return op.may_raise and not op.billable and not isinstance(op, RegionOp)
+    return op.raises_itself if isinstance(op, RegionOp) else op.may_raise and not op.billable
 
 
 def _only_counts(op: Op) -> bool:
@@ -185,19 +228,6 @@ def _closed_form(wish: str, start: Held, step: int, index: Value, names: FreshNa
     total = Value(names.fresh(wish), INT)
     ops.append(make_op(PyCallOp, (total,), None, function="add", arguments=(start, value)))
     return total, ops
-
-
-def _lists_of(rounds: Value, producers: Mapping[Value, Op]) -> tuple[Value, ...]:
-    """Lists of which the shortest has so many items; none where there are no such."""
-    op = producers.get(rounds)
-    if not isinstance(op, PyCallOp):
-        return ()
-    if op.function == "len" and isinstance(op.arguments[0], Value) and isinstance(op.arguments[0].type, ListType):
-        return (op.arguments[0],)
-    if op.function != "min":
-        return ()
-    parts = [_lists_of(part, producers) if isinstance(part, Value) else () for part in op.arguments]
-    return tuple(dict.fromkeys(value for part in parts for value in part)) if all(parts) else ()
 
 
 def _list_type(value: Value) -> ListType:

@@ -126,3 +126,64 @@ def test_what_goes_on_from_the_round_before_stays_in_order():
     after = distributed(looping(["goes_on"]))
     (loop,) = (op for op in walk([after.main.body]) if isinstance(op, LoopOp))
     assert [getattr(op, "id", None) for op in walk([loop.body]) if op.billable] == ["f/$/e"]
+
+
+COLLECTING = """
+    %0 = lm.context : !ctx
+    %none = py.call list : !list<!text>
+    %count = py.call len (%l) : !int
+    BEFORE
+    %any = py.call lt (0, %count) : !bool
+    %k, %all, %last = cf.loop (%any, 0, BEGUN, "") : !int, !list<!text>, !text
+      ^condition(%f: !bool, %i: !int, %c: !list<!text>, %s: !text) {
+      cf.condition %f (%i, %c, %s)
+    } ^body(%j: !int, %d: !list<!text>, %t: !text) {
+      %item = py.call getitem (%l, %j) : !text
+      %1 = lm.extend %0 [%item] : !ctx
+      %2, %a = lm.gen %1 (%j) {id = "f/$/a"} : !ctx, !text
+      INSIDE
+      %one = py.call list (%a) : !list<!text>
+      %e = py.call add (%d, %one) : !list<!text>
+      %next = py.call add (%j, 1) : !int
+      %go = py.call lt (%next, %count) : !bool
+      cf.yield (%go, %next, %e, %a)
+    }
+    AFTER
+    lm.return %0 (%all, %l) {structure = "{\\"tuple\\":[{\\"leaf\\":0},{\\"leaf\\":1}]}"}
+"""
+
+
+def end_of(module: Module, items: list[str]) -> tuple[object, ...]:
+    """What the program gives, or what it raises; and the calls that it makes."""
+    engine = ToyEngine()
+    hosts = {"write": lambda listed: listed.append("more"), "pure": lambda listed: listed}
+    try:
+        found = interpret(module, {"x": "first", "n": 3, "l": list(items)}, engine, hosts=hosts)
+    except Exception as error:
+        return type(error), str(error)
+    return found.value, engine.statistics.requests
+
+
+WRITE = '%h = host.call @write (LIST) {id = "f/@write"} : !any'
+COLLECTED = {
+    "a_list_grows_after_it_was_counted": {"BEFORE": WRITE.replace("LIST", "%l")},
+    "where_no_round_begins_two_names_have_one_list": {"BEGUN": "%l", "AFTER": WRITE.replace("LIST", "%all")},
+    "a_race_of_the_rest_raises": {
+        "INSIDE": "%w = cf.race (%none) : !bool ^body(%r: !int, %y: !text) {\n"
+        "%z = py.call eq (%t, %y) : !bool cf.yield (%z)\n}\n%m = py.call int (%item) : !int"
+    },
+    "a_loop_of_the_rest_raises": {
+        "INSIDE": "%w = cf.loop (true, %t) {limit = 1} : !text ^condition(%v: !bool, %r: !text) {\n"
+        "cf.condition %v (%r)\n} ^body(%y: !text) {\ncf.yield (true, %y)\n}\n%m = py.call int (%item) : !int"
+    },
+}
+
+
+@pytest.mark.parametrize("case", COLLECTED)
+@pytest.mark.parametrize("items", [[], ["1"], ["1", "b"]], ids=len)
+def test_nothing_tells_that_rounds_ran_at_the_same_time(case: str, items: list[str]):
+    text = COLLECTING
+    for place in ("BEFORE", "BEGUN", "INSIDE", "AFTER"):
+        text = text.replace(place, COLLECTED[case].get(place, "%none" if place == "BEGUN" else ""))
+    module = module_of(text)
+    assert end_of(distributed(module), items) == end_of(module, items)
