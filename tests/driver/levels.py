@@ -1,7 +1,9 @@
 """Runs a captured program as plans of each level, on a toy whose answers come in any order."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -12,12 +14,16 @@ from lmc.driver.result import Result
 from lmc.frontend.arguments import bind
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.variants import Captured, inputs_of
+from lmc.ir.core import Effect, walk
 from lmc.ir.errors import LmcError
+from lmc.ir.hosts import as_async
+from lmc.ir.ops import HostCallOp
 from lmc.ir.target import Target
 from tests.compiled_constraints import CACHE, compile_for_toy
 from tests.frontend.harness import EFFECTS, Run, run_plain
 from tests.runtime.engines import LateEngine
 
+LONG = 20.0
 TOY = Target("toy")
 LEVELS = ("O0", "O2")
 READS = frozenset({"lookup"})
@@ -57,6 +63,51 @@ def check_levels(captured: Captured, make: Callable[[], tuple[Any, ...]]) -> Non
         assert _in_order(found.effects) == _in_order(plain.effects), level
         if plain.end[0] == "gave":
             assert found.calls == plain.calls if level == "O0" else found.calls <= plain.calls, level
+    if may_start_early(captured):
+        check_early(captured, make, plain)
+
+
+def may_start_early(captured: Captured) -> bool:
+    """Whether calls in regions change nothing, so that they could begin before it is known whether those run."""
+    inner = (op for op in captured.module.main.body.ops if op.regions)
+    return any(
+        isinstance(op, HostCallOp) and op.effect is not Effect.WRITES for each in inner for op in walk(each.regions)
+    )
+
+
+def check_early(captured: Captured, make: Callable[[], tuple[Any, ...]], plain: Run) -> None:
+    """Assert the same of the highest level where every function that changes nothing may be called in vain."""
+    under_way = threading.Semaphore(0)
+    begun: list[str] = []
+    found = run_at("O2", _early(captured, begun, under_way), make(), {})
+    for _ in begun:  # what nobody waited for: its effects are not those of the next run
+        assert under_way.acquire(timeout=LONG)
+    assert found.end == plain.end, "early"
+    assert _without_reads(found.effects) == _without_reads(plain.effects), "early"
+    assert set(plain.effects) <= set(found.effects)
+
+
+def _early(captured: Captured, begun: list[str], ended: threading.Semaphore) -> Captured:
+    """``captured`` with such functions, which tell of the calls that begin and end."""
+
+    def told(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            begun.append(name)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                ended.release()
+
+        return function if as_async(function) is not None else call
+
+    module = captured.module
+    hosts = tuple(replace(host, early=host.effect is not Effect.WRITES) for host in module.hosts)
+    callables = {name: told(name, function) for name, function in captured.hosts.items()}
+    return replace(captured, module=replace(module, hosts=hosts), hosts=callables)
+
+
+def _without_reads(effects: list[Any]) -> list[Any]:
+    return [one for one in effects if one[0] not in READS]
 
 
 def _end(result: Result) -> tuple[Any, ...]:

@@ -126,6 +126,46 @@ def test_tools_that_write_keep_their_order_and_run_beside_later_generations(wrap
     assert run("writes", meeting.engine("f/b"), wrap(write))[:2] == ["call 0", "call 1"]
 
 
+IN_REGIONS = """
+module @f {{
+  host @tool = "program:tool" sha256 "00" reads
+  func @f(%x: !text, %yes: !bool, %items: !list<!text>) {{
+    %c = lm.context : !ctx
+    %d = lm.extend %c [%x] : !ctx
+    {region}
+    lm.return %c (%r) {{structure = "{{\\"leaf\\":0}}"}}
+  }}
+}}
+"""
+INSIDE = """
+      %e, %a = lm.gen %d {id = "f/a", max_tokens = 3} : !ctx, !text
+      %t = host.call @tool (%x) {declared = "reads", id = "f/@tool"} : !text
+      %both = text.concat [%t, "!"] : !text
+"""
+ARM = "%r = cf.cond %yes : !text ^then() {{ {inside} cf.yield (%both) }} ^otherwise() {{ cf.yield (%x) }}"
+ROUND = """
+    %no = py.call not (%yes) : !bool
+    %r = cf.loop (%yes, %x) : !text ^condition(%go: !bool, %said: !text) {{ cf.condition %go (%said) }}
+    ^body(%before: !text) {{ {inside} cf.yield (%no, %both) }}
+"""
+ELEMENT = """
+    %rs = cf.map (%items) : !list<!text> ^body(%i: !int, %item: !text) {{ {inside} cf.yield (%both) }}
+    %r = py.call str (%rs) : !text
+"""
+
+
+@pytest.mark.parametrize("wrap", [lambda host: host, AsyncFunction], ids=["plain", "async"])
+@pytest.mark.parametrize(
+    ("region", "given"), [(ARM, "met!"), (ROUND, "met!"), (ELEMENT, "['met!']")], ids=["arm", "round", "element"]
+)
+def test_tools_run_beside_generations_in_regions_too(region: str, given: str, wrap: Callable[..., Any]):
+    meeting = Meeting(2)
+    module = parse(IN_REGIONS.format(region=region.format(inside=INSIDE)))
+    found = Executor(meeting.engine("f/a"), lower(module, Target("toy")), {"tool": wrap(meeting.host)})
+    inputs = {"x": "x", "yes": True, "items": ["one"]}
+    assert asyncio.run(asyncio.wait_for(found.run(inputs), LONG)).value == given
+
+
 def test_what_an_async_tool_raises_is_the_error_of_the_run():
     def fails(_: str) -> None:
         raise SystemExit(3)
