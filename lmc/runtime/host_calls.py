@@ -45,7 +45,7 @@ def begin(
     cancellation = Cancellation()
     work = partial(_caught, cancellation, host, positional, keyword)
     future = pool.submit_early(work) if early else pool.submit(work)
-    return HostRun(future, (cancellation.cancel, future.cancel), in_thread=True)
+    return HostRun(future, (cancellation.cancel, partial(pool.abandon, future)), in_thread=True)
 
 
 def _caught(

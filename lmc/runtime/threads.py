@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 _Work = tuple[Future[Any], Callable[[], Any]]
+_MOST_ABANDONED = 16
+"""Threads in calls that nobody waits for, for each one of the limit, before they count as threads again."""
 
 
 class DaemonPool(Executor):
@@ -19,7 +21,8 @@ class DaemonPool(Executor):
     tool answers. A daemon thread ends with the process.
 
     Work that may be in vain (``submit_early``) waits until no other work does, and has at most half of the threads, so
-    that some are left for what comes meanwhile.
+    that some are left for what comes meanwhile. Work that nobody waits for any more (``abandon``) takes no place of the
+    limit: it can't be stopped, and may hang for ever.
     """
 
     def __init__(self, limit: int, name: str) -> None:
@@ -28,7 +31,8 @@ class DaemonPool(Executor):
         self._changed = threading.Condition()
         self._certain: deque[_Work] = deque()
         self._early: deque[_Work] = deque()
-        self._early_running = 0
+        self._running: dict[Future[Any], bool] = {}  # whether it is early, of each one that somebody waits for
+        self._abandoned = 0
         self._threads = 0
         self._idle = 0
         self._closed = False
@@ -40,6 +44,17 @@ class DaemonPool(Executor):
     def submit_early(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """The same for work that may be in vain."""
         return self._submit(self._early, lambda: fn(*args, **kwargs))
+
+    def abandon(self, future: Future[Any]) -> None:
+        """Nobody waits for ``future`` any more. If it has begun, its thread ends with it, and a new one may start."""
+        if future.cancel():
+            return
+        with self._changed:
+            if future in self._running and self._abandoned < _MOST_ABANDONED * self._limit:
+                del self._running[future]
+                self._abandoned += 1
+                self._threads -= 1
+                self._serve_waiting()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more work; nothing is waited for. What runs goes on, ``cancel_futures`` cancels what waits."""
@@ -62,17 +77,21 @@ class DaemonPool(Executor):
             while queue and queue[0][0].cancelled():
                 queue.popleft()
             queue.append((future, call))
-            waiting = len(self._certain) + min(len(self._early), self._room_for_early)
-            if waiting > self._idle and self._threads < self._limit:
-                self._threads += 1
-                threading.Thread(target=self._serve, name=f"{self._name}-{self._threads}", daemon=True).start()
-            else:
-                self._changed.notify()
+            self._serve_waiting()
         return future
+
+    def _serve_waiting(self) -> None:
+        """See to it that a thread comes to what waits."""
+        waiting = len(self._certain) + min(len(self._early), self._room_for_early)
+        if waiting > self._idle and self._threads < self._limit:
+            self._threads += 1
+            threading.Thread(target=self._serve, name=f"{self._name}-{self._threads}", daemon=True).start()
+        else:
+            self._changed.notify()
 
     @property
     def _room_for_early(self) -> int:
-        return self._limit // 2 - self._early_running
+        return self._limit // 2 - sum(self._running.values())
 
     def _serve(self) -> None:
         while True:
@@ -85,11 +104,13 @@ class DaemonPool(Executor):
                     self._idle -= 1
                 is_early = not self._certain
                 future, call = (self._early if is_early else self._certain).popleft()
-                self._early_running += is_early
+                self._running[future] = is_early
             _run(future, call)
-            del future, call
             with self._changed:
-                self._early_running -= is_early
+                if self._running.pop(future, None) is None:
+                    self._abandoned -= 1
+                    return
+            del future, call
 
 
 def _run(future: Future[Any], call: Callable[[], Any]) -> None:

@@ -1,17 +1,20 @@
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 
 import pytest
 
+from lmc.backend.lower import lower
 from lmc.ir.engine import OnDelta, Request
 from lmc.ir.errors import EngineError
 from lmc.ir.interpreter import interpret
+from lmc.ir.parser import parse_verified
 from lmc.ir.toy import ToyEngine
-from lmc.runtime.executor import Instance, Limits, Resources
+from lmc.runtime.executor import Executor, Finished, Instance, Limits, Resources
 from lmc.runtime.in_flight import InFlight, Priority
 from tests.runtime.engines import HeldEngine, HeldHandle
-from tests.runtime.region_texts import INPUTS, LEAF, MAP, Step, executor, gen, module, run, stepwise
+from tests.runtime.region_texts import INPUTS, LEAF, MAP, TEMPLATE, TOY, Step, executor, gen, module, run, stepwise
 
 
 def test_elements_of_a_map_run_at_the_same_time():
@@ -256,3 +259,37 @@ def test_answers_of_elements_that_lost_are_counted_as_long_as_the_run_lasts():
 
     calls = {op_id: cost.usage.calls for op_id, cost in stepwise(body, steps, engine=Heedless()).profile.ops.items()}
     assert calls == {"m/a": 2, "m/a#1": 1, "m/a#2": 1, "m/z": 1}
+
+
+def test_losers_of_races_that_hang_in_a_tool_hold_up_nobody():
+    """Plain Python does not call the tool for them at all."""
+    text = TEMPLATE.replace('@tell = "m:tell" sha256 "" writes', '@look = "m:look" sha256 "" reads').replace(
+        "BODY",
+        f"""
+        %found, %best = cf.race (%xs) : !bool, !text ^body(%i: !int, %x: !text) {{
+          %h = host.call @look (%x) {{declared = "reads", id = "m/@look"}} : !text
+          %good = py.call eq (%h, "a") : !bool
+          cf.yield (%good, %h)
+        }}
+        lm.return %s (%best) {LEAF}
+        """,
+    )
+    never = threading.Event()
+
+    def look(word: str) -> str:
+        if word != "a":
+            never.wait()
+        return word
+
+    found: dict[int, Finished] = {}
+    running = Executor(ToyEngine(), lower(parse_verified(text), TOY), {"look": look}, Limits(host_threads=2))
+    instances = [Instance(number, INPUTS) for number in range(6)]
+
+    async def main() -> None:
+        await asyncio.wait_for(running.run_batch(instances, range(6), found.__setitem__), 10)
+
+    try:
+        asyncio.run(main())
+    finally:
+        never.set()
+    assert [end.outcome is not None and end.outcome.value for end in found.values()] == ["a"] * 6

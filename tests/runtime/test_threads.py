@@ -106,3 +106,67 @@ def test_the_process_does_not_wait_for_a_running_call() -> None:
     start = time.monotonic()
     subprocess.run([sys.executable, "-c", code], check=True, timeout=50)
     assert time.monotonic() - start < 40
+
+
+def test_work_that_nobody_waits_for_keeps_no_place() -> None:
+    pool = DaemonPool(1, "test")
+    never, begun = threading.Event(), threading.Semaphore(0)
+
+    def hang() -> None:
+        begun.release()
+        never.wait()
+
+    hung = pool.submit(hang)
+    later = pool.submit(threading.current_thread)
+    assert begun.acquire(timeout=10)
+    pool.abandon(hung)
+    other = later.result(10)
+    never.set()
+    hung.result(10)
+    assert pool.submit(threading.current_thread).result(10) is other  # that of the first has ended
+    deadline = time.monotonic() + 5
+    while pool._abandoned and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert (pool._threads, pool._abandoned, pool._running) == (1, 0, {})
+
+
+def test_early_work_that_nobody_waits_for_makes_room_for_other_early_work() -> None:
+    pool = DaemonPool(2, "test")
+    never = threading.Event()
+    hung = pool.submit_early(never.wait)
+    later = pool.submit_early(int, "1")
+    while not hung.running():
+        time.sleep(0.001)
+    pool.abandon(hung)
+    assert later.result(10) == 1
+    never.set()
+
+
+def test_work_that_has_not_begun_is_cancelled_when_nobody_waits_for_it() -> None:
+    pool = DaemonPool(1, "test")
+    go_on = threading.Event()
+    pool.submit(go_on.wait)
+    waiting = pool.submit(int, "1")
+    pool.abandon(waiting)
+    assert waiting.cancelled()
+    go_on.set()
+
+
+def test_threads_that_hang_are_bounded() -> None:
+    pool = DaemonPool(1, "test")
+    never, begun = threading.Event(), threading.Semaphore(0)
+
+    def hang() -> None:
+        begun.release()
+        never.wait()
+
+    for _ in range(17):
+        hung = pool.submit(hang)
+        assert begun.acquire(timeout=10)
+        pool.abandon(hung)
+    later = pool.submit(int, "1")
+    assert (pool._abandoned, pool._threads) == (16, 1)
+    assert not begun.acquire(timeout=0.05)
+    assert not later.done()
+    never.set()
+    assert later.result(10) == 1
