@@ -5,34 +5,35 @@ What a ``try`` around one becomes is said in ``rewrite_tries``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from abc import ABC, abstractmethod
 from typing import Any
 
 from lmc.frontend.branching import Branching
+from lmc.frontend.catching import Kinds
 from lmc.frontend.proxy import Proxy, symbol
-from lmc.ir.errors import LmcError
 from lmc.ir.types import TEXT
 
-Kinds = Callable[[], tuple[Any, ...]]
 _CHECKS: dict[Any, tuple[str, str]] = {int: ("int", "is_int"), float: ("float", "is_float")}
-# What engines never raise: their errors are LmcErrors, or those of the system and the network.
-_OF_VALUES = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError, NameError)
 
 
 class Attempt:
     """A block of a ``try``, as far as it was run: what was converted in it, and which handler takes what it raised."""
 
-    __slots__ = ("caught", "flag", "name", "value")
+    __slots__ = ("caught", "error", "flag", "name", "value")
 
     def __init__(self) -> None:
         self.caught: int | None = None
+        self.error: Any = None  # what was raised, or a symbolic value for it
         self.flag: Any = None  # a symbolic bool: whether the text can be converted
         self.name = ""
         self.value: Any = None
 
 
-class Attempts(Branching):
+class Attempts(Branching, ABC):
     """The part of ``Operators`` that tries conversions."""
+
+    anything = BaseException
 
     def attempt(self) -> Attempt:
         """A ``try`` begins."""
@@ -59,6 +60,7 @@ class Attempts(Branching):
     def caught(self, attempt: Attempt, number: int) -> None:
         """The handler ``number`` takes what was raised."""
         attempt.caught = number
+        attempt.error = sys.exc_info()[1]
 
     def handler(self, attempt: Attempt, number: int) -> bool:
         """Whether it was that one."""
@@ -72,22 +74,42 @@ class Attempts(Branching):
         assert recorder is not None
         return recorder.pure(attempt.name, (attempt.value,), total=True)
 
+    def handling(self, attempt: Attempt, reads: bool) -> None:
+        """A handler begins; ``reads`` says whether it needs the exception."""
+        recorder = self.recorder
+        if recorder is None:
+            return
+        recorder.handling.append(attempt)
+        if reads and attempt.flag is not None:
+            attempt.error = recorder.pure("refusal", (attempt.name, attempt.value), total=True)
+
+    def handled(self, attempt: Attempt) -> None:
+        """It has come to its end."""
+        recorder = self.recorder
+        if recorder is not None and attempt in recorder.handling:
+            del recorder.handling[recorder.handling.index(attempt) :]
+
+    def error(self, attempt: Attempt) -> Any:
+        """The exception that is handled."""
+        return attempt.error
+
+    def behind(self, attempt: Attempt, error: BaseException) -> None:
+        """``error`` leaves the handler of ``attempt``: it was raised while that one's exception was handled."""
+        if self.recorder is None:
+            _put_behind(error, attempt.error)
+
+    @abstractmethod
     def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         """``function(*args, **kwargs)``."""
-        raise NotImplementedError
 
 
-def catches_values_alone(kinds: Kinds | None) -> bool:
-    """Whether ``except kinds`` takes nothing that a call of a model raises."""
-    try:
-        found = () if kinds is None else kinds()
-    except NameError:
-        return False
-    return bool(found) and all(map(_is_of_values, found))
-
-
-def _is_of_values(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, _OF_VALUES) and not issubclass(kind, LmcError)
+def _put_behind(error: BaseException, handled: BaseException) -> None:
+    """Let ``handled`` be what ``error`` was raised in the context of, as in its own handler."""
+    part = error
+    while part is not handled and part.__context__ not in (None, handled.__context__):
+        part = part.__context__
+    if part is not handled and error is not handled.__context__:
+        part.__context__ = handled
 
 
 def _is_check(function: Any) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.breaks import CaptureBreak
+from lmc.frontend.breaks import CaptureBreak, Exit
 from lmc.frontend.misuse import BranchesMisuse, Handle
 from lmc.frontend.refusals import bad
 
@@ -14,18 +15,18 @@ if TYPE_CHECKING:
     from lmc.frontend.state import State
 
 
-class Block(Handle):
+class Block(Handle, ABC):
     """What ``with`` opens on a state."""
 
     __slots__ = ()
 
-    def __enter__(self) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def __enter__(self) -> Any: ...
 
+    @abstractmethod
     def __exit__(
         self, kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
-    ) -> None:
-        raise NotImplementedError
+    ) -> None: ...
 
 
 class RoleBlock(Block):
@@ -46,7 +47,7 @@ class RoleBlock(Block):
     def __exit__(
         self, kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
     ) -> None:
-        if kind is not CaptureBreak:
+        if kind not in (CaptureBreak, Exit):
             self._state.end_role()
 
 

@@ -118,7 +118,7 @@ class Calls(MethodCalls):
         if kind is BuiltinMethodType and type(known.__self__) in PURE_TYPES:
             return self.method_of_plain(recorder, function, args, kwargs, fresh)
         if isinstance(function, type) and issubclass(function, BaseException) and function.__module__ == "builtins":
-            return function(*args, **kwargs)
+            return recorder.own_error(function(*args, **kwargs))
         if _is_method_of_class(function) or _finds_members_itself(function):
             return self.at_capture(recorder, function, args, kwargs)
         return self._call_outside(recorder, known, args, kwargs, fresh)

@@ -7,8 +7,7 @@ from typing import Any
 
 from lmc.frontend.arguments import Bound, shape_of, shape_of_annotations
 from lmc.frontend.binding import Owner
-from lmc.frontend.branching import RAISED_CAUSE, RAISED_REMEDY, Exit
-from lmc.frontend.breaks import Break, CaptureBreak
+from lmc.frontend.breaks import RAISED_CAUSE, RAISED_REMEDY, Break, CaptureBreak, Exit
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.guards import mutable_parts
 from lmc.frontend.locations import raised_at
@@ -167,8 +166,14 @@ class _Attempt:
         recorder.end_program = end
         try:
             value = transformed.function(operators, state, *args, **kwargs)
-        except Exit:
-            return  # on each way it ends with a return of its own
+        except Exit as left:
+            if left.branch is not None:
+                raise recorder.stop(
+                    "an exception is raised on one way through an expression, by a function that it calls",
+                    "call the function in a statement, under an `if`",
+                    raised_at(left.__traceback__),
+                ) from None
+            return  # on each way it ends with a return or an exception of its own
         if recorder.branch is not None:
             raise recorder.stop(RAISED_CAUSE, RAISED_REMEDY)
         if recorder.broken is None:  # else a `finally` of the user's swallowed the break

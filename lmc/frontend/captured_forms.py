@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.breaks import CaptureBreak
+from lmc.frontend.breaks import CaptureBreak, Exit
 from lmc.frontend.emitting import Id, holes_of
 from lmc.frontend.forms import FORMS, checked_state
 from lmc.frontend.growing import as_value, copied, grown, is_value_list
@@ -15,6 +15,7 @@ from lmc.frontend.proxy import Grown, Proxy, Symbol, items_of, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.regions import Ended
 from lmc.frontend.state import State
+from lmc.frontend.ways import Branch, Traced
 from lmc.ir.control_flow import no_elements
 from lmc.ir.core import Block, Value
 from lmc.ir.region_ops import MapOp, RaceOp, YieldOp
@@ -44,10 +45,18 @@ def run_form(ops: Operators, function: Any, args: tuple[Any, ...], kwargs: dict[
 def _cond(ops: Operators, flag: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
     branch = ops.decide(flag)
     if branch.then():
-        branch.first(ops.call(then))
+        branch.first(_arm(ops, branch, then))
     if branch.otherwise():
-        branch.second(ops.call(otherwise))
+        branch.second(_arm(ops, branch, otherwise))
     return branch.chosen
+
+
+def _arm(ops: Operators, branch: Branch | Traced, function: Callable[[], Any]) -> Any:
+    """What an arm gives; nothing where it raises."""
+    try:
+        return ops.call(function)
+    except Exit as end:
+        branch.left(end)
 
 
 def _while_loop(ops: Operators, test: Any, body: Any, *state: Any) -> tuple[Any, ...]:
@@ -60,7 +69,10 @@ def _while_loop(ops: Operators, test: Any, body: Any, *state: Any) -> tuple[Any,
     while loop.again(ops.call(test, *state), *readers):
         if loop.traced:
             state = loop.enter()
-        state = checked_state(ops.call(body, *state), len(state))
+        try:
+            state = checked_state(ops.call(body, *state), len(state))
+        except Exit as end:
+            loop.left(end)
     if loop.traced:
         state = loop.leave()
     return tuple(ops.bound(value, "a value of the state") for value in state)
@@ -89,6 +101,7 @@ class Elements:
         self._default = default
         self._tick = ops.tick()
         self._base = self._session.allocate(ops.path if on is None else on.path, name)
+        self.exited = False
 
     def run(self) -> Any:
         """What it gives."""
@@ -142,7 +155,12 @@ class Elements:
         on = self._on
         branch = () if on is None else (on.another(on.core.copy(), place),)
         with self._at(place):
-            return self._ops.call(self._function, *branch, *items)
+            try:
+                return self._ops.call(self._function, *branch, *items)
+            except Exit as end:
+                if end.branch is not self or self._ops.recorder is None:
+                    raise
+                raise self._ops.recorder.stop("an element raises, whatever happens", "raise it under an `if`") from None
 
     @contextmanager
     def _at(self, place: str) -> Generator[None]:

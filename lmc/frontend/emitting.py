@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import BuiltinFunctionType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from lmc.frontend.branches import Block, Branches
-from lmc.frontend.breaks import Break, CaptureBreak
+from lmc.frontend.breaks import Break, CaptureBreak, Exit
+from lmc.frontend.catching import Classes, may_be_caught
 from lmc.frontend.conversions import JsonTypes
 from lmc.frontend.failures import TOO_DEEP
 from lmc.frontend.guards import ReadGuards, ValueGuard, unguarded_part
@@ -24,8 +26,9 @@ from lmc.frontend.state import State
 from lmc.frontend.unclear import Maybe, Unclear, UnknownLength
 from lmc.ir.builder import Builder
 from lmc.ir.core import Constraint, Op, Value
-from lmc.ir.errors import Location
+from lmc.ir.errors import LmcError, Location
 from lmc.ir.ids import count_holes
+from lmc.ir.regions import RegionOp
 from lmc.ir.types import Type
 
 SCALARS = frozenset({type(None), bool, int, float, str})
@@ -124,8 +127,8 @@ class Emitter(Session):
         self.broken: Break | None = None
         self.break_tick = 0
         self.too_deep = False  # the capture ended because of the depth of a recursion, see ``_Attempt``
-        self.protected = 0  # depth of try blocks: what could raise in them can't be captured
-        self.protected_calls = 0  # of those around this place that would also see what a model's call raises
+        self.catching: list[Classes | None] = []  # what is caught around this place; what that may take is not captured
+        self.error_kinds: dict[Value, type[BaseException]] = {}  # of exceptions that classes of the user's make
         self.inlined: list[Any] = []  # programs that run as parts of this one, outermost first
         self.codes: dict[int, CodeType] = {}  # of transformed functions: what they do is captured
         self.foreign: dict[int, Any] = {}  # containers and iterators made outside the capture, by id: read only here
@@ -142,6 +145,9 @@ class Emitter(Session):
         self.end_program: Callable[[Any], None] | None = None  # records what the program returns
         self.grows = False  # whether the length of some list of the capture's is not known
         self.returns = 0  # how often the program was seen to return so far
+        self.own_errors: dict[int, BaseException] = {}  # exceptions of Python's own classes that were made here
+        self.handling: list[Any] = []  # the attempts whose handlers have begun, outermost first
+        self.handled_before = sys.exc_info()[1]  # what is handled by whoever captures
         self._entry: Checkpoint | None = None  # where the outermost open construct begins
         self._op_count = 0
         self._steps = 0  # decisions since the outermost open construct began
@@ -226,6 +232,17 @@ class Emitter(Session):
             self._entry = None
         self.last_host = None
 
+    def leave_way(self) -> NoReturn:
+        """End the way that runs now, of a condition or a loop of some function; where there is none, the program."""
+        if self.branch is not None:
+            self.branch.exited = True
+        raise Exit(self.branch)
+
+    def own_error(self, made: BaseException) -> BaseException:
+        """``made``, an exception that the program makes."""
+        self.own_errors[id(made)] = made
+        return made
+
     def freeze(self, held: Any) -> Any:
         """``held``, of which there is a copy now that must not come to differ: it can't be changed any more."""
         if id(held) not in self.foreign:
@@ -262,9 +279,10 @@ class Emitter(Session):
         names: Sequence[str | None] = (),
         location: Location | None = None,
         total: bool = False,
+        raises: Classes | None = None,
         **fields: Any,
     ) -> tuple[Value, ...]:
-        """Append an op. ``total`` says that it can't raise here, though its kind can.
+        """Append an op. ``total`` says that it can't raise here, though its kind can, ``raises`` what alone it can.
 
         Raises ``CaptureBreak`` where it could raise inside a ``try`` of the user's.
         """
@@ -276,7 +294,7 @@ class Emitter(Session):
         builder = self.regions.builder
         results = builder.emit(kind, types, names=names, location=location or user_location(), **fields)
         made = builder.ops[-1]
-        if not total and (self.protected_calls if made.billable else self.protected) and made.may_raise:
+        if not total and may_be_caught(made, raises, self.catching):
             builder.ops.pop()
             raise self.stop_protected()
         for value in made.operands:
@@ -317,10 +335,10 @@ class Emitter(Session):
         """How many ids there are on each base: numbers, symbolic ones behind a condition."""
         return self._counts
 
-    def emit_region_op(self, kind: type[Op], results: Sequence[Value], **fields: Any) -> None:
+    def emit_region_op(self, kind: type[RegionOp], results: Sequence[Value], **fields: Any) -> None:
         """Append an op with regions, whose results have their names already. Raises as ``emit`` does."""
         made = kind(results=tuple(results), location=user_location(), **fields)
-        if self.protected_calls and made.may_raise:
+        if made.raises_itself and may_be_caught(made, (LmcError,), self.catching):
             raise self.stop_protected()
         self.regions.builder.ops.append(made)
         self.regions.defined(results)
@@ -378,6 +396,6 @@ class Emitter(Session):
             return "a function that is made in the program"
         if isinstance(value, GeneratorType) and id(value.gi_code) in self.codes:
             return "a generator that is made in the program"
-        if isinstance(value, BaseException) or (kind.__module__ == "builtins" and kind not in _FIXED_BUILTINS):
+        if issubclass(kind, BaseException) or (kind.__module__ == "builtins" and kind not in _FIXED_BUILTINS):
             return None if id(value) in self.foreign else f"a {kind.__name__}"
         return None

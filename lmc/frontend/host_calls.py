@@ -16,11 +16,11 @@ from typing import Any, Generic
 
 import pydantic
 
-from lmc.frontend.attempts import Attempts
 from lmc.frontend.emitting import SCALARS
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.growing import element_type
 from lmc.frontend.harmless import is_harmless_type, is_standard_module
+from lmc.frontend.leaving import Leaving
 from lmc.frontend.proxy import Grown, Proxy, holds_proxy, items_of, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.rewrite import FRAME_FUNCTIONS
@@ -50,7 +50,7 @@ _PLAIN_FACTORIES: tuple[Any, ...] = (None, dataclasses.MISSING, list, dict, set,
 _PLAIN_ANNOTATIONS: tuple[Any, ...] = (str, int, float, bool, None, type(None))
 
 
-class HostCalls(Attempts):
+class HostCalls(Leaving):
     """The part of ``Operators`` that calls the user's functions."""
 
     def call_host(
@@ -74,7 +74,14 @@ class HostCalls(Attempts):
             in_place or not (_is_standard(function) and _are_data((*args, *kwargs.values())))
         ):
             recorder.note_write(getattr(function, "__name__", "the function"))
-        return recorder.host_call(function, self.path, args, kwargs, effect=effect, result_type=result_type)
+        kind = function if isinstance(function, type) and _only_holds_its_arguments(function) else None
+        raises = None if kind is None else (TypeError,)
+        made = recorder.host_call(
+            function, self.path, args, kwargs, effect=effect, result_type=result_type, raises=raises
+        )
+        if kind is not None:
+            recorder.error_kinds[recorder.value_of(made)] = kind
+        return made
 
     def call_value(
         self, recorder: Recorder, function: Proxy, args: tuple[Any, ...], kwargs: dict[str, Any], fresh: tuple[Any, ...]
@@ -109,7 +116,7 @@ class HostCalls(Attempts):
             return function.effect, function.result_type
         if id(function) in _PURE_FUNCTIONS and _are_data((*args, *kwargs.values())):
             return Effect.PURE, ANY
-        if isinstance(function, type) and _only_holds_its_fields(function):
+        if isinstance(function, type) and (_only_holds_its_fields(function) or _only_holds_its_arguments(function)):
             return Effect.PURE, ANY
         return Effect.WRITES, ANY
 
@@ -211,6 +218,12 @@ def _only_holds_its_fields(kind: type) -> bool:
     if not all(map(_is_plain_dataclass, bases)):
         return False
     return all(_is_plain_factory(field.default_factory) for field in dataclasses.fields(kind))
+
+
+def _only_holds_its_arguments(kind: type) -> bool:
+    """Whether it is a class of exceptions whose instances are made by Python's own code alone."""
+    own = [base for base in kind.__mro__ if base.__module__ != "builtins"]
+    return issubclass(kind, BaseException) and type(kind) is type and not any(map(_MAKING.intersection, map(vars, own)))
 
 
 def _is_plain_factory(factory: Any) -> bool:

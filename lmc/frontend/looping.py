@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.branching import RAISED_CAUSE, RAISED_REMEDY, Exit, value_of_name
+from lmc.frontend.breaks import RAISED_CAUSE, RAISED_REMEDY, Exit
 from lmc.frontend.carried import Carrying
 from lmc.frontend.proxy import Proxy, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.unknown_items import REPEATABLE, UnknownItems, taken_items
+from lmc.frontend.ways import value_of_name
 from lmc.ir.ops import UnreachableOp
 from lmc.ir.types import NONE
 
@@ -72,7 +73,9 @@ class Loop:
         """A round was left by ``end``."""
         if self.exited:
             assert self._recorder is not None
-            raise self._recorder.stop("a loop returns in its first round, whatever happens", "write an `if` instead")
+            raise self._recorder.stop(
+                "a loop ends the program in its first round, whatever happens", "write an `if` instead"
+            )
         raise end
 
     def _goes_on(self, recorder: Recorder, tick: int, flag: Any, readers: tuple[Reader, ...]) -> bool:

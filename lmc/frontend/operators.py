@@ -15,18 +15,17 @@ from typing import Any
 
 from lmc.frontend import disorder
 from lmc.frontend.arithmetic import Arithmetic
-from lmc.frontend.attempts import catches_values_alone
 from lmc.frontend.branches import Block, Branches
-from lmc.frontend.branching import RAISED_CAUSE, RAISED_REMEDY, Traced
 from lmc.frontend.breaks import CaptureBreak
+from lmc.frontend.catching import Kinds, Protected
 from lmc.frontend.harmless import is_deeply_harmless, is_standard_module
 from lmc.frontend.locations import user_location
 from lmc.frontend.looping import ItemLoop, Loop
 from lmc.frontend.misuse import Handle
 from lmc.frontend.proxy import Proxy, holds_proxy
-from lmc.frontend.recorder import Recorder
 from lmc.frontend.regions import is_iterator
 from lmc.frontend.symbolic import CONVERSIONS
+from lmc.frontend.ways import Traced
 
 
 class Operators(Arithmetic):
@@ -167,11 +166,11 @@ class Operators(Arithmetic):
 
     # Blocks
 
-    def protected(self, kinds: Callable[[], tuple[Any, ...]] | None) -> AbstractContextManager[Any]:
+    def protected(self, kinds: Kinds | None) -> AbstractContextManager[Any]:
         """A block in which exceptions of ``kinds`` are caught; where that is None, any may be caught or seen."""
         if self.recorder is None:
             return contextlib.nullcontext()
-        return _Protected(self.recorder, everything=not catches_values_alone(kinds))
+        return Protected(self.recorder, kinds)
 
     @property
     def ended(self) -> tuple[type[BaseException], ...]:
@@ -216,24 +215,6 @@ class Operators(Arithmetic):
         if self.recorder is not None and holds_proxy(value):
             raise self.recorder.stop("an exception that is made when the program runs", "nothing has to change")
         return value
-
-
-class _Protected:
-    def __init__(self, recorder: Recorder, *, everything: bool) -> None:
-        self._recorder = recorder
-        self._everything = everything
-        self._branch = recorder.branch
-
-    def __enter__(self) -> None:
-        self._recorder.protected += 1
-        self._recorder.protected_calls += self._everything
-
-    def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
-        recorder = self._recorder
-        recorder.protected -= 1
-        recorder.protected_calls -= self._everything
-        if kind is not None and kind is not CaptureBreak and recorder.branch is not self._branch:
-            raise recorder.stop(RAISED_CAUSE, RAISED_REMEDY)
 
 
 def _has_own_items(kind: type) -> bool:

@@ -75,9 +75,7 @@ class Programs(Writes):
         self, called: UserFunction, transformed: Transformed, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Run the transformed twin of a plain function as a part of the program that calls it."""
-        try:
-            inspect.signature(called.function).bind(*args, **kwargs)
-        except TypeError:
+        if not _fits(called.function, args, kwargs):
             return called.function(*args, **kwargs)  # raises it in Python's own words
         inner = type(self)(self.session, called, self.path)
         if self.recorder is not None:
@@ -159,3 +157,12 @@ class Programs(Writes):
             raise self.recorder.stop(
                 f"this raises {type(error).__name__}: {error.cause}", error.remedy or "correct the call"
             ) from error
+
+
+def _fits(function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether ``function`` can be called with these arguments."""
+    try:
+        inspect.signature(function).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True

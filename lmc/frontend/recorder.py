@@ -220,7 +220,7 @@ class Recorder(TypedRecorder):
             )
 
     def may_raise(self) -> None:
-        if self.protected:
+        if self.catching:
             raise self.stop_protected()
 
     def as_text(self, value: Any) -> Any:

@@ -49,6 +49,12 @@ class Own(ast.expr):
         self.arguments = list(arguments)
 
 
+class HandledRaise(ast.Raise):
+    """A ``raise`` in the handler of the ``try`` that the variable ``held`` stands for. It runs when that is over."""
+
+    held: str = ""
+
+
 class BaseRewriter(ast.NodeTransformer):
     """A transformer with one method ``on_bin_op`` … for each kind of node that it rewrites."""
 

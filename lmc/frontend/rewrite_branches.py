@@ -8,26 +8,32 @@
                                if t.done(): x, y = t.join(_lmc_.values(lambda: x, lambda: y))
 
 ``x, y`` are the names that an arm may bind. Where the way is known, this is the ``if`` it was made of. While an arm is
-traced, a ``return`` only notes what is returned. Nothing is left to do in the arm where it stands at the end; from
-elsewhere an exception takes the program there, and the arm is wrapped in a ``try``.
+traced, ``return`` and ``raise`` only note what they do. Nothing is left to do in the arm where they stand at the end;
+from elsewhere, as from functions that the arm calls, an exception takes the program there, and the arm is wrapped in a
+``try``.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
 from lmc.frontend.rewrite import BRANCH, constant
 from lmc.frontend.rewrite_binding import BindingRewriter, Statements
 from lmc.frontend.scopes import names_bound_in
+from lmc.frontend.state import State
 
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _GUARDED = (ast.With, ast.Try, ast.AsyncWith)
 _LOOPS = (ast.For, ast.While, ast.AsyncFor)
+# Names of what is never a part of a program: Python's own functions, and methods of its types and of states.
+_PLAIN = frozenset(name for owner in (builtins, str, list, dict, set, State) for name in dir(owner))
 
 
-class BranchRewriter(BindingRewriter):
+class BranchRewriter(BindingRewriter, ABC):
     """Rewrites ``if`` and ``return``."""
 
     def __init__(self, closure: frozenset[str], *, branches: bool = True, part: bool = False) -> None:
@@ -37,9 +43,9 @@ class BranchRewriter(BindingRewriter):
         self._levels: dict[int, int] = {}
         self._guards: list[int] = []  # for each function: how many `with` and `try` blocks there are around this place
 
+    @abstractmethod
     def block(self, statements: Statements) -> Statements:
         """Statements of a body, in order."""
-        raise NotImplementedError
 
     def begin_function(self, body: Statements) -> None:
         """The body of a function begins."""
@@ -132,11 +138,11 @@ class BranchRewriter(BindingRewriter):
         if statements:
             self._levels[id(statements[-1])] = levels + 1
         body = self.block(statements) or [ast.copy_location(ast.Pass(), node)]
-        return self.ended_by(node, branch, statements, body) if _returns_before_the_end(statements) else body
+        return self.ended_by(node, branch, statements, body) if _leaves_early(statements) else body
 
     def ended_by(self, node: ast.stmt, construct: ast.Name, statements: Statements, body: Statements) -> Statements:
-        """``body``, which ``statements`` became, with its returns noted by ``construct``."""
-        if not any(map(returns, statements)):
+        """``body``, which ``statements`` became, with its ends noted by ``construct``."""
+        if not any(map(may_leave, statements)):
             return body
         end = self.temporary(node)
         leave = self.statement(self.method(node, construct, "left", end))
@@ -144,8 +150,8 @@ class BranchRewriter(BindingRewriter):
         return [self.at(node, ast.Try(body, [handler], [], []))]
 
     def _may_be_gone(self, node: ast.If) -> bool:
-        """Whether both arms may return."""
-        return all(any(map(returns, arm)) for arm in (node.body, node.orelse))
+        """Whether both arms may leave."""
+        return all(any(map(may_leave, arm)) for arm in (node.body, node.orelse))
 
     def when(self, node: ast.stmt, test: ast.expr, body: Statements) -> ast.stmt:
         """``if test: body``."""
@@ -187,21 +193,34 @@ def _walk(node: ast.AST) -> Iterator[ast.AST]:
             stack.extend(ast.iter_child_nodes(found))
 
 
-def returns(statement: ast.stmt) -> bool:
-    """Whether a return of the function that ``statement`` stands in is in it."""
-    return any(isinstance(part, ast.Return) for part in _walk(statement))
+def may_leave(statement: ast.AST) -> bool:
+    """Whether a return of the function that ``statement`` stands in is in it, or what may raise for the program."""
+    return any(isinstance(part, ast.Return | ast.Raise) or _may_be_part(part) for part in _walk(statement))
 
 
-def _returns_before_the_end(arm: Statements) -> bool:
-    """Whether a return stands elsewhere in ``arm`` than at its end."""
+def _leaves_early(arm: Statements) -> bool:
+    """Whether ``arm`` may be left elsewhere than at its end. What a function raises is no end of the arm's own."""
     if not arm:
         return False
     *before, last = arm
-    if any(map(returns, before)):
+    if any(map(may_leave, before)):
         return True
     if isinstance(last, ast.If):
-        return _returns_before_the_end(last.body) or _returns_before_the_end(last.orelse)
-    return not isinstance(last, ast.Return) and returns(last)
+        return may_leave(last.test) or _leaves_early(last.body) or _leaves_early(last.orelse)
+    if isinstance(last, ast.Return | ast.Raise):
+        return any(map(may_leave, ast.iter_child_nodes(last)))
+    return may_leave(last)
+
+
+def _may_be_part(node: ast.AST) -> bool:
+    """Whether ``node`` is a call of what may be a part of the program, so that what it raises ends this one."""
+    match node:
+        case ast.Call(func=ast.Name(id=name)):
+            return name not in _PLAIN
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return name not in _PLAIN
+        case _:
+            return False
 
 
 def _leaves(statement: ast.stmt, guards: int) -> bool:

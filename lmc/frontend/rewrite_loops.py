@@ -17,7 +17,7 @@ from __future__ import annotations
 import ast
 
 from lmc.frontend.rewrite_binding import Statements
-from lmc.frontend.rewrite_branches import BranchRewriter, returns
+from lmc.frontend.rewrite_branches import BranchRewriter, may_leave
 from lmc.frontend.rewrite_exits import BreakingFor
 from lmc.frontend.scopes import names_bound_in
 
@@ -67,7 +67,7 @@ class LoopRewriter(BranchRewriter):
         traced = self.at(node, ast.Attribute(loop, "traced", ast.Load()))
         entering = self.when(node, traced, [self.take(node, names, self.method(node, loop, "enter"))])
         leaving: Statements = [self.take(node, names, self.method(node, loop, "leave"))]
-        if any(map(returns, node.body)):
+        if any(map(may_leave, node.body)):
             leaving.append(self.statement(self.leaving(node, "gone", loop)))
         rounds = ast.copy_location(ast.While(test, [entering, *body], []), node)
         return [rounds, self.when(node, traced, leaving), *self.block(node.orelse)]

@@ -6,12 +6,12 @@ import ast
 import copy
 from collections.abc import Callable, Sequence
 
-from lmc.frontend.rewrite import OPERATORS, RESULT, Unsupported, constant
+from lmc.frontend.rewrite import OPERATORS, RESULT, HandledRaise, Unsupported, constant
 from lmc.frontend.rewrite_binding import Statements
 from lmc.frontend.rewrite_exits import fold_ends
 from lmc.frontend.rewrite_loops import LoopRewriter
 from lmc.frontend.rewrite_matches import write_matches
-from lmc.frontend.rewrite_tries import kinds_of, write_tries
+from lmc.frontend.rewrite_tries import handled_in, kinds_of, write_tries
 from lmc.frontend.scopes import FunctionScope
 
 
@@ -52,11 +52,19 @@ class Rewriter(LoopRewriter):
 
     def block(self, statements: Statements) -> Statements:
         """Statements of a body, in order."""
+        held = handled_in(statements)
         rewritten: Statements = []
         for statement in statements:
             found = self.visit(statement)
             rewritten.extend(found if isinstance(found, list) else [found])
-        return rewritten
+        return rewritten if held is None else [self._handler_of(statements[0], held, rewritten)]
+
+    def _handler_of(self, node: ast.stmt, held: ast.expr, body: Statements) -> ast.stmt:
+        """``body``, a handler that runs behind its ``try``; what it raises has what it handles as its context."""
+        error = self.temporary(node)
+        told = self.statement(self.operator(node, "behind", held, error))
+        handler = ast.ExceptHandler(self.helper(node, "anything"), error.id, [told, ast.Raise(None, None)])
+        return self.at(node, ast.Try(body, [handler], [], []))
 
     # Functions inside
 
@@ -117,17 +125,31 @@ class Rewriter(LoopRewriter):
         message = None if node.msg is None else self.visit(node.msg)
         return ast.copy_location(ast.Assert(test, message), node)
 
-    def on_raise(self, node: ast.Raise) -> ast.stmt:
-        error = None if node.exc is None else self.operator(node, "exception", self.visit(node.exc))
-        cause = None if node.cause is None else self.operator(node, "exception", self.visit(node.cause))
-        return ast.copy_location(ast.Raise(error, cause), node)
+    def on_raise(self, node: ast.Raise) -> ast.stmt | Statements:
+        if node.exc is None or not self.branches or self.scopes[-1].is_generator:
+            error = None if node.exc is None else self.operator(node, "exception", self.visit(node.exc))
+            cause = None if node.cause is None else self.operator(node, "exception", self.visit(node.cause))
+            return ast.copy_location(ast.Raise(error, cause), node)
+        parts = [part for part in (node.exc, node.cause) if part is not None]
+        held = [self.temporary(part) for part in parts]
+        handled = [ast.Name(node.held, ast.Load())] if isinstance(node, HandledRaise) else []
+        raising = self.leaving(
+            node, "raising", held[0], ast.Tuple([*held[1:]], ast.Load()), ast.Tuple([*handled], ast.Load())
+        )
+        return [
+            *(self.assign(name, self.visit(part)) for name, part in zip(held, parts, strict=True)),
+            self.when(node, raising, [self.at(node, ast.Raise(*held))]),
+        ]
+
+    def on_handled_raise(self, node: HandledRaise) -> ast.stmt | Statements:
+        return self.on_raise(node)
 
     def on_try(self, node: ast.Try) -> Statements:
         """The body (and with ``finally`` everything else too) may not hold what could raise at run time."""
         # A capture that ends must not look like an error of the user's to a bare `except:`.
         ended = self.at(node, ast.ExceptHandler(self.helper(node, "ended"), None, [ast.Raise(None, None)]))
-        handlers = [ended, *(self._handler(handler) for handler in node.handlers)]
         body: Statements = [self._protected(node, self.guarded(node.body), node.handlers)]
+        handlers = [ended, *(self._handler(handler) for handler in node.handlers)]
         made = ast.Try(body, handlers if node.handlers else [], self.guarded(node.orelse), [])
         if not node.finalbody:
             return [ast.copy_location(made, node)]

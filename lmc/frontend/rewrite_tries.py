@@ -8,7 +8,8 @@
 
 Where the text is known, this is the ``try`` it was made of. Else nothing is converted yet: whether the text is a number
 becomes a condition, and the first handler that takes a ``ValueError`` the other way. What stands behind the conversion
-is tried in the same way again. A ``try`` whose handlers look at the exception stays.
+is tried in the same way again. What a handler raises is told which exception it handles, and so is the name that it has
+for that. A ``try`` whose handlers call what may look at the exception unseen stays.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Callable
 from itertools import count
 
 from lmc.frontend.exception_reads import asks_for_exceptions
-from lmc.frontend.rewrite import Node, Own
+from lmc.frontend.rewrite import HandledRaise, Node, Own
 from lmc.frontend.rewrite_exits import Statements
 from lmc.frontend.scopes import HELD, names_bound_in
 
@@ -28,9 +29,7 @@ _MAX_CONVERSIONS = 3
 _MAX_NODES = 400
 _CONVERSIONS = frozenset({"int", "float"})
 # Methods that change no variable, so that those may as well be read behind them.
-_PURE_METHODS = frozenset(
-    ["strip", "lstrip", "rstrip", "lower", "upper", "replace", "removeprefix", "removesuffix", "split"],
-) | {"get", "gen", "select"}
+_PURE_METHODS = frozenset(name for name in dir(str) if not name.startswith("_")) | {"get", "gen", "select"}
 _ENDS = (ast.Return, ast.Break, ast.Continue)
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.ListComp, ast.GeneratorExp)
 
@@ -66,15 +65,13 @@ class _Writer(ast.NodeTransformer):
         return written
 
     def _is_blind(self, handler: ast.ExceptHandler) -> bool:
-        """Whether a handler does the same when the exception is no longer being handled."""
+        """Whether a handler does the same when the exception is no longer being handled, but for what it raises."""
         if not all(isinstance(kind, ast.Name) for kind in kinds_of(handler)):
             return False
         for part in (part for statement in handler.body for part in ast.walk(statement)):
-            if isinstance(part, ast.Raise):
+            if isinstance(part, ast.Name) and self._looks(part.id):
                 return False
-            if isinstance(part, ast.Name) and (part.id == handler.name or self._looks(part.id)):
-                return False
-        return True
+        return handler.name is None or handler.name not in names_bound_in(handler.body)
 
     def _tried(self, node: ast.Try, body: Statements, left: int) -> Statements | None:
         """What stands for ``body`` with the handlers of ``node``; None where no conversion is found."""
@@ -105,17 +102,17 @@ class _Writer(ast.NodeTransformer):
         """``body`` in a ``try`` which only notes what handler is to be run."""
         begin = ast.Assign([ast.Name(held, ast.Store())], Own("attempt", []))
         handlers = [
-            _placed(ast.ExceptHandler(handler.type, None, [_noted(held, number, handler)]), handler)
+            _placed(ast.ExceptHandler(copy.deepcopy(handler.type), None, [_noted(held, number, handler)]), handler)
             for number, handler in enumerate(node.handlers)
         ]
         return [_placed(begin, node), ast.copy_location(ast.Try(body, handlers, [], []), node)]
 
     def _decided(self, node: ast.Try, held: str, passed: Statements) -> ast.stmt:
         """``passed`` where nothing was raised, else what the handlers do."""
-        handled: Statements = _handler_body(node.handlers[-1])
+        handled: Statements = _handler_body(node.handlers[-1], held)
         for number, handler in reversed(list(enumerate(node.handlers[:-1]))):
             test = _placed(Own("handler", [_read(held), ast.Constant(number)]), handler)
-            handled = [_placed(ast.If(test, _handler_body(handler), handled), handler)]
+            handled = [_placed(ast.If(test, _handler_body(handler, held), handled), handler)]
         test = _placed(Own("passed", [_read(held)]), node)
         return _placed(ast.If(test, passed, handled), node)
 
@@ -248,16 +245,53 @@ def kinds_of(handler: ast.ExceptHandler) -> list[ast.expr]:
     return handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
 
 
-def _handler_body(handler: ast.ExceptHandler) -> Statements:
+def _handler_body(handler: ast.ExceptHandler, held: str) -> Statements:
     """What a handler does. Its name is unbound behind it."""
-    body = copy.deepcopy(handler.body)
-    if handler.name is None:
-        return body
-    unbound: Statements = [
-        _placed(ast.Assign([ast.Name(handler.name, ast.Store())], ast.Constant(None)), handler),
-        _placed(ast.Delete([ast.Name(handler.name, ast.Del())]), handler),
-    ]
-    return [*unbound, *body]
+    body = [_Raising(held).statement(copy.deepcopy(statement)) for statement in handler.body]
+    names = [part.id for statement in body for part in ast.walk(statement) if isinstance(part, ast.Name)]
+    raises = any(isinstance(part, HandledRaise) for statement in body for part in ast.walk(statement))
+    reads = raises or handler.name in names
+    begin: Statements = [_placed(ast.Expr(Own("handling", [_read(held), ast.Constant(reads)])), handler)]
+    end: Statements = [_placed(ast.Expr(Own("handled", [_read(held)])), handler)]
+    if handler.name is not None:
+        caught = Own("error", [_read(held)]) if reads else ast.Constant(None)
+        begin.append(_placed(ast.Assign([ast.Name(handler.name, ast.Store())], caught), handler))
+        end.append(_placed(ast.Delete([ast.Name(handler.name, ast.Del())]), handler))
+    if isinstance(body[-1], (*_ENDS, ast.Raise)):
+        end = []
+    return [*begin, *body, *end]
+
+
+def handled_in(statements: Statements) -> ast.expr | None:
+    """The variable of the ``try`` whose handler ``statements`` are; None where they are none."""
+    match statements:
+        case [ast.Expr(value=Own(name="handling", arguments=[held, _])), *_]:
+            return held
+        case _:
+            return None
+
+
+class _Raising(ast.NodeTransformer):
+    """Lets what a handler raises know which one that is."""
+
+    def __init__(self, held: str) -> None:
+        self._held = held
+
+    def statement(self, node: ast.stmt) -> ast.stmt:
+        """``node``, with what it raises."""
+        made = self.visit(node)
+        assert isinstance(made, ast.stmt)
+        return made
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, (ast.expr, ast.ExceptHandler, HandledRaise, *_NESTED)):
+            return node
+        if not isinstance(node, ast.Raise):
+            return super().visit(node)
+        error = node.exc or _placed(Own("error", [_read(self._held)]), node)
+        made = ast.copy_location(HandledRaise(error, node.cause), node)
+        made.held = self._held
+        return made
 
 
 def _noted(held: str, number: int, place: ast.AST) -> ast.stmt:

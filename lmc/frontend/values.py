@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmc.frontend import sizes
+from lmc.frontend.catching import Classes
 from lmc.frontend.disorder import CAUSE, REMEDY, is_disordered
 from lmc.frontend.emitting import SCALARS
 from lmc.frontend.growing import as_value, is_grown
@@ -187,8 +188,12 @@ class ValueRecorder(Specialising):
         *,
         effect: Effect,
         result_type: Type,
+        raises: Classes | None = None,
     ) -> Proxy:
-        """Record a call of the user's ``function``, to be run once per instance, in order."""
+        """Record a call of the user's ``function``, to be run once per instance, in order.
+
+        ``raises`` is what alone it may raise, where that is known.
+        """
         operands = [self.operand(value) for value in (*arguments, *keywords.values())]
         if effect is Effect.PURE and any(operand.volatile for operand in operands):
             effect = Effect.READS
@@ -203,6 +208,7 @@ class ValueRecorder(Specialising):
             result_type=result_type,
             origin=f"the result of {name}()",
             path=path,
+            raises=raises,
         )
 
     def constant(self, value: Any) -> Proxy:
@@ -230,6 +236,7 @@ class ValueRecorder(Specialising):
         result_type: Type,
         origin: str,
         path: str | None = None,
+        raises: Classes | None = None,
     ) -> Proxy:
         op_id = self.allocate_host(self.path if path is None else path, name)
         results = self.emit(
@@ -240,6 +247,7 @@ class ValueRecorder(Specialising):
             arguments=ir,
             keywords=keywords,
             declared=effect.value,
+            raises=raises,
         )
         self.record(op_id, results)
         self.last_host = (self.ticks, op_id, results[0])

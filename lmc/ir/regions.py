@@ -135,8 +135,13 @@ def may_break(block: Block) -> bool:
 
 
 def may_leave(block: Block) -> bool:
-    """Whether the program may end in this block or in a region of it, or no run gets to its end."""
-    return isinstance(block.terminator, LEAVING) or any(isinstance(op, RegionOp) and op.leaves for op in block.ops)
+    """Whether the program may end in this block or in a region of it, other than by an exception.
+
+    Where no run gets to the end of a block, an op before that leaves or raises; which of them, that op says.
+    """
+    return isinstance(block.terminator, ReturnOp | BreakOp) or any(
+        isinstance(op, RegionOp) and op.leaves for op in block.ops
+    )
 
 
 def has_id(op: Op) -> bool:

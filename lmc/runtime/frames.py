@@ -11,8 +11,9 @@ from lmc.ir import semantics
 from lmc.ir.core import Op, Value
 from lmc.ir.errors import located
 from lmc.ir.interpreter import Memo
-from lmc.ir.ops import HostCallOp, PrefillOp, SampleOp, SamplingOp, SelectOp
+from lmc.ir.ops import HostCallOp, PrefillOp, PyCallOp, SampleOp, SamplingOp, SelectOp
 from lmc.ir.regions import LEAVING
+from lmc.ir.statements import RAISING
 from lmc.ir.tokens import common_length
 from lmc.runtime.early_calls import EarlyCalls
 from lmc.runtime.prefixes import HeldPrefixes
@@ -222,7 +223,9 @@ class Frame:
                 self._evaluate(index, op)
             else:
                 self.machine.ask(self, index, op)
-        except Exception as error:  # the user's expressions raise what they like
+        except BaseException as error:  # the user's expressions raise what they like
+            if not isinstance(error, Exception) and not (isinstance(op, PyCallOp) and op.function in RAISING):
+                raise
             self.fail(index, error)
 
     def _evaluate(self, index: int, op: Op) -> None:

@@ -20,7 +20,7 @@ from lmc.ir.errors import LmcError
 from lmc.ir.ops import HostCallOp
 from lmc.ir.target import Target
 from tests.compiled_constraints import CACHE, compile_for_toy
-from tests.frontend.harness import EFFECTS, Run, run_plain
+from tests.frontend.harness import EFFECTS, Run, described, run_plain
 from tests.runtime.engines import LateEngine
 
 LONG = 20.0
@@ -106,7 +106,7 @@ def _end(result: Result) -> tuple[Any, ...]:
     if isinstance(result.error, LmcError):
         return ("raised", type(result.error), result.error.cause)
     if result.error is not None:
-        return ("raised", type(result.error), str(result.error))
+        return ("raised", *described(result.error))
     return ("gave", repr(result.value), result.value, result.variables, result.text)
 
 

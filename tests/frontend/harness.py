@@ -126,11 +126,29 @@ def _fresh(args: Any, kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str
     return made, dict(kwargs)
 
 
+def described(error: BaseException | None) -> tuple[Any, ...]:
+    """What can be seen of an error, and of those that it names as its reasons."""
+    if error is None:
+        return ()
+    own = {name: value for name, value in vars(error).items() if name != "__notes__"}
+    return (
+        type(error),
+        str(error),
+        repr(error.args),
+        repr(own),
+        error.__suppress_context__,
+        described(error.__cause__),
+        described(error.__context__) if error.__context__ is not error.__cause__ else "the same",
+    )
+
+
 def _end(run: Callable[[], Outcome]) -> tuple[Any, ...]:
     try:
         outcome = run()
     except LmcError as error:  # the graph knows the line of the op, plain Python the line that runs
         return ("raised", type(error), error.cause)
-    except Exception as error:
-        return ("raised", type(error), str(error))
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        return ("raised", *described(error))
     return ("gave", repr(outcome.value), outcome.value, outcome.variables, outcome.text)

@@ -318,7 +318,7 @@ def test_a_branch_is_found_from_both_ends():
     for index in (3, -4):
         with pytest.raises(IndexError, match=f"there are 3 branches, none at {index}"):
             builtin.run(3, index)
-    with pytest.raises(CaptureError, match="branches\\[1.5\\]"):
+    with pytest.raises(CaptureError, match=r"branches\[1.5\]"):
         builtin.run(3, 1.5)
 
 

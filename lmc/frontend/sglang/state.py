@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, ClassVar
 
 from lmc.frontend.branches import Block, Branches, RoleBlock
-from lmc.frontend.breaks import CaptureBreak
+from lmc.frontend.breaks import CaptureBreak, Exit
 from lmc.frontend.messages import Appendable, is_text
 from lmc.frontend.refusals import bad, described
 from lmc.frontend.session import META
@@ -215,7 +215,7 @@ class CopyBlock(Block):
     def __exit__(
         self, kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
     ) -> None:
-        if kind is not CaptureBreak:
+        if kind not in (CaptureBreak, Exit):
             self._group.join()
 
 

@@ -124,7 +124,7 @@ def print_in_arms(s, a: str):
     return x
 
 
-@condition("raises ValueError")
+@condition()
 def an_exception_in_an_arm(s, a: str):
     s += a
     x = s.gen("x", max_tokens=4)
@@ -136,7 +136,7 @@ def an_exception_in_an_arm(s, a: str):
     return s.gen("y", max_tokens=2)
 
 
-@condition("an exception")
+@condition("may raise inside a `try`")
 def an_exception_in_an_arm_is_caught(s, a: str):
     s += a
     x = s.gen("x", max_tokens=4)

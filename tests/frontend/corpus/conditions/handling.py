@@ -142,7 +142,7 @@ def what_is_done_with_the_number_may_raise(s, a: str):
     return n, s.gen("y", max_tokens=2)
 
 
-@condition("may raise inside a `try`")
+@condition()
 def the_exception_is_looked_at(s, a: str):
     s += a
     x = s.gen("x", regex="[0-9a-c]")

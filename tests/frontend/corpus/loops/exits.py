@@ -248,7 +248,7 @@ def continue_in_a_try_finally(s, a: str):
     return n
 
 
-@looped("this raises AssertionError", never=("raise AssertionError",))
+@looped(never=("raise AssertionError",))
 def code_behind_a_break_is_never_run(s, a: str):
     s += a
     n = 0
