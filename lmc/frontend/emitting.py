@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import sys
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import BuiltinFunctionType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
-from typing import Any, NoReturn
+from types import CodeType
+from typing import Any
 
-from lmc.frontend.branches import Block, Branches
-from lmc.frontend.breaks import Break, CaptureBreak, Exit
+from lmc.frontend.breaks import Break, CaptureBreak
 from lmc.frontend.catching import Classes, may_be_caught
 from lmc.frontend.conversions import JsonTypes
 from lmc.frontend.failures import TOO_DEEP
-from lmc.frontend.guards import ReadGuards, ValueGuard, unguarded_part
+from lmc.frontend.guards import ReadGuards, ValueGuard
 from lmc.frontend.hosts import HostTable
 from lmc.frontend.locations import user_location
-from lmc.frontend.messages import Appendable
 from lmc.frontend.outside import Outside
-from lmc.frontend.proxy import Expression, Grown, Proxy, ProxyMethod
-from lmc.frontend.regions import MAX_OPEN, Regions
+from lmc.frontend.proxy import Expression, Proxy
+from lmc.frontend.regions import Regions
 from lmc.frontend.session import Session, escape
-from lmc.frontend.specs import Record
-from lmc.frontend.state import State
-from lmc.frontend.unclear import Maybe, Unclear, UnknownLength
 from lmc.ir.builder import Builder
 from lmc.ir.core import Constraint, Op, Value
 from lmc.ir.errors import LmcError, Location
@@ -32,43 +28,7 @@ from lmc.ir.regions import RegionOp
 from lmc.ir.types import Type
 
 SCALARS = frozenset({type(None), bool, int, float, str})
-# What only a capture knows, and what a message calls it.
-_CAPTURE_ONLY: dict[type, str] = {
-    State: "a state",
-    Branches: "the branches of a state",
-    Block: "a block of a state",
-    Record: "a whole argument whose fields are known only when the program runs",
-    ProxyMethod: "a method of a value that is known only when the program runs",
-    Unclear: "what differs between the ways through a condition",
-    Maybe: "what is there only on one way through a condition",
-    Grown: "the items of a list whose length only a run decides",
-}
-# Python's own types whose instances never change, or that a capture never makes.
-_FIXED_BUILTINS = frozenset(
-    {
-        bytes,
-        complex,
-        range,
-        slice,
-        frozenset,
-        type,
-        list,
-        tuple,
-        dict,
-        set,
-        type(Ellipsis),
-        type(NotImplemented),
-        ModuleType,
-        FunctionType,
-        BuiltinFunctionType,
-        MethodType,
-        type(str.upper),
-        *SCALARS,
-    }
-)
 _MAX_OPS = 500_000
-MAX_STEPS = 20_000
-"""How many decisions an arm that may not be taken may come to before its capture is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,59 +164,18 @@ class Emitter(Session):
         self._counts[key] = self.next_number(count)
         return Id.of(f"{base}*", (*holes, self.value_of(count)))
 
+    @abstractmethod
     def next_number(self, count: Proxy) -> Proxy:
         """``count + 1``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def value_of(self, proxy: Proxy) -> Value:
         """The IR value of ``proxy``."""
-        raise NotImplementedError
-
-    def begin_construct(self) -> None:
-        """A condition or a loop begins whose way is known only when the program runs.
-
-        What can't be captured in it ends the capture here: before the outermost of them.
-        """
-        if self.regions.depth >= MAX_OPEN:
-            raise self.stop(
-                f"conditions and loops stand deeper than {MAX_OPEN} in each other", "move a part into a function"
-            )
-        if self._entry is None:
-            self._steps = 0
-            self._entry = Checkpoint(len(self.regions.root.ops), len(self._recorded), self.ticks)
-        self.last_host = None
-
-    def end_construct(self) -> None:
-        """It is in the graph."""
-        if self.regions.depth == 0:
-            self._entry = None
-        self.last_host = None
-
-    def leave_way(self) -> NoReturn:
-        """End the way that runs now, of a condition or a loop of some function; where there is none, the program."""
-        if self.branch is not None:
-            self.branch.exited = True
-        raise Exit(self.branch)
 
     def own_error(self, made: BaseException) -> BaseException:
         """``made``, an exception that the program makes."""
         self.own_errors[id(made)] = made
         return made
-
-    def freeze(self, held: Any) -> Any:
-        """``held``, of which there is a copy now that must not come to differ: it can't be changed any more."""
-        if id(held) not in self.foreign:
-            self.frozen.add(id(held))
-            self.foreign[id(held)] = held
-            self.argument_parts.add(id(held))
-        return held
-
-    def retrace(self, ticks: int) -> None:
-        """A round of a loop is traced anew, which began after so many operations."""
-        self.ticks = ticks
-        self.served = {tick: op_id for tick, op_id in self.served.items() if tick <= ticks}
-        self.constructs = {tick: ends for tick, ends in self.constructs.items() if tick <= ticks}
-        self.last_host = None
 
     def _cut_back(self, entry: Checkpoint) -> None:
         self.regions.abandon()
@@ -321,15 +240,6 @@ class Emitter(Session):
         """How many programs, each called by the one before, run as parts of this one."""
         return len(self.inlined)
 
-    def step(self) -> None:
-        """Count one decision. Breaks where an arm that may not be taken goes on and on."""
-        self._steps += 1
-        if self.regions.depth and self._steps > MAX_STEPS:
-            raise self.stop(
-                f"one way through a condition takes more than {MAX_STEPS:,} decisions",
-                "bound the loops of that way, or do its work in a tool",
-            )
-
     @property
     def counts(self) -> dict[Any, Any]:
         """How many ids there are on each base: numbers, symbolic ones behind a condition."""
@@ -358,44 +268,3 @@ class Emitter(Session):
             "this may raise inside a `try` or `with` block, and which way the block then takes is not known yet",
             "move it out of the block, or check the value before instead of catching the exception",
         )
-
-    def note_write(self, name: str) -> None:
-        """A call of ``name`` may change the user's own data. Breaks where what was read before is read again."""
-        if self.mutable_reads:
-            if self.careful:
-                raise self.stop(
-                    f"{name}() may change data that the program has read, and a later part of the program runs eagerly",
-                    'declare what it does (@lmc.tool(effect="reads") or "pure")',
-                )
-            self.hazard = True
-        self.user_writes += 1
-
-    def check_guarded(self, value: Any, location: Location | None = None) -> None:
-        """Break where ``value``, made outside the capture, may change without a guard seeing it."""
-        found = unguarded_part(value)
-        if found is not None:
-            raise self.stop(
-                f"a {found.__name__} comes from outside the program, and may change without being seen",
-                "make a list or a text of it before, and use that",
-                location,
-            )
-
-    def problem_with(self, value: Any) -> str | None:
-        """Why ``value`` can't be handed to a function that runs later; None where it can."""
-        kind: type = type(value)
-        if issubclass(kind, Appendable):
-            return "a message or a generation"
-        if issubclass(kind, UnknownLength):
-            return "what goes over items whose number only a run decides"
-        if id(value) in self.outside.own:
-            return "a partial function that is made in the program"
-        for own, what in _CAPTURE_ONLY.items():
-            if issubclass(kind, own):
-                return what
-        if isinstance(value, FunctionType) and id(value.__code__) in self.codes:
-            return "a function that is made in the program"
-        if isinstance(value, GeneratorType) and id(value.gi_code) in self.codes:
-            return "a generator that is made in the program"
-        if issubclass(kind, BaseException) or (kind.__module__ == "builtins" and kind not in _FIXED_BUILTINS):
-            return None if id(value) in self.foreign else f"a {kind.__name__}"
-        return None

@@ -31,9 +31,9 @@ class Pairs(Meeting):
         self._partners: tuple[dict[int, Any], dict[int, Any]] = ({}, {})
         self._paired: dict[int, bool] = {}
 
-    def core(self, left: Core, right: Core) -> Core:
-        """A core that is ``left`` on one way and ``right`` on the other."""
-        raise NotImplementedError
+    def core(self, left: Core, right: Core) -> Core | None:  # noqa: ARG002
+        """A core that is ``left`` on one way and ``right`` on the other; None where no contexts meet, as for values."""
+        return None
 
     def value(self, left: Any, right: Any, name: str) -> Any:
         """What is ``left`` on one way and ``right`` on the other; ``Unclear`` where that is no one value."""
@@ -90,6 +90,8 @@ class Pairs(Meeting):
     def _made_one(self, left: Any, right: Any, name: str) -> bool:
         if type(left) is Core:
             content: Any = self.core(left, right)
+            if content is None:
+                return False
         elif type(left) is dict:
             if not same_keys(left, right):
                 return False

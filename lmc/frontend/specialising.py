@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from lmc.frontend import sizes
-from lmc.frontend.emitting import SCALARS, Emitter
+from lmc.frontend.emitting import SCALARS
 from lmc.frontend.guards import ValueGuard
+from lmc.frontend.handing import Handing
 from lmc.frontend.locations import user_location
 from lmc.frontend.proxy import Expression, MissingInputError, OutsizedError, Proxy, evaluate, symbol
 from lmc.frontend.session import NEEDED
@@ -16,7 +17,7 @@ from lmc.ir.ops import AssumeOp, PyCallOp
 from lmc.ir.types import type_of
 
 
-class Specialising(Emitter):
+class Specialising(Handing):
     """The part of ``Recorder`` that makes plain values of symbolic ones."""
 
     def is_known(self, proxy: Proxy) -> bool:
