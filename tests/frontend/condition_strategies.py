@@ -9,6 +9,23 @@ from tests.frontend.strategies import HEADER, Writer
 CONDITIONS_HEADER = (
     HEADER
     + """
+class RefusedError(Exception):
+    pass
+
+
+class CountedError(Exception):
+    def __init__(self, text):
+        effect("counted", text)
+        super().__init__(text, 1)
+
+
+def sure(s, text):
+    if "e" in text and "t" in text:
+        raise RefusedError(f"sure: {text}")
+    s += "sure"
+    return text + "!"
+
+
 @jit
 def judged(s, text: str):
     s += text
@@ -105,7 +122,7 @@ class ConditionWriter(Writer):
         kinds += ["flag", "effect", "tool", "fork", "copy", "alias", "judged", "inner", "round", "dict", "swap"]
         kinds += ["match", "convert", "walrus"]
         if self.depth:
-            kinds += ["leave", "leave"]
+            kinds += ["leave", "leave", "raise"]
         return getattr(self, f"_{self.pick(*kinds)}")()
 
     def arm(self, indent: int = 4) -> list[str]:
@@ -152,13 +169,31 @@ class ConditionWriter(Writer):
             f"{text} = s.gen(regex='[0-9e]', temperature=1.0)",
             "try:",
             f"    {name} = {self.pick('int', 'float')}({text})",
-            f"except {kinds}:",
-            *self.arm(),
-            f"    {name} = {self.pick('-1', 'n')}",
+            *self._handler(kinds, name),
             f"{text} = f'{{{name}}}'",
         ]
         self.texts.append(text)
         return lines
+
+    def _handler(self, kinds: str, name: str) -> list[str]:
+        ends = self.draw(st.integers(0, 5))
+        if ends == 0:
+            return [f"except {kinds} as error:", *self.arm(), f"    raise RefusedError(f'{{error}}') {self._cause()}"]
+        if ends == 1:
+            return [f"except {kinds}:", *self.arm(), "    raise"]
+        return [f"except {kinds}:", *self.arm(), f"    {name} = {self.pick('-1', 'n')}"]
+
+    def _cause(self) -> str:
+        return self.pick("", "from error", "from None")
+
+    def _raise(self) -> list[str]:
+        if self.draw(st.integers(0, 3)) == 0:
+            name = self.fresh("t")
+            self.texts.append(name)
+            return [f"{name} = sure({self.pick(*self.states)}, {self.text(0)})"]
+        kind = self.pick("ValueError", "KeyError", "RefusedError", "CountedError")
+        cause = self.pick("", "", " from None", " from KeyError(n)")
+        return [f"if {self.condition(0)}: raise {kind}({self.text(0)}){cause}"]
 
     def _walrus(self) -> list[str]:
         name, flag = self.fresh("t"), self.fresh("f")
