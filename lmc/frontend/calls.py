@@ -21,6 +21,7 @@ from lmc.frontend.emitting import SCALARS
 from lmc.frontend.forms import FORMS
 from lmc.frontend.function import LIBRARY, JittedFunction, helper
 from lmc.frontend.host_calls import FRAME_FUNCTION_IDS, is_known_now
+from lmc.frontend.keyed_calls import KEYED, by_key, is_one_of
 from lmc.frontend.locations import is_user_file
 from lmc.frontend.messages import OWN_FUNCTIONS
 from lmc.frontend.method_calls import MethodCalls
@@ -63,6 +64,10 @@ class Calls(MethodCalls):
         if type(function) is Fresh:
             function, fresh = function.function, function.arguments
         return self.done(tick, self._captured(recorder, function, args, kwargs, fresh))
+
+    def called(self, recorder: Recorder, function: Any, *args: Any) -> Any:
+        """``function(*args)``, which one of Python's own functions calls: that counts as no operation."""
+        return self._captured(recorder, function, args, {}, ())
 
     def _captured(
         self,
@@ -153,6 +158,9 @@ class Calls(MethodCalls):
         if type(function) is functools.partial:
             function, args, kwargs = function.func, (*function.args, *args), {**function.keywords, **kwargs}
             called = function
+        if is_one_of(called, KEYED) and args and kwargs.get("key") is not None:
+            first, *others = args
+            return by_key(cast("Operators", self), called, [first, *others] if others else list(first), kwargs)
         if called is map and len(args) > 1 and not kwargs:
             return self.mapped(*args)
         if called is filter and len(args) == 2 and not kwargs:

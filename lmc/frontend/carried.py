@@ -44,6 +44,8 @@ class Carrying:
         }
         self._names = tuple(self._slots)
         self._held: dict[int, Any] = {}
+        if entry and entry[-1] == 0 and type(entry[-1]) is int:
+            self._slots[self._names[-1]].numbers()
         self._sure: dict[int, tuple[bool, bool, bool]] = {}
         self._calls: dict[Any, int] = {}
         self._inside: dict[Key, Any] = {}
@@ -65,6 +67,10 @@ class Carrying:
         for key in self._assumed:
             recorder.regions.decide(carried[key][0], truth=True)
         return tuple(self._inside[key] for key in self._names)
+
+    def joined(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The values of the names at the end of a round, which are ``values``."""
+        return values
 
     def close(self, values: tuple[Any, ...], flag: Any) -> bool:
         """A round is over, with ``values`` of the names, and ``flag`` says whether there is another.
@@ -218,6 +224,9 @@ class Carrying:
 
     def _emit(self, ended: Ended, left: Mapping[Key, Any], flag: Any) -> None:
         recorder = self._recorder
+        for base, count in self._calls.items():
+            recorder.regions.touch_count(base)
+            recorder.counts[base] = count
         initial = [self._ir(self._flag)]
         for slot in self._slots.values():
             initial.extend(map(self._ir, slot.given(slot.entry)))
@@ -242,9 +251,6 @@ class Carrying:
             body=ended.region.block(_made(YieldOp, values=tuple(ends))),
         )
         self.endless = self._flag is True and flag is True
-        for base, count in self._calls.items():
-            recorder.regions.touch_count(base)
-            recorder.counts[base] = count
         inside = self._put(results)
         self.results = tuple(inside[key] for key in self._names)
 

@@ -114,6 +114,8 @@ class Emitter(Session):
         self._lengths: dict[Value, Proxy] = {}
         self._specialised: dict[Value, Any] = {}
         self._evaluated: dict[Expression, Any] = {}
+        self.unusable: dict[Value, tuple[str, str]] = {}  # contexts that no op may continue: cause and remedy
+        self.index_loops: dict[Value, Any] = {}  # the loops over unknown items by the number of their round
         self._rooted: dict[Expression, Value] = {}  # values of the program's own block that were worked out for regions
 
     def stop(self, cause: str, remedy: str, location: Location | None = None) -> CaptureBreak:
@@ -217,6 +219,9 @@ class Emitter(Session):
             builder.ops.pop()
             raise self.stop_protected()
         for value in made.operands:
+            if value in self.unusable:
+                builder.ops.pop()
+                raise self.stop(*self.unusable[value])
             self.check_seen(value)
         self.regions.defined(results)
         return results

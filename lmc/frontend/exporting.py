@@ -12,6 +12,8 @@ from lmc.frontend.proxy import Grown, Proxy, ProxyMethod, Symbol, items_of, symb
 from lmc.frontend.regions import put_back
 from lmc.frontend.state import Core, State
 from lmc.frontend.unclear import ABSENT, Maybe
+from lmc.frontend.unknown_branches import UnknownBranches
+from lmc.ir.core import Value
 from lmc.ir.types import CTX, INT
 
 if TYPE_CHECKING:
@@ -90,6 +92,9 @@ class Exporter(Pairs):
             value.take(content)
         elif issubclass(kind, State):
             self.handed_out(side, value.core)
+        elif issubclass(kind, UnknownBranches):
+            value.hand_out(lambda one: self._value_handed_out(side, one), self.handed_out(side, value.size))
+            self.handed_out(side, value.template)
         else:
             for state in value.handles:
                 self.handed_out(side, state)
@@ -112,6 +117,9 @@ class Exporter(Pairs):
                 scalar=found.is_scalar,
             )
         )
+
+    def _value_handed_out(self, side: int, value: Value) -> Value:
+        return value if self._recorder.regions.sees(value) else self.handed(side, value, value.type)
 
     def _is_seen(self, proxy: Proxy) -> bool:
         found = symbol(proxy)

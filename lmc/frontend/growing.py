@@ -93,24 +93,35 @@ def as_value(recorder: ValueRecorder, items: Sequence[Any], element: Type | None
 
 
 def grown(recorder: ValueRecorder, items: Proxy) -> Grown:
-    """What stands for the items of ``items``, a list or a text, as it is now."""
+    """What stands for the items of ``items`` as it is now."""
     recorder.grows = True
     found = symbol(items)
     if found.type == TEXT:
         return Grown(recorder.pure("list_from", (items,), total=True))
-    if found.volatile:
-        items = copied(recorder, items)
-        recorder.last_host = None
-        recorder.mutable_reads += 1  # no operation is answered by it: a continuation reads the list again
+    if found.volatile or not isinstance(found.type, ListType):
+        items = listed_now(recorder, items)
     return Grown(items)
 
 
 def copied(recorder: ValueRecorder, items: Proxy) -> Proxy:
     """A copy of ``items``, a list that the user's functions may change."""
-    kind = symbol(items).type
     copy = recorder.pure("list_from", (items,))
+    kind = symbol(copy).type
     symbol(copy).volatile = not (isinstance(kind, ListType) and kind.element in map(type_of, _PLAIN))
     return copy
+
+
+def listed_now(recorder: ValueRecorder, items: Proxy) -> Proxy:
+    """``list(items)``, whatever it is, as it is now.
+
+    No operation is answered by it: a continuation makes it again.
+    """
+    if not symbol(items).volatile:
+        return recorder.pure("list_from", (items,))
+    made = copied(recorder, items)
+    recorder.last_host = None
+    recorder.mutable_reads += 1
+    return made
 
 
 _PLAIN = ("", 0, 0.0, False, None)

@@ -50,6 +50,10 @@ class HostTable:
             self._add(key, name, target=target, digest=digest, effect=effect, run=run, early=early)
         return self._names[key], name
 
+    def symbol_of_builtin(self, name: str) -> str | None:
+        """The symbol of the builtin ``name``, where a call of it has to stay in order with the user's functions."""
+        return self._names.get(("builtin", name))
+
     def _kept(self, function: Any) -> Callable[[], Any]:
         """What gives ``function`` when it is called; of the receiver's methods it keeps the function alone."""
         method = function.function if isinstance(function, Tool) else function

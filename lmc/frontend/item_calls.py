@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.branches import Branches
 from lmc.frontend.disorder import is_disordered
+from lmc.frontend.keyed_calls import by_key
 from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.unknown_items import (
@@ -34,6 +35,12 @@ def is_symbolic(value: Any) -> bool:
     return type(value) is Proxy or type(value) is ProxyMethod or holds_proxy(value)
 
 
+def listed_first(ops: Operators, recorder: Recorder, args: tuple[Any, ...]) -> list[Any]:
+    """The items that a function of Python's takes, given one by one or as one argument."""
+    (first, *others) = args
+    return recorder.born([first, *others] if others else list(ops.spread(first)))
+
+
 class _SymbolicItem(BaseException):
     """Ends a builtin that goes over plain items when a symbolic one comes; private to ``_over_items``."""
 
@@ -43,6 +50,8 @@ def _over_items(name: str) -> Handler:
     function = getattr(python, name)
 
     def handle(ops: Operators, recorder: Recorder, /, *args: Any, **kwargs: Any) -> Any:
+        if args and kwargs.get("key") is not None:
+            return by_key(ops, function, listed_first(ops, recorder, args), kwargs)
         several = name != "sum" and len(args) > 1
         if not args or "key" in kwargs or several or type(args[0]) in (list, tuple, Proxy) or is_disordered(args[0]):
             if "key" not in kwargs and is_symbolic(args):
@@ -88,6 +97,8 @@ def _until_unlike(items: list[Any], name: str) -> Iterator[None]:
 
 
 def _sorted(ops: Operators, recorder: Recorder, items: Any, /, **kwargs: Any) -> Any:
+    if kwargs.get("key") is not None:
+        return by_key(ops, sorted, listed_first(ops, recorder, (items,)), kwargs)
     items = ops.settled(items)
     if type(items) is Proxy and "key" not in kwargs:
         return recorder.pure("sorted", (items,), kwargs)
@@ -143,10 +154,11 @@ def _range(ops: Operators, recorder: Recorder, /, *args: Any) -> Any:
 
 
 def _zip(ops: Operators, recorder: Recorder, /, *args: Any, **kwargs: Any) -> Any:
-    if not kwargs and any(unknown_items(recorder, value) is not None for value in args):
+    strict = kwargs.get("strict", False)
+    if set(kwargs) <= {"strict"} and type(strict) is bool and any(unknown_items(recorder, value) for value in args):
         found = tuple(listed_items(recorder, value) for value in args)
         if all(part is not None for part in found):
-            return ZippedItems(recorder, tuple(part for part in found if part is not None))
+            return ZippedItems(recorder, tuple(part for part in found if part is not None), strict=strict)
     items = tuple(recorder.born(iter(ops.iterate(value))) for value in args)
     return _iterator(recorder, ops.at_capture(recorder, zip, items, kwargs), args)
 

@@ -14,7 +14,7 @@ from lmc.frontend.proxy import Proxy, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.unknown_items import CAUSE, REMEDY, isinstance_of_unknown
 from lmc.ir.builtins import lookup
-from lmc.ir.types import ANY, BOOL, NONE, TEXT, ListType
+from lmc.ir.types import ANY, BOOL, NONE, TEXT, JsonType, ListType
 
 
 class Iteration(Base):
@@ -146,6 +146,8 @@ class Iteration(Base):
 
 
 def has_unknown_length(recorder: Recorder, items: Proxy) -> bool:
-    """Whether only a run decides how many items a list or text has."""
-    kind = symbol(items).type
-    return (kind == TEXT or isinstance(kind, ListType)) and not recorder.is_known(items)
+    """Whether only a run decides how many items it has."""
+    found = symbol(items)
+    kind = found.type
+    may_have_items = kind in (TEXT, ANY) or isinstance(kind, (ListType, JsonType))
+    return may_have_items and not found.constant and not recorder.is_known(items)

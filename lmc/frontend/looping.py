@@ -11,10 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from lmc.frontend.branch_rounds import BranchRounds
 from lmc.frontend.breaks import RAISED_CAUSE, RAISED_REMEDY, Exit
 from lmc.frontend.carried import Carrying
 from lmc.frontend.proxy import Proxy, symbol
 from lmc.frontend.recorder import Recorder
+from lmc.frontend.same_values import are_same
+from lmc.frontend.state import State
+from lmc.frontend.unknown_branches import SHAPE, BranchItems, UnknownBranches
 from lmc.frontend.unknown_items import REPEATABLE, UnknownItems, taken_items
 from lmc.frontend.ways import value_of_name
 from lmc.ir.ops import UnreachableOp
@@ -39,7 +43,7 @@ class Loop:
         self._session = operators.session
         self._recorder = operators.recorder
         self._names = names
-        self._carrying: Carrying | None = None
+        self._carrying: Carrying | BranchRounds | None = None
         self._known: tuple[int, int] | None = None
         self._returns = 0 if self._recorder is None else self._recorder.returns
         self.traced = False
@@ -85,6 +89,7 @@ class Loop:
                 return flag
             self._begin(recorder, tick, flag, readers)
             return True
+        values = self._carrying.joined(self._values(readers))
         if recorder.branch is not self:
             raise recorder.stop(RAISED_CAUSE, RAISED_REMEDY)
         if recorder.blocks.waiting != self._waiting:
@@ -92,7 +97,7 @@ class Loop:
                 "a role block is made in one round of a loop and opened in another", "write with s.user(): in the round"
             )
         recorder.last_host = None
-        if not self._carrying.close(self._values(readers), flag):
+        if self.begins_anew(recorder) or not self._carrying.close(values, flag):
             recorder.retrace(self._start)
             return True
         recorder.branch = self._outer
@@ -103,6 +108,10 @@ class Loop:
         recorder.end_construct()
         return False
 
+    def begins_anew(self, recorder: Recorder) -> bool:  # noqa: ARG002
+        """Whether the rounds are to be traced in another way from the first on."""
+        return False
+
     def _begin(self, recorder: Recorder, tick: int, flag: Any, readers: tuple[Reader, ...]) -> None:
         recorder.begin_construct()
         self._waiting = recorder.blocks.waiting
@@ -110,7 +119,8 @@ class Loop:
         recorder.branch = self
         self._tick = tick
         self._start = recorder.ticks
-        self._carrying = Carrying(recorder, (*self._names, _INDEX), self._values(readers), flag)
+        self._entry = self._values(readers)
+        self._carrying = Carrying(recorder, (*self._names, _INDEX), self._entry, flag)
         self.traced = True
 
     def _values(self, readers: tuple[Reader, ...]) -> tuple[Any, ...]:
@@ -141,10 +151,14 @@ class ItemLoop(Loop):
         self._repeatable = plain
         self._over = items
         self._index: Any = 0
+        self._branches: list[BranchItems] = []
         self._item: Any = None
         self._items = None if recorder is None or not traceable else taken_items(recorder, items)
         self._writes = 0 if recorder is None else recorder.user_writes
         self._live = False
+        self._broken = False
+        if self._items is not None:
+            self._branches += self._items.branch_items()
         if self._items is None:
             self._iterator: Iterator[Any] = iter(operators.iterate(items))
 
@@ -163,11 +177,55 @@ class ItemLoop(Loop):
             both = recorder.pure("and", (on, flag), total=True)
             recorder.regions.imply(recorder.value_of(both), True, recorder.value_of(on), True)
             flag = both
-        return self._goes_on(recorder, tick, False if on is False else flag, readers)
+        self._broken = self._broken or type(on) is Proxy or recorder.returns > self._returns
+        if self._broken and self._items.is_used_up():
+            raise recorder.stop(
+                "a loop over what a tool gave may end early, and more of it would be taken than by Python",
+                "go over a list of it: list(items); or annotate what the tool returns",
+            )
+        if self._goes_on(recorder, tick, False if on is False else flag, readers):
+            return True
+        if on is True:
+            self._items.finish(recorder)
+        return False
 
     def item(self) -> Any:
         """The item of this round."""
         return self._item if self._items is None else self._items.item(self._index)
+
+    def branch_of(self, branches: UnknownBranches) -> State:
+        """The one of ``branches`` that stands at the number of this round."""
+        found = next((part for part in self._branches if part.branches is branches), None)
+        if found is None:
+            assert self._recorder is not None
+            assert self._items is not None
+            lengths = (self._items.length(), branches.size)
+            if not are_same(self._recorder, *map(self._recorder.value_of, lengths)):
+                raise self._recorder.stop("a branch is taken by a number, and there may be more numbers", SHAPE)
+            found = BranchItems(branches)
+            self._branches.append(found)
+        return found.item(self._index)
+
+    def begins_anew(self, recorder: Recorder) -> bool:
+        carrying = self._carrying
+        assert carrying is not None
+        assert self._items is not None
+        if not isinstance(carrying, Carrying) or not any(part.is_changed_by(recorder) for part in self._branches):
+            return False
+        if self._broken:
+            raise recorder.stop(
+                "a loop over branches, whose number only a run decides, changes them, and may be left early", SHAPE
+            )
+        recorder.regions.leave()
+        self._index = 0
+        self._carrying = BranchRounds(
+            recorder,
+            (*self._names, _INDEX),
+            self._entry,
+            items=self._branches,
+            length=self._items.length(),
+        )
+        return True
 
     def _check_unchanged(self, recorder: Recorder, items: UnknownItems) -> None:
         """See to it that what is gone over is what Python would go over, where a round may change it."""
@@ -182,6 +240,8 @@ class ItemLoop(Loop):
     def enter(self) -> tuple[Any, ...]:
         assert self._carrying is not None
         *values, self._index = self._carrying.enter()
+        if type(self._index) is Proxy and self._recorder is not None:
+            self._recorder.index_loops[self._recorder.value_of(self._index)] = self
         return tuple(values)
 
     def _next(self, on: Any) -> bool:

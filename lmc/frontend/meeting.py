@@ -12,7 +12,7 @@ from lmc.frontend.proxy import Proxy, Symbol, symbol
 from lmc.frontend.regions import Ended
 from lmc.frontend.sizes import is_too_large
 from lmc.ir.core import Value
-from lmc.ir.types import ANY, BOOL, CTX, FLOAT, INT, NONE, TEXT, Type, type_of
+from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, Type, holds_context, type_of
 
 # What a way yields for a value of which nothing is known there, because nothing will ask for it.
 UNUSED: dict[Type, Any] = {TEXT: "", INT: 0, FLOAT: 0.0, BOOL: False, NONE: None, ANY: None}
@@ -83,7 +83,7 @@ class Meeting:
         """What one way alone knows. Raises ``NotOneError`` where the other one goes on and could yield nothing."""
         other: Any = None
         if not self.leaves(1 - side):
-            if kind == CTX:
+            if holds_context(kind):
                 raise NotOneError
             other = UNUSED.get(kind)
             kind = kind if kind in UNUSED else ANY

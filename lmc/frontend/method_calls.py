@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType, GeneratorType, MethodDescriptorType
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from lmc.frontend import disorder, sizes
 from lmc.frontend.growing import BLIND_METHODS
 from lmc.frontend.guards import mutable_parts
 from lmc.frontend.harmless import VIEWS, is_deeply_harmless, is_harmless
+from lmc.frontend.list_methods import is_for_a_run, list_method
 from lmc.frontend.misuse import Handle
 from lmc.frontend.programs import Programs
 from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
@@ -18,6 +19,9 @@ from lmc.frontend.pure_calls import HANDLERS, MUTATORS, PURE_TYPES
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.text_calls import check_format, text_method
 from lmc.ir.types import ANY, TEXT, JsonType
+
+if TYPE_CHECKING:
+    from lmc.frontend.operators import Operators
 
 _COMPARING = frozenset({"index", "count", "remove", "sort"})
 
@@ -36,7 +40,7 @@ class MethodCalls(Programs):
     ) -> Any:
         """Run one of Python's own functions now. What it raises counts only if no symbolic value was involved."""
         if "key" in kwargs:
-            self._check_key(recorder, function, kwargs["key"])
+            self.check_key(recorder, function, kwargs["key"])
         self.check_settled(recorder, *args, *kwargs.values())
         for value in (*args, *kwargs.values()):
             self.check_operand(recorder, function, value)
@@ -72,7 +76,7 @@ class MethodCalls(Programs):
             raise self.foreign_operator(recorder, getattr(function, "__name__", "call"), value)
         self.check_unchanged(recorder, value)
 
-    def _check_key(self, recorder: Recorder, function: Any, key: Any) -> None:
+    def check_key(self, recorder: Recorder, function: Any, key: Any) -> None:
         """Break where ``key`` is the user's own code, unless that is transformed."""
         own = type(key) is FunctionType and id(key.__code__) in recorder.codes
         python = id(key) in HANDLERS or (type(key) is MethodDescriptorType and key.__objclass__ in PURE_TYPES)
@@ -140,6 +144,12 @@ class MethodCalls(Programs):
             return text_method(self, recorder, owner, function.__name__, args=args, kwargs=kwargs)
         if type(owner) is str:
             check_format(recorder, owner, function.__name__, args, kwargs)
+        own: Any = owner
+        own_list = type(own) is list and id(own) not in recorder.foreign
+        if own_list and is_for_a_run(recorder, own, function.__name__, args, kwargs):
+            if kwargs.get("key") is not None:
+                self.check_key(recorder, function, kwargs["key"])
+            return list_method(cast("Operators", self), recorder, own, function.__name__, *args, **kwargs)
         if function.__name__ in MUTATORS and type(owner) in (list, dict, set):
             if id(owner) in recorder.foreign:
                 return self.change_outside(recorder, function, args, kwargs, fresh)

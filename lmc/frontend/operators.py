@@ -9,26 +9,27 @@ from __future__ import annotations
 import contextlib
 import operator
 import sys
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
 from lmc.frontend import disorder
-from lmc.frontend.arithmetic import Arithmetic
 from lmc.frontend.branches import Block, Branches
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.catching import Kinds, Protected
+from lmc.frontend.generators import Generators
+from lmc.frontend.growing import grown, is_grown
 from lmc.frontend.harmless import is_deeply_harmless, is_standard_module
+from lmc.frontend.list_methods import is_for_a_run, list_method
 from lmc.frontend.locations import user_location
 from lmc.frontend.looping import ItemLoop, Loop
 from lmc.frontend.misuse import Handle
 from lmc.frontend.proxy import Proxy, holds_proxy
+from lmc.frontend.recorder import Recorder
 from lmc.frontend.regions import is_iterator
 from lmc.frontend.symbolic import CONVERSIONS
-from lmc.frontend.ways import Traced
 
 
-class Operators(Arithmetic):
+class Operators(Generators):
     """The helpers of one transformed function that runs; ``path`` is where its ids begin."""
 
     # Loops
@@ -43,39 +44,6 @@ class Operators(Arithmetic):
         ``fresh`` says that a call gave the items, which then no name is bound to.
         """
         return ItemLoop(self, items, names, traceable=traceable, fresh=fresh)
-
-    def listed(self, items: Any, spec: tuple[Any, ...] | None, make: Callable[..., Any], *tests: Any) -> list[Any]:
-        """``[make(*item) for item in items if all tests]``, an item taken apart as ``spec`` says."""
-        made: list[Any] = []
-        if self.recorder is not None:
-            self.recorder.born(made)
-        loop = ItemLoop(self, items, (), traceable=True)
-        while loop.more(True):
-            if loop.traced:
-                loop.enter()
-            item = loop.item()
-            self._keep(made, make, tests, (item,) if spec is None else tuple(self.unpack(item, spec)))
-        if loop.traced:
-            loop.leave()
-        return made
-
-    def _keep(self, made: list[Any], make: Callable[..., Any], tests: tuple[Any, ...], item: tuple[Any, ...]) -> None:
-        if not tests:
-            value = make(*item)
-            if self.recorder is not None:
-                self.recorder.touch(made)
-            made.append(value)
-            return
-        branch = self.branch(tests[0](*item))
-        if isinstance(branch, Traced):
-            branch.enter((), ())
-        if branch.then():
-            self._keep(made, make, tests[1:], item)
-        if isinstance(branch, Traced):
-            branch.turn(())
-        branch.otherwise()
-        if branch.done() and isinstance(branch, Traced):
-            branch.join(())
 
     # Text
 
@@ -113,6 +81,9 @@ class Operators(Arithmetic):
         recorder = self.recorder
         if recorder is None:
             return self.served(tick, operator.getitem, owner, key)
+        if type(key) is slice and is_grown(owner):
+            found = self._symbolic_item(recorder, self.settled(owner), key)
+            return recorder.born([grown(recorder, found)])
         owner = self.settled(owner)
         if issubclass(type(owner), Handle):
             return recorder.born(owner[key]) if issubclass(type(owner), Branches) else owner[key]
@@ -137,6 +108,8 @@ class Operators(Arithmetic):
             self.check_iterable(recorder, value)
         if type(key) is not slice and self.is_outside(recorder, owner):
             self.change_outside(recorder, owner.__setitem__, (key, value), {})
+        elif self._in_own_list(recorder, owner, "__setitem__", key, value):
+            list_method(self, recorder, owner, "__setitem__", key, value)
         else:
             owner[self.changed_key(owner, key)] = value
 
@@ -148,8 +121,15 @@ class Operators(Arithmetic):
             self.served(tick, operator.delitem, owner, key)
         elif type(key) is not slice and self.is_outside(recorder, owner):
             self.change_outside(recorder, owner.__delitem__, (key,), {})
+        elif self._in_own_list(recorder, owner, "__delitem__", key):
+            list_method(self, recorder, owner, "__delitem__", key)
         else:
             del owner[self.changed_key(owner, key)]
+
+    def _in_own_list(self, recorder: Recorder, owner: Any, name: str, *args: Any) -> bool:
+        """Whether a list of the program's own is changed where only a run knows what that does."""
+        own = type(owner) is list and id(owner) not in recorder.foreign
+        return own and is_for_a_run(recorder, owner, name, args, {})
 
     def changed_key(self, owner: Any, key: Any) -> Any:
         """The key under which ``owner`` is to be changed; in a capture only what the capture made may be."""

@@ -12,6 +12,7 @@ from lmc.frontend.proxy import Grown, Proxy, Symbol
 from lmc.frontend.regions import put_back
 from lmc.frontend.state import Core, State
 from lmc.frontend.unclear import Unclear
+from lmc.frontend.unknown_items import HoldsUnknownItems
 from lmc.frontend.values import is_literal
 from lmc.ir.types import ANY, list_of
 
@@ -50,6 +51,8 @@ class Pairs(Meeting):
         if issubclass(kind, State):
             alike = left.is_like(right) and holes_of(left.path) == holes_of(right.path)
             return left if alike and self._are_one(left.core, right.core, name) else Unclear(name)
+        if issubclass(kind, HoldsUnknownItems):
+            return Unclear(name)
         if issubclass(kind, Branches):
             return left if self._are_one_group(left, right, name) else Unclear(name)
         if kind in (list, dict) and self._are_one(left, right, name):

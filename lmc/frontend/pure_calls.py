@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.class_calls import CLASS_HANDLERS
 from lmc.frontend.disorder import has_fixed_hash, is_disordered
+from lmc.frontend.growing import is_grown
 from lmc.frontend.harmless import is_deeply_harmless, is_harmless
 from lmc.frontend.item_calls import ITEM_HANDLERS, Handler, is_symbolic
 from lmc.frontend.misuse import Handle
 from lmc.frontend.proxy import Proxy, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
+from lmc.frontend.unknown_items import HoldsUnknownItems
 from lmc.ir.types import BOOL
 
 if TYPE_CHECKING:
@@ -72,6 +74,8 @@ def _pure(name: str) -> Handler:
         args = tuple(map(ops.settled, args))
         if name == "len" and len(args) == 1 and type(args[0]) is Proxy and not kwargs:
             return recorder.length(args[0])
+        if name == "len" and len(args) == 1 and issubclass(type(args[0]), HoldsUnknownItems):
+            return args[0].as_items().length()
         if len(args) == 1 and name == "bool" and type(args[0]) is Proxy and symbol(args[0]).type == BOOL:
             return args[0]
         shallow = name in ("len", "bool")  # these never look at the items
@@ -105,6 +109,8 @@ def _at_capture(name: str) -> Handler:
             items = ops.settled(args[0])
             if type(items) is Proxy or (type(items) in (list, tuple) and holds_proxy(items)):
                 return recorder.pure("set_from", (items,))
+        if name in ("tuple", "dict") and len(args) == 1 and is_grown(args[0]):
+            return recorder.pure(f"{name}_from", (args[0],))
         if name in ("tuple", "set", "frozenset") and len(args) == 1 and not is_disordered(args[0]):
             args = (ops.iterate(args[0]),)
         made = ops.at_capture(recorder, function, args, kwargs)

@@ -18,6 +18,7 @@ from lmc.frontend.session import NEEDED
 from lmc.frontend.sizes import is_too_large
 from lmc.frontend.typed_values import TypedRecorder
 from lmc.frontend.unclear import Maybe, Unclear
+from lmc.frontend.unknown_branches import UnknownBranches, unknown_branches
 from lmc.ir import structure
 from lmc.ir.choices import checked_choice, checked_choices
 from lmc.ir.core import Effect, Value
@@ -175,6 +176,8 @@ class Recorder(TypedRecorder):
     def clear(self, value: Any, what: str) -> Any:
         if type(value) is Maybe and self.presence(value) is True:
             value = value.value
+        if type(value) is Unclear and value.because is not None:
+            raise self.stop(*value.because)
         if type(value) in (Maybe, Unclear):
             raise self.unclear(what)
         return value
@@ -210,6 +213,9 @@ class Recorder(TypedRecorder):
 
     def derive(self, function: Callable[..., Any], *arguments: Any) -> Proxy:
         return self.host_call(function, self.path, arguments, {}, effect=Effect.PURE, result_type=ANY)
+
+    def unknown_branches(self, state: Any, n: Any) -> UnknownBranches | None:
+        return unknown_branches(self, state, n)
 
     def check_called(self, function: Any) -> None:
         if type(function) is not FunctionType or id(function.__code__) not in self.codes:

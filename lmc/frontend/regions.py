@@ -77,6 +77,11 @@ class Regions:
         return self._open[-1].builder if self._open else self.root
 
     @property
+    def builders(self) -> list[Builder]:
+        """Of all blocks under construction, the outermost first."""
+        return [self.root, *(region.builder for region in self._open)]
+
+    @property
     def depth(self) -> int:
         """How many regions are open."""
         return len(self._open)

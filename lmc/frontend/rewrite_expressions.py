@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from lmc.frontend.rewrite import Unsupported, constant
+from lmc.frontend.rewrite import OPERATORS, Unsupported, constant
 from lmc.frontend.rewrite_choices import ChoiceRewriter
 from lmc.frontend.scopes import Comprehension, comprehension_names
 
@@ -41,6 +41,10 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 
 # What binds names outside of a comprehension, leaves it, or looks later at the variables that all its items share.
 _KEPT_IN_COMPREHENSIONS = (ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await, ast.Lambda, ast.GeneratorExp)
+
+
+# Python's own functions that take a generator and hand nothing of it on.
+_CONSUMERS = frozenset({"sum", "min", "max", "sorted", "list", "tuple", "set", "frozenset", "dict", "any", "all"})
 
 
 class ExpressionRewriter(ChoiceRewriter):
@@ -96,6 +100,9 @@ class ExpressionRewriter(ChoiceRewriter):
         return self.chain(node, values, "and" if isinstance(node.op, ast.And) else "or")
 
     def on_call(self, node: ast.Call) -> ast.expr:
+        consumed = self._consumed(node) if self.branches else None
+        if consumed is not None:
+            return consumed
         function = self.visit(node.func)
         if _joins_text(node):
             # What is joined is made before any of it is looked at: it may as well be a list.
@@ -108,6 +115,21 @@ class ExpressionRewriter(ChoiceRewriter):
         if any(spec is not None for spec in fresh):
             function = self.operator(node, "fresh", function, constant(fresh))
         return self.at(node, ast.Call(self.helper(node, "call"), [function, *arguments], keywords))
+
+    def _consumed(self, node: ast.Call) -> ast.expr | None:
+        """``_lmc_.consumed(f, (items, spec, lambda names: elt, …), {…})`` for ``f(elt for … in items)``."""
+        match node:
+            case ast.Call(func=ast.Name(name), args=[ast.GeneratorExp() as items]) if name in _CONSUMERS:
+                names = self._target_names(items)
+                if names is None or any(keyword.arg is None for keyword in node.keywords):
+                    return None
+                function = self.visit(node.func)
+                parts = self.at(node, ast.Tuple(self._parts(items, items.elt, names), ast.Load()))
+                keys: list[ast.expr | None] = [constant(keyword.arg) for keyword in node.keywords]
+                values = [self.visit(keyword.value) for keyword in node.keywords]
+                return self.operator(node, "consumed", function, parts, self.at(node, ast.Dict(keys, values)))
+            case _:
+                return None
 
     def on_keyword(self, node: ast.keyword) -> ast.keyword:
         value = self.visit(node.value)
@@ -160,19 +182,27 @@ class ExpressionRewriter(ChoiceRewriter):
             return self._listed(node, names)
         return self._comprehension(node, lambda parts: ast.ListComp(self.visit(node.elt), parts))
 
-    def _target_names(self, node: ast.ListComp) -> list[str] | None:
+    def _target_names(self, node: Comprehension) -> list[str] | None:
         """The names that an item is bound to, where the rest of ``node`` can be functions of them."""
         generator = node.generators[0]
         target = generator.target
         parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
         names = [part.id for part in parts if isinstance(part, ast.Name)]
-        inner = [walked for part in (node.elt, *generator.ifs) for walked in ast.walk(part)]
+        made = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
+        inner = [walked for part in (*made, *generator.ifs) for walked in ast.walk(part)]
         plain = not any(isinstance(part, _KEPT_IN_COMPREHENSIONS) for part in inner)
         single = len(node.generators) == 1 and not generator.is_async
-        return names if single and plain and len(set(names)) == len(parts) else None
+        if not (single and plain and len(names) == len(parts)):
+            return None
+        # Of names that stand there twice the last one counts.
+        return [f"{OPERATORS}{at}" if name in names[at + 1 :] else name for at, name in enumerate(names)]
 
     def _listed(self, node: ast.ListComp, names: list[str]) -> ast.expr:
         """``_lmc_.listed(items, spec, lambda names: elt, lambda names: test)``."""
+        return self.operator(node, "listed", *self._parts(node, node.elt, names))
+
+    def _parts(self, node: Comprehension, elt: ast.expr, names: list[str]) -> list[ast.expr]:
+        """Items, how one is taken apart, and functions of one: what is made of it, and the tests."""
         generator = node.generators[0]
         arguments = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
 
@@ -181,15 +211,22 @@ class ExpressionRewriter(ChoiceRewriter):
 
         items = self.visit(generator.iter)
         spec = constant(unpacking(generator.target))
-        return self.operator(node, "listed", items, spec, function(node.elt), *map(function, generator.ifs))
+        return [items, spec, function(elt), *map(function, generator.ifs)]
 
     def on_set_comp(self, node: ast.SetComp) -> ast.expr:
+        names = self._target_names(node) if self.branches else None
+        if names is not None:
+            return self.operator(node, "set_of", *self._parts(node, node.elt, names))
         return self._comprehension(node, lambda parts: ast.SetComp(self.visit(node.elt), parts))
 
     def on_generator_exp(self, node: ast.GeneratorExp) -> ast.expr:
         return self._comprehension(node, lambda parts: ast.GeneratorExp(self.visit(node.elt), parts))
 
     def on_dict_comp(self, node: ast.DictComp) -> ast.expr:
+        names = self._target_names(node) if self.branches else None
+        if names is not None:
+            pair = self.at(node, ast.Tuple([node.key, node.value], ast.Load()))
+            return self.operator(node, "dict_of", *self._parts(node, pair, names))
         return self._comprehension(
             node, lambda parts: ast.DictComp(self.visit(node.key), self.visit(node.value), parts)
         )

@@ -104,6 +104,10 @@ class Session(ABC):
     def derive(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """``function(*arguments)``, for a function of lmc's own without effects."""
 
+    def unknown_branches(self, state: Any, n: Any) -> Any | None:  # noqa: ARG002
+        """The branches of ``state.fork(n)`` where only a run knows how many these are; None where it is known."""
+        return None
+
     def check_called(self, function: Any) -> None:  # noqa: B027 - only a capture has to know
         """Note that a handle is about to call ``function``, which the program gave it."""
 

@@ -16,7 +16,7 @@ from lmc.frontend.meeting import UNUSED, is_constant, is_plain, is_scalar
 from lmc.frontend.proxy import Grown, Proxy, Symbol, symbol
 from lmc.frontend.unclear import ABSENT, Maybe, Unclear
 from lmc.ir.core import Value
-from lmc.ir.types import ANY, BOOL, CTX, Type, list_of, type_of
+from lmc.ir.types import ANY, BOOL, CTX, INT, Type, list_of, type_of
 
 if TYPE_CHECKING:
     from lmc.frontend.recorder import Recorder
@@ -72,6 +72,10 @@ class Slot:
         self.unclear = False
         self.parts: list[Slot] = []
         self.items: ListSlot | None = None
+
+    def numbers(self) -> None:
+        """Take from the first round on that it holds the number of the round."""
+        self.kind = Kind(INT, self.name)
 
     @property
     def types(self) -> tuple[Type, ...]:

@@ -6,20 +6,22 @@ session: it records an op (capture) or asks the engine (eager, continuation afte
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Sequence
 from typing import Any
 
 from lmc.frontend import sampling
 from lmc.frontend.branches import Branches, RoleBlock
+from lmc.frontend.locations import user_location
 from lmc.frontend.messages import Generation, Message, Selection, Several, is_text, no_text
 from lmc.frontend.misuse import StateMisuse
 from lmc.frontend.refusals import bad, described, near
 from lmc.frontend.session import Session
+from lmc.ir.choices import checked_branch_count
 from lmc.ir.errors import CaptureError
 from lmc.ir.ops import SELECT_METHODS
 
 _MISSING = object()
+_COUNT_NEEDED = "how many branches a fork has must be known now"
 
 
 class UnknownVariableError(CaptureError, KeyError):
@@ -164,11 +166,10 @@ class State(StateMisuse):
     def fork(self, n: int = 1) -> Branches:
         """``n`` branches that begin as copies of this state and grow apart from it and from each other."""
         core = self._core
-        count = core.session.concrete(n, "how many branches a fork has must be known now")
-        if type(count) is not int or count < 1:
-            given = f"fork({reprlib.repr(count)})"
-            cause = given if type(count) is int else f"{given}: n is a {type(count).__name__}"
-            raise bad(cause, "fork into a whole number of branches, at least 1")
+        unknown = core.session.unknown_branches(self, n)
+        if unknown is not None:
+            return unknown
+        count = checked_branch_count(core.session.concrete(n, _COUNT_NEEDED), user_location())
         path = core.session.allocate(self._path, "fork")
         return Branches([self.another(core.copy(), core.session.branch_path(path, index)) for index in range(count)])
 

@@ -8,9 +8,13 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unclear:
-    """Stands for a value that could not be merged, or that is bound on some ways only: to read it ends the capture."""
+    """Stands for a value that could not be merged, or that is bound on some ways only: to read it ends the capture.
+
+    ``because`` are cause and remedy, where they are not those of a condition.
+    """
 
     name: str
+    because: tuple[str, str] | None = None
 
 
 ABSENT = Unclear("")

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.growing import as_value, grown, is_grown, is_value_list
 from lmc.frontend.proxy import Proxy, items_of, symbol
+from lmc.frontend.same_values import are_same, is_count
 from lmc.frontend.unclear import UnknownLength
-from lmc.ir.types import BOOL, INT, TEXT, ListType
+from lmc.ir.types import ANY, BOOL, INT, TEXT, JsonType, ListType
 
 if TYPE_CHECKING:
     from lmc.frontend.recorder import Recorder
@@ -36,14 +37,37 @@ class UnknownItems(UnknownLength, ABC):
     def item(self, index: Any) -> Any:
         """The one at ``index``, which is less than the length."""
 
+    def finish(self, recorder: Recorder) -> None:
+        """All items were gone over."""
+        for part in self.parts:
+            part.finish(recorder)
+
+    def branch_items(self) -> list[Any]:
+        """Those parts that are branches."""
+        return [found for part in self.parts for found in part.branch_items()]
+
     def read_live(self) -> bool:
         """From now on, read lists that the user's functions may change each time. Whether there are any."""
         live = [part.read_live() for part in self.parts]
         return any(live)
 
+    def is_used_up(self) -> bool:
+        """Whether going over them takes all of what may only give one at a time."""
+        return any(part.is_used_up() for part in self.parts)
+
     def is_changed(self) -> bool:
         """Whether a list of the program's own was changed in the innermost region."""
         return any(part.is_changed() for part in self.parts)
+
+
+class HoldsUnknownItems(ABC):
+    """Base of what is no list, and can be gone over all the same."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def as_items(self) -> UnknownItems:
+        """What is gone over."""
 
 
 class ListItems(UnknownItems):
@@ -72,6 +96,20 @@ class ListItems(UnknownItems):
     def is_changed(self) -> bool:
         region = self._recorder.regions.innermost
         return region is not None and self._own is not None and id(self._own) in region.touched
+
+
+class ObjectItems(ListItems):
+    """Those of an object that a tool gave, or of parsed JSON: what ``list`` makes of it."""
+
+    def read_live(self) -> bool:
+        if symbol(self._items).volatile:
+            raise self._recorder.stop(
+                "a round may change what the loop goes over, which a tool gave", "go over a copy: list(items)"
+            )
+        return False
+
+    def is_used_up(self) -> bool:
+        return symbol(self._items).volatile
 
 
 class IteratorItems(UnknownItems):
@@ -105,17 +143,31 @@ class EnumeratedItems(IteratorItems):
 
 
 class ZippedItems(IteratorItems):
-    """``zip(*items)``."""
+    """``zip(*items, strict=strict)``."""
 
-    def __init__(self, recorder: Recorder, items: tuple[UnknownItems, ...]) -> None:
+    def __init__(self, recorder: Recorder, items: tuple[UnknownItems, ...], *, strict: bool = False) -> None:
         super().__init__(recorder)
         self.parts = items
+        self._strict = strict
 
     def length(self) -> Any:
-        return self._recorder.pure("min", tuple(part.length() for part in self.parts))
+        lengths = [part.length() for part in self.parts]
+        if all(self._are_same(lengths[0], length) for length in lengths[1:]):
+            return lengths[0]
+        return self._recorder.pure("min", lengths)
 
     def item(self, index: Any) -> Any:
         return tuple(part.item(index) for part in self.parts)
+
+    def finish(self, recorder: Recorder) -> None:
+        super().finish(recorder)
+        lengths = [part.length() for part in self.parts]
+        if self._strict and not all(self._are_same(lengths[0], length) for length in lengths[1:]):
+            recorder.pure("check_lengths", lengths)
+
+    def _are_same(self, left: Any, right: Any) -> bool:
+        recorder = self._recorder
+        return are_same(recorder, *(recorder.value_of(part) if type(part) is Proxy else part for part in (left, right)))
 
 
 class ReversedItems(IteratorItems):
@@ -150,7 +202,11 @@ class RangeItems(UnknownItems):
     def __init__(self, recorder: Recorder, start: Any, stop: Any) -> None:
         self._recorder = recorder
         self._start = start
-        self._count = recorder.pure("max", (0, recorder.pure("sub", (stop, start), total=True)), total=True)
+        self._count = stop
+        if not (
+            type(start) is int and start == 0 and type(stop) is Proxy and is_count(recorder, recorder.value_of(stop))
+        ):
+            self._count = recorder.pure("max", (0, recorder.pure("sub", (stop, start), total=True)), total=True)
 
     def length(self) -> Any:
         return self._count
@@ -164,10 +220,15 @@ def unknown_items(recorder: Recorder, items: Any) -> UnknownItems | None:
     """``items`` where their number is not known; None where it is, or where they are no such thing."""
     if isinstance_of_unknown(items):
         return items
+    if issubclass(type(items), HoldsUnknownItems):
+        return items.as_items()
     if type(items) is Proxy:
         kind = symbol(items).type
-        known = not (kind == TEXT or isinstance(kind, ListType)) or recorder.is_known(items)
-        return None if known else ListItems(recorder, items)
+        if recorder.is_known(items):
+            return None
+        if kind == ANY or isinstance(kind, JsonType):
+            return None if symbol(items).constant else ObjectItems(recorder, items)
+        return ListItems(recorder, items) if kind == TEXT or isinstance(kind, ListType) else None
     return ListItems(recorder, items) if is_grown(items) else None
 
 

@@ -198,12 +198,11 @@ def test_without_inputs_defaults_are_specialised_for():
 def test_without_inputs_a_value_that_is_needed_is_a_break():
     def program(s, a: str, n: int):
         s += a
-        for branch in s.fork(n):
-            branch.gen("g")
+        s.gen("g", max_tokens=n)
 
     captured, _ = without_inputs(program)
     (found,) = captured.breaks
-    assert "the argument 'n' is not given, but how many branches a fork has must be known now" in found.cause
+    assert "the argument 'n' is not given, but max_tokens of gen has to be known now" in found.cause
     assert "example inputs" in found.remedy
     assert found.location is not None
     assert found.location.line == program.__code__.co_firstlineno + 2

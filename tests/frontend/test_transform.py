@@ -54,7 +54,7 @@ BODIES = [
     ("try: pass\n    except* ValueError: pass", "except*"),
     ("x: int\n    a.b: int", "an annotation of an attribute"),
     ("del (a, b)", "del of several things"),
-    ("{x for x in (1 < len(a) < 3 and [1])}", "a chained comparison where a comprehension"),
+    ("{x for x in (1 < len(a) < 3 and [1]) for y in x}", "a chained comparison where a comprehension"),
     ("match a:\n        case str(): pass", "a `case` that names a class or a variable"),
     ("match a:\n        case [a.b]: pass", "a `case` that names a class or a variable"),
 ]

@@ -489,7 +489,7 @@ on(Strange, "shadowed")
 on(Strange, "itself")
 for one in ("properties", "cached_properties", "missing"):
     on(Strange, one, stops="may run its own code")
-on(Strange, "generates", stops="taken item by item")
+on(Strange, "generates")
 
 
 class Descriptor:
