@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lmc.backend.plan import Plan
@@ -13,11 +13,12 @@ from lmc.ir.core import Value
 from lmc.ir.engine import Engine
 from lmc.ir.errors import InputError, LmcError, located
 from lmc.ir.interpreter import Memo, Outcome, bind_parameters, outcome
+from lmc.ir.ops import SamplingOp
 from lmc.ir.profile import OpProfile, Profile
 from lmc.ir.semantics import NO_CONSTRAINTS
 from lmc.runtime.admission import Admission
 from lmc.runtime.events import OnEvent
-from lmc.runtime.frames import Left
+from lmc.runtime.frames import Left, report_forced
 from lmc.runtime.in_flight import InFlight
 from lmc.runtime.machine import Machine, Surroundings
 from lmc.runtime.operations import ask
@@ -190,7 +191,8 @@ class _Batch:
 
     async def run(self) -> None:
         """First what all instances share, then as many of them at a time as the window allows."""
-        machine = self._machine(self._around.prepared.shared, {}, instance=0, position=self._first_position)
+        quiet = replace(self._around, on_event=None)  # each instance tells of its text itself
+        machine = self._machine(quiet, self._around.prepared.shared, {}, instance=0, position=self._first_position)
         try:
             await machine.run()
             if machine.end is None:
@@ -226,10 +228,11 @@ class _Batch:
         except LmcError as error:
             return Finished(None, error, Profile(plan.name))
         place = self._first_position + position
-        machine = self._machine(self._stage, values, instance=instance.number, position=place)
+        machine = self._machine(self._around, self._stage, values, instance=instance.number, position=place)
         if position == 0:
             machine.profile.update(self._profile)
         try:
+            self._report_shared(machine)
             await machine.run()
         except asyncio.CancelledError:
             if self._on_cancelled is not None:
@@ -246,9 +249,20 @@ class _Batch:
         except Exception as error:  # a transcript that the template refuses, say
             return Finished(None, located(error, end.op.location), profile)
 
-    def _machine(self, stage: Stage, values: dict[Value, Any], *, instance: int, position: int) -> Machine:
+    def _report_shared(self, machine: Machine) -> None:
+        """Tell about the text that was computed once for all instances."""
+        if self._around.on_event is None or self._stage is not self._around.prepared.own:
+            return
+        for index in self._around.prepared.shared.instructions:
+            op = self._around.prepared.main.ops[index]
+            if isinstance(op, SamplingOp):
+                report_forced(machine, op, machine.environment)
+
+    def _machine(
+        self, around: Surroundings, stage: Stage, values: dict[Value, Any], *, instance: int, position: int
+    ) -> Machine:
         log = None if self._log is None else dict(self._log)
-        return Machine(self._around, stage, values, ask=ask, instance=instance, position=position, log=log)
+        return Machine(around, stage, values, ask=ask, instance=instance, position=position, log=log)
 
 
 def _bind(plan: Plan, inputs: Mapping[str, Any]) -> dict[Value, Any]:

@@ -231,9 +231,17 @@ class Frame:
     def _evaluate(self, index: int, op: Op) -> None:
         around = self.machine.around
         results = semantics.evaluate(op, self.environment, around.engine.tokenizer, around.constraints)
-        if isinstance(op, SamplingOp) and around.on_event is not None and op.forced:
-            text = semantics.forced_generation(op, op.forced, around.engine.tokenizer).text
-            op_id = semantics.runtime_id(op, self.environment)
-            for sample in range(op.n if isinstance(op, SampleOp) else 1):
-                self.machine.report(op_id, op.name, sample, text, self.environment[op.context])
+        if isinstance(op, SamplingOp):
+            report_forced(self.machine, op, self.environment)
         self.finish(index, results)
+
+
+def report_forced(machine: Machine, op: SamplingOp, environment: Mapping[Value, Any]) -> None:
+    """Tell about the text of an op whose tokens are known without a model."""
+    around = machine.around
+    if around.on_event is None or not op.forced:
+        return
+    text = semantics.forced_generation(op, op.forced, around.engine.tokenizer).text
+    op_id = semantics.runtime_id(op, environment)
+    for sample in range(op.n if isinstance(op, SampleOp) else 1):
+        machine.report(op_id, op.name, sample, text, environment[op.context])

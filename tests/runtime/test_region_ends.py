@@ -7,6 +7,7 @@ from lmc.ir.errors import EngineError, InputError
 from lmc.ir.interpreter import interpret
 from lmc.ir.parser import parse_verified
 from lmc.ir.toy import ToyEngine
+from lmc.runtime.events import TokenEvent
 from lmc.runtime.executor import Executor, Finished, Instance
 from tests.runtime.engines import HeldEngine, LateEngine
 from tests.runtime.region_texts import INPUTS, LEAF, TEMPLATE, TOY, Step, executor, gen, module, run, stepwise
@@ -111,15 +112,18 @@ def test_a_break_gives_the_results_of_all_that_ran_before_it(engine: type[ToyEng
     )
 
 
-def test_a_memo_holds_what_is_computed_once_for_a_batch():
+def test_a_memo_and_events_hold_what_is_computed_once_for_a_batch():
     text = TEMPLATE.replace("  func", '  constraint @k = regex "A"\n  func').replace(
         "BODY",
         '%d, %t = lm.gen %s {constraint = @k, forced = [65], id = "m/k", max_tokens = 1} : !ctx, !text lm.break {}',
     )
     instances = [Instance(number, INPUTS) for number in range(2)]
     ends: dict[int, Finished] = {}
+    events: list[TokenEvent] = []
     plan = lower(parse_verified(text), TOY)
-    asyncio.run(Executor(ToyEngine(), plan, {}).run_batch(instances, range(2), ends.__setitem__))
+    running = Executor(ToyEngine(), plan, {}).run_batch(instances, range(2), ends.__setitem__, on_event=events.append)
+    asyncio.run(running)
+    assert [(event.instance, event.op_id, event.text) for event in events] == [(0, "m/k", "b"), (1, "m/k", "b")]
     expected = interpret(parse_verified(text), INPUTS, ToyEngine()).memo
     assert expected is not None
     assert list(expected) == ["m/k"]
