@@ -253,7 +253,14 @@ class Recorder(TypedRecorder):
             return (self.value_of(self.pure("list_from", (value,)) if symbol(value).volatile else value),)
         if is_grown(value):
             items: Any = value
-            return (self.value_of(as_value(self, items)),)
+            value = as_value(self, items)
+            if symbol(value).type == list_of(TEXT):
+                return (self.value_of(value),)
+        if type(value) is Proxy and not self.is_known(value) and symbol(value).type in (ANY, list_of(ANY)):
+            before = self.last_host
+            texts = self.pure("choices", (value,))
+            self.last_host = before  # the texts do not answer the operation that chooses
+            return (self.value_of(texts),)
         found = self.concrete(value, "select needs its choices now")
         if type(found) not in (list, tuple):
             raise bad(f"choices is {described(found)}", "give a list of texts")

@@ -11,6 +11,15 @@ from lmc.ir.errors import CaptureError, Location
 _REMEDY = "give a list of texts, none of them empty"
 
 
+def listed_choices(choices: Any) -> list[str]:
+    """The choices as plain texts, whatever they are. Raises ``CaptureError`` as ``checked_choices`` does."""
+    if type(choices) not in (list, tuple):
+        raise CaptureError(
+            f"choices is {reprlib.repr(choices)} (a {type(choices).__name__})", remedy="give a list of texts"
+        )
+    return checked_choices(choices, None)
+
+
 def checked_choices(choices: Sequence[Any], location: Location | None) -> list[str]:
     """The choices as plain texts. Raises ``CaptureError`` where there is none, or one that can't be scored."""
     if not choices:

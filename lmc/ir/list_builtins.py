@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lmc.ir.builtin_types import ResultType, Safe, always_gives, element, never_safe, same_list
-from lmc.ir.choices import checked_branch_count, checked_branch_index
-from lmc.ir.types import ANY, INT, NONE, ListType, Type, fits, list_of
+from lmc.ir.choices import checked_branch_count, checked_branch_index, listed_choices
+from lmc.ir.types import ANY, INT, NONE, TEXT, ListType, Type, fits, list_of
 
 
 def _range(*bounds: int) -> list[int]:
@@ -80,6 +80,7 @@ LIST_BUILTINS: tuple[tuple[str, Any, ResultType, Safe], ...] = (
     ("max_by", _best_by(max), element, never_safe),
     ("dict_from", dict, always_gives(ANY), never_safe),
     ("check_lengths", _check_lengths, always_gives(NONE), never_safe),
+    ("choices", listed_choices, always_gives(list_of(TEXT)), never_safe),
     ("branch_count", checked_branch_count, always_gives(INT), never_safe),
     ("branch_index", checked_branch_index, always_gives(INT), never_safe),
 )

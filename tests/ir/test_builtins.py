@@ -332,3 +332,13 @@ def test_lengths_are_checked_as_zip_does():
         with pytest.raises(ValueError, match="zip") as expected:
             list(zip(*map(range, lengths), strict=True))
         assert str(caught.value) == str(expected.value)
+
+
+def test_choices_are_a_list_of_texts():
+    builtin = builtins.lookup("choices")
+    assert builtin is not None
+    assert builtin.run(["a", "b"]) == ["a", "b"]
+    for value, cause in ((3, "choices is 3 (a int)"), ([], "select has no choices"), ([1], "a choice is no text")):
+        with pytest.raises(CaptureError) as caught:
+            builtin.run(value)
+        assert cause in caught.value.cause

@@ -7,6 +7,7 @@
 # pyright: reportOperatorIssue=false, reportIndexIssue=false, reportArgumentType=false
 
 from lmc.frontend.function import JittedFunction
+from lmc.frontend.tools import tool
 from tests.frontend.corpus.host_functions import find
 from tests.frontend.corpus.loops.cases import looped
 from tests.frontend.harness import effect
@@ -16,6 +17,11 @@ from tests.frontend.harness import effect
 def asked(s, text: str):
     s += text
     return s.gen("verdict", max_tokens=2)
+
+
+@tool(effect="pure")
+def choices_by(text):
+    return text if type(text) is int else ["red", text + "blue"]
 
 
 @looped()
@@ -208,3 +214,21 @@ def any_of_known_calls(s, a: str):
     for letter in s.gen("x", max_tokens=2):
         s += letter
     return any(asked(word) > "m" for word in [s["x"], a, "c"])
+
+
+@looped()
+def choices_of_a_run(s, a: str):
+    s += a
+    words = [word for word in s.gen("x", max_tokens=8).split()] + ["none"]
+    s.select("one", sorted(set(words)))
+    s += s.select("other", choices_by(a))
+    return s["one"], s["other"]
+
+
+@looped(never=("return",))
+def choices_that_are_none(s, a: str):
+    s += a
+    for word in s.gen("x", max_tokens=2).split():
+        s += word
+    s.select("one", choices_by(3))
+    return
