@@ -62,7 +62,7 @@ class Leaving(Attempts):
             return True
         around = self._handled(recorder, held)
         found = [self._known(recorder, part) for part in (error, *causes)]
-        kinds = [kind for _, kind in found]
+        kinds = [kind for part, kind in found if part is not None]  # `from None` raises nothing of its own
         ir = tuple(recorder.operand(part).ir for part in (*around, *(part for part, _ in found)))
         recorder.emit(
             PyCallOp,
@@ -98,7 +98,7 @@ class Leaving(Attempts):
         if type(value) is Proxy:
             return value, recorder.error_kinds.get(recorder.value_of(value))
         if id(value) not in recorder.own_errors:
-            return value, type(value)
+            return value, None
         if not _only_holds_its_arguments(value):
             raise recorder.stop(
                 f"a {type(value).__name__} holds more than its arguments", "raise it where it is made, without notes"

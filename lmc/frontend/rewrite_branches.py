@@ -29,6 +29,8 @@ from lmc.frontend.state import State
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _GUARDED = (ast.With, ast.Try, ast.AsyncWith)
 _LOOPS = (ast.For, ast.While, ast.AsyncFor)
+# How many arms in each other are wrapped for what functions may raise: Python takes 20 blocks in each other.
+_MOST_WRAPPED = 8
 # Names of what is never a part of a program: Python's own functions, and methods of its types and of states.
 _PLAIN = frozenset(name for owner in (builtins, str, list, dict, set, State) for name in dir(owner))
 
@@ -42,6 +44,7 @@ class BranchRewriter(BindingRewriter, ABC):
         # For statements: at the end of how many of these conditions' arms they stand, the innermost first.
         self._levels: dict[int, int] = {}
         self._guards: list[int] = []  # for each function: how many `with` and `try` blocks there are around this place
+        self._wrapped: list[int] = []  # for each function: how many arms around this place are wrapped
 
     @abstractmethod
     def block(self, statements: Statements) -> Statements:
@@ -51,12 +54,14 @@ class BranchRewriter(BindingRewriter, ABC):
         """The body of a function begins."""
         self._around.append([])
         self._guards.append(0)
+        self._wrapped.append(0)
         self.merged.append(names_merged_in(body) & self.scopes[-1].local if self.branches else set())
 
     def end_function(self) -> None:
         """It ends."""
         self._around.pop()
         self._guards.pop()
+        self._wrapped.pop()
         self.merged.pop()
 
     def on_if(self, node: ast.If) -> ast.stmt | Statements:
@@ -137,8 +142,11 @@ class BranchRewriter(BindingRewriter, ABC):
     def _arm(self, node: ast.If, branch: ast.Name, statements: Statements, levels: int) -> Statements:
         if statements:
             self._levels[id(statements[-1])] = levels + 1
+        wrapped = _leaves_early(statements, by_calls=self._wrapped[-1] < _MOST_WRAPPED)
+        self._wrapped[-1] += wrapped
         body = self.block(statements) or [ast.copy_location(ast.Pass(), node)]
-        return self.ended_by(node, branch, statements, body) if _leaves_early(statements) else body
+        self._wrapped[-1] -= wrapped
+        return self.ended_by(node, branch, statements, body) if wrapped else body
 
     def ended_by(self, node: ast.stmt, construct: ast.Name, statements: Statements, body: Statements) -> Statements:
         """``body``, which ``statements`` became, with its ends noted by ``construct``."""
@@ -193,23 +201,31 @@ def _walk(node: ast.AST) -> Iterator[ast.AST]:
             stack.extend(ast.iter_child_nodes(found))
 
 
-def may_leave(statement: ast.AST) -> bool:
-    """Whether a return of the function that ``statement`` stands in is in it, or what may raise for the program."""
-    return any(isinstance(part, ast.Return | ast.Raise) or _may_be_part(part) for part in _walk(statement))
+def may_leave(statement: ast.AST, *, by_calls: bool = True) -> bool:
+    """Whether a return of the function that ``statement`` stands in is in it, or what may raise for the program.
+
+    ``by_calls`` says to look at calls of what may do that too.
+    """
+    return any(
+        isinstance(part, ast.Return | ast.Raise) or (by_calls and _may_be_part(part)) for part in _walk(statement)
+    )
 
 
-def _leaves_early(arm: Statements) -> bool:
+def _leaves_early(arm: Statements, *, by_calls: bool) -> bool:
     """Whether ``arm`` may be left elsewhere than at its end. What a function raises is no end of the arm's own."""
     if not arm:
         return False
     *before, last = arm
-    if any(map(may_leave, before)):
+    if any(may_leave(statement, by_calls=by_calls) for statement in before):
         return True
-    if isinstance(last, ast.If):
-        return may_leave(last.test) or _leaves_early(last.body) or _leaves_early(last.orelse)
-    if isinstance(last, ast.Return | ast.Raise):
-        return any(map(may_leave, ast.iter_child_nodes(last)))
-    return may_leave(last)
+    match last:
+        case ast.If():
+            inner = (_leaves_early(part, by_calls=by_calls) for part in (last.body, last.orelse))
+            return may_leave(last.test, by_calls=by_calls) or any(inner)
+        case ast.Return() | ast.Raise():
+            return any(may_leave(part, by_calls=by_calls) for part in ast.iter_child_nodes(last))
+        case _:
+            return may_leave(last, by_calls=by_calls)
 
 
 def _may_be_part(node: ast.AST) -> bool:
