@@ -13,11 +13,13 @@ from dataclasses import dataclass, replace
 from lmc.ir.core import Attribute, Block, Effect, Op, Value
 from lmc.ir.ops import HostCallOp
 from lmc.ir.ordering import Order
-from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp
+from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp
 from lmc.ir.regions import RegionOp, is_write
 
 IsWanted = Callable[[HostCallOp], bool]
 Round = tuple[int, ...]
+Place = tuple[int | None, ...]
+"""Rounds of loops and elements of maps; None for the element of a map, which there are several of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class Arm:
 
     cond: CondOp
     region: Block
-    rounds: Round
+    rounds: Place
 
     @property
     def is_predicted(self) -> bool:
@@ -46,16 +48,25 @@ class CallAhead:
 
     ``arguments`` are those of the call; where they stand for a value of that block, or for a literal, they are that.
     ``unknown`` are the others: values that only the regions compute. Of a loop this is the call of the first round
-    (``rounds``). ``obstacle`` says what else keeps it from starting before the op does.
+    (``rounds``). In a ``cf.map`` there is one for each row of ``lists``, and ``each`` are the map's parameters, which
+    stand for them. ``obstacle`` says what else keeps it from starting before the op does.
     """
 
     call: HostCallOp
     arguments: tuple[Attribute | Value, ...]
     unknown: tuple[Value, ...]
     arms: tuple[Arm, ...]
-    rounds: Round
+    rounds: Place
     reads: bool
     obstacle: str | None
+    each: tuple[Value, ...] = ()
+    lists: tuple[Value, ...] = ()
+
+    @property
+    def needed(self) -> Iterator[Value]:
+        """The values of the block that it waits for."""
+        yield from self.lists
+        yield from (entry for entry in self.arguments if isinstance(entry, Value) and entry not in self.each)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +89,7 @@ def early_starts(ops: Sequence[Op], shared: AbstractSet[Value]) -> list[EarlySta
         if isinstance(op, RegionOp):
             for ahead in calls_ahead(op, is_marked, shared):
                 if ahead.obstacle is None and not ahead.unknown:
-                    values = [entry for entry in ahead.arguments if isinstance(entry, Value)]
-                    found.append(EarlyStart(ahead, index, order.waits(values, reads=ahead.reads)))
+                    found.append(EarlyStart(ahead, index, order.waits(ahead.needed, reads=ahead.reads)))
         order.add(index, op)
     return found
 
@@ -99,9 +109,11 @@ class _Way:
     """How the walk came to a block, and what stands before it there."""
 
     arms: tuple[Arm, ...] = ()
-    rounds: Round = ()
+    rounds: Place = ()
     written: str | None = None
     obstacle: str | None = None
+    each: tuple[Value, ...] = ()
+    lists: tuple[Value, ...] = ()
 
 
 class _Walk:
@@ -125,10 +137,21 @@ class _Walk:
                 yield from self._block(region, inner)
         elif isinstance(op, LoopOp):
             yield from self._first_round(op, replace(way, rounds=(*way.rounds, 0)))
+        elif isinstance(op, MapOp) and not way.each:
+            yield from self._elements(op, way)
         else:
             obstacle = way.obstacle or f"{op.NAME} gives it its element"
             for region in op.regions:
                 yield from self._block(region, replace(way, obstacle=obstacle))
+
+    def _elements(self, op: MapOp, way: _Way) -> Iterator[CallAhead]:
+        """Elements that write take turns, so what one reads comes after what the one before it has written."""
+        lists = tuple(value for entry in op.lists if isinstance(value := self._meant(entry), Value))
+        written = way.written or (_named(op) if op.writes else None)
+        inner = replace(way, rounds=(*way.rounds, None), written=written, each=op.body.parameters, lists=lists)
+        if len(lists) < len(op.lists):
+            inner = replace(inner, obstacle=way.obstacle or "its list is a literal")
+        yield from self._block(op.body, inner)
 
     def _first_round(self, op: LoopOp, way: _Way) -> Iterator[CallAhead]:
         self._stand_for(op.condition.parameters, op.initial)
@@ -162,13 +185,13 @@ class _Walk:
 
     def _ahead(self, call: HostCallOp, way: _Way) -> CallAhead:
         arguments = tuple(map(self._meant, call.arguments))
-        values = [entry for entry in arguments if isinstance(entry, Value)]
-        unknown = tuple(dict.fromkeys(value for value in values if value in self._inside))
+        values = [*way.lists, *(entry for entry in arguments if isinstance(entry, Value))]
+        unknown = tuple(dict.fromkeys(value for value in values if value in self._inside and value not in way.each))
         reads = call.effect is Effect.READS or any(value in self._shared for value in (*values, *call.operands))
         obstacle = way.obstacle
         if obstacle is None and reads and way.written is not None:
             obstacle = f"{way.written} stands before it and writes"
-        return CallAhead(call, arguments, unknown, way.arms, way.rounds, reads, obstacle)
+        return CallAhead(call, arguments, unknown, way.arms, way.rounds, reads, obstacle, way.each, way.lists)
 
 
 def _named(op: Op) -> str:

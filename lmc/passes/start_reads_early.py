@@ -27,7 +27,8 @@ class StartReadsEarly(Pass):
     Where its tool is declared ``early``, so that it may be called for a way that is then not taken, such a call is
     marked: a run starts it once its arguments are there, takes what it gave (or its error) where the call stands, and
     drops it where that is not reached. So results, errors, ids and the order of what can be seen stay as they are.
-    Of a loop, calls of the first round may start before the loop does; in a round, those in its conditionals.
+    Of a loop, calls of the first round may start before the loop does; in a round, those in its conditionals. Of a map,
+    those of all elements may, once its lists are known.
 
     Sound because only a call that reads, or is pure, is marked, and only where nothing that writes, nor anything that
     may end the program, stands between its new beginning and its place (``lmc.ir.early``). Ops that make its arguments

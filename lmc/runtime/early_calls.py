@@ -7,14 +7,18 @@ call takes over what has begun for it when a run comes to it, or is made then.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from contextlib import suppress
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from lmc.ir import semantics
-from lmc.ir.core import Block
-from lmc.ir.early import Arm, EarlyStart, Round
+from lmc.ir.core import Block, Value
+from lmc.ir.early import Arm, EarlyStart, Place, Round
 from lmc.ir.ops import HostCallOp
 from lmc.runtime.host_calls import HostRun, begin
 from lmc.runtime.prepared import Stage
+from lmc.runtime.scope import Scope
 
 if TYPE_CHECKING:
     from lmc.runtime.frames import Frame
@@ -75,6 +79,7 @@ class EarlyCalls:
         self._around = frame.machine.around
         self._waits = dict(stage.early_waits)
         self._ready = deque(number for number, count in self._waits.items() if not count)
+        self._keys: dict[int, list[Key]] = {}  # what has begun, by the op it is in
         self._ahead = set(self._early.of_holders)  # the ops with regions that have not been reached
 
     def reached(self, index: int) -> None:
@@ -105,17 +110,33 @@ class EarlyCalls:
         """Begin the calls whose arguments are known, but for those whose way is known not to be taken."""
         while self._ready:
             start = self._early.starts[self._ready.popleft()]
-            key = self._key(start)
-            host = self._around.hosts.get(start.ahead.call.host)
-            if host is None or start.holder not in self._ahead or key in self._begun or self._is_ruled_out(start):
-                continue  # a host that is not there is an error where the call stands
-            call = start.ahead.call
-            positional, keyword = semantics.call_arguments(start.ahead.arguments, call.keywords, self._environment)
-            try:
-                run = begin(host, positional, keyword, self._around.host_pool, early=True)
-            except Exception:  # noqa: S112 - the call says so itself, if a run comes to it
-                continue
-            self._begun.add(key, run, tuple((arm.region, self._rounds + arm.rounds) for arm in start.ahead.arms))
+            if start.holder in self._ahead and not self._is_ruled_out(start):
+                # What goes wrong is an error of the call itself, where a run comes to it.
+                with suppress(Exception):
+                    self._start(start)
+
+    def _start(self, start: EarlyStart) -> None:
+        if not start.ahead.each:
+            self._call(start, None, self._environment)
+            return
+        rows = zip(*(self._environment[value] for value in start.ahead.lists), strict=False)
+        for number, row in enumerate(islice(rows, self._around.in_flight.limit)):
+            values = zip(start.ahead.each, (number, *row), strict=True)
+            self._call(start, number, Scope(self._environment, values))
+
+    def _call(self, start: EarlyStart, number: int | None, environment: Mapping[Value, Any]) -> None:
+        """Begin the call, of the element ``number`` of the map that it is in, if it is in one."""
+        call = start.ahead.call
+        key = (call, self._round(start.ahead.rounds, number))
+        if key in self._begun:
+            return
+        positional, keyword = semantics.call_arguments(start.ahead.arguments, call.keywords, environment)
+        run = begin(self._around.hosts[call.host], positional, keyword, self._around.host_pool, early=True)
+        self._begun.add(key, run, tuple((arm.region, self._round(arm.rounds, number)) for arm in start.ahead.arms))
+        self._keys.setdefault(start.holder, []).append(key)
+
+    def _round(self, place: Place, number: int | None) -> Round:
+        return (*self._rounds, *(number or 0 if step is None else step for step in place))
 
     def _is_ruled_out(self, start: EarlyStart) -> bool:
         return any(self._is_other_way(arm) for arm in start.ahead.arms)
@@ -128,8 +149,5 @@ class EarlyCalls:
         return arm.region is not (arm.cond.then if flag else arm.cond.otherwise)
 
     def _drop(self, holder: int) -> None:
-        for number in self._early.of_holders.get(holder, ()):
-            self._begun.drop(self._key(self._early.starts[number]))
-
-    def _key(self, start: EarlyStart) -> Key:
-        return (start.ahead.call, self._rounds + start.ahead.rounds)
+        for key in self._keys.pop(holder, ()):
+            self._begun.drop(key)

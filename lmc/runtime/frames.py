@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -53,20 +53,6 @@ class Owner(Protocol):
     def over(self, frame: Frame) -> None:
         """``frame`` has come to its end."""
         ...
-
-
-class Scope(dict[Value, Any]):
-    """The values of a region; those of the blocks around it are looked up there."""
-
-    __slots__ = ("_outer",)
-
-    def __init__(self, outer: Mapping[Value, Any], values: Iterable[tuple[Value, Any]]) -> None:
-        super().__init__(values)
-        self._outer = outer
-
-    def __missing__(self, value: Value) -> Any:
-        found = self[value] = self._outer[value]
-        return found
 
 
 class Frame:

@@ -15,8 +15,9 @@ from lmc.ir.core import Op
 from lmc.ir.interpreter import Memo
 from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp
 from lmc.ir.regions import RegionOp
-from lmc.runtime.frames import Ending, Frame, Scope
+from lmc.runtime.frames import Ending, Frame
 from lmc.runtime.prepared import PreparedBody
+from lmc.runtime.scope import Scope
 
 
 def run_regions(frame: Frame, index: int, op: RegionOp) -> None:

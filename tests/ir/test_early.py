@@ -83,8 +83,20 @@ def test_a_call_waits_for_what_may_end_the_program_before():
         ),
         (f"cf.cond %flag ^then() {{ lm.return %0 }} {EMPTY} %v = host.call @know (%q) {KNOW}", "the program may end"),
         (
-            f"%l = py.call list (%q) : !list<!text> %m = cf.map (%l) : !list<!text> ^body(%i: !int, %e: !text) {{ "
-            f"%v = host.call @look (%q) {LOOK} cf.yield (%v) }}",
+            f"%l = py.call list (%q) : !list<!text> %m = cf.race (%l) : !bool ^body(%i: !int, %e: !text) {{ "
+            f"%v = host.call @look (%q) {LOOK} cf.yield (%flag) }}",
+            "cf.race gives it its element",
+        ),
+        (
+            f"%l = py.call list (%q) : !list<!text> cf.map (%l) ^body(%i: !int, %e: !text) {{ "
+            f"%v = host.call @look (%e) {LOOK} "
+            '%s = host.call @save (%v) {id = "save"} : !text cf.yield {} }',
+            "'cf.map' stands before it and writes",
+        ),
+        (
+            "%l = py.call list (%q) : !list<!text> cf.map (%l) ^body(%i: !int, %e: !text) { "
+            f"cf.map (%l) ^body(%j: !int, %g: !text) {{ %v = host.call @look (%g) {LOOK} cf.yield {{}} }} "
+            "cf.yield {} }",
             "cf.map gives it its element",
         ),
     ],
@@ -149,6 +161,17 @@ def test_what_stands_in_the_condition_of_a_loop_stands_before_its_body():
 def test_a_literal_that_a_loop_begins_with_is_known_too():
     text = LOOP.format(condition="", body=f"%v = host.call @look (%b) {LOOK}").replace("(%q, %n", '("x", %n')
     assert the_ahead(text).arguments == ("x",)
+
+
+def test_in_a_map_there_is_one_call_for_each_element_once_its_lists_are_known():
+    text = f"cf.map (%l) ^body(%i: !int, %e: !text) {{ %v = host.call @look (%e, %i) {LOOK} cf.yield {{}} }}"
+    listed = "%l = py.call list (%q) : !list<!text>"
+    found = the_ahead(f"{listed} {text}")
+    assert (found.unknown, found.obstacle, found.rounds) == ((), None, (None,))
+    assert [value.name for value in (*found.each, *found.lists, *found.needed)] == ["i", "e", "l", "l"]
+    assert waits(f"{listed} {text}") == [(2, (1,))]
+    inner = the_ahead(f"cf.cond %flag ^then() {{ {listed} {text} cf.yield {{}} }} {EMPTY}")
+    assert [value.name for value in inner.unknown] == ["l"]
 
 
 def test_what_a_region_computes_is_unknown():

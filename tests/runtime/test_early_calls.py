@@ -440,6 +440,58 @@ def test_in_a_map_each_element_begins_its_own():
     check(scenario)
 
 
+MAP_IN_AN_ARM = """
+    %2, %d = lm.gen %1 {{id = "f/d", max_tokens = 3}} : !ctx, !text
+    %go = py.call eq (%d, %other) : !bool
+    %found = cf.cond %go : !list<!text> ^then() {{
+      %vs = cf.map (%items) : !list<!text> ^body(%i: !int, %item: !text) {{
+        %long = py.call eq (%item, "b") : !bool
+        %x = cf.cond %long : !text ^then() {{
+          cf.yield ("left out")
+        }} ^otherwise() {{
+          %v = host.call @look (%item, %i) {{declared = "reads", id = "f/@look"}} : !text
+          cf.yield (%v)
+        }}
+        cf.yield (%x)
+      }}
+      cf.yield (%vs)
+    }} ^otherwise() {{
+      cf.yield (%items)
+    }}
+    %r = py.call str (%found) : !text
+"""
+
+
+@pytest.mark.parametrize("kind", [Tool, AsyncTool])
+@pytest.mark.parametrize("taken", [True, False])
+def test_of_a_map_in_an_arm_every_element_begins_its_own(taken: bool, kind: type[Tool]):
+    async def scenario() -> None:
+        tool = kind()
+        run = Run(module_of(MAP_IN_AN_ARM), look=tool)
+        end = run.start(taken=taken, items=["a", "b", "c"])
+        await until(lambda: sorted(tool.calls) == [("a", 0), ("b", 1), ("c", 2)] and run.engine.waiting == ["f/d"])
+        run.engine.answer("f/d")
+        given = ["saw ('a', 0)", "left out", "saw ('c', 2)"] if taken else ["a", "b", "c"]
+        assert (await end).value == str(given)
+        assert len(tool.calls) == 3
+
+    check(scenario)
+
+
+def test_of_a_map_no_more_elements_begin_early_than_run_at_once():
+    async def scenario() -> None:
+        tool = Tool()
+        run = Run(module_of(MAP_IN_AN_ARM), look=tool, limits=Limits(requests=2))
+        end = run.start(taken=True, items=["a", "c", "d", "e"])
+        await until(lambda: sorted(tool.calls) == [("a", 0), ("c", 1)])
+        await settle()
+        run.engine.answer("f/d")
+        await end
+        assert sorted(tool.calls) == [("a", 0), ("c", 1), ("d", 2), ("e", 3)]
+
+    check(scenario)
+
+
 def test_a_way_that_is_known_not_to_be_taken_begins_nothing():
     async def scenario() -> None:
         body = DECIDES.replace("cf.cond %go", "cf.cond %yes")
