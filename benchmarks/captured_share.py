@@ -23,7 +23,8 @@ from benchmarks.results import table, write_section
 from lmc.driver.compile import compile_program
 from lmc.driver.constraints import compiler
 from lmc.frontend.arguments import bind
-from lmc.frontend.eager import EagerSession, run_eager
+from lmc.frontend.eager import EagerSession
+from lmc.frontend.eager_runs import run_eager
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.resume import resume
 from lmc.frontend.variants import inputs_of

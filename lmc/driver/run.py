@@ -15,7 +15,8 @@ from lmc.driver.start import Arguments, Options, Prepared, Start, raise_error, r
 from lmc.driver.stream import AsyncStream, Stream
 from lmc.driver.windows import Entry, WindowedRun
 from lmc.frontend.arguments import bind
-from lmc.frontend.eager import EagerSession, run_eager
+from lmc.frontend.eager import EagerSession
+from lmc.frontend.eager_runs import run_eager
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.locations import user_location
 from lmc.ir.errors import InputError, RequestCancelledError

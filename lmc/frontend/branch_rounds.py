@@ -28,8 +28,8 @@ from lmc.ir.region_ops import MapOp, YieldOp
 from lmc.ir.types import CTX, INT, ListType
 
 if TYPE_CHECKING:
+    from lmc.frontend.core import Core
     from lmc.frontend.recorder import Recorder
-    from lmc.frontend.state import Core
 
 _REMEDY = f"do in one loop what branches need, and collect in another; {SHAPE}"
 

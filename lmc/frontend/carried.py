@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from lmc.frontend.core import Core
 from lmc.frontend.growing import as_value, freeze, is_value_list
 from lmc.frontend.pairing import alike, same_keys
 from lmc.frontend.proxy import Proxy
 from lmc.frontend.regions import Ended, put_back
 from lmc.frontend.slots import ContextSlot, Items, ListSlot, Slot
-from lmc.frontend.state import Core
 from lmc.frontend.unclear import ABSENT, Unclear
 from lmc.ir.core import Block, Op, Value
 from lmc.ir.region_ops import ConditionOp, LoopOp, YieldOp

@@ -1,25 +1,16 @@
-"""Running a program as plain Python: the user's own function, each operation at once on an engine.
-
-``run_eager`` is the oracle that captures are tested against. A jitted function that is called while one runs eagerly
-needs the session of its caller, which plain Python has no parameter for: ``ACTIVE`` holds it for just that long.
-"""
+"""A session of plain Python: each operation at once on an engine."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.arguments import Bound, bind
 from lmc.frontend.conversions import Conversion
-from lmc.frontend.failures import name_line, too_deep
 from lmc.frontend.locations import user_location
 from lmc.frontend.refusals import bad, described
 from lmc.frontend.sampling import GenerationOptions
 from lmc.frontend.session import NEEDED, Session
-from lmc.frontend.state import State
 from lmc.ir import selection, semantics
 from lmc.ir.choices import checked_choices
 from lmc.ir.constraints import Compile, Constraints
@@ -27,13 +18,13 @@ from lmc.ir.context import Context
 from lmc.ir.core import Value
 from lmc.ir.engine import Engine, Handle, OnDelta, TokenDelta, timed
 from lmc.ir.errors import LmcError
-from lmc.ir.interpreter import Outcome, generation_profile, score_profile
+from lmc.ir.interpreter import generation_profile, score_profile
 from lmc.ir.ops import GenOp, SampleOp, SamplingOp, SelectOp
-from lmc.ir.profile import OpProfile, Profile
+from lmc.ir.profile import OpProfile
 from lmc.ir.types import ANY, CTX, TEXT, list_of
 
 if TYPE_CHECKING:
-    from lmc.frontend.function import JittedFunction
+    pass
 
 OnText = Callable[[str, str | None, int, str, Context], None]
 """Takes (op id, variable, number of the sample, newly settled text, what the generation continues)."""
@@ -231,78 +222,6 @@ class EagerSession(Session):
     def _record(self, op_id: str, entry: OpProfile) -> None:
         known = self.profile.get(op_id)
         self.profile[op_id] = entry if known is None else known + entry
-
-
-class EagerFrame:
-    """A running eager program: where jitted functions called from it find the session and their path."""
-
-    def __init__(self, session: EagerSession, path: str) -> None:
-        self.session = session
-        self.path = path
-
-    def call(self, function: JittedFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run a jitted function that was called by this one: in a fresh context, or on the state that it is given."""
-        on, args = function.continuing(args, kwargs)
-        if on:
-            return self.call_on(function, on[0], args, kwargs)
-        function, kwargs = function.called_with(kwargs, self.session)
-        path = self.session.allocate(self.path, function.name)
-        state = function.new_state(self.session, path)
-        return function.result(state, self._run(function, state, path, args, kwargs))
-
-    def call_on(self, function: JittedFunction, state: State, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run a jitted function on a state of this one."""
-        continued = state.continued(function.name)
-        return self._run(function, continued, continued.path, args, kwargs)
-
-    def _run(
-        self, function: JittedFunction, state: State, path: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
-        bound = bind(function, args, kwargs)
-        with activate(EagerFrame(self.session, path)):
-            try:
-                return function.function(state, *bound.args, **bound.kwargs)
-            except LmcError as error:
-                name_line(error, function.codes)
-                raise
-
-
-ACTIVE: ContextVar[EagerFrame | None] = ContextVar("lmc_active", default=None)
-
-
-@contextmanager
-def activate(frame: EagerFrame) -> Generator[None]:
-    """Make ``frame`` the running program until the block ends."""
-    token = ACTIVE.set(frame)
-    try:
-        yield
-    finally:
-        ACTIVE.reset(token)
-
-
-def run_eager(function: JittedFunction, bound: Bound, session: EagerSession) -> Outcome:
-    """Run the user's own function, untransformed. Raises what it raises; a recursion that is too deep says where."""
-    function.refuse_async()
-    session.path = function.name
-    state = function.new_state(session, function.name)
-    try:
-        with activate(EagerFrame(session, function.name)):
-            value = function.function(state, *bound.args, **bound.kwargs)
-    except RecursionError as error:
-        raise too_deep(error) from None
-    except LmcError as error:
-        name_line(error, function.codes)
-        raise
-    return eager_outcome(function, state, value, session)
-
-
-def eager_outcome(function: JittedFunction, state: State, value: Any, session: EagerSession) -> Outcome:
-    """What a finished run gave. Raises ``CaptureError`` for a role block that was never opened."""
-    session.blocks.check_all()
-    profile = Profile(function.name, session.profile)
-    context: Context = state.core.context
-    named = dict(function.outputs(state))
-    return Outcome(value, named, context.transcript(), profile, messages=context.message_list())
 
 
 def _results(types: Sequence[Any]) -> tuple[Value, ...]:

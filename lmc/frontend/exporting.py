@@ -6,11 +6,12 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.branches import Branches
+from lmc.frontend.core import Core
 from lmc.frontend.meeting import Way
 from lmc.frontend.pairing import Pairs
 from lmc.frontend.proxy import Grown, Proxy, ProxyMethod, Symbol, items_of, symbol
 from lmc.frontend.regions import put_back
-from lmc.frontend.state import Core, State
+from lmc.frontend.state import State
 from lmc.frontend.unclear import ABSENT, Maybe
 from lmc.frontend.unknown_branches import UnknownBranches
 from lmc.ir.core import Value

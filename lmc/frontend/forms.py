@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
-from lmc.frontend.eager import ACTIVE, EagerFrame, activate
+from lmc.frontend.eager_runs import ACTIVE, EagerFrame, activate
 from lmc.frontend.state import State
 from lmc.ir.control_flow import no_elements
 

@@ -13,10 +13,11 @@ from typing import Any, Self, TypeVar
 
 from lmc.frontend.binding import Bindable
 from lmc.frontend.breaks import Break
-from lmc.frontend.eager import ACTIVE
+from lmc.frontend.core import Core
+from lmc.frontend.eager_runs import ACTIVE
 from lmc.frontend.locations import user_location
 from lmc.frontend.session import Session
-from lmc.frontend.state import Core, State
+from lmc.frontend.state import State
 from lmc.frontend.tool_calls import HOST
 from lmc.frontend.transform import Transformed, codes_of, transform
 from lmc.ir.errors import CaptureError, Location

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lmc.frontend.core import Core
 from lmc.frontend.exporting import Exporter
 from lmc.frontend.meeting import NotOneError, Way
 from lmc.frontend.pairing import alike, same_keys
 from lmc.frontend.proxy import Proxy
 from lmc.frontend.regions import put_back
-from lmc.frontend.state import Core
 from lmc.frontend.unclear import ABSENT, Maybe, Unclear
 
 if TYPE_CHECKING:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.branches import Branches
+from lmc.frontend.core import Core
 from lmc.frontend.emitting import SCALARS, holes_of
 from lmc.frontend.growing import containers_in, element_type, grown, is_value_list, is_volatile
 from lmc.frontend.meeting import Meeting, Way, is_scalar
 from lmc.frontend.proxy import Grown, Proxy, Symbol
 from lmc.frontend.regions import put_back
-from lmc.frontend.state import Core, State
+from lmc.frontend.state import State
 from lmc.frontend.unclear import Unclear
 from lmc.frontend.unknown_items import HoldsUnknownItems
 from lmc.frontend.values import is_literal

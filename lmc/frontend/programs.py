@@ -8,7 +8,8 @@ from types import FunctionType
 from typing import Any
 
 from lmc.frontend.arguments import Bound, bind
-from lmc.frontend.eager import EagerFrame, EagerSession, activate
+from lmc.frontend.eager import EagerSession
+from lmc.frontend.eager_runs import EagerFrame, activate
 from lmc.frontend.failures import name_line
 from lmc.frontend.function import JittedFunction, UserFunction, helper
 from lmc.frontend.guards import mutable_parts

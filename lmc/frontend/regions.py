@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from lmc.frontend.core import Core
 from lmc.frontend.proxy import Proxy
-from lmc.frontend.state import Core
 from lmc.ir.builder import Builder
 from lmc.ir.core import Block, Op, Value
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from lmc.frontend.arguments import Bound
 from lmc.frontend.conversions import Conversion
-from lmc.frontend.eager import EagerFrame, EagerSession, activate, eager_outcome, run_eager
+from lmc.frontend.eager import EagerSession
+from lmc.frontend.eager_runs import EagerFrame, activate, eager_outcome, run_eager
 from lmc.frontend.failures import name_line, too_deep
 from lmc.frontend.hosts import plain_name
 from lmc.frontend.operators import Operators

@@ -11,11 +11,11 @@ from typing import Any
 
 from lmc.frontend import sampling
 from lmc.frontend.branches import Branches, RoleBlock
+from lmc.frontend.core import Core
 from lmc.frontend.locations import user_location
 from lmc.frontend.messages import Generation, Message, Selection, Several, is_text, no_text
 from lmc.frontend.misuse import StateMisuse
 from lmc.frontend.refusals import bad, described, near
-from lmc.frontend.session import Session
 from lmc.ir.choices import checked_branch_count
 from lmc.ir.errors import CaptureError
 from lmc.ir.ops import SELECT_METHODS
@@ -26,47 +26,6 @@ _COUNT_NEEDED = "how many branches a fork has must be known now"
 
 class UnknownVariableError(CaptureError, KeyError):
     """A variable that the state does not have. Also a ``KeyError``."""
-
-
-class Core:
-    """What all handles on one context share: the context, the variables and their meta data."""
-
-    __slots__ = ("bare", "chat", "context", "metas", "session", "unsure", "variables")
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        session.born(self)
-        self.context: Any = session.new_context()
-        self.variables: dict[str, Any] = {}
-        self.metas: dict[str, Any] = {}
-        self.chat = False  # a role message was opened
-        self.bare = False  # there is bare text before any role message
-        self.unsure = False  # there may be, if a text turns out not to be empty
-
-    def copy(self) -> Core:
-        """A new core of the same context and variables, to be changed apart from these."""
-        made = self.like()
-        self.session.born(made)
-        return made
-
-    def like(self) -> Core:
-        """What this is now, to be kept or handed to ``take``."""
-        made = object.__new__(Core)
-        made.session = self.session
-        made.context = self.context
-        made.variables = dict(self.variables)
-        made.metas = dict(self.metas)
-        made.chat = self.chat
-        made.bare = self.bare
-        made.unsure = self.unsure
-        return made
-
-    def take(self, other: Core) -> None:
-        """Become what ``other`` is."""
-        self.context = other.context
-        self.variables = dict(other.variables)
-        self.metas = dict(other.metas)
-        self.chat, self.bare, self.unsure = other.chat, other.bare, other.unsure
 
 
 class State(StateMisuse):

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
-from lmc.frontend.eager import ACTIVE
+from lmc.frontend.eager_runs import ACTIVE
 from lmc.frontend.failures import too_deep
 from lmc.ir.errors import LmcError, Location, ToolTimeoutError
 from lmc.ir.hosts import CANCELLATION, Answer, Cancellation, ProgramCancelled

@@ -14,7 +14,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
 from lmc.frontend.annotations import MISFIT, annotated_type, fit
 from lmc.frontend.binding import Bindable
-from lmc.frontend.eager import ACTIVE
+from lmc.frontend.eager_runs import ACTIVE
 from lmc.frontend.locations import user_location
 from lmc.frontend.refusals import bad, described
 from lmc.frontend.tool_calls import Policy, Retries, in_program, in_tool_loop, submit, wait_for

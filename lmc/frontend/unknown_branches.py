@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.branches import Branches
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.columns import Column, as_list
+from lmc.frontend.core import Core
 from lmc.frontend.emitting import Id, holes_of
 from lmc.frontend.proxy import Grown, Proxy, symbol
-from lmc.frontend.state import Core, State
+from lmc.frontend.state import State
 from lmc.frontend.unknown_items import HoldsUnknownItems, UnknownItems
 from lmc.ir.core import Value, walk
 from lmc.ir.types import CTX

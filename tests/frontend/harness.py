@@ -8,7 +8,8 @@ import pytest
 
 from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
-from lmc.frontend.eager import EagerSession, run_eager
+from lmc.frontend.eager import EagerSession
+from lmc.frontend.eager_runs import run_eager
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.resume import resume

@@ -7,7 +7,8 @@ import pytest
 from lmc.frontend import emitting
 from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
-from lmc.frontend.eager import EagerSession, run_eager
+from lmc.frontend.eager import EagerSession
+from lmc.frontend.eager_runs import run_eager
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.resume import resume
 from lmc.frontend.variants import inputs_of

@@ -8,7 +8,8 @@ import pytest
 import lmc
 from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
-from lmc.frontend.eager import EagerSession, run_eager
+from lmc.frontend.eager import EagerSession
+from lmc.frontend.eager_runs import run_eager
 from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp
 from lmc.ir.toy import ToyEngine
 from tests.frontend.harness import check, effect, run_captured, run_plain, stop_at_the_end

@@ -7,7 +7,8 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from lmc.frontend.arguments import bind
-from lmc.frontend.eager import EagerFrame, EagerSession, activate
+from lmc.frontend.eager import EagerSession
+from lmc.frontend.eager_runs import EagerFrame, activate
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.operators import Operators
 from lmc.frontend.transform import Transformed

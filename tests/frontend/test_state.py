@@ -5,7 +5,8 @@ import pytest
 
 from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
-from lmc.frontend.eager import EagerSession, run_eager
+from lmc.frontend.eager import EagerSession
+from lmc.frontend.eager_runs import run_eager
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.messages import assistant, gen, select, system, user
 from lmc.frontend.schemas import UnknownSchemaError

@@ -10,7 +10,8 @@ import pytest
 import stamina
 
 from lmc.frontend.arguments import bind
-from lmc.frontend.eager import EagerSession, run_eager
+from lmc.frontend.eager import EagerSession
+from lmc.frontend.eager_runs import run_eager
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.tool_calls import Policy, Retries, tool_loop
 from lmc.frontend.tools import Tool, tool

@@ -10,7 +10,8 @@ import pytest
 from lmc.frontend.arguments import bind
 from lmc.frontend.breaks import Break
 from lmc.frontend.capture import capture
-from lmc.frontend.eager import EagerSession, run_eager
+from lmc.frontend.eager import EagerSession
+from lmc.frontend.eager_runs import run_eager
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.transform import Transformed, transform
 from lmc.ir.errors import CaptureError

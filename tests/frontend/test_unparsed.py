@@ -5,7 +5,8 @@ import json
 import pytest
 
 from lmc.frontend.arguments import bind
-from lmc.frontend.eager import EagerSession, run_eager
+from lmc.frontend.eager import EagerSession
+from lmc.frontend.eager_runs import run_eager
 from lmc.frontend.function import JittedFunction
 from lmc.ir.toy import ToyEngine
 from tests.compiled_constraints import compile_for_toy

@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Any, cast, overload
 
 from lmc.driver import Compiled, InputError, JittedFunction, Runner, Variants, artifacts
-from lmc.frontend.eager import ACTIVE
+from lmc.frontend.core import Core
+from lmc.frontend.eager_runs import ACTIVE
 from lmc.frontend.locations import user_location
 from lmc.frontend.refusals import bad, described, near
 from lmc.frontend.session import META, Session
@@ -20,7 +21,7 @@ from lmc.frontend.sglang.batches import progress, run_all
 from lmc.frontend.sglang.options import SAMPLING, Sampling, plain
 from lmc.frontend.sglang.results import ProgramState
 from lmc.frontend.sglang.state import SglState
-from lmc.frontend.state import Core, State
+from lmc.frontend.state import State
 from lmc.ir.errors import EngineError
 
 _MAX_TWINS = 32

@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 
 from lmc.frontend.branches import Block, Branches, RoleBlock
 from lmc.frontend.breaks import CaptureBreak, Exit
+from lmc.frontend.core import Core
 from lmc.frontend.messages import Appendable, is_text
 from lmc.frontend.refusals import bad, described
 from lmc.frontend.session import META
 from lmc.frontend.sglang.expressions import Gen, Image, RoleBegin, RoleEnd, Select, Video
 from lmc.frontend.sglang.meta import TEXTS, meta_info
 from lmc.frontend.sglang.options import Sampling, resolve
-from lmc.frontend.state import Core, State
+from lmc.frontend.state import State
 
 JOIN_MODES = ("gather_variable", "concate_and_append")
 
