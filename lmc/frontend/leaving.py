@@ -57,7 +57,7 @@ class Leaving(Attempts):
         recorder = self.recorder
         if recorder is None:
             return True
-        if recorder.branch is None and not recorder.returns:
+        if recorder.branch is None and not recorder.returns and not _ends_python(error):
             self._check_known(recorder, (error, *causes))
             return True
         around = self._handled(recorder, held)
@@ -125,6 +125,12 @@ class Leaving(Attempts):
                     raise Exit(branch)
                 return
         recorder.leave_way()
+
+
+def _ends_python(error: Any) -> bool:
+    """Whether ``error``, an exception or a class of one, ends more than the program: no capture may raise it itself."""
+    kind = error if issubclass(type(error), type) else type(error)
+    return issubclass(kind, BaseException) and not issubclass(kind, Exception)
 
 
 def _only_holds_its_arguments(error: BaseException) -> bool:

@@ -48,7 +48,15 @@ def only_an_exception_ends_it(s, a: str):
             raise RefusedError(text)
 
 
-@pytest.mark.parametrize("program", [in_both_arms, only_an_exception_ends_it])
+@JittedFunction
+def ends_python_at_once(s, a: str):
+    s += a
+    s.gen("x", max_tokens=4)
+    if a:
+        raise SystemExit(a)
+
+
+@pytest.mark.parametrize("program", [in_both_arms, only_an_exception_ends_it, ends_python_at_once])
 def test_a_program_that_only_raises(program):
     for text in ("a", "hello", "zz", "x y"):
         captured = check(program, (text,))
