@@ -25,47 +25,58 @@ if TYPE_CHECKING:
 
 Key = tuple[HostCallOp, Round]
 """A call, and the rounds and elements around it."""
+_Region = tuple[Block, Round]
 
 
 class BegunCalls:
     """The calls of one instance that have begun early and that nobody has come to yet."""
 
     def __init__(self) -> None:
-        self._begun: dict[Key, tuple[HostRun, tuple[tuple[Block, Round], ...]]] = {}
+        self._begun: dict[Key, tuple[HostRun, tuple[_Region, ...]]] = {}
+        self._inside: dict[_Region, set[Key]] = {}
 
     def __contains__(self, key: Key) -> bool:
         return key in self._begun
 
-    def add(self, key: Key, run: HostRun, regions: tuple[tuple[Block, Round], ...]) -> None:
+    def add(self, key: Key, run: HostRun, regions: tuple[_Region, ...]) -> None:
         """Keep ``run`` for its call, as long as all of ``regions``, the arms that the call is in, may still run."""
         self._begun[key] = (run, regions)
+        for region in regions:
+            self._inside.setdefault(region, set()).add(key)
 
     def take(self, key: Key) -> HostRun | None:
         """What has begun for a call that a run has come to. None where nothing has, or only waits for a thread.
 
         In that case it is withdrawn: a call that is certain waits for no thread behind others that are not.
         """
-        if key not in self._begun:
-            return None
-        run, _ = self._begun.pop(key)
-        return None if run.in_thread and run.future.cancel() else run
+        run = self._forget(key)
+        return None if run is None or (run.in_thread and run.future.cancel()) else run
 
     def drop(self, key: Key) -> None:
         """Nobody will come to the call."""
-        if key in self._begun:
-            self._begun.pop(key)[0].cancel()
+        run = self._forget(key)
+        if run is not None:
+            run.cancel()
 
     def region_is_skipped(self, region: Block, rounds: Round) -> None:
         """The other arm of the conditional runs."""
-        if self._begun:
-            place = (region, rounds)
-            for key in [key for key, (_, regions) in self._begun.items() if place in regions]:
-                self.drop(key)
+        for key in [*self._inside.get((region, rounds), ())]:
+            self.drop(key)
 
     def drop_all(self) -> None:
         """The run is over."""
-        for key in list(self._begun):
+        for key in [*self._begun]:
             self.drop(key)
+
+    def _forget(self, key: Key) -> HostRun | None:
+        if key not in self._begun:
+            return None
+        run, regions = self._begun.pop(key)
+        for region in regions:
+            self._inside[region].discard(key)
+            if not self._inside[region]:
+                del self._inside[region]
+        return run
 
 
 class EarlyCalls:

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any
@@ -488,6 +489,31 @@ def test_of_a_map_no_more_elements_begin_early_than_run_at_once():
         run.engine.answer("f/d")
         await end
         assert sorted(tool.calls) == [("a", 0), ("c", 1), ("d", 2), ("e", 3)]
+
+    check(scenario)
+
+
+def test_of_many_conditionals_each_ends_what_it_makes_needless_in_little_time():
+    lines: list[str] = []
+    for number in range(1000):
+        lines.append(
+            f'%r{number} = cf.cond %go : !text ^then() {{{{ cf.yield ("") }}}} ^otherwise() {{{{ '
+            f'%v{number} = host.call @look (%q) {{{{declared = "reads", id = "f/@look{number}"}}}} : !text '
+            f"cf.yield (%v{number}) }}}}"
+        )
+    decides, _, _ = DECIDES.partition("%r =")
+    body = f"{decides} {' '.join(lines)} %r = text.concat [%r0] : !text"
+
+    async def scenario() -> None:
+        tool = AsyncTool(held=True)
+        run = Run(module_of(body), look=tool)
+        end = run.start(taken=True)
+        await until(lambda: len(tool.calls) == 1000)
+        start = time.perf_counter()
+        run.engine.answer("f/d")
+        await end
+        assert time.perf_counter() - start < 2.0
+        assert all(future.cancelled() for future in tool.futures)
 
     check(scenario)
 
