@@ -1,6 +1,6 @@
 """Time of a program with a tool along a branch, started early beside the generation that decides, and not.
 
-python benchmarks/early_reads.py [--write] [--runs 15]
+python benchmarks/early_reads.py [--write] [--runs 9]
 
 The same program on the built-in model, with one tool that takes a given time and only reads: declared ``early``, and
 not. Runs of both take turns in one process, each with a text of its own, so that nothing of a prompt is cached.
@@ -101,7 +101,7 @@ def row(seconds: float, taken: bool, found: dict[str, Case]) -> Sequence[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="keep the rows in RESULTS.md")
-    parser.add_argument("--runs", type=int, default=15)
+    parser.add_argument("--runs", type=int, default=9)
     options = parser.parse_args()
     lines = [
         row(seconds, taken, measure(seconds, taken=taken, runs=options.runs))
