@@ -36,6 +36,10 @@ class Base:
     def tick(self) -> int:
         """Count one operation; gives its number, the same in a capture and in its replay."""
         self.session.ticks += 1
+        recorder = self.recorder
+        parts = () if recorder is None else recorder.outside.parts
+        if parts and recorder is not None and recorder.ticks > parts[-1].most_ticks:
+            raise recorder.stop("a function that the program calls takes many steps", "nothing has to change")
         return self.session.ticks
 
     def done(self, tick: int, result: Any) -> Any:

@@ -20,6 +20,7 @@ from lmc.frontend.captured_forms import run_form
 from lmc.frontend.emitting import SCALARS
 from lmc.frontend.forms import FORMS
 from lmc.frontend.function import LIBRARY, JittedFunction, helper
+from lmc.frontend.helpers import is_small
 from lmc.frontend.host_calls import FRAME_FUNCTION_IDS, is_known_now
 from lmc.frontend.keyed_calls import KEYED, by_key, is_one_of
 from lmc.frontend.locations import is_user_file
@@ -142,6 +143,9 @@ class Calls(MethodCalls):
             self.check_settled(recorder, bound.__self__)
         if _is_helper(function, args, kwargs):
             return self.inline_helper(recorder, *_plain(function, args), kwargs)
+        part = self.as_part(recorder, function, args, kwargs)
+        if part is not None:
+            return self.run_part(recorder, *part, _plain(function, args)[1], kwargs)
         if is_known_now(function, args, kwargs) and not self.holds_live(recorder, (args, kwargs)):
             found = self.at_capture(recorder, function, args, kwargs)
             if type(found) in SCALARS:
@@ -179,6 +183,8 @@ class Calls(MethodCalls):
             called = helper(plain)
             if isinstance(called.part, Transformed):
                 return self.enter_helper(called, called.part, args, kwargs)
+        if tick in session.entered and is_small(function):
+            return self.rerun_part(function, args, kwargs)
         if id(function) in FRAME_FUNCTION_IDS:
             return in_frame(function, args, kwargs, inspect.currentframe())
         return function(*args, **kwargs)

@@ -18,8 +18,9 @@ from lmc.frontend.recorder import Recorder
 from lmc.frontend.specs import Arguments, Record
 from lmc.frontend.transform import Transformed
 from lmc.frontend.variants import Captured, Replay
-from lmc.ir.core import Function, Module, Value
+from lmc.ir.core import Function, Module, Value, walk
 from lmc.ir.errors import CaptureError, LmcError, Location
+from lmc.ir.regions import RegionOp
 from lmc.ir.types import Type
 
 # How often a capture begins anew because of what it found out about the user's objects.
@@ -38,18 +39,26 @@ def capture(function: JittedFunction, arguments: Bound | None) -> Captured:
     given = function.defaults if arguments is None else arguments.values
     for name, value in given.items():
         shape.specs[name].extract(value, inputs)
-    outside = Outside(function.receiver)
+    found = _attempted(function, shape, inputs, Outside(function.receiver))
+    if found.recorder.broken is not None and found.recorder.outside.entered:
+        # What functions that became parts of it gave may have been of less use than an opaque value.
+        other = _attempted(function, shape, inputs, Outside(function.receiver, plain=True))
+        found = max(found, other, key=_Attempt.reach)
+    return found.captured() if not found.recorder.too_deep else found.nothing()
+
+
+def _attempted(function: JittedFunction, shape: Arguments, inputs: dict[str, Any], outside: Outside) -> _Attempt:
+    """The attempt at a capture that nothing was missing in."""
     attempt = _Attempt(function, shape, inputs, outside, careful=False)
     for left in reversed(range(_MOST_ATTEMPTS)):
         recorder = attempt.recorder
-        if recorder.outside.wanted:
-            outside = recorder.outside.next(final=left == 0)
-        elif recorder.broken is None or not recorder.hazard or recorder.careful:
+        if not recorder.outside.wanted and (recorder.broken is None or not recorder.hazard or recorder.careful):
             break
         # Its eager continuation would read again what a call in the graph may have changed: end before that call.
         careful = recorder.careful or not recorder.outside.wanted
+        outside = recorder.outside.next(final=left == 0)
         attempt = _Attempt(function, shape, inputs, outside, careful=careful)
-    return attempt.captured() if not attempt.recorder.too_deep else attempt.nothing()
+    return attempt
 
 
 class _Attempt:
@@ -84,6 +93,11 @@ class _Attempt:
         self.recorder = kept
         return dataclasses.replace(self.captured(), replay=Replay({}, 0, nothing=True))
 
+    def reach(self) -> tuple[bool, int]:
+        """How far it came: to the end, else how many calls of models are in it."""
+        ops = walk([self.recorder.regions.root.block()])
+        return self.recorder.broken is None, sum(op.billable for op in ops if not isinstance(op, RegionOp))
+
     def captured(self) -> Captured:
         recorder = self.recorder
         module = Module(
@@ -100,7 +114,12 @@ class _Attempt:
             self.shape,
             tuple(recorder.value_guards),
             recorder.reads,
-            Replay(dict(recorder.served), recorder.break_tick, constructs=dict(recorder.constructs)),
+            Replay(
+                dict(recorder.served),
+                recorder.break_tick,
+                constructs=dict(recorder.constructs),
+                entered=frozenset(recorder.outside.entered),
+            ),
             self._owner(),
             recorder.json_types.readers,
         )

@@ -121,11 +121,18 @@ class Emitter(Session):
     def stop(self, cause: str, remedy: str, location: Location | None = None) -> CaptureBreak:
         """The exception that ends this capture here. Once ended, it stays so for the first reason."""
         if self.broken is None:
+            if self.outside.parts:  # called whole, the function would not end the capture
+                self.outside.want("whole", self.outside.parts[-1].code)
             self.broken = Break(location or user_location(), cause, remedy)
             if self._entry is not None:
                 self._cut_back(self._entry)
             self.break_tick = self.ticks
         return CaptureBreak(self.broken)
+
+    @property
+    def op_count(self) -> int:
+        """How many ops were recorded."""
+        return self._op_count
 
     @property
     def builder(self) -> Builder:
@@ -210,6 +217,8 @@ class Emitter(Session):
         if self.broken is not None:
             raise CaptureBreak(self.broken)
         self._op_count += 1
+        if self.outside.parts and self._op_count > self.outside.parts[-1].most_ops:
+            raise self.stop("a function that the program calls comes to many operations", "nothing has to change")
         if self._op_count > _MAX_OPS:
             raise self.stop(f"the program is longer than {_MAX_OPS} operations", "bound its loops")
         builder = self.regions.builder

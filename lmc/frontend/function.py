@@ -42,6 +42,7 @@ class UserFunction:
         self.name: str = getattr(function, "__name__", type(function).__name__).strip("<>")
         code = getattr(function, "__code__", None)
         self.location = None if code is None else Location(code.co_filename, code.co_firstlineno)
+        self.has_effects = False  # found out by a capture: it is more than something that is worked out
         plain: Any = self.definition
         self.guarded: tuple[tuple[object, str], ...] = ((plain, "__defaults__"), (plain, "__kwdefaults__"))
 

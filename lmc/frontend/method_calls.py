@@ -11,9 +11,9 @@ from lmc.frontend import disorder, sizes
 from lmc.frontend.growing import BLIND_METHODS
 from lmc.frontend.guards import mutable_parts
 from lmc.frontend.harmless import VIEWS, is_deeply_harmless, is_harmless
+from lmc.frontend.helpers import Helpers
 from lmc.frontend.list_methods import is_for_a_run, list_method
 from lmc.frontend.misuse import Handle
-from lmc.frontend.programs import Programs
 from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
 from lmc.frontend.pure_calls import HANDLERS, MUTATORS, PURE_TYPES
 from lmc.frontend.recorder import Recorder
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _COMPARING = frozenset({"index", "count", "remove", "sort"})
 
 
-class MethodCalls(Programs):
+class MethodCalls(Helpers):
     """The part of ``Operators`` that calls what Python itself brings along."""
 
     def attribute_of(self, owner: Any, name: str) -> Any:

@@ -23,10 +23,11 @@ from lmc.frontend.list_methods import is_for_a_run, list_method
 from lmc.frontend.locations import user_location
 from lmc.frontend.looping import ItemLoop, Loop
 from lmc.frontend.misuse import Handle
-from lmc.frontend.proxy import Proxy, holds_proxy
+from lmc.frontend.proxy import Proxy, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.regions import is_iterator
 from lmc.frontend.symbolic import CONVERSIONS
+from lmc.ir.types import NONE
 
 
 class Operators(Generators):
@@ -44,6 +45,17 @@ class Operators(Generators):
         ``fresh`` says that a call gave the items, which then no name is bound to.
         """
         return ItemLoop(self, items, names, traceable=traceable, fresh=fresh)
+
+    def asked(self, value: Any) -> Any:
+        """Whether ``value`` is true, where a condition asks for no more."""
+        tick = self.tick()
+        recorder = self.recorder
+        if recorder is None:
+            return self.served(tick, bool, value)
+        value = self.settled(value)
+        if type(value) is Proxy and symbol(value).type != NONE:
+            return self.done(tick, self.as_bool(recorder, value))
+        return self.truth(value)
 
     # Text
 

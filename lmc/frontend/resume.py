@@ -68,6 +68,7 @@ class _ReplaySession(EagerSession):
         self.profile = session.profile
         self.served = dict(captured.replay.served)
         self.constructs = dict(captured.replay.constructs)
+        self.entered = captured.replay.entered
         self._captured = captured
         self._memo = memo
 

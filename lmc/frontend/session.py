@@ -20,7 +20,8 @@ class Session(ABC):
 
     Contexts are opaque here: IR values in a capture, ``lmc.ir.context.Context`` in an eager run.
 
-    ``ticks`` counts the operations of transformed code; ``served`` says which of them a host call answered. A replay
+    ``ticks`` counts the operations of transformed code; ``served`` says which of them a host call answered, ``entered``
+    which were calls of plain functions that became parts of the program. A replay
     of the captured part takes the same steps, so it finds those answers again. ``constructs`` are the conditions both
     arms of which were captured, by their tick: where the second one begins, and where both have ended; and the loops
     that were: where a round begins, and where they have ended. ``rounds`` are the numbers of the rounds of such loops
@@ -32,6 +33,7 @@ class Session(ABC):
     def __init__(self) -> None:
         self.ticks = 0
         self.served: dict[int, str] = {}
+        self.entered: frozenset[int] = frozenset()
         self.constructs: dict[int, tuple[int, int]] = {}
         self.rounds: list[int] = []
         self.path = ""

@@ -23,7 +23,7 @@ class Specialising(Handing):
     def is_known(self, proxy: Proxy) -> bool:
         """Whether ``specialise`` would give a value, or what the program raises: it follows from given arguments."""
         expression = symbol(proxy).expression
-        if expression is None:
+        if expression is None or self.outside.parts:  # no function that is called narrows what the graph holds for
             return False
         try:
             evaluate(expression, self.inputs, self._evaluated)
@@ -44,6 +44,8 @@ class Specialising(Handing):
                 f"{found.origin} is known only when the program runs, but {use}",
                 "nothing has to change: it goes on eagerly from here; what should be compiled, do before it",
             )
+        if self.outside.parts:
+            raise self.stop(f"a function that the program calls needs {found.origin} now", "nothing has to change")
         value = self.value_of(proxy)
         if value in self._specialised:
             return self._specialised[value]

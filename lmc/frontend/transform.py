@@ -22,6 +22,7 @@ from lmc.frontend.rewrite import Unsupported
 from lmc.frontend.rewrite_exits import early_returns
 from lmc.frontend.rewrite_statements import Rewriter
 from lmc.frontend.scopes import rebound_names
+from lmc.frontend.truths import write_truths
 from lmc.ir.errors import Location
 
 _REFUSED_FLAGS = {
@@ -118,6 +119,7 @@ def _rewritten(node: ast.FunctionDef, function: FunctionType, *, class_name: str
     def copied() -> ast.FunctionDef:
         made = _copy(node)
         write_methods(made, class_name)
+        write_truths(made)
         return made
 
     try:

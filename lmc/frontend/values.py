@@ -11,6 +11,7 @@ from lmc.frontend.catching import Classes
 from lmc.frontend.disorder import CAUSE, REMEDY, is_disordered
 from lmc.frontend.emitting import SCALARS
 from lmc.frontend.growing import as_value, is_grown
+from lmc.frontend.hosts import plain_name
 from lmc.frontend.locations import user_location
 from lmc.frontend.proxy import Expression, Proxy, Symbol, symbol
 from lmc.frontend.specialising import Specialising
@@ -194,6 +195,10 @@ class ValueRecorder(Specialising):
 
         ``raises`` is what alone it may raise, where that is known.
         """
+        part = self.outside.parts[-1] if self.outside.parts else None
+        if effect is Effect.WRITES and part is not None and not part.lenient:
+            part.called.has_effects = True
+            raise self.stop(f"{plain_name(function)}() may do things to the world", "nothing has to change")
         operands = [self.operand(value) for value in (*arguments, *keywords.values())]
         if effect is Effect.PURE and any(operand.volatile for operand in operands):
             effect = Effect.READS

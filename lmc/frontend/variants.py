@@ -25,13 +25,14 @@ class Replay:
 
     ``served``: which operation (by its number) was answered by which host call; ``until``: the number of the operation
     at which the capture ended; ``nothing``: that nothing was captured, so that the function itself runs;
-    ``constructs``: see ``lmc.frontend.session.Session``.
+    ``constructs`` and ``entered``: see ``lmc.frontend.session.Session``.
     """
 
     served: Mapping[int, str]
     until: int
     nothing: bool = False
     constructs: Mapping[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
+    entered: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)

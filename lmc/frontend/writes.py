@@ -110,7 +110,8 @@ class Writes(HostCalls):
 
     def _begin_anew(self, recorder: Recorder, owner: Any, name: str | None) -> CaptureBreak:
         """End this attempt at a capture: the next knows that this is live."""
-        recorder.outside.want(*(("containers", id(owner)) if name is None else ("names", name)))
+        if not recorder.outside.parts:
+            recorder.outside.want(*(("containers", id(owner)) if name is None else ("names", name)))
         return self.mutation(recorder, owner)
 
     def _answered(self, recorder: Recorder) -> None:

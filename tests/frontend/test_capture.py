@@ -159,6 +159,7 @@ def test_a_program_in_a_host_call_that_nobody_saw_is_refused():
     programs = {"leaf": leaf}
 
     def sneaky(a):
+        print(end="")  # which makes it more than a part of the program
         return programs["leaf"](a)
 
     @JittedFunction
@@ -243,7 +244,7 @@ def test_run_seed_and_instance_reach_the_draws():
     assert interpret(captured.module, {}, ToyEngine(), run_seed=1).value == text(run_seed=1)
 
 
-def test_programs_called_from_a_host_function_run_in_an_eager_run():
+def test_programs_called_from_a_plain_function_run_in_an_eager_run():
     def helper(a):
         return leaf(a) + leaf(a)
 
@@ -252,8 +253,7 @@ def test_programs_called_from_a_host_function_run_in_an_eager_run():
         s += helper(a)
         return s.gen("g", max_tokens=2)
 
-    captured = check(program, ("q",))
-    assert "helper() calls the program leaf()" in captured.breaks[0].cause
+    assert not check(program, ("q",)).breaks
     session = EagerSession(ToyEngine())
     run_eager(program, bind(program, ("q",), {}), session)
     assert list(session.profile) == ["program/leaf/x", "program/leaf#1/x", "program/g"]

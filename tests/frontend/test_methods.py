@@ -19,11 +19,18 @@ from lmc.ir.errors import CaptureError
 from lmc.ir.interpreter import interpret
 from lmc.ir.toy import ToyEngine
 from tests.driver.levels import LEVELS, run_at
-from tests.frontend.corpus import methods
+from tests.frontend.corpus import helpers, methods
 from tests.frontend.corpus.cases import CASES
 from tests.frontend.harness import run_captured, run_plain, stop_at_the_end
 
-NAMES = [name for name, case in CASES.items() if case.program.definition.__module__ == methods.__name__]
+FILES = (helpers.__name__, methods.__name__)
+NAMES = [name for name, case in CASES.items() if case.program.definition.__module__ in FILES]
+
+
+def arguments(name):
+    """Arguments of a case, made anew."""
+    made = CASES[name].args
+    return made() if callable(made) else made
 
 
 class Agent:
@@ -218,28 +225,28 @@ def test_another_object_runs_a_shared_variant_to_its_end():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_methods_go_on_from_their_end(name, monkeypatch):
+def test_programs_go_on_from_their_end(name, monkeypatch):
     stop_at_the_end(monkeypatch)
     case = CASES[name]
-    given = case.args()
+    given = arguments(name)
     found = capture(case.program, bind(case.program, given, {}))
     assert found.breaks
     graph = run_captured(found, given, {}, case.program)
     left = repr(case.watch()) if case.watch else None
-    plain = run_plain(case.program, case.args(), {})
+    plain = run_plain(case.program, arguments(name), {})
     assert left == (repr(case.watch()) if case.watch else None)
     assert (graph.end, graph.effects) == (plain.end, plain.effects)
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("level", LEVELS)
-def test_methods_are_the_same_at_every_level(name, level):
+def test_programs_are_the_same_at_every_level(name, level):
     case = CASES[name]
-    given = case.args()
+    given = arguments(name)
     found = capture(case.program, bind(case.program, given, {}))
     graph = run_at(level, found, given, {}, program=case.program)
     left = repr(case.watch()) if case.watch else None
-    plain = run_plain(case.program, case.args(), {})
+    plain = run_plain(case.program, arguments(name), {})
     assert left == (repr(case.watch()) if case.watch else None)
     assert graph.end == plain.end
     assert sorted(map(repr, graph.effects)) == sorted(map(repr, plain.effects))

@@ -52,4 +52,5 @@ def shout(word: str) -> str:
 
 
 def details(word):
+    effect("details", word)
     return {"word": word, "n": len(word), "parts": list(word[:2])}

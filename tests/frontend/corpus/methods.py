@@ -58,7 +58,7 @@ class Reader:
     @jit
     def run(self, s, q: str):
         s += self.tone + q
-        return self.ask(s, q) + "".join(self.words)
+        return self.ask(s, q) + self._marked(q) + "".join(self.words)
 
     @jit
     def calls_programs(self, s, q: str):

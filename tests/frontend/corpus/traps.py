@@ -307,7 +307,7 @@ def apply(function, value):
     return function(value)
 
 
-@case("w", stops="a generator that is made in the program")
+@case("w")
 def passes_generator(s, a: str):
     return consume(x + a for x in "pq")
 
