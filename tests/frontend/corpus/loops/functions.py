@@ -158,7 +158,7 @@ def a_generator_made_before_and_advanced_in_rounds(s, a: str):
     return out
 
 
-@looped("stops at the first item")
+@looped()
 def any_and_all_in_rounds(s, a: str):
     s += a
     n = 0
