@@ -210,7 +210,7 @@ def mutable_parts(value: Any, found: dict[int, Any], depth: int = 0) -> None:
     kind = type(value)
     if kind is not Proxy and hasattr(kind, "__next__"):
         found[id(value)] = value
-    if kind not in CONTAINERS and not (kind is not Proxy and isinstance(value, tuple)):
+    if kind not in CONTAINERS and not issubclass(kind, tuple):
         return
     if id(value) in found or depth > _MAX_DEPTH:
         return
@@ -226,7 +226,7 @@ def mentions(value: Any, owner: int, depth: int = 0) -> bool:
     if id(value) == owner or depth > _MAX_DEPTH:
         return True
     kind = type(value)
-    if isinstance(value, MethodType | BuiltinMethodType):
+    if issubclass(kind, (MethodType, BuiltinMethodType)):
         return id(value.__self__) == owner
     if issubclass(kind, Bindable):
         return bool(value.receiver) and id(value.receiver[0]) == owner

@@ -624,3 +624,26 @@ class Kid(Family):
 
 for one in ("build", "built", "plain", "plainer", "uses_all"):
     on(Kid, one)
+
+
+class Remembers:
+    def __init__(self):
+        self.rounds, self.memory = 3, []
+
+    def ask(self, s, about):
+        s += about
+        return s.gen("thought", max_tokens=3)
+
+    @jit
+    def run(self, s, goal: str):
+        thoughts = []
+        for number in range(self.rounds):
+            thought = self.ask(s, f"{goal} {number}")
+            thoughts.append(thought)
+            if "e" in thought:
+                break
+        self.memory.append(thoughts[-1])
+        return thoughts
+
+
+on(Remembers)
