@@ -40,10 +40,14 @@ def capture(function: JittedFunction, arguments: Bound | None) -> Captured:
     for name, value in given.items():
         shape.specs[name].extract(value, inputs)
     found = _attempted(function, shape, inputs, Outside(function.receiver))
-    if found.recorder.broken is not None and found.recorder.outside.entered:
-        # What functions that became parts of it gave may have been of less use than an opaque value.
-        other = _attempted(function, shape, inputs, Outside(function.receiver, plain=True))
-        found = max(found, other, key=_Attempt.reach)
+    if found.recorder.broken is not None:
+        # What functions that became parts of it gave may have been of less use than an opaque value, and items that
+        # are looked at when the graph runs of less use than those of now.
+        outside = found.recorder.outside
+        others = [Outside(function.receiver, plain=True)] if outside.entered else []
+        others += [Outside(function.receiver, steady=True)] if outside.containers else []
+        attempts = [_attempted(function, shape, inputs, other) for other in others]
+        found = max(found, *attempts, key=_Attempt.reach) if attempts else found
     return found.captured() if not found.recorder.too_deep else found.nothing()
 
 

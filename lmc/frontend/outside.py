@@ -26,10 +26,11 @@ class Outside:
     """What is known of the user's objects when an attempt at a capture begins, and what it finds out.
 
     ``names`` are those of attributes that the program sets (of whatever object), ``containers`` ids of the lists, dicts
-    and sets that it changes: all of a capture looks at these when it runs. ``whole`` are plain functions that are
-    called as they are, by the ids of their code objects.
+    and sets that it changes, or reads after a call that may: all of a capture looks at these when it runs. ``whole``
+    are plain functions that are called as they are, by the ids of their code objects.
 
-    ``plain`` says that all are. ``loose`` are those of ``names`` that may hold more than texts and numbers.
+    ``plain`` says that all are, ``steady`` that a read after such a call ends the capture. ``loose`` are those of
+    ``names`` that may hold more than texts and numbers.
 
     ``wanted`` is what an attempt finds missing in these: it ends there, and another begins. ``final`` says that none
     will. ``receiver`` is the object that a captured method belongs to, ``escaped`` whether it may have ended up
@@ -43,6 +44,7 @@ class Outside:
     containers: frozenset[int] = frozenset()
     whole: frozenset[int] = frozenset()
     plain: bool = False
+    steady: bool = False
     final: bool = False
     wanted: dict[str, Any] = field(default_factory=dict[str, Any])
     escaped: bool = False

@@ -144,8 +144,13 @@ class Reads(Base):
         if not recorder.user_writes:
             recorder.mutable_reads += rebound
             return
-        changeable = type(value) in (list, dict, set) or (type(value) is tuple and not is_immutable(value))
-        if rebound or changeable:
+        container = type(value) in (list, dict, set)
+        if container and not rebound:
+            if id(value) in recorder.outside.containers:
+                return
+            if not recorder.outside.steady:
+                recorder.outside.want("containers", id(value))
+        if rebound or container or (type(value) is tuple and not is_immutable(value)):
             raise self.changed(recorder, what)
 
     def _symbolic_attribute(self, recorder: Recorder, owner: Proxy, name: str) -> Any:

@@ -303,7 +303,7 @@ def touch():
     G["n"] += 1
 
 
-@case(make=fresh, stops="may change data that the program has read")
+@case(make=fresh)
 def global_data_changes(s, a):
     s += f"{G['n']}{NAME}"
     touch()

@@ -79,7 +79,7 @@ def reads_after_write(s, a: str):
     return before, COUNTER
 
 
-@case(make=reset, stops="may change data that the program has read")
+@case(make=reset)
 def reads_before_write_and_break(s, a: str):
     before = len(LOG)
     bump()
@@ -87,6 +87,27 @@ def reads_before_write_and_break(s, a: str):
     if x == "nothing":
         return 0
     return before, len(LOG)
+
+
+@case(make=reset)
+def looks_up_prompts_after_a_write(s, a: str):
+    bump()
+    s += SETTINGS["words"][1] + a
+    kind = s.gen("kind", max_tokens=2)
+    if kind in SETTINGS or "words" in SETTINGS:
+        s += f"{len(SETTINGS)} of {SETTINGS.get('rest', 'none')}"
+    for key, value in SETTINGS.items():
+        s += f"{key}: {value}"
+    bump()
+    return s.gen("x", max_tokens=2), LOG[-2:], LOG.count("bump")
+
+
+@case(make=reset, stops="may change data that the program has read")
+def takes_limits_before_a_write_and_prompts_behind(s, a: str):
+    s += a
+    x = s.gen("x", max_tokens=SETTINGS["max_tokens"])
+    bump()
+    return x, SETTINGS["words"]
 
 
 @case(make=lambda: (["a", "b"],), stops="did not make itself")

@@ -105,7 +105,7 @@ def class_attribute_after_write(s, a: str):
     return Settings.limit
 
 
-@case(make=restore, stops="is read after a call")
+@case(make=restore, stops="is taken item by item")
 def named_tuple_after_write(s, a: str):
     disturb()
     return POINT.x, list(POINT.tags)

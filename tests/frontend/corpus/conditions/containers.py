@@ -5,7 +5,7 @@
 # pyright: basic, reportCallIssue=false, reportAttributeAccessIssue=false, reportPossiblyUnboundVariable=false
 
 from tests.frontend.corpus.conditions.cases import condition
-from tests.frontend.corpus.host_functions import Item
+from tests.frontend.corpus.host_functions import Item, details
 
 
 @condition()
@@ -45,6 +45,15 @@ def a_list_grows_in_one_arm(s, a: str):
     x = s.gen("x", max_tokens=4)
     if "e" in x:
         xs.append(x)
+    return xs, s.gen("z", max_tokens=3)
+
+
+@condition()
+def a_list_of_objects_grows_in_one_arm(s, a: str):
+    x = s.gen("x", max_tokens=4)
+    xs = [details(x)]
+    if "e" in x:
+        xs.append(details(a))
     return xs, s.gen("z", max_tokens=3)
 
 
