@@ -110,7 +110,7 @@ def a_write_and_a_read_in_each_round(s, a: str):
     return n
 
 
-@looped("may have changed")
+@looped()
 def a_global_is_read_in_rounds_after_a_write(s, a: str):
     s += a
     begin()
@@ -142,7 +142,7 @@ def over_what_a_tool_gives(s, a: str):
     return out
 
 
-@looped("taken item by item")
+@looped()
 def over_a_list_of_a_plain_function(s, a: str):
     s += a
     out = ""
