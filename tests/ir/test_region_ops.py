@@ -143,7 +143,10 @@ BAD = [
     ),
     # terminators
     ("cf.map (%xs) ^body(%i: !int, %e: !text) { lm.return %c }", "cf.map: a body whose elements run at the same time"),
-    ("%r = cf.race (%xs) : !bool ^body(%i: !int, %e: !text) { cf.unreachable }", "cf.race: body ends in cf.unreachable"),
+    (
+        "%r = cf.race (%xs) : !bool ^body(%i: !int, %e: !text) { cf.unreachable }",
+        "cf.race: body ends in cf.unreachable",
+    ),
     ("cf.cond %f ^then() { %y = cf.unreachable : !int } ^otherwise() { cf.yield {} }", "cf.unreachable: results are"),
     (
         "%r = cf.cond %f : !int ^then() { cf.yield (1.0) } ^otherwise() { cf.yield (1) }",
