@@ -5,6 +5,8 @@
 # pyright: basic, reportCallIssue=false, reportAttributeAccessIssue=false, reportPossiblyUnboundVariable=false
 # pyright: reportOperatorIssue=false, reportIndexIssue=false, reportArgumentType=false
 
+import json
+
 from lmc.frontend.tools import tool
 from tests.frontend.corpus.host_functions import details, find, length_of, lookup, record, shout
 from tests.frontend.corpus.loops.cases import looped
@@ -24,7 +26,7 @@ def begin():
 
 
 def things(word):
-    return [word, word.upper(), "end"]
+    return json.loads(json.dumps([word, word.upper(), "end"]))
 
 
 def drop(items):
