@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.branches import Branches
 from lmc.frontend.core import Core
 from lmc.frontend.emitting import SCALARS, holes_of
-from lmc.frontend.growing import containers_in, element_type, grown, is_value_list, is_volatile
+from lmc.frontend.growing import containers_in, element_type, is_value_list, is_volatile
 from lmc.frontend.meeting import Meeting, Way, is_scalar
 from lmc.frontend.proxy import Grown, Proxy, Symbol
 from lmc.frontend.regions import put_back
@@ -150,7 +150,8 @@ class Pairs(Meeting):
                 volatile=is_volatile([*left, *right]),
             )
         )
-        return [grown(self._recorder, made)]
+        self._recorder.grows = True
+        return [Grown(made)]  # nobody else has it, so there is no need to copy it, which could only be done later
 
 
 def alike(left: list[Any], right: list[Any]) -> bool:

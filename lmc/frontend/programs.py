@@ -79,6 +79,8 @@ class Programs(Writes):
         if not _fits(called.function, args, kwargs):
             return called.function(*args, **kwargs)  # raises it in Python's own words
         inner = type(self)(self.session, called, self.path)
+        twin = transformed.function
+        twin.__defaults__, twin.__kwdefaults__ = called.function.__defaults__, called.function.__kwdefaults__
         if self.recorder is not None:
             self.recorder.inlined.append(called)
             self.recorder.codes.update(transformed.codes)

@@ -190,3 +190,17 @@ def test_a_lambda_that_takes_a_state_runs_as_plain_python():
 
 
 add = lambda s: s.append("x")  # noqa: E731
+
+
+def test_defaults_that_are_replaced_are_those_of_the_next_run():
+    def tagged(text, tag="old"):
+        return f"{text} {tag}"
+
+    @jitted
+    def program(s):
+        return tagged(s.gen("x", max_tokens=2))
+
+    before = check(program)
+    tagged.__defaults__ = ("new",)
+    assert not before.matches(bind(program, (), {}))
+    check(program)
