@@ -73,8 +73,8 @@ class SamplingOp(Op):
 
     @property
     def value_type(self) -> Type:
-        """The type of one generation's value."""
-        raise NotImplementedError
+        """The type of one generation's value: text, unless the op has a result that says otherwise."""
+        return TEXT
 
     @property
     def sampling(self) -> SamplingParams:

@@ -105,15 +105,9 @@ class Pass(abc.ABC):
 
     NAME: ClassVar[str]
 
+    @abc.abstractmethod
     def run(self, module: Module, context: PassContext) -> Module:
         """The rewritten module; ``module`` itself is never changed."""
-        bodies = {function.name: self.rewrite(function.body, context) for function in module.functions}
-        changed = any(bodies[function.name] is not function.body for function in module.functions)
-        return module.with_bodies(bodies) if changed else module
-
-    @abc.abstractmethod
-    def rewrite(self, block: Block, context: PassContext) -> Block:
-        """The rewritten body of one function."""
 
     def applied(
         self,
@@ -156,3 +150,16 @@ def _template_tokens(tokenizer: Tokenizer, role: str) -> tuple[int, int] | None:
 
 def _count_all(tokenizer: Tokenizer, segments: Sequence[Segment]) -> int:
     return sum(len(tokenizer.encode(segment)) if isinstance(segment, str) else 1 for segment in segments)
+
+
+class FunctionPass(Pass):
+    """A pass that rewrites each function by itself, and touches nothing else of a module."""
+
+    def run(self, module: Module, context: PassContext) -> Module:
+        bodies = {function.name: self.rewrite(function.body, context) for function in module.functions}
+        changed = any(bodies[function.name] is not function.body for function in module.functions)
+        return module.with_bodies(bodies) if changed else module
+
+    @abc.abstractmethod
+    def rewrite(self, block: Block, context: PassContext) -> Block:
+        """The rewritten body of one function."""

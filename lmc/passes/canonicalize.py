@@ -22,7 +22,7 @@ from lmc.ir.ops import (
 )
 from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, YieldOp
 from lmc.ir.regions import LEAVING
-from lmc.passes.base import Pass, PassContext
+from lmc.passes.base import FunctionPass, PassContext
 from lmc.passes.control_folds import FlowWalk
 from lmc.passes.exposure import exposed_values
 from lmc.passes.making import make_op
@@ -35,7 +35,7 @@ _MAX_WALKS = 32
 
 
 @dataclass(frozen=True)
-class Canonicalize(Pass):
+class Canonicalize(FunctionPass):
     """Fold literals and write every context and every text in its shortest form.
 
     * Texts: nested ``text.concat`` flattened, adjacent literals joined, empty ones left out; ``str`` and ``format`` of

@@ -80,9 +80,6 @@ class CompileConstraints(Pass):
         kept = tuple(_named(entry, context) for entry in module.constraints if first.get(entry.name) == entry.name)
         return dataclasses.replace(module.with_bodies(bodies), constraints=kept)
 
-    def rewrite(self, block: Block, context: PassContext) -> Block:
-        raise NotImplementedError("it needs the symbols of the module")
-
     def _built(self, symbol: Constraint, op: SamplingOp, cache: ConstraintCache, context: PassContext) -> Built:
         tokenizer = _BYTES if context.tokenizer is None else context.tokenizer
         try:

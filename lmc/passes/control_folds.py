@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -23,7 +24,7 @@ from lmc.passes.trimming import trimmed
 Held = Attribute | Value
 
 
-class FlowWalk(TextWalk):
+class FlowWalk(TextWalk, abc.ABC):
     """The walk as far as it concerns regions. ``say`` tells the user what was done, at which line.
 
     ``ended`` says that the open block has left, so that nothing of it that follows runs; ``is_stale`` that another walk
@@ -37,9 +38,9 @@ class FlowWalk(TextWalk):
         self.is_stale = False
         self._facts: list[Value] = []
 
+    @abc.abstractmethod
     def visit(self, op: Op) -> None:
         """Fold one op, whose operands have been replaced."""
-        raise NotImplementedError
 
     def block(self, block: Block) -> Block:
         """A block, rewritten."""

@@ -10,7 +10,7 @@ from lmc.ir.core import Attribute, Block, Effect, Op, Value
 from lmc.ir.layout import Field, exact_key, layout_of
 from lmc.ir.ops import SamplingOp
 from lmc.ir.rewriter import with_regions
-from lmc.passes.base import Pass, PassContext
+from lmc.passes.base import FunctionPass, PassContext
 from lmc.passes.exposure import exposed_values, touches
 from lmc.passes.making import with_ops
 from lmc.passes.recorded import recorded_ops
@@ -21,7 +21,7 @@ _OUTSIDE = frozenset({Effect.READS, Effect.WRITES})
 
 
 @dataclass(frozen=True)
-class EliminateCommonSubexpressions(Pass):
+class EliminateCommonSubexpressions(FunctionPass):
     """Merge equal ops, so that equal contexts, texts and greedy generations are computed once.
 
     Two ops are equal when class, operands, result types and attributes are (ids, names and lines apart); the first one

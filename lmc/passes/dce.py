@@ -8,14 +8,14 @@ from typing import ClassVar
 from lmc.ir.core import Block, Op, walk
 from lmc.ir.regions import RegionOp
 from lmc.ir.rewriter import with_regions
-from lmc.passes.base import Pass, PassContext
+from lmc.passes.base import FunctionPass, PassContext
 from lmc.passes.liveness import Liveness
 from lmc.passes.making import with_ops
 from lmc.passes.trimming import trimmed
 
 
 @dataclass(frozen=True)
-class EliminateDeadCode(Pass):
+class EliminateDeadCode(FunctionPass):
     """Drop ops whose results nobody reads.
 
     Of conditionals, loops and maps that stay, what they compute for nobody is dropped too.

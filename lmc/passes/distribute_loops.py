@@ -10,14 +10,14 @@ from lmc.ir.core import Block, Effect, Op, Value, walk
 from lmc.ir.region_ops import LoopOp
 from lmc.ir.regions import RegionOp
 from lmc.ir.rewriter import with_regions
-from lmc.passes.base import Pass, PassContext
+from lmc.passes.base import FunctionPass, PassContext
 from lmc.passes.counted_loops import counted
 from lmc.passes.loop_split import KnownLists, LoopSplit
 from lmc.passes.making import FreshNames, with_ops
 
 
 @dataclass(frozen=True)
-class DistributeLoops(Pass):
+class DistributeLoops(FunctionPass):
     """Let what rounds of a loop do without needing each other run at the same time.
 
     A loop over a list is split in two: a ``cf.map`` of all that needs nothing of earlier rounds, and a loop of the rest

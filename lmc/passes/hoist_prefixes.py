@@ -9,7 +9,7 @@ from typing import ClassVar
 from lmc.ir.core import Block, Op
 from lmc.ir.errors import InputError
 from lmc.ir.regions import RegionOp
-from lmc.passes.base import Pass, PassContext
+from lmc.passes.base import FunctionPass, PassContext
 from lmc.passes.branches import User
 from lmc.passes.loop_motion import move_invariants
 from lmc.passes.prefix_tree import Node, PrefixTree
@@ -17,7 +17,7 @@ from lmc.passes.prefix_walk import PrefixWalk
 
 
 @dataclass(frozen=True)
-class HoistPrefixes(Pass):
+class HoistPrefixes(FunctionPass):
     """Compute prefixes common to branches, calls and batch instances once, and pin them.
 
     Where several model calls go on from one context, ``lm.prefill`` computes its stable prefix before they start, and

@@ -15,7 +15,7 @@ from lmc.ir.ordering import shared_values, uses, waits_of
 from lmc.ir.regions import RegionOp, is_write
 from lmc.ir.rewriter import with_regions
 from lmc.ir.types import CTX
-from lmc.passes.base import Pass, PassContext
+from lmc.passes.base import FunctionPass, PassContext
 from lmc.passes.making import with_ops
 from lmc.passes.rounds import CallLengths, earliest_rounds, limited_rounds, rounds_in_all
 
@@ -23,7 +23,7 @@ Call = SamplingOp | SelectOp
 
 
 @dataclass(frozen=True)
-class PlanForkJoin(Pass):
+class PlanForkJoin(FunctionPass):
     """Decide which model calls run together: waves, groups that share a prefix, and the order of ops.
 
     ``wave`` of a call is its round: the number of calls on the longest way to it, or more where ``width`` limits how

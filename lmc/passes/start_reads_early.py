@@ -14,13 +14,13 @@ from lmc.ir.ordering import shared_values
 from lmc.ir.region_ops import CondOp
 from lmc.ir.regions import RegionOp, has_id
 from lmc.ir.rewriter import with_regions
-from lmc.passes.base import Pass, PassContext
+from lmc.passes.base import FunctionPass, PassContext
 from lmc.passes.exposure import exposed_values, touches
 from lmc.passes.making import with_ops
 
 
 @dataclass(frozen=True)
-class StartReadsEarly(Pass):
+class StartReadsEarly(FunctionPass):
     """Let calls of tools that only read start before it is known whether their way is taken.
 
     A call in an arm of a conditional waits for the condition, although what it is called with is often known before.

@@ -7,7 +7,7 @@ import pytest
 
 from lmc.ir.core import Block, Module
 from lmc.ir.errors import VerifyError
-from lmc.passes import Pass, PassContext, PassManager, parse_pipeline
+from lmc.passes import FunctionPass, PassContext, PassManager, parse_pipeline
 from tests.passes.modules import module_of
 
 BODY = """
@@ -20,7 +20,7 @@ BODY = """
 
 
 @dataclass(frozen=True)
-class Breaking(Pass):
+class Breaking(FunctionPass):
     """Drops the first op, whatever needs it."""
 
     NAME = "breaking"

@@ -7,13 +7,13 @@ import pytest
 
 from lmc.ir.core import Block
 from lmc.ir.errors import InputError
-from lmc.passes import PASSES, Pass, PassContext, parse_pipeline, pipeline, pipelines
+from lmc.passes import PASSES, FunctionPass, PassContext, parse_pipeline, pipeline, pipelines
 from lmc.passes.hoist_prefixes import HoistPrefixes
 from lmc.passes.plan_fork_join import PlanForkJoin
 
 
 @dataclass(frozen=True)
-class Configurable(Pass):
+class Configurable(FunctionPass):
     """A pass that does nothing, with an option of each type."""
 
     NAME = "configurable"
