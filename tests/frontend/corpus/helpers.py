@@ -3,6 +3,7 @@
 # Programs as users write them.
 # ruff: noqa: B006, PLW0603
 # pyright: reportArgumentType=false, reportReturnType=false, reportIndexIssue=false, reportOperatorIssue=false
+# pyright: reportOptionalSubscript=false, reportConstantRedefinition=false, reportUnnecessaryComparison=false, reportCallIssue=false
 
 import functools
 import json

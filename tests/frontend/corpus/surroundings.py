@@ -2,7 +2,7 @@
 
 # Programs as users write them.
 # ruff: noqa: B006, PLW0603
-# pyright: reportArgumentType=false, reportCallIssue=false, reportConstantRedefinition=false
+# pyright: reportIndexIssue=false, reportArgumentType=false, reportCallIssue=false, reportConstantRedefinition=false
 
 from tests.frontend.corpus.cases import case
 from tests.frontend.corpus.host_functions import Config

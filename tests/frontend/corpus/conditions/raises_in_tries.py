@@ -1,5 +1,8 @@
 """`raise` in a `try`, and in handlers of conversions."""
 
+# Programs as users write them.
+# pyright: reportGeneralTypeIssues=false
+
 from tests.frontend.corpus.conditions.cases import condition
 from tests.frontend.corpus.conditions.errors import CountedError, RefusedError, RejectedError, refuse, refuse_silently
 from tests.frontend.harness import effect
