@@ -70,6 +70,15 @@ def bind(function: JittedFunction, args: tuple[Any, ...], kwargs: Mapping[str, A
     return Bound(function, dict(found.arguments), found.args, found.kwargs)
 
 
+def fits(signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a call with these arguments is one of what has this signature."""
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
 def shape_of(function: JittedFunction, bound: Bound) -> Arguments:
     """The shapes of these arguments."""
     names = _Names()

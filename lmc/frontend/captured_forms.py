@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from lmc.frontend.arguments import fits
 from lmc.frontend.breaks import CaptureBreak, Exit
 from lmc.frontend.emitting import Id, holes_of
-from lmc.frontend.forms import FORMS, checked_state
+from lmc.frontend.forms import FORMS, check_branching, checked_state
 from lmc.frontend.growing import as_value, copied, grown, is_value_list
 from lmc.frontend.looping import Loop
 from lmc.frontend.proxy import Grown, Proxy, Symbol, items_of, symbol
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 def run_form(ops: Operators, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run one of ``FORMS``, in a capture or in a replay."""
     name = FORMS[id(function)]
+    if not fits(inspect.signature(function), args, kwargs):
+        return function(*args, **kwargs)  # raises what Python does
     try:
         match name:
             case "cond":
@@ -91,6 +95,7 @@ class Elements:
         good: Any = None,
         default: Any = None,
     ) -> None:
+        check_branching(name, on)
         self._ops = ops
         self._session = ops.session
         self._race = name == "race"

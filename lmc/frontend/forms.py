@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from lmc.frontend.eager_runs import ACTIVE, EagerFrame, activate
+from lmc.frontend.refusals import bad
 from lmc.frontend.state import State
 from lmc.ir.control_flow import no_elements
 
@@ -87,6 +88,7 @@ def elements(
 
     What an element changes of the lists changes nothing for those behind it, which run at the same time.
     """
+    check_branching(name, on)
     frame = ACTIVE.get()
     base = ""
     if frame is not None or on is not None:
@@ -97,6 +99,12 @@ def elements(
         place = f"{base}/{index}"
         active = nullcontext() if frame is None else activate(EagerFrame(frame.session, place))
         yield active, (*(() if on is None else (on.another(on.core.copy(), place),)), *items)
+
+
+def check_branching(name: str, on: Any) -> None:
+    """Raise ``CaptureError`` where ``on`` is nothing that elements could have a branch of."""
+    if on is not None and not issubclass(type(on), State):
+        raise bad(f"lmc.{name}(…, on=…) is given something else than a state", f"give it one: lmc.{name}(…, on=s)")
 
 
 FORMS = {id(form): form.__name__ for form in (cond, while_loop, map, race)}

@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 from types import CellType, FunctionType, MethodType
 from typing import Any, Self, TypeVar
 
+from lmc.frontend.arguments import fits
 from lmc.frontend.binding import Bindable
 from lmc.frontend.breaks import Break
 from lmc.frontend.core import Core
@@ -185,11 +186,7 @@ class JittedFunction(Bindable, UserFunction):
         """
         if not args or not issubclass(type(args[0]), State) or not self.may_be_method:
             return (), args
-        try:
-            self.signature.bind(*args, **kwargs)
-        except TypeError:
-            return args[:1], args[1:]
-        return (), args
+        return ((), args) if fits(self.signature, args, kwargs) else (args[:1], args[1:])
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}{self.signature}>"
@@ -198,8 +195,10 @@ class JittedFunction(Bindable, UserFunction):
         """Run the program and return what the function returns. Arguments are the function's, without the state."""
         frame = ACTIVE.get()
         if self.is_method and not self.receiver:
-            meant, args = self.meant(args)
-            return meant(*args, **kwargs)
+            meant, rest = self.meant(args)
+            if frame is None and fits(self.signature, args, kwargs) and not fits(meant.signature, rest, kwargs):
+                raise self.without_object()
+            return meant(*rest, **kwargs)
         if frame is not None:
             return frame.call(self, args, kwargs)
         host = HOST.get()

@@ -220,10 +220,43 @@ def empty_race(s, q: str):
     return lmc.race(lambda w: w, [], good=lambda w: w)
 
 
-@pytest.mark.parametrize("program", [wrong_state, empty_race], ids=lambda program: program.name)
-def test_misuse_raises_the_same_in_every_way(program):
+@lmc.jit
+def misspelt_option(s, q: str):
+    return lmc.race(lambda w: w, [q], god=lambda w: w)
+
+
+@lmc.jit
+def option_of_another_form(s, q: str):
+    return lmc.map(lambda w: w, [q], good=lambda w: w)
+
+
+@lmc.jit
+def no_test(s, q: str):
+    return lmc.race(lambda w: w, [q])
+
+
+@lmc.jit
+def no_state(s, q):
+    return lmc.map(lambda branch, w: w, [q], on=q)
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        (wrong_state, "it should give a tuple of 2 values"),
+        (empty_race, "no elements"),
+        (misspelt_option, "race() got an unexpected keyword argument 'god'"),
+        (option_of_another_form, "map() got an unexpected keyword argument 'good'"),
+        (no_test, "race() missing 1 required keyword-only argument: 'good'"),
+        (no_state, "lmc.map(…, on=…) is given something else than a state"),
+    ],
+    ids=lambda part: getattr(part, "name", ""),
+)
+def test_misuse_raises_the_same_in_every_way(program, said):
     captured = check(program, ("a",))
-    assert run_captured(captured, ("a",), {}).end[0] == "raised"
+    end = run_captured(captured, ("a",), {}).end
+    assert end[0] == "raised"
+    assert said in str(end)
 
 
 def test_outside_of_a_program_forms_are_plain_python():

@@ -167,6 +167,13 @@ def test_a_bound_program_is_the_same_each_time():
     assert Agent.reads is Agent.reads
 
 
+def test_a_method_that_is_given_an_argument_for_its_object_is_refused():
+    with pytest.raises(CaptureError, match=r"reads\(\) is a method, and nothing says of which object") as caught:
+        Agent.reads("q")
+    assert caught.value.location is not None
+    assert caught.value.location.file == __file__
+
+
 def test_a_method_without_an_object_is_refused():
     with pytest.raises(CaptureError, match=r"reads\(\) is a method, and nothing says of which object") as caught:
         Agent.reads()
