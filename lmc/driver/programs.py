@@ -47,9 +47,13 @@ def load_program(spec: str) -> JittedFunction:
     if "." in name:
         return _member(module, name, file)
     if name not in found:
-        near = difflib.get_close_matches(name, found, n=1)
-        known = f"did you mean {near[0]!r}?" if near else f"it has {_listed(found)}"
-        raise UsageError(f"{file} has no program {name!r}", remedy=known)
+        known = [*found, *_methods_of(module)]
+        own = [method for method in known if method.startswith(f"{name}.")]
+        if own:
+            raise UsageError(f"{name} of {file} is no program", remedy=f"name one of its programs: {file}:{own[0]}")
+        near = difflib.get_close_matches(name, known, n=1)
+        remedy = f"did you mean {near[0]!r}?" if near else f"it has {_listed(known)}"
+        raise UsageError(f"{file} has no program {name!r}", remedy=remedy)
     return found[name]
 
 
@@ -159,9 +163,10 @@ def _member(module: ModuleType, name: str, file: str) -> JittedFunction:
         if part not in dir(owner):
             where = file if owner is module else f"{name.rpartition('.')[0]} of {file}"
             near = difflib.get_close_matches(part, dir(owner), n=1)
+            known = [*_programs_of(module), *_methods_of(module)]
             raise UsageError(
                 f"{where} has no {part!r}",
-                remedy=f"did you mean {near[0]!r}?" if near else f"its programs are {_listed(_programs_of(module))}",
+                remedy=f"did you mean {near[0]!r}?" if near else f"the programs of {file} are {_listed(known)}",
             )
         owner = getattr(owner, part)
     if not isinstance(owner, JittedFunction):
@@ -179,6 +184,18 @@ def _without_object(name: str, file: str) -> UsageError:
     )
 
 
+def _methods_of(module: ModuleType) -> list[str]:
+    """``object.name`` of the programs that objects of the file have from their classes."""
+    found = [
+        f"{owner}.{name}"
+        for owner, value in vars(module).items()
+        for kind in reversed(type(value).__mro__)
+        for name, held in vars(kind).items()
+        if isinstance(held, JittedFunction)
+    ]
+    return list(dict.fromkeys(found))
+
+
 def _method_of(module: ModuleType) -> str | None:
     """``Class.name`` of a program that a class of the file holds."""
     for value in vars(module).values():
@@ -191,6 +208,9 @@ def _method_of(module: ModuleType) -> str | None:
 
 def _only(found: dict[str, JittedFunction], module: ModuleType, file: str) -> JittedFunction:
     distinct = {id(program): name for name, program in reversed(found.items())}
+    bound = [] if distinct else _methods_of(module)
+    if bound:
+        raise UsageError(f"{file} has programs of objects: {_listed(bound)}", remedy=f"name one: {file}:{bound[0]}")
     method = None if distinct else _method_of(module)
     if method is not None:
         raise _without_object(method, file)
@@ -199,10 +219,11 @@ def _only(found: dict[str, JittedFunction], module: ModuleType, file: str) -> Ji
         raise UsageError(f"{file} {what}", remedy="decorate a function of it with @lmc.jit")
     if len(distinct) > 1:
         raise UsageError(
-            f"{file} has several programs: {_listed(found)}", remedy=f"name one: {file}:{next(iter(found))}"
+            f"{file} has several programs: {_listed([*found, *_methods_of(module)])}",
+            remedy=f"name one: {file}:{next(iter(found))}",
         )
     return next(iter(found.values()))
 
 
-def _listed(found: dict[str, Any]) -> str:
-    return ", ".join(found) or "none"
+def _listed(names: list[str]) -> str:
+    return ", ".join(names) or "none"

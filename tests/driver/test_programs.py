@@ -42,6 +42,7 @@ class Agent:
     def make(cls, s, q: str):
         s += q
 """
+OBJECT = f"{METHOD}\nclass Other(Agent):\n    @lmc.jit\n    def run(self, s): ...\n\nagent = Other()\n"
 
 
 def test_methods_are_named_by_their_object(write):
@@ -89,6 +90,11 @@ def test_locations_show_the_path_as_it_was_named(write, tmp_path: Path, monkeypa
         (METHOD, ":Agent.runn", "has no 'runn'", "did you mean 'run'"),
         (METHOD, ":Agentt.run", "has no 'Agentt'", "did you mean 'Agent'"),
         (METHOD, ":Agent.name", "is no program", "@lmc.jit"),
+        (OBJECT, "", "has programs of objects: agent.run, agent.make", ":agent.run"),
+        (OBJECT, ":agent", "agent of", "name one of its programs"),
+        (OBJECT, ":agent.zebra", "has no 'zebra'", "are agent.run, agent.make"),
+        (OBJECT, ":zebra", "has no program 'zebra'", "it has agent.run, agent.make"),
+        (OBJECT + TWO, "", "has several programs: one, two, agent.run, agent.make", "name one"),
     ],
 )
 def test_programs_that_are_not_there(write, tmp_path: Path, text: str | None, name: str, cause: str, remedy: str):
