@@ -19,7 +19,7 @@ from lmc.frontend.locations import user_location
 from lmc.frontend.outside import Outside
 from lmc.frontend.proxy import Expression, Proxy
 from lmc.frontend.regions import Regions
-from lmc.frontend.session import Session, escape
+from lmc.frontend.session import OPEN, Session, escape
 from lmc.ir.builder import Builder
 from lmc.ir.core import Constraint, Op, Value
 from lmc.ir.errors import LmcError, Location
@@ -127,6 +127,11 @@ class Emitter(Session):
             if self._entry is not None:
                 self._cut_back(self._entry)
             self.break_tick = self.ticks
+            self.constructs = {
+                tick: (start, self.ticks if end == OPEN else end)
+                for tick, (start, end) in self.constructs.items()
+                if tick <= self.ticks
+            }
         return CaptureBreak(self.broken)
 
     @property

@@ -17,6 +17,7 @@ from lmc.frontend.carried import Carrying
 from lmc.frontend.proxy import Proxy, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.same_values import are_same
+from lmc.frontend.session import OPEN, UNROLLED
 from lmc.frontend.state import State
 from lmc.frontend.unknown_branches import SHAPE, BranchItems, UnknownBranches
 from lmc.frontend.unknown_items import REPEATABLE, UnknownItems, taken_items
@@ -128,8 +129,12 @@ class Loop:
 
     def _replayed(self, tick: int, taken: bool) -> bool:
         session = self._session
-        if self._known is None and tick in session.constructs:
-            self._known = session.constructs[tick]
+        known = session.constructs.get(tick)
+        if known is not None and known[0] == UNROLLED:
+            session.ticks = session.ticks if taken else known[1]
+            return taken
+        if self._known is None and known is not None:
+            self._known = known
             session.rounds.append(-1)
         if self._known is not None:
             session.ticks = self._known[0 if taken else 1]
@@ -157,6 +162,7 @@ class ItemLoop(Loop):
         self._writes = 0 if recorder is None else recorder.user_writes
         self._live = False
         self._broken = False
+        self._left_at: list[int] = []
         if self._items is not None:
             self._branches += self._items.branch_items()
         if self._items is None:
@@ -168,7 +174,10 @@ class ItemLoop(Loop):
         recorder = self._recorder
         if recorder is None or self._items is None:
             taken = self._next(on)
-            return self._replayed(tick, taken) if recorder is None else taken
+            if recorder is None:
+                return self._replayed(tick, taken)
+            self._count_unrolled(recorder, tick, taken, on)
+            return taken
         if self.traced:
             self._index = recorder.next_number(self._index)
             self._check_unchanged(recorder, self._items)
@@ -243,6 +252,14 @@ class ItemLoop(Loop):
         if type(self._index) is Proxy and self._recorder is not None:
             self._recorder.index_loops[self._recorder.value_of(self._index)] = self
         return tuple(values)
+
+    def _count_unrolled(self, recorder: Recorder, tick: int, taken: bool, on: Any) -> None:
+        """Note at which operation a replay goes on that leaves the loop here, where a run may break it."""
+        if type(on) is Proxy:
+            self._left_at.append(tick)
+            recorder.constructs[tick] = (UNROLLED, OPEN)
+        if not taken:
+            recorder.constructs.update((start, (UNROLLED, tick)) for start in self._left_at)
 
     def _next(self, on: Any) -> bool:
         if type(on) is Proxy:

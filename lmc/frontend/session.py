@@ -12,6 +12,8 @@ from lmc.frontend.sampling import GenerationOptions
 META = "@meta:"
 """Begins the names under which a run keeps what belongs to its variables; the rest is the variable's name."""
 NEEDED = "its value is needed now"
+UNROLLED, OPEN = -1, -1
+"""In ``Session.constructs``: rounds that were captured one by one begin where they are; not at its end yet."""
 _ESCAPES = {"%": "%25", "/": "%2F", "#": "%23", "@": "%40", "*": "%2A", "$": "%24"}
 
 
@@ -21,13 +23,13 @@ class Session(ABC):
     Contexts are opaque here: IR values in a capture, ``lmc.ir.context.Context`` in an eager run.
 
     ``ticks`` counts the operations of transformed code; ``served`` says which of them a host call answered, ``entered``
-    which were calls of plain functions that became parts of the program. A replay
-    of the captured part takes the same steps, so it finds those answers again. ``constructs`` are the conditions both
-    arms of which were captured, by their tick: where the second one begins, and where both have ended; and the loops
-    that were: where a round begins, and where they have ended. ``rounds`` are the numbers of the rounds of such loops
-    that are under way. ``path`` is that
-    of the program which runs now, where calls that belong to no handle get their ids. ``blocks`` are the role blocks
-    still to be opened.
+    which were calls of plain functions that became parts of the program. A replay of the captured part takes the same
+    steps, so it finds those answers again. ``constructs`` are the conditions both arms of which were captured, by their
+    tick: where the second one begins, and where both have ended; the loops that were: where a round begins, and where
+    they have ended; and rounds that were captured one by one, before which only a run knows whether the loop was left:
+    where the loop has ended. ``rounds`` are the numbers of the rounds of captured loops that are under way. ``path`` is
+    that of the program which runs now, where calls that belong to no handle get their ids. ``blocks`` are the
+    role blocks still to be opened.
     """
 
     def __init__(self) -> None:

@@ -96,3 +96,47 @@ def test_random_programs_agree_however_many_rounds_there_are(folder, source, arg
         for given_too in (other, ("e" + other[0], *args[1:]), ("t", *args[1:])):
             if captured.matches(bind(program, (*given_too[:3], list(given_too[3])), {})):
                 check(program, lambda given_too=given_too: (*given_too[:3], list(given_too[3])), captured=captured)
+
+
+def key_of(text):
+    for key in ("e", "h", "o"):
+        if key in text:
+            return key
+    return None
+
+
+@pytest.mark.parametrize("text", ["hello", "oh", "o", "a"])
+def test_a_continuation_counts_the_rounds_that_a_break_left_out(text):
+    @JittedFunction
+    def program(s, a: str):
+        found = s.gen("x", max_tokens=2) + a
+        for key in ("e", "h", "o"):
+            if key in found:
+                break
+            effect("not", key)
+        effect("first", key, key_of(a))
+        s.gen("y", max_tokens=2)
+        number = hash(found) * 0
+        effect("then", key, number)
+        return s.gen("z", max_tokens=2)
+
+    captured = check(program, (text,))
+    assert "hash" in captured.breaks[0].cause
+
+
+@pytest.mark.parametrize("text", ["hello", "a"])
+def test_a_continuation_counts_the_rounds_of_a_loop_that_a_capture_ends_in(text):
+    @JittedFunction
+    def program(s, a: str):
+        found = s.gen("x", max_tokens=2) + a
+        for key in ("e", "h", "o"):
+            if key in found:
+                break
+            effect("not", key)
+            if key == "h":
+                effect(hash(key) * 0)
+        effect("first", key)
+        return s.gen("y", max_tokens=2)
+
+    captured = check(program, (text,))
+    assert "hash" in captured.breaks[0].cause
