@@ -34,8 +34,8 @@ def test_levels(lmc, program: str):
 
 def test_arguments_specialise(lmc, program: str, tmp_path: Path):
     without = lmc("compile", f"{program}:judge", "--breaks", *TOY)
-    assert "captured:    up to cli_program.py:" in without.out
-    assert "remedy: " in without.out
+    assert "model calls: 2 in 2 waves" in without.out
+    assert "1 loop" in without.out.partition("regions:")[2].partition("\n")[0]
     given = lmc("compile", f"{program}:judge", "essay=x", 'dims=["a", "b"]', "--breaks", *TOY)
     assert "model calls: 3 in 3 waves" in given.out
     assert given.out.endswith("no breaks: captured to the end\n")
@@ -45,6 +45,12 @@ def test_arguments_specialise(lmc, program: str, tmp_path: Path):
     assert of_file.err.startswith("compiled for row 0 of rows.jsonl only; ")
     of_row = lmc("compile", f"{program}:judge", "--input", "rows.jsonl", "--row", "1", *TOY)
     assert "model calls: 2 in 2 waves" in of_row.out
+
+
+def test_breaks_say_where_why_and_what_to_do(lmc, program: str):
+    said = lmc("compile", f"{program}:breaks", "--breaks", *TOY)
+    assert "captured:    up to cli_program.py:" in said.out
+    assert "remedy: " in said.out
 
 
 def test_output_goes_to_a_file_and_the_rest_beside_it(lmc, program: str, tmp_path: Path):
