@@ -158,7 +158,7 @@ def _end(run: Callable[[], Outcome]) -> tuple[Any, ...]:
         outcome = run()
     except LmcError as error:
         return type(error), error.cause
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return type(error), str(error)
     return repr(outcome.value), outcome.text
 
