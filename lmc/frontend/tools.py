@@ -164,7 +164,8 @@ def tool(
     The function may be async: a program calls it like any other and gets its result; all async tools of a process run
     in one event loop, and none takes a thread. Tools run beside generations and each other, as far as neither needs
     the other's result: those that read come after what was written before them, those that write after all before
-    them that reads, writes or may fail.
+    them that reads, writes or may fail. So one that reads may have been called although an error ends the program
+    before its line.
 
     Args:
         function: what is declared.
