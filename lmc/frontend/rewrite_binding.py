@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 
 from lmc.frontend.rewrite import Unsupported, constant
-from lmc.frontend.rewrite_expressions import ExpressionRewriter, unpacking
+from lmc.frontend.rewrite_comprehensions import unpacking
+from lmc.frontend.rewrite_expressions import ExpressionRewriter
 
 Statements = list[ast.stmt]
 
