@@ -158,7 +158,9 @@ def _end(run: Callable[[], Outcome]) -> tuple[Any, ...]:
         outcome = run()
     except LmcError as error:
         return type(error), error.cause
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # some programs raise what no Exception is
         return type(error), str(error)
     return repr(outcome.value), outcome.text
 
