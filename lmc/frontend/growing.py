@@ -114,10 +114,19 @@ def copied(recorder: ValueRecorder, items: Proxy) -> Proxy:
 def listed_now(recorder: ValueRecorder, items: Proxy) -> Proxy:
     """``list(items)``, whatever it is, as it is now.
 
-    No operation is answered by it: a continuation makes it again.
+    No operation is answered by it: a continuation makes it again. What may be an iterator it would find used up, so a
+    capture that breaks ends before.
     """
     if not symbol(items).volatile:
         return recorder.pure("list_from", (items,))
+    if not isinstance(symbol(items).type, ListType):
+        if recorder.careful:
+            raise recorder.stop(
+                f"{symbol(items).origin} is gone over, which can be done once if it is an iterator, and a later part "
+                "of the program runs eagerly",
+                "annotate what the tool returns",
+            )
+        recorder.hazard = True
     made = copied(recorder, items)
     recorder.last_host = None
     recorder.mutable_reads += 1

@@ -56,10 +56,11 @@ class Helpers(Programs):
         outside = recorder.outside
         protected = bool(recorder.catching)
         outside.parts.append(part)
+        outside.entered.add(tick)  # also where it raises what the program catches
         try:
             if recorder.inlined.count(called) >= _MOST_CALLS:
                 raise recorder.stop(f"{called.name}() calls itself {_MOST_CALLS} calls deep", "write a loop")
-            found = self.inline_helper(recorder, called.function, args, kwargs)
+            return self.inline_helper(recorder, called.function, args, kwargs)
         except (LmcError, RecursionError):
             raise
         except Exception as error:
@@ -68,8 +69,6 @@ class Helpers(Programs):
             raise
         finally:
             outside.parts.pop()
-        outside.entered.add(tick)
-        return found
 
     def rerun_part(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """In a replay: what was a part of the program in its capture."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lmc.frontend.arguments import bind
+from lmc.frontend.base import Base
 from lmc.frontend.capture import capture
 from lmc.frontend.eager import EagerSession
 from lmc.frontend.eager_runs import run_eager
@@ -111,6 +112,39 @@ def stop_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
         raise self.stop("this is the end", "nothing has to change")
 
     monkeypatch.setattr(Recorder, "finish", stopped)
+
+
+def stop_at(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Let captures end at their ``number``-th operation; inside a condition or loop that is before the outermost one.
+
+    An attempt that begins anew, because the operation belongs to a function that became a part of the program, ends
+    at the operation that has this number then.
+    """
+    count = Base.tick
+
+    def counted(self: Base) -> int:
+        tick = count(self)
+        if self.recorder is not None and self.recorder.broken is None and tick >= number:
+            raise self.recorder.stop("this is the middle", "nothing has to change")
+        return tick
+
+    monkeypatch.setattr(Base, "tick", counted)
+
+
+def operations_of(program: JittedFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """How many operations a capture of ``program`` counts."""
+    found = [0]
+    count = Base.tick
+
+    def counted(self: Base) -> int:
+        tick = count(self)
+        found.append(0 if self.recorder is None else tick)
+        return tick
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Base, "tick", counted)
+        capture(program, bind(program, args, kwargs))
+    return max(found)
 
 
 def check_whole(program: JittedFunction, texts: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
