@@ -103,7 +103,7 @@ def zipped_with_a_tool(s, a: str):
     return out
 
 
-@looped(stops="may change data that the program has read")
+@looped(stops="gone over, which can be done once if it is an iterator")
 def changed_while_gone_over(s, a: str):
     s += a
     items = unsaid(s.gen("x", max_tokens=6))
