@@ -19,11 +19,11 @@ from lmc.ir.errors import CaptureError
 from lmc.ir.interpreter import interpret
 from lmc.ir.toy import ToyEngine
 from tests.driver.levels import LEVELS, run_at
-from tests.frontend.corpus import helpers, methods
+from tests.frontend.corpus import helpers, inherited_methods, methods, strange_methods
 from tests.frontend.corpus.cases import CASES
 from tests.frontend.harness import run_captured, run_plain, stop_at_the_end
 
-FILES = (helpers.__name__, methods.__name__)
+FILES = tuple(file.__name__ for file in (helpers, inherited_methods, methods, strange_methods))
 NAMES = [name for name, case in CASES.items() if case.program.definition.__module__ in FILES]
 
 
