@@ -14,13 +14,13 @@ from lmc.ir.ordering import shared_values
 from lmc.ir.region_ops import CondOp
 from lmc.ir.regions import RegionOp, has_id
 from lmc.ir.rewriter import with_regions
-from lmc.passes.base import FunctionPass, PassContext
+from lmc.passes.base import Pass, PassContext
 from lmc.passes.exposure import exposed_values, touches
 from lmc.passes.making import with_ops
 
 
 @dataclass(frozen=True)
-class StartReadsEarly(FunctionPass):
+class StartReadsEarly(Pass):
     """Let calls of tools that only read start before it is known whether their way is taken.
 
     A call in an arm of a conditional waits for the condition, although what it is called with is often known before.
@@ -63,11 +63,6 @@ class StartReadsEarly(FunctionPass):
         return module.with_bodies(
             {function.name: _Marking(self, function.body, hosts, context).run() for function in module.functions}
         )
-
-    def rewrite(self, block: Block, context: PassContext) -> Block:
-        """Nothing: which tools may start early, only the module says."""
-        del context
-        return block
 
 
 class _Marking:
@@ -130,18 +125,20 @@ class _Marking:
         """The ops in arms that make the arguments of a call, or why it can't start before those."""
         if ahead.obstacle is not None:
             return [], ahead.obstacle
-        found: list[Op] = []
+        found: dict[Op, None] = {}
         values = list(ahead.unknown)
         while values:
             value = values.pop()
             maker = makers.get(value)
             if maker is None:
                 return [], f"it is called with what a loop or a map gives, or computes in it: {value}"
+            if maker in found:
+                continue
             if not self._may_move(maker):
                 return [], f"it is called with what {getattr(maker, 'id', maker.NAME)!r} gives there"
-            found.append(maker)
+            found[maker] = None
             values += [used for used in maker.operands if used in makers]
-        return found, None
+        return list(found), None
 
     def _may_move(self, op: Op) -> bool:
         is_pure = op.effect is Effect.PURE and not (op.may_raise or op.billable or has_id(op))

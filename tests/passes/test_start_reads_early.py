@@ -94,6 +94,13 @@ def test_what_keeps_a_call_where_it_stands_is_said(inside: str, reason: str):
     assert reason in remark
 
 
+def test_what_many_arguments_are_made_of_moves_once():
+    doubled = " ".join(f"%a{number + 1} = text.concat [%a{number}, %a{number}] : !text" for number in range(60))
+    body, remarks = marked(f"%a0 = text.concat [%q] : !text {doubled} {look('%a60')}")
+    assert [op.NAME for op in body.ops].count("text.concat") == 61
+    assert len(remarks) == 1
+
+
 def test_what_is_not_declared_so_stays_and_nothing_is_said_of_it():
     inside = '%v = host.call @plain (%q) {declared = "reads", id = "f/@plain"} : !text'
     module = parse_verified(MODULE.format(inside=inside, before=""))
