@@ -17,7 +17,7 @@ LAYERS: dict[str, frozenset[str]] = {
     "lmc.ir": frozenset(),
     "lmc.toolchain": frozenset(),
     "lmc.grammar": frozenset({"lmc.ir.errors", "lmc.toolchain"}),  # errors: a module without imports of its own
-    "lmc.cache": frozenset(),
+    "lmc.cache": frozenset({"lmc.ir.errors"}),
     "lmc.cost": frozenset({"lmc.ir"}),  # tokens, money and time *over a Module*: it has to know what a Module is
     "lmc.builtin_model": frozenset(),
     "lmc.frontend": frozenset({"lmc.ir", "lmc.grammar.classes"}),  # what a class says has one reading

@@ -8,6 +8,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from lmc.cache.memory import SequenceMemory
+from lmc.cache.scheduler import Scheduler
+from lmc.cache.sequence import Namespace
 from lmc.ir.engine import (
     DoneHandle,
     EngineInfo,
@@ -25,10 +28,7 @@ from lmc.ir.tokenizer import Tokenizer
 from lmc.runtime.local.canonical import CanonicalTask
 from lmc.runtime.local.drafting import Paths
 from lmc.runtime.local.generation import GenerationTask
-from lmc.runtime.local.memory import SequenceMemory
 from lmc.runtime.local.model import PagedModel
-from lmc.runtime.local.scheduler import Scheduler
-from lmc.runtime.local.sequence import Namespace
 from lmc.runtime.local.tasks import PrefillTask, ScoreTask, Task
 from lmc.runtime.local.validation import RequestChecker
 from lmc.runtime.local.worker import Worker

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from lmc.cache.sequence import Sequence
 from lmc.ir.engine import EngineStatistics, Generation, OnDelta, Request, TokenDelta, TokenLogprob
 from lmc.ir.errors import ConstraintError, EngineError
 from lmc.ir.stopping import Stopper
@@ -12,7 +13,6 @@ from lmc.ir.tokenizer import Tokenizer
 from lmc.runtime.local.constrained import Walk, check_output
 from lmc.runtime.local.drafting import DraftLength, Paths
 from lmc.runtime.local.sampler import NO_IDS, Draw, Drawn
-from lmc.runtime.local.sequence import Sequence
 from lmc.runtime.local.tasks import Task
 
 _NOTHING: frozenset[int] = frozenset()

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from transformers import AttentionInterface, PreTrainedModel
 
+from lmc.cache.memory import Slice
 from lmc.ir.errors import EngineError
 from lmc.runtime.kernels.decoder import StepMemory
 from lmc.runtime.kernels.forms import AttentionForm, SequenceRows
 from lmc.runtime.kernels.paged_attention import AttentionBatch, paged_attention, write_pages
 from lmc.runtime.local.deterministic import BLOCK_ROWS, padded, prepare, row_by_row
-from lmc.runtime.local.memory import Slice
 from lmc.runtime.local.rotary import replace_rotary
 
 ATTENTION_NAME = "lmc_paged"

@@ -6,12 +6,12 @@ from typing import Any
 
 import torch
 
+from lmc.cache.sequence import Sequence
 from lmc.ir.errors import EngineError
 from lmc.runtime.local.failures import not_numbers
 from lmc.runtime.local.generation import GenerationTask
 from lmc.runtime.local.model import LogitsRows
 from lmc.runtime.local.sampler import Drawn, OnDevice, draw_tokens
-from lmc.runtime.local.sequence import Sequence
 from lmc.runtime.local.tasks import ScoreTask, Task
 
 # Tokens or errors of a generation, one for each row; an error of anything else, where its logits are no numbers.

@@ -6,9 +6,9 @@ from typing import Generic, TypeVar
 
 import torch
 
+from lmc.cache.sequence import Sequence
 from lmc.ir.engine import Pin, Score, ScoreRequest
 from lmc.ir.errors import EngineError, LmcError
-from lmc.runtime.local.sequence import Sequence
 
 T = TypeVar("T")
 

@@ -13,19 +13,19 @@ from typing import Any
 
 import torch
 
+from lmc.cache.memory import Slice
+from lmc.cache.scheduler import Scheduler
+from lmc.cache.sequence import Sequence
 from lmc.ir.engine import EngineStatistics
 from lmc.ir.errors import EngineError, LmcError, RequestCancelledError
 from lmc.runtime.local.deadlines import Deadlines
 from lmc.runtime.local.device_draws import draws_on
 from lmc.runtime.local.failures import callback_failed, closed, forked, stopped, too_late
 from lmc.runtime.local.generation import GenerationTask
-from lmc.runtime.local.memory import Slice
 from lmc.runtime.local.model import LogitsRows, PagedModel
 from lmc.runtime.local.phases import PhaseClock
 from lmc.runtime.local.reading import Reading, read_logits
 from lmc.runtime.local.sampler import Drawn
-from lmc.runtime.local.scheduler import Scheduler
-from lmc.runtime.local.sequence import Sequence
 from lmc.runtime.local.tasks import PrefillTask, Task
 
 _LOGGER = logging.getLogger(__name__)

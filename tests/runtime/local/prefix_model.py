@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from lmc.runtime.local.memory import Slice
+from lmc.cache.memory import Slice
 from lmc.runtime.local.model import _wanted_logits
 
 

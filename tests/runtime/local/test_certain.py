@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 import torch
 
+from lmc.cache.sequence import Sequence
 from lmc.ir.engine import EngineInfo, Request, SamplingParams
 from lmc.ir.errors import EngineError
 from lmc.ir.toy import toy_tokenizer
 from lmc.runtime.local.engine import LocalEngine
-from lmc.runtime.local.sequence import Sequence
 from tests.ir.constraints_for_tests import TemplateConstraint
 from tests.runtime.local.outcomes import run
 from tests.runtime.local.prefix_model import PrefixModel

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from lmc.cache import InvariantError
+from lmc.cache.sequence import Sequence
 from lmc.ir.engine import Request, SamplingParams, ScoreRequest
 from lmc.ir.errors import EngineError
 from lmc.runtime.local import LocalEngine, load_local_engine
-from lmc.runtime.local.sequence import Sequence
+from tests.cache.test_scheduler import Simulation
 from tests.runtime.local.checkpoints import SENTENCES, make_model, save_checkpoint
 from tests.runtime.local.conftest import OpenEngine
-from tests.runtime.local.test_scheduler import Simulation
 
 POISON = 7
 PREFIX = tuple(range(20, 40))

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmc.runtime.local.memory import SequenceMemory, Slice
-from lmc.runtime.local.scheduler import Scheduler
-from lmc.runtime.local.sequence import Sequence
+from lmc.cache.memory import SequenceMemory, Slice
+from lmc.cache.scheduler import Scheduler
+from lmc.cache.sequence import Sequence
 
 SCRATCH = 1000
 EXAMPLES = 2000 if os.environ.get("LMC_TEST_FULL") == "1" else 60

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from lmc.cache import InvariantError, PagePool, Pages, RadixCache, RadixNode
-from lmc.runtime.local.sequence import Namespace, Sequence
+from lmc.cache.sequence import Namespace, Sequence
 
 
 class Slice(NamedTuple):

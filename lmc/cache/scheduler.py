@@ -8,9 +8,9 @@ The one admitted first is never preempted, so it always finishes, and nothing st
 """
 
 from lmc.cache import InvariantError
-from lmc.runtime.local.fair_queue import FairQueue
-from lmc.runtime.local.memory import SequenceMemory, Slice
-from lmc.runtime.local.sequence import Sequence
+from lmc.cache.fair_queue import FairQueue
+from lmc.cache.memory import SequenceMemory, Slice
+from lmc.cache.sequence import Sequence
 
 GROWTH_RESERVE = 16  # pages kept free for each running sequence at admission, so that few are preempted soon after
 

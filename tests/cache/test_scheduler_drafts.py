@@ -1,6 +1,6 @@
 """Scheduler and memory with drafts and rewritten tokens, without a model."""
 
-from tests.runtime.local.test_scheduler import SCRATCH, Simulation
+from tests.cache.test_scheduler import SCRATCH, Simulation
 
 
 def test_a_draft_is_computed_with_the_last_token_and_stays_out_of_the_tree() -> None:

@@ -11,7 +11,7 @@ from lmc.cache import Pages, RadixNode
 class Namespace(NamedTuple):
     """Where a sequence looks for cached pages: it shares them only with sequences of an equal namespace.
 
-    `rope_length` names the rotary frequencies of its keys (see `rotary.py`; 0 where a model has but one set). The model
+    `rope_length` names the rotary frequencies of its keys (0 where a model has but one set). The model
     rotates by the namespace, so pages found in it always fit. `owner` keeps the sequences of one request to themselves:
     its pages are free when the request ends. `flushes` counts how often the cache had been flushed when it began.
     """
@@ -33,8 +33,8 @@ class Sequence:
     `instance` is on whose turn it is admitted (None: that of all prefills). Sequences with different `cache_key`s share
     nothing.
 
-    The last `drafted` tokens are a guess at what will be drawn, computed together with the tokens before them (see
-    `drafting.py`); the others are `settled`. None of them ever gets into the tree. Logits are wanted at each drafted
+    The last `drafted` tokens are a guess at what will be drawn, computed together with the tokens before them; the
+    others are `settled`. None of them ever gets into the tree. Logits are wanted at each drafted
     one too, but not at rows that are `unread`: there the drafted token that follows is all that may. Tokens from
     `unchanged` on became others since the pages were last fitted to them (`SequenceMemory.fit`).
     """

@@ -13,7 +13,7 @@ however many it asked for. Preempted sequences were admitted before and go first
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from lmc.runtime.local.sequence import Sequence
+from lmc.cache.sequence import Sequence
 
 QUANTUM = 4096
 

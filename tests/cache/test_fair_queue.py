@@ -1,16 +1,13 @@
 import random
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.ir.engine import Request, SamplingParams
-from lmc.runtime.local.fair_queue import QUANTUM, FairQueue
-from lmc.runtime.local.memory import SequenceMemory
-from lmc.runtime.local.scheduler import Scheduler
-from lmc.runtime.local.sequence import Sequence
-from tests.runtime.local.conftest import OpenEngine
+from lmc.cache.fair_queue import QUANTUM, FairQueue
+from lmc.cache.memory import SequenceMemory
+from lmc.cache.scheduler import Scheduler
+from lmc.cache.sequence import Sequence
 
 
 def sequence(instance: int, capacity: int = 100) -> Sequence:
@@ -127,29 +124,3 @@ def test_an_instance_that_asks_for_five_hundred_does_not_starve_one_that_asks_la
                 assert finished - before <= QUANTUM // 60 + 2 + 2 * 8
                 return
     raise AssertionError("it never finished")
-
-
-def test_prefills_share_their_turn_with_no_instance(open_engine: OpenEngine) -> None:
-    engine = open_engine()
-    queue = FairQueue()
-    tasks: list[Any] = [
-        engine.prefill((5, 6)),
-        *(engine.submit(Request((5,), SamplingParams(), instance=n)) for n in (-1, 0, 1)),
-    ]
-    sequences = [handle._task.sequences[0] for handle in tasks]
-    for each in sequences:
-        queue.add(each)
-    assert len(queue._lanes) == 4
-
-
-def test_the_engine_serves_a_late_instance_before_the_crowd_is_done(open_engine: OpenEngine) -> None:
-    engine = open_engine(max_running=4)
-    crowd = [
-        engine.submit(Request((5, 6, number % 300), SamplingParams(max_tokens=60, min_tokens=60), instance=1))
-        for number in range(300)
-    ]
-    late = engine.submit(Request((9, 8, 7), SamplingParams(max_tokens=2), instance=2))
-    assert late.future.result(60).prompt_tokens == 3
-    assert sum(handle.future.done() for handle in crowd) <= QUANTUM // 63 + 1 + 4
-    for handle in crowd:
-        handle.cancel()
