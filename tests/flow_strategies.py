@@ -46,6 +46,7 @@ class FlowAuthor(Author):
     may_leave: bool = False
     runs: tuple[Value, ...] = ()
     views: list[Value] = field(default_factory=list[Value])
+    regions_so_far: int = 0
 
     @property
     def steps(self) -> list[Callable[[], None]]:
@@ -62,7 +63,7 @@ class FlowAuthor(Author):
     def cond(self) -> None:
         kinds, flag = self.draw(_flowing), self.flag()
         then, otherwise = self.region((), kinds), self.region((), kinds)
-        self.take(self.emit(CondOp, *kinds, flag=flag, then=then, otherwise=otherwise))
+        self.take(self.emit(CondOp, *kinds, id=self.region_id(), flag=flag, then=then, otherwise=otherwise))
 
     def loop(self) -> None:
         kinds, bound = self.draw(_flowing), self.draw(st.integers(0, 2))
@@ -82,7 +83,8 @@ class FlowAuthor(Author):
             if not self.ended():
                 self.builder.emit(YieldOp, values=(following, *self.flowing(kinds)))
             body = self.builder.block()
-        self.take(self.emit(LoopOp, *parameters, initial=initial, limit=self.limit(), condition=condition, body=body))
+        regions = {"condition": condition, "body": body}
+        self.take(self.emit(LoopOp, *parameters, id=self.region_id(), initial=initial, limit=self.limit(), **regions))
 
     def map(self) -> None:
         kinds = self.draw(_flowing)
@@ -90,7 +92,12 @@ class FlowAuthor(Author):
         lists = tuple(self.draw(st.lists(st.sampled_from([*known, *self.views]), min_size=1, max_size=2)))
         body = self.concurrent(lists, kinds)
         strict = self.is_strict(lists)
-        self.take(self.emit(MapOp, *map(list_of, kinds), lists=lists, strict=strict, body=body))
+        self.take(self.emit(MapOp, *map(list_of, kinds), id=self.region_id(), lists=lists, strict=strict, body=body))
+
+    def region_id(self) -> str | None:
+        """An id for an op with regions: most have one."""
+        self.regions_so_far += 1
+        return f"m/@region#{self.regions_so_far}" if self.regions_so_far % 4 else None
 
     def limit(self) -> int | None:
         """The limit of a loop, which has at most two rounds."""
@@ -106,7 +113,7 @@ class FlowAuthor(Author):
         lists = (_DIMS,) * self.draw(st.integers(1, 2))
         body = self.concurrent(lists, [BOOL, *kinds])
         self.hosts = hosts
-        self.take(self.emit(RaceOp, BOOL, *kinds, lists=lists, body=body))
+        self.take(self.emit(RaceOp, BOOL, *kinds, id=self.region_id(), lists=lists, body=body))
 
     def concurrent(self, lists: Sequence[Value], kinds: Sequence[Type]) -> Block:
         """A body whose elements run at the same time."""

@@ -163,6 +163,7 @@ class _Body(RegionBody):
         options: dict[str, st.SearchStrategy[Any]] = {
             "name": texts,
             "min_tokens": st.integers(0, fields["max_tokens"]),
+            "expected_tokens": st.integers(0, fields["max_tokens"]),
             "stop": st.lists(texts.filter(bool), max_size=2).map(tuple),
             "stop_token_ids": st.lists(st.integers(0, 9), max_size=2).map(tuple),
             "temperature": st.floats(0, 2),

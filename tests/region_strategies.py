@@ -70,8 +70,11 @@ class RegionBody(ABC):
         initial = self._flowing(builder, carried)
         condition = self._region(depth, carried, given, ConditionOp)
         body = self._region(depth, given, carried)
-        limit = self._draw(st.one_of(st.none(), st.integers(1, 5)))
-        self._emit(builder, LoopOp, given, initial=initial, condition=condition, body=body, limit=limit)
+        hints = {
+            "limit": self._draw(st.one_of(st.none(), st.integers(1, 5))),
+            "expected_rounds": self._draw(st.one_of(st.none(), st.floats(0.0, 9.0))),
+        }
+        self._emit(builder, LoopOp, given, initial=initial, condition=condition, body=body, **hints)
 
     def _map(self, builder: Builder, depth: int) -> None:
         lists, parameters, types = self._lists(builder)

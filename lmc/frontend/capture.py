@@ -15,6 +15,7 @@ from lmc.frontend.operators import Operators
 from lmc.frontend.outside import Outside
 from lmc.frontend.proxy import holds_proxy, parameter
 from lmc.frontend.recorder import Recorder
+from lmc.frontend.region_ids import with_region_ids
 from lmc.frontend.specs import Arguments, Record
 from lmc.frontend.transform import Transformed
 from lmc.frontend.variants import Captured, Replay
@@ -106,7 +107,7 @@ class _Attempt:
         recorder = self.recorder
         module = Module(
             self.function.name,
-            (Function(self.function.name, recorder.regions.root.block()),),
+            (Function(self.function.name, with_region_ids(recorder.regions.root.block())),),
             tuple(recorder.constraints.values()),
             tuple(recorder.hosts.symbols.values()),
         )

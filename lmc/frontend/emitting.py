@@ -23,7 +23,7 @@ from lmc.frontend.session import OPEN, Session, escape
 from lmc.ir.builder import Builder
 from lmc.ir.core import Constraint, Op, Value
 from lmc.ir.errors import LmcError, Location
-from lmc.ir.ids import count_holes
+from lmc.ir.ids import count_holes, without_holes
 from lmc.ir.regions import RegionOp
 from lmc.ir.types import Type
 
@@ -162,8 +162,7 @@ class Emitter(Session):
 
     def allocate_host(self, path: str, name: str) -> str:
         # Which call it is follows from where it stands, so that numbers which are not known yet are not needed.
-        known = path.replace("*", "#_").replace("$", "#_")
-        return self._numbered(f"{known}/@{escape(name)}", ())
+        return self._numbered(f"{without_holes(path)}/@{escape(name)}", ())
 
     def branch_path(self, path: str, index: int) -> str:
         return Id.of(super().branch_path(path, index), holes_of(path))
@@ -266,7 +265,8 @@ class Emitter(Session):
 
     def emit_region_op(self, kind: type[RegionOp], results: Sequence[Value], **fields: Any) -> None:
         """Append an op with regions, whose results have their names already. Raises as ``emit`` does."""
-        made = kind(results=tuple(results), location=user_location(), **fields)
+        path = without_holes(self.path)  # what it is called is known once all are there (``region_ids``)
+        made = kind(results=tuple(results), location=user_location(), id=path, **fields)
         if made.raises_itself and may_be_caught(made, (LmcError,), self.catching):
             raise self.stop_protected()
         self.regions.builder.ops.append(made)

@@ -195,4 +195,4 @@ class _Walk:
 
 
 def _named(op: Op) -> str:
-    return repr(getattr(op, "id", op.NAME))
+    return repr(getattr(op, "id", None) or op.NAME)

@@ -27,6 +27,16 @@ def fill_holes(template: str, numbers: Iterable[int]) -> str:
     return _HOLE.sub(lambda hole: _filled(hole.group(), next(remaining)), template)
 
 
+def without_holes(template: str) -> str:
+    """A text that says where the holes are, and has none."""
+    return template.replace("*", "#_").replace("$", "#_")
+
+
+def each_round_id(loop_id: str) -> str:
+    """The id of the map that does for each round what rounds of this loop do without needing each other."""
+    return f"{loop_id}/@each"
+
+
 def round_id(op_id: str, rounds: Sequence[int]) -> str:
     """The id in such rounds; itself outside of any."""
     return f"{op_id}@{'.'.join(map(str, rounds))}" if rounds else op_id

@@ -13,7 +13,8 @@ from lmc.ir.core import Block, Module, Op, Value
 from lmc.ir.engine import Engine, Generation, Score
 from lmc.ir.errors import InputError, located
 from lmc.ir.ops import BreakOp, HostCallOp, ReturnOp, SamplingOp, SelectOp, UnreachableOp
-from lmc.ir.profile import OpProfile, Profile, Usage
+from lmc.ir.profile import OpProfile, Profile, Recording, Usage, length_bins
+from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp
 from lmc.ir.regions import LEAVING, RegionOp, may_break
 
 Memo = dict[str, tuple[Any, ...]]
@@ -26,7 +27,7 @@ class Outcome:
     ``value``, ``variables`` and ``text`` are the program's result, its names on the root context and its transcript,
     ``messages`` the roles and contents of a chat.
     ``memo`` is None, or, where the run ended at ``lm.break``, the results of what ran by op id: the eager continuation
-    takes them from there. ``broken_at`` is that op. ``profile`` says what each op cost.
+    takes them from there. ``broken_at`` is that op. ``profile`` says what each op cost, and which ways were taken.
     """
 
     value: Any
@@ -69,7 +70,7 @@ def interpret(
     except _Left as left:
         end = left.op
     try:
-        return outcome(end, environment, Profile(module.name, machine.profile), machine.log)
+        return outcome(end, environment, machine.recording.profile(module.name), machine.log)
     except Exception as error:  # a transcript that the template refuses, say
         located(error, end.location)
         raise
@@ -132,7 +133,8 @@ def generation_profile(generations: Sequence[Generation], seconds: float) -> OpP
         len(generations),
     )
     longest = max(generation.generated_tokens for generation in generations)
-    return OpProfile(usage, seconds, longest, tuple(sorted(reasons.items())))
+    lengths = length_bins(generation.generated_tokens for generation in generations)
+    return OpProfile(usage, seconds, longest, tuple(sorted(reasons.items())), lengths)
 
 
 def score_profile(scores: Sequence[Score], seconds: float) -> OpProfile:
@@ -167,7 +169,7 @@ class _Machine:
     run_seed: int
     instance: int
     constraints: Constraints = semantics.NO_CONSTRAINTS
-    profile: dict[str, OpProfile] = field(default_factory=dict)
+    recording: Recording = field(default_factory=Recording)
     log: Memo | None = None
     rounds: tuple[int, ...] = ()
     failure: Exception | None = None
@@ -205,7 +207,7 @@ class _Machine:
 
     def _results(self, op: Op) -> tuple[Any, ...]:
         if isinstance(op, RegionOp):
-            return control_flow.run(op, self.environment, self._region)
+            return self._run_regions(op)
         if semantics.is_local(op):
             return semantics.evaluate(op, self.environment, self.engine.tokenizer, self.constraints)
         if isinstance(op, SamplingOp):
@@ -215,6 +217,22 @@ class _Machine:
         if isinstance(op, HostCallOp):
             return self._call_host(op)
         raise TypeError(f"the interpreter can't run {op.NAME}")
+
+    def _run_regions(self, op: RegionOp) -> tuple[Any, ...]:
+        recording = self.recording
+        if isinstance(op, CondOp):
+            recording.branch(op.id, then=control_flow.chosen_region(op, self.environment) is op.then)
+        elif isinstance(op, MapOp | RaceOp):
+            recording.repeat(op.id, len(control_flow.elements(op, self.environment)))
+        else:
+            recording.repeat(op.id)
+
+        def region(block: Block, arguments: Sequence[Any], number: int | None) -> tuple[Any, ...]:
+            if isinstance(op, LoopOp) and block is op.body and number is not None:
+                recording.round(op.id, number + 1)
+            return self._region(block, arguments, number)
+
+        return control_flow.run(op, self.environment, region)
 
     def _generate(self, op: SamplingOp) -> tuple[Any, ...]:
         context = self.environment[op.context]
@@ -229,7 +247,7 @@ class _Machine:
             constraints=self.constraints,
         )
         generations = [self.engine.submit(request).future.result() for request in requests]
-        self._record(op_id, generation_profile(generations, time.perf_counter() - start))
+        self.recording.op(op_id, generation_profile(generations, time.perf_counter() - start))
         return semantics.generation_results(op, context, generations, self.constraints)
 
     def _select(self, op: SelectOp) -> tuple[Any, ...]:
@@ -239,7 +257,7 @@ class _Machine:
         op_id = semantics.runtime_id(op, self.environment)
         requests = selection.requests_of(op, context, choices, op_id=op_id, instance=self.instance)
         scores = [self.engine.score(request).future.result() for request in requests]
-        self._record(op_id, score_profile(scores, time.perf_counter() - start))
+        self.recording.op(op_id, score_profile(scores, time.perf_counter() - start))
         return selection.results_of(op, context, requests, choices, scores)
 
     def _call_host(self, op: HostCallOp) -> tuple[Any, ...]:
@@ -252,7 +270,3 @@ class _Machine:
             )
         positional, keyword = semantics.call_arguments(op.arguments, op.keywords, self.environment)
         return (host(*positional, **keyword),)
-
-    def _record(self, op_id: str, entry: OpProfile) -> None:
-        known = self.profile.get(op_id)
-        self.profile[op_id] = entry if known is None else known + entry

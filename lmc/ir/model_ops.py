@@ -31,6 +31,9 @@ class SamplingOp(Op):
     ``lmc.ir.engine.Request``). The other attributes are those of ``lmc.ir.engine.SamplingParams``; ``seed`` takes the
     place of the run's seed. ``wave`` and ``group`` are plan-fork-join's (see ``expect_plan``).
 
+    ``expected_tokens`` is how long an output is on average, as far as that is known: a hint for plans, which says
+    nothing about results.
+
     ``forced`` are the only token ids that the constraint allows, where compile-constraints found that out: then no
     model is asked, and the op is pure.
     """
@@ -56,6 +59,7 @@ class SamplingOp(Op):
     constraint: str | None = attribute(None, symbol="constraint")
     jump_forward: str = attribute("exact")
     forced: tuple[int, ...] | None = attribute(None)
+    expected_tokens: int | None = attribute(None)
     wave: int | None = attribute(None)
     group: str | None = attribute(None)
 
@@ -87,6 +91,8 @@ class SamplingOp(Op):
         expect_sampling(self, self.sampling)
         expect_one_of(self, "jump_forward", self.jump_forward, JUMP_FORWARD)
         expect_plan(self, self.wave, self.group)
+        if self.expected_tokens is not None and not 0 <= self.expected_tokens <= self.max_tokens:
+            raise self.fail("expected_tokens lies between 0 and max_tokens", "measure it again, or leave it out")
         value = self.value_type
         if self.constraint is None and value != TEXT:
             raise self.fail(f"an unconstrained generation gives !text, not {value}")

@@ -1,16 +1,17 @@
-"""What a run recorded, per stable op id: versioned JSON, read by later compilations and by reports."""
+"""What a run recorded, per stable op id: costs, lengths of outputs, ways taken. Read by later compilations and reports.
+
+Everything here adds up exactly: the profile of two runs is the sum of theirs, in any order (seconds but for rounding).
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import TypeVar
 
-from lmc.ir.errors import InputError
-
-VERSION = 1
-_MAX_BYTES = 64 * 2**20
+_Key = TypeVar("_Key", int, str)
+_EXACT_LENGTHS = 16
+"""Lengths below this have a bin each; above, each doubling has eight, so a bin is at most an eighth of its length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,31 +32,91 @@ _USAGE_FIELDS = tuple(entry.name for entry in fields(Usage))
 
 @dataclass(frozen=True, slots=True)
 class OpProfile:
-    """Totals of one op over all instances and samples. ``seconds`` is wall-clock time from submit to result."""
+    """Totals of one op over all instances and samples. ``seconds`` is wall-clock time from submit to result.
+
+    ``longest`` is the most tokens that one output had, ``lengths`` how many outputs there were by ``length_bin``.
+    """
 
     usage: Usage = Usage()
     seconds: float = 0.0
     longest: int = 0
     finish_reasons: tuple[tuple[str, int], ...] = ()
+    lengths: tuple[tuple[int, int], ...] = ()
 
     def __add__(self, other: OpProfile) -> OpProfile:
-        reasons = dict(self.finish_reasons)
-        for reason, count in other.finish_reasons:
-            reasons[reason] = reasons.get(reason, 0) + count
         return OpProfile(
             self.usage + other.usage,
             self.seconds + other.seconds,
             max(self.longest, other.longest),
-            tuple(sorted(reasons.items())),
+            _added(self.finish_reasons, other.finish_reasons),
+            _added(self.lengths, other.lengths),
         )
+
+    @property
+    def outputs(self) -> int:
+        """How many texts were generated."""
+        return sum(count for _, count in self.lengths)
+
+    @property
+    def mean_length(self) -> float | None:
+        """Tokens of an output on average; None where there is none."""
+        return self.usage.generated_tokens / self.outputs if self.lengths else None
+
+    def length_quantile(self, share: float) -> int | None:
+        """The bin of the length that ``share`` of the outputs, between 0 and 1, do not exceed; None without outputs."""
+        needed = share * self.outputs
+        for start, count in self.lengths:
+            needed -= count
+            if needed <= 0:
+                return start
+        return self.lengths[-1][0] if self.lengths else None
+
+
+@dataclass(frozen=True, slots=True)
+class BranchProfile:
+    """How often each way of a condition was taken."""
+
+    then: int = 0
+    otherwise: int = 0
+
+    def __add__(self, other: BranchProfile) -> BranchProfile:
+        return BranchProfile(self.then + other.then, self.otherwise + other.otherwise)
+
+    @property
+    def probability(self) -> float | None:
+        """The share of ``then``; None where neither was taken."""
+        total = self.then + self.otherwise
+        return self.then / total if total else None
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatProfile:
+    """How often a loop, a map or a race ran; ``rounds`` are those begun in all, or elements; ``most`` those of one."""
+
+    runs: int = 0
+    rounds: int = 0
+    most: int = 0
+
+    def __add__(self, other: RepeatProfile) -> RepeatProfile:
+        return RepeatProfile(self.runs + other.runs, self.rounds + other.rounds, max(self.most, other.most))
+
+    @property
+    def mean(self) -> float | None:
+        """Rounds or elements of a run on average; None where there is none."""
+        return self.rounds / self.runs if self.runs else None
 
 
 @dataclass(frozen=True)
 class Profile:
-    """A program's record: what each op (by id) cost."""
+    """A program's record: what each op cost, by its id in the run, and what each op with regions did, by its id.
+
+    ``branches`` are the ``cf.cond``, ``repeats`` the ``cf.loop``, ``cf.map`` and ``cf.race``.
+    """
 
     program: str
-    ops: Mapping[str, OpProfile] = field(default_factory=dict)
+    ops: Mapping[str, OpProfile] = field(default_factory=dict[str, OpProfile])
+    branches: Mapping[str, BranchProfile] = field(default_factory=dict[str, BranchProfile])
+    repeats: Mapping[str, RepeatProfile] = field(default_factory=dict[str, RepeatProfile])
 
     @property
     def usage(self) -> Usage:
@@ -65,34 +126,93 @@ class Profile:
     @classmethod
     def merge(cls, program: str, profiles: Iterable[Profile]) -> Profile:
         """The profile of all runs together."""
-        ops: dict[str, OpProfile] = {}
+        recording = Recording()
         for profile in profiles:
-            for op_id, entry in profile.ops.items():
-                ops[op_id] = ops[op_id] + entry if op_id in ops else entry
-        return cls(program, ops)
+            recording.add(profile)
+        return recording.profile(program)
 
     def to_json(self) -> str:
-        """Versioned JSON, ops sorted by id."""
-        ops = {op_id: asdict(self.ops[op_id]) for op_id in sorted(self.ops)}
-        return (
-            json.dumps({"version": VERSION, "program": self.program, "ops": ops}, indent=1, ensure_ascii=False) + "\n"
-        )
+        """Versioned JSON, ids sorted: the same text for equal profiles."""
+        from lmc.ir.profile_json import dump_profile  # the format is written over these classes
+
+        return dump_profile(self)
 
     @classmethod
     def from_json(cls, text: str) -> Profile:
         """Read what ``to_json`` wrote. Raises ``InputError`` for anything else."""
-        if len(text) > _MAX_BYTES:
-            raise InputError(f"a profile of {len(text)} characters is too large", remedy=f"at most {_MAX_BYTES}")
-        try:
-            data = json.loads(text)
-            if data["version"] != VERSION:
-                raise InputError(f"profile version {data['version']!r}, this lmc reads {VERSION}", remedy="run again")
-            return cls(str(data["program"]), {str(key): _op_profile(entry) for key, entry in data["ops"].items()})
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-            raise InputError(f"not a profile: {error}", remedy="name a file that holds a saved Profile") from error
+        from lmc.ir.profile_json import load_profile
+
+        return load_profile(text)
 
 
-def _op_profile(data: Mapping[str, Any]) -> OpProfile:
-    usage = Usage(**{name: int(data["usage"][name]) for name in _USAGE_FIELDS})
-    reasons = tuple(sorted((str(reason), int(count)) for reason, count in data["finish_reasons"]))
-    return OpProfile(usage, float(data["seconds"]), int(data["longest"]), reasons)
+class Recording:
+    """A profile that is being made. Not for several threads at the same time."""
+
+    def __init__(self) -> None:
+        self.ops: dict[str, OpProfile] = {}
+        self.branches: dict[str, BranchProfile] = {}
+        self.repeats: dict[str, RepeatProfile] = {}
+
+    def op(self, op_id: str, entry: OpProfile) -> None:
+        """Count what an op cost, and what it gave."""
+        known = self.ops.get(op_id)
+        self.ops[op_id] = entry if known is None else known + entry
+
+    def branch(self, op_id: str | None, *, then: bool) -> None:
+        """Count which way a condition took."""
+        if op_id is not None:
+            self._branch(op_id, BranchProfile(int(then), int(not then)))
+
+    def repeat(self, op_id: str | None, elements: int = 0) -> None:
+        """Count that a loop began, or a map or a race of so many elements."""
+        if op_id is not None:
+            self._repeat(op_id, RepeatProfile(1, elements, elements))
+
+    def round(self, op_id: str | None, number: int) -> None:
+        """Count that a round of a loop began: the first of a run has the number 1."""
+        if op_id is not None:
+            self._repeat(op_id, RepeatProfile(0, 1, number))
+
+    def add(self, other: Profile | Recording) -> None:
+        """Count all that ``other`` has."""
+        for op_id, entry in other.ops.items():
+            self.op(op_id, entry)
+        for op_id, branch in other.branches.items():
+            self._branch(op_id, branch)
+        for op_id, repeat in other.repeats.items():
+            self._repeat(op_id, repeat)
+
+    def profile(self, program: str) -> Profile:
+        """What was recorded so far."""
+        return Profile(program, dict(self.ops), dict(self.branches), dict(self.repeats))
+
+    def _branch(self, op_id: str, entry: BranchProfile) -> None:
+        known = self.branches.get(op_id)
+        self.branches[op_id] = entry if known is None else known + entry
+
+    def _repeat(self, op_id: str, entry: RepeatProfile) -> None:
+        known = self.repeats.get(op_id)
+        self.repeats[op_id] = entry if known is None else known + entry
+
+
+def length_bin(length: int) -> int:
+    """The least length that is counted together with ``length``."""
+    if length < _EXACT_LENGTHS:
+        return length
+    shift = length.bit_length() - _EXACT_LENGTHS.bit_length() + 1
+    return (length >> shift) << shift
+
+
+def length_bins(lengths: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """How many outputs there are in each bin, shortest first."""
+    counts: dict[int, int] = {}
+    for length in lengths:
+        counts[length_bin(length)] = counts.get(length_bin(length), 0) + 1
+    return tuple(sorted(counts.items()))
+
+
+def _added(counts: tuple[tuple[_Key, int], ...], more: tuple[tuple[_Key, int], ...]) -> tuple[tuple[_Key, int], ...]:
+    found = dict(counts)
+    for key, count in more:
+        found[key] = found.get(key, 0) + count
+    return tuple(sorted(found.items()))

@@ -10,6 +10,7 @@ Where a value goes to a place with a type of its own (a parameter, a result), it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
 
@@ -48,7 +49,8 @@ class CondOp(RegionOp):
     """Run ``then`` where ``flag`` is true, else ``otherwise``; results are what that region yields.
 
     Each region ends in ``cf.yield`` or leaves, and has no parameters. ``probability`` is that of ``then``, as far as
-    one is known: it says what is worth starting early (``lmc.ir.early``), and nothing about results.
+    one is known: it says what is worth starting early (``lmc.ir.early``), and nothing about results. A profile that
+    measured it takes the place of what was written (the pass apply-profile).
     """
 
     EXCLUSIVE: ClassVar[bool] = True
@@ -59,6 +61,7 @@ class CondOp(RegionOp):
     otherwise: Block = region()
 
     def verify(self) -> None:
+        super().verify()
         expect_flag(self, self.flag)
         if self.probability is not None and not 0.0 <= self.probability <= 1.0:
             raise self.fail(f"probability is {self.probability}", "give a number between 0.0 and 1.0")
@@ -83,11 +86,13 @@ class LoopOp(RegionOp):
 
     ``condition`` begins with ``initial``, later with what ``body`` yielded, and ends in ``cf.condition``. While its
     flag is true, its values are the parameters of ``body``; once it is false, they are the results. With ``limit``, a
-    round more than that raises ``LoopLimitError``. Both regions may leave instead.
+    round more than that raises ``LoopLimitError``. Both regions may leave instead. ``expected_rounds`` is how many
+    there are on average, as far as that is known: a hint for plans, which says nothing about results.
     """
 
     initial: tuple[Attribute | Value, ...] = arguments()
     limit: int | None = attribute(None)
+    expected_rounds: float | None = attribute(None)
     condition: Block = region()
     body: Block = region()
 
@@ -96,8 +101,11 @@ class LoopOp(RegionOp):
         return self.limit is not None
 
     def verify(self) -> None:
+        super().verify()
         if self.limit is not None and self.limit < 1:
             raise self.fail(f"limit is {self.limit}", "allow at least one round")
+        if self.expected_rounds is not None and not 0.0 <= self.expected_rounds < math.inf:
+            raise self.fail(f"expected_rounds is {self.expected_rounds}", "give a finite number from 0.0 on")
 
     def verify_regions(self) -> None:
         carried = _types(self.condition.parameters)
@@ -142,6 +150,7 @@ class MapOp(RegionOp):
         return self.strict and len(self.lists) > 1
 
     def verify(self) -> None:
+        super().verify()
         _expect_lists(self, self.lists)
         for value in self.results:
             if not isinstance(value.type, ListType):
@@ -175,6 +184,7 @@ class RaceOp(RegionOp):
         return True
 
     def verify(self) -> None:
+        super().verify()
         _expect_lists(self, self.lists)
         if not self.results:
             raise self.fail("has no results", "the first one is whether an element is good")

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from lmc.ir.core import Block, Effect, Op, Value
+from lmc.ir.core import Block, Effect, Op, Value, attribute
 from lmc.ir.ops import AssumeOp, BreakOp, HostCallOp, ReturnOp, SamplingOp, SelectOp, UnreachableOp
+from lmc.ir.rules import expect_occurrences
 from lmc.ir.types import ANY, JsonType, ListType, holds_context
 
 LEAVING = (ReturnOp, BreakOp, UnreachableOp)
@@ -20,11 +21,19 @@ _STRENGTH = (Effect.PURE, Effect.SAMPLES, Effect.READS, Effect.WRITES)
 class RegionOp(Op):
     """Base of the ops that hold regions.
 
+    ``id`` is what a profile counts its runs under (``lmc.ir.profile``); None where nobody gave it one.
+
     What is worked out here is kept with the op, so that looking at every op of a nested module stays linear.
     """
 
+    id: str | None = attribute(None)
+
     EXCLUSIVE: ClassVar[bool] = False
     """Whether at most one of the regions runs."""
+
+    def verify(self) -> None:
+        if self.id is not None:
+            expect_occurrences(self, (self.id,), ())
 
     def verify_regions(self) -> None:
         """Raise ``VerifyError`` where regions and op don't fit together. Everything inside is verified already."""

@@ -185,7 +185,7 @@ class _FunctionVerifier:
             op.verify()
         for field in layout.symbols:
             self._check_symbol(op, field, getattr(op, field.name))
-        if layout.has_id:
+        if layout.has_id and getattr(op, "id", None) is not None:
             self._check_id(op)
 
     def _check_fields(self, op: Op, layout: Layout) -> None:

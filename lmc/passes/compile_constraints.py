@@ -159,7 +159,8 @@ class _Rewrite:
         bound = _counted(longest, "token")
         message = f"outputs of {op.id!r} have at most {bound}: max_tokens is {enough}, not {op.max_tokens}"
         self.owner.applied(self.context, op.location, message)
-        return dataclasses.replace(op, max_tokens=enough)
+        expected = None if op.expected_tokens is None else min(op.expected_tokens, enough)
+        return dataclasses.replace(op, max_tokens=enough, expected_tokens=expected)
 
     def _forced(self, op: SamplingOp, built: Built) -> SamplingOp:
         if built.facts.only is None:

@@ -16,7 +16,7 @@ from lmc.passes.making import with_ops
 from lmc.passes.recorded import recorded_ops
 
 # What names an op or plans it, and so says nothing about its results.
-_NAMING = frozenset({"id", "occurrences", "name", "wave", "group", "early"})
+_NAMING = frozenset({"id", "occurrences", "name", "wave", "group", "early", "expected_tokens"})
 _OUTSIDE = frozenset({Effect.READS, Effect.WRITES})
 
 
@@ -157,4 +157,4 @@ def _is_default(field: Field, value: Attribute) -> bool:
 
 
 def _identity(op: Op) -> str:
-    return repr(getattr(op, "id", op.NAME))
+    return repr(getattr(op, "id", None) or op.NAME)

@@ -90,6 +90,6 @@ class EliminateDeadCode(FunctionPass):
     def _remark(self, dropped: Op, context: PassContext) -> None:
         for op in (dropped, *walk(dropped.regions)):
             if op.billable and not isinstance(op, RegionOp):
-                identity = repr(getattr(op, "id", op.NAME))
+                identity = repr(getattr(op, "id", None) or op.NAME)
                 calls = getattr(op, "n", 1)
                 self.applied(context, op.location, f"{identity} is dropped: nobody reads its result", saved_calls=calls)

@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from lmc.ir.core import Block, Op, Value, walk
+from lmc.ir.ids import each_round_id
 from lmc.ir.ops import PyCallOp
 from lmc.ir.ordering import shared_values, uses
 from lmc.ir.region_ops import LoopOp, MapOp, YieldOp
@@ -204,7 +205,8 @@ class LoopSplit:
         yields = tuple(places.get(value, value) for value in self._crossing)
         end = make_op(YieldOp, (), op.location, values=yields)
         body = Block((index, *elements), (*ops, end))
-        return make_op(MapOp, results, op.location, lists=tuple(lists), strict=False, body=body)
+        map_id = None if op.id is None else each_round_id(op.id)
+        return make_op(MapOp, results, op.location, id=map_id, lists=tuple(lists), strict=False, body=body)
 
 
 def _may_end_the_program(op: Op) -> bool:

@@ -224,7 +224,7 @@ def _listed(ops: Iterable[Op]) -> str:
 
 
 def _identity(op: Op) -> str:
-    return repr(getattr(op, "id", op.NAME))
+    return repr(getattr(op, "id", None) or op.NAME)
 
 
 def _counted(count: int, noun: str) -> str:

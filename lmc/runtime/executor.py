@@ -14,7 +14,7 @@ from lmc.ir.engine import Engine
 from lmc.ir.errors import InputError, LmcError, located
 from lmc.ir.interpreter import Memo, Outcome, bind_parameters, outcome
 from lmc.ir.ops import SamplingOp
-from lmc.ir.profile import OpProfile, Profile
+from lmc.ir.profile import Profile, Recording
 from lmc.ir.semantics import NO_CONSTRAINTS
 from lmc.runtime.admission import Admission
 from lmc.runtime.events import OnEvent
@@ -186,7 +186,7 @@ class _Batch:
         self._on_cancelled = on_cancelled
         self._stage: Stage = around.prepared.main.whole
         self._values: dict[Value, Any] = {}
-        self._profile: dict[str, OpProfile] = {}
+        self._recording = Recording()
         self._log: Memo | None = {} if around.prepared.may_break else None
 
     async def run(self) -> None:
@@ -197,7 +197,7 @@ class _Batch:
             await machine.run()
             if machine.end is None:
                 self._stage = self._around.prepared.own
-                self._values, self._profile, self._log = machine.environment, machine.profile, machine.log
+                self._values, self._recording, self._log = machine.environment, machine.recording, machine.log
             positions = iter(range(len(self._order)))
             workers = [asyncio.ensure_future(self._work(positions)) for _ in self._order[: self._resources.window]]
             try:
@@ -230,17 +230,17 @@ class _Batch:
         place = self._first_position + position
         machine = self._machine(self._around, self._stage, values, instance=instance.number, position=place)
         if position == 0:
-            machine.profile.update(self._profile)
+            machine.recording.add(self._recording)
         try:
             self._report_shared(machine)
             await machine.run()
         except asyncio.CancelledError:
             if self._on_cancelled is not None:
-                self._on_cancelled(index, Profile(plan.name, machine.profile))
+                self._on_cancelled(index, machine.recording.profile(plan.name))
             raise
         finally:
             machine.let_go_of_prefixes()
-        profile = Profile(plan.name, machine.profile)
+        profile = machine.recording.profile(plan.name)
         end = machine.end
         if not isinstance(end, Left):
             return Finished(None, end, profile)

@@ -22,7 +22,7 @@ from lmc.ir.engine import Engine, PrefixCaching
 from lmc.ir.errors import LmcError, RequestCancelledError
 from lmc.ir.hosts import Answer
 from lmc.ir.interpreter import Memo
-from lmc.ir.profile import OpProfile
+from lmc.ir.profile import OpProfile, Recording
 from lmc.runtime.admission import Admission
 from lmc.runtime.early_calls import BegunCalls
 from lmc.runtime.events import OnEvent, TokenEvent, branch_of
@@ -113,7 +113,7 @@ class Machine:
         position: int,
         log: Memo | None = None,
     ) -> None:
-        self.profile: dict[str, OpProfile] = {}
+        self.recording = Recording()
         self.around = around
         self.ask = ask
         self.instance = instance
@@ -287,5 +287,4 @@ class Machine:
         """Count what an op cost. What it costs after the run is over is told to nobody."""
         if self._over.is_set():
             return
-        known = self.profile.get(op_id)
-        self.profile[op_id] = entry if known is None else known + entry
+        self.recording.op(op_id, entry)

@@ -92,6 +92,7 @@ class _CondRun(_Run):
         takes_then = control_flow.chosen_region(op, frame.environment) is op.then
         chosen, skipped = (then, op.otherwise) if takes_then else (otherwise, op.then)
         frame.machine.begun.region_is_skipped(skipped, frame.rounds)
+        frame.machine.recording.branch(op.id, then=takes_then)
         self._child = self._make(chosen, (), None, frame.log)
 
     def start(self) -> None:
@@ -117,6 +118,7 @@ class _LoopRun(_Run):
         self._condition, self._body = self._bodies
         self._rounds = 0
         self._most_tokens = 0
+        frame.machine.recording.repeat(op.id)
         self._child = self._next(self._condition, control_flow.given(op.initial, frame.environment))
 
     def start(self) -> None:
@@ -137,6 +139,7 @@ class _LoopRun(_Run):
             goes_on, *values = _results(frame)
             if goes_on:
                 control_flow.check_round(self._op, self._rounds)
+                self._frame.machine.recording.round(self._op.id, self._rounds + 1)
                 self._go_on(self._body, values)
             else:
                 self._finish_tokens()
@@ -168,6 +171,7 @@ class _ElementsRun(_Run):
     def __init__(self, frame: Frame, index: int, op: MapOp | RaceOp) -> None:
         super().__init__(frame, index)
         self._elements = control_flow.elements(op, frame.environment)
+        frame.machine.recording.repeat(op.id, len(self._elements))
         self._window = 1 if op.writes else frame.machine.around.in_flight.limit
         self._needed = len(self._elements)  # those from here on are needless
         self._started = 0

@@ -79,7 +79,7 @@ GEN = 7
         ("[1, 2]", "not a plan"),
         ('{"format": "other"}', "not a plan"),
         ('{"format": "lmc.plan", "version": NaN}', "NaN is no JSON number"),
-        (changed("version", to=99), "plan version 99, this lmc reads 7"),
+        (changed("version", to=99), "plan version 99, this lmc reads 8"),
         (changed("extra", to=1), "a plan can't have 'extra'"),
         (changed("name", to=3), "text is needed, not 3"),
         (changed("parameters", to={}), "parameters: a list is needed"),
@@ -165,7 +165,7 @@ def nested(depth: int) -> str:
     inner: list[Any] = []
     for _ in range(depth):
         arms = [{"parameters": [], "instructions": [*found, end]} for found in (inner, [])]
-        fields = {"flag": 0, "probability": None, "then": arms[0], "otherwise": arms[1]}
+        fields = {"id": None, "flag": 0, "probability": None, "then": arms[0], "otherwise": arms[1]}
         inner = [{**row, "op": "cf.cond", "fields": fields}]
     data["instructions"][1:1] = inner
     data["instructions"][-1]["depends"] = [0]
@@ -276,7 +276,7 @@ def test_ops_and_version_change_together():
         f"{name}: {', '.join(f'{field} {kind}' for field, kind in found.FIELDS)}" for name, found in _op_classes()
     )
     digest = hashlib.sha256("\n".join(fields).encode()).hexdigest()
-    pinned = (7, "e27e4e75dd8ae153940e09025da544f1d7a13bc787d7203e2c0898ab81761dd0")
+    pinned = (8, "3585b4940cf19d41c85bc21f6a09bf4e4d2e3aca031c301e8489ea2b58481ace")
     assert (VERSION, digest) == pinned, "ops have changed: bump VERSION in plan_json.py and update the digest here"
 
 

@@ -49,13 +49,13 @@ module @judge {
   }
   func @flow(%flag: !bool, %start: !ctx, %items: !list<!text>) {
     %n = py.call len (%items) : !int
-    %c, %x = cf.cond %flag : !ctx, !any ^then() {
-      %c1, %x1 = lm.gen %start {id = "flow/x"} : !ctx, !text
+    %c, %x = cf.cond %flag {id = "flow/@cf.cond"} : !ctx, !any ^then() {
+      %c1, %x1 = lm.gen %start {expected_tokens = 7, id = "flow/x"} : !ctx, !text
       cf.yield (%c1, %x1)
     } ^otherwise() {
       cf.yield (%start, %flag)
     }
-    %c5, %m = cf.loop (%c, %n) {limit = 3} : !ctx, !int ^condition(%c2: !ctx, %i: !int) {
+    %c5, %m = cf.loop (%c, %n) {expected_rounds = 2.5, limit = 3} : !ctx, !int ^condition(%c2: !ctx, %i: !int) {
       %c3, %go, %go.meta = lm.select %c2 ["yes", "no"] (%i) {id = "flow/go*"} : !ctx, !text, !any
       %on = py.call eq (%go, "yes") : !bool
       cf.condition %on (%c3, %i)
@@ -63,7 +63,7 @@ module @judge {
       %k = py.call add (%j, 1) : !int
       cf.yield (%c4, %k)
     }
-    %views = cf.map (%items) {strict = true} : !list<!ctx> ^body(%index: !int, %item: !text) {
+    %views = cf.map (%items) {id = "flow/@cf.map", strict = true} : !list<!ctx> ^body(%index: !int, %item: !text) {
       %view, %y = lm.gen %c5 (%index, %m) {id = "flow/view$/y*"} : !ctx, !text
       cf.yield (%view)
     }

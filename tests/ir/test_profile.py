@@ -8,15 +8,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc.ir.errors import InputError
-from lmc.ir.profile import OpProfile, Profile, Usage
+from lmc.ir.interpreter import generation_profile
+from lmc.ir.profile import BranchProfile, OpProfile, Profile, Recording, RepeatProfile, Usage, length_bin, length_bins
 
 counts = st.integers(0, 10**6)
 usages = st.builds(Usage, counts, counts, counts, counts)
-reasons = st.dictionaries(st.sampled_from(["stop", "length", "eos"]), counts).map(
+reasons = st.dictionaries(st.sampled_from(["stop", "length", "eos"]), st.integers(1, 9)).map(
     lambda found: tuple(sorted(found.items()))
 )
-op_profiles = st.builds(OpProfile, usages, st.floats(0, 1e6), counts, reasons)
-profiles = st.builds(Profile, st.text(max_size=4), st.dictionaries(st.text(max_size=4), op_profiles, max_size=3))
+lengths = st.lists(st.integers(0, 5000), max_size=5).map(length_bins)
+op_profiles = st.builds(OpProfile, usages, st.floats(0, 1e6), counts, reasons, lengths)
+ids = st.text(max_size=4)
+profiles = st.builds(
+    Profile,
+    ids,
+    st.dictionaries(ids, op_profiles, max_size=3),
+    st.dictionaries(ids, st.builds(BranchProfile, counts, counts), max_size=3),
+    st.dictionaries(ids, st.builds(RepeatProfile, counts, counts, counts), max_size=3),
+)
 
 
 @given(profiles)
@@ -29,12 +38,80 @@ def test_merging_adds(first: Profile, second: Profile):
     merged = Profile.merge("both", [first, second])
     assert merged.usage == first.usage + second.usage
     assert set(merged.ops) == {*first.ops, *second.ops}
+    assert set(merged.branches) == {*first.branches, *second.branches}
+    assert set(merged.repeats) == {*first.repeats, *second.repeats}
+    for op_id in {*first.ops} & {*second.ops}:
+        assert merged.ops[op_id] == first.ops[op_id] + second.ops[op_id]
+    other = Profile.merge("both", [second, first])
+    assert Profile.from_json(merged.to_json()) == other
 
 
 def test_totals_of_an_op():
-    first = OpProfile(Usage(1, 2, 3, 4), 0.5, 7, (("eos", 1), ("stop", 1)))
-    second = OpProfile(Usage(10, 20, 30, 40), 0.25, 5, (("stop", 2),))
-    assert first + second == OpProfile(Usage(11, 22, 33, 44), 0.75, 7, (("eos", 1), ("stop", 3)))
+    first = OpProfile(Usage(1, 2, 3, 4), 0.5, 7, (("eos", 1), ("stop", 1)), ((3, 1), (7, 1)))
+    second = OpProfile(Usage(10, 20, 30, 40), 0.25, 5, (("stop", 2),), ((3, 1), (5, 1)))
+    reasons = (("eos", 1), ("stop", 3))
+    assert first + second == OpProfile(Usage(11, 22, 33, 44), 0.75, 7, reasons, ((3, 2), (5, 1), (7, 1)))
+
+
+def test_a_text_with_half_a_character_is_written_and_read():
+    profile = Profile("p", {"p/\ud800": OpProfile()})
+    assert Profile.from_json(profile.to_json().encode("utf-8").decode("utf-8")) == profile
+
+
+@given(st.integers(0, 2**62), st.integers(0, 2**62))
+def test_bins_keep_the_order_of_lengths_and_are_an_eighth_wide_at_most(one: int, other: int):
+    start = length_bin(one)
+    assert start <= one <= start + start // 8
+    assert length_bin(start) == start
+    if one <= other:
+        assert start <= length_bin(other)
+
+
+def test_what_the_lengths_of_outputs_say():
+    lengths = [1, 2, 2, 3, 100]
+    entry = OpProfile(Usage(generated_tokens=sum(lengths), calls=5), longest=100, lengths=length_bins(lengths))
+    assert (entry.outputs, entry.mean_length) == (5, 21.6)
+    assert [entry.length_quantile(share) for share in (0.0, 0.2, 0.5, 0.8, 1.0)] == [1, 1, 2, 3, 96]
+    assert (OpProfile().outputs, OpProfile().mean_length, OpProfile().length_quantile(0.5)) == (0, None, None)
+
+
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=30), st.floats(0, 1))
+def test_a_quantile_is_the_bin_of_that_length(lengths: list[int], share: float):
+    entry = OpProfile(lengths=length_bins(lengths))
+    found = entry.length_quantile(share)
+    assert found is not None
+    assert found in map(length_bin, lengths)
+    assert sum(length_bin(length) <= found for length in lengths) >= share * len(lengths) - 1e-9
+    assert sum(length_bin(length) < found for length in lengths) <= share * len(lengths) + 1e-9
+
+
+def test_what_is_known_of_ways_and_rounds():
+    recording = Recording()
+    for then in (True, True, False, True):
+        recording.branch("f/c", then=then)
+    recording.repeat("f/l")
+    recording.repeat("f/l")
+    for number in (1, 2, 1):
+        recording.round("f/l", number)
+    recording.repeat("f/m", 4)
+    recording.repeat(None, 4)
+    recording.round(None, 1)
+    recording.branch(None, then=True)
+    profile = recording.profile("f")
+    assert profile.branches == {"f/c": BranchProfile(3, 1)}
+    assert profile.branches["f/c"].probability == 0.75
+    assert profile.repeats == {"f/l": RepeatProfile(2, 3, 2), "f/m": RepeatProfile(1, 4, 4)}
+    assert profile.repeats["f/l"].mean == 1.5
+    assert (BranchProfile().probability, RepeatProfile().mean) == (None, None)
+
+
+def test_a_profile_does_not_change_with_what_is_recorded_later():
+    recording = Recording()
+    before = recording.profile("f")
+    recording.op("f/a", OpProfile(Usage(1)))
+    recording.branch("f/c", then=True)
+    recording.repeat("f/l")
+    assert before == Profile("f")
 
 
 def test_the_text_does_not_depend_on_the_order_of_ops():
@@ -42,27 +119,52 @@ def test_the_text_does_not_depend_on_the_order_of_ops():
     assert Profile("p", {"a": one, "b": other}).to_json() == Profile("p", {"b": other, "a": one}).to_json()
 
 
-GOOD: dict[str, Any] = json.loads(Profile("p", {"a": OpProfile(Usage(1, 2, 3, 4), 0.5, 7, (("eos", 1),))}).to_json())
+OP = OpProfile(Usage(1, 2, 3, 4), 0.5, 7, (("eos", 1),), ((3, 1), (16, 2)))
+GOOD: dict[str, Any] = json.loads(
+    Profile("p", {"a": OP}, {"c": BranchProfile(1, 2)}, {"l": RepeatProfile(1, 2, 3)}).to_json()
+)
+
+
+def op_with(**fields: Any) -> dict[str, Any]:
+    return {"ops": {"a": {**GOOD["ops"]["a"], **fields}}}
 
 
 @pytest.mark.parametrize(
     ("change", "cause"),
     [
-        ({"version": 2}, "profile version 2, this lmc reads 1"),
-        ({"ops": 1}, "not a profile"),
-        ({"ops": {"a": 1}}, "not a profile"),
-        ({"ops": {"a": {}}}, "not a profile"),
-        ({"ops": {"a": {**GOOD["ops"]["a"], "longest": float("inf")}}}, "not a profile"),
-        ({"ops": {"a": {**GOOD["ops"]["a"], "finish_reasons": [1]}}}, "not a profile"),
-        ({"ops": {"a": {**GOOD["ops"]["a"], "usage": {"calls": "x"}}}}, "not a profile"),
+        ({"version": 1}, "profile version 1, this lmc reads 2"),
+        ({"version": "x" * 99}, "profile version 'x{39}, this"),
+        ({"program": 1}, "not a profile: text is needed"),
+        ({"more": 1}, "not a profile: a profile has exactly the fields version, program, ops, branches, repeats"),
+        ({"ops": 1}, "not a profile: entries by id is an object"),
+        ({"ops": {"a": 1}}, "not a profile: an op is an object"),
+        ({"ops": {"a": {}}}, "not a profile: an op has exactly the fields usage, seconds"),
+        (op_with(longest=float("inf")), "not a profile: a count is a whole number from 0 on, not inf"),
+        (op_with(longest=-1), "not a profile: a count is a whole number from 0 on, not -1"),
+        (op_with(longest=2**63), "not a profile: a count is a whole number"),
+        (op_with(longest=True), "not a profile: a count is a whole number from 0 on, not True"),
+        (op_with(seconds=float("nan")), "not a profile: seconds are a finite number from 0 on, not nan"),
+        (op_with(seconds=float("inf")), "not a profile: seconds are a finite number"),
+        (op_with(seconds=-1), "not a profile: seconds are a finite number"),
+        (op_with(seconds="1"), "not a profile: seconds are a finite number"),
+        (op_with(finish_reasons=[1]), "not a profile: a list of pairs is needed"),
+        (op_with(finish_reasons=[["b", 1], ["a", 1]]), "not a profile: what was counted is not in order"),
+        (op_with(finish_reasons=[["a", 0]]), "not a profile: what was counted is not in order"),
+        (op_with(lengths=[[3, 1], [3, 1]]), "not a profile: what was counted is not in order"),
+        (op_with(lengths=[[17, 1]]), "not a profile: lengths are not counted by bins"),
+        (op_with(lengths=[["3", 1]]), "not a profile: a count is a whole number"),
+        (op_with(usage={"calls": "x"}), "not a profile: counts has exactly the fields prompt_tokens"),
+        ({"branches": {"c": {"then": 1}}}, "not a profile: counts has exactly the fields then, otherwise"),
+        ({"repeats": {"l": []}}, "not a profile: counts is an object"),
     ],
 )
 def test_what_is_no_profile_is_refused(change: dict[str, Any], cause: str):
-    with pytest.raises(InputError, match=cause):
+    with pytest.raises(InputError, match=cause) as caught:
         Profile.from_json(json.dumps({**GOOD, **change}))
+    assert caught.value.remedy is not None
 
 
-@pytest.mark.parametrize("text", ["", "[]", "1", "{}", "[" * 100_000])
+@pytest.mark.parametrize("text", ["", "[]", "1", "{}", "[" * 100_000, '{"version": 2}', "1" * 5000])
 def test_texts_that_are_no_profile_are_refused(text: str):
     with pytest.raises(InputError, match="not a profile"):
         Profile.from_json(text)
@@ -71,3 +173,49 @@ def test_texts_that_are_no_profile_are_refused(text: str):
 def test_a_text_that_is_too_large_is_refused():
     with pytest.raises(InputError, match="too large"):
         Profile.from_json(" " * (64 * 2**20 + 1))
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.data())
+def test_a_profile_with_anything_in_any_place_is_read_or_refused(data: st.DataObject):
+    """What is read is written as it was."""
+    found = json.loads(json.dumps(GOOD))
+    place: Any = found
+    while True:
+        key = data.draw(st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place))))
+        if not isinstance(place[key], dict | list) or data.draw(st.booleans()):
+            break
+        place = place[key]
+    place[key] = data.draw(json_values)
+    try:
+        profile = Profile.from_json(json.dumps(found))
+    except InputError:
+        return
+    assert Profile.from_json(profile.to_json()) == profile
+
+
+@given(st.integers(0, 2000), st.characters())
+def test_a_profile_with_another_character_is_read_or_refused(place: int, letter: str):
+    text = json.dumps(GOOD)
+    place %= len(text)
+    try:
+        Profile.from_json(text[:place] + letter + text[place + 1 :])
+    except InputError:
+        return
+
+
+def test_generations_are_counted_by_length():
+    class Generation:
+        prompt_tokens, cached_tokens, finish_reason = 5, 2, "stop"
+
+        def __init__(self, generated: int) -> None:
+            self.generated_tokens = generated
+
+    found = generation_profile([Generation(3), Generation(40), Generation(3)], 0.5)  # type: ignore[list-item]
+    assert found == OpProfile(Usage(15, 6, 46, 3), 0.5, 40, (("stop", 3),), ((3, 2), (40, 1)))

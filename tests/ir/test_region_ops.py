@@ -167,6 +167,30 @@ BAD = [
         "cf.cond %f {probability = 1.5} ^then() { cf.yield {} } ^otherwise() { cf.yield {} }",
         "cf.cond: probability is 1.5",
     ),
+    *(
+        (
+            f"cf.loop {{expected_rounds = {rounds}}} ^condition() {{ cf.condition %f }} ^body() {{ cf.yield {{}} }}",
+            f"cf.loop: expected_rounds is {rounds}",
+        )
+        for rounds in ("-0.5", "inf", "nan")
+    ),
+    (
+        'cf.cond %f {id = "f/@if*"} ^then() { cf.yield {} } ^otherwise() { cf.yield {} }',
+        "cf.cond: 1 holes",
+    ),
+    *(
+        (f'{op} {{id = "f/$"}} {rest}', ": 1 holes (* or $) in 'f/$', but 0 occurrences")
+        for op, rest in (
+            ("cf.loop", "^condition() { cf.condition %f } ^body() { cf.yield {} }"),
+            ("cf.map (%xs)", "^body(%i: !int, %t: !text) { cf.yield {} }"),
+            ("%won = cf.race (%xs)", ": !bool ^body(%i: !int, %t: !text) { cf.yield (%f) }"),
+        )
+    ),
+    (
+        'cf.map (%xs) {id = "f/m"} ^body(%i: !int, %t: !text) { cf.yield {} } '
+        'cf.map (%xs) {id = "f/m"} ^body(%j: !int, %u: !text) { cf.yield {} }',
+        "cf.map: two ops have the id 'f/m'",
+    ),
     # lists of contexts
     ("%r = py.call len (%cs) : !int", "py.call: a context is no Python value"),
     ("%r = py.call list : !list<!list<!ctx>>", "py.call: a context is no Python value"),

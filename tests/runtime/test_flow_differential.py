@@ -1,6 +1,6 @@
 import asyncio
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any
 
 from hypothesis import given
@@ -11,6 +11,7 @@ from lmc.ir.core import Module, Op, walk
 from lmc.ir.engine import Engine
 from lmc.ir.interpreter import Outcome, interpret
 from lmc.ir.region_ops import LoopOp, RaceOp
+from lmc.ir.regions import RegionOp
 from lmc.ir.rewriter import Rewriter, rewrite
 from lmc.ir.toy import ToyEngine
 from lmc.ir.types import ANY, BOOL, CTX, FLOAT, INT, NONE, TEXT, ListType, Type
@@ -75,6 +76,19 @@ def same_as_interpreter(program: Program, engine: Engine) -> None:
     if any(isinstance(op, RaceOp) for op in walk([program.module.main.body])):
         costs[1] = {op_id: usage for op_id, usage in costs[1].items() if op_id in costs[0]}  # later elements ran too
     assert costs[1] == costs[0]
+    racing = {op.id for op in walk([program.module.main.body]) if isinstance(op, RaceOp) for op in _regions_in(op)}
+    ways = [_counts(entry, racing) for entry in found]
+    assert ways[1] == ways[0]
+
+
+def _regions_in(op: Op) -> Iterator[RegionOp]:
+    return (inner for inner in walk(op.regions) if isinstance(inner, RegionOp))
+
+
+def _counts(outcome: Outcome, skipped: Set[str | None]) -> dict[str, Any]:
+    """What was counted of ops with regions."""
+    counted = {**outcome.profile.branches, **outcome.profile.repeats}
+    return {op_id: entry for op_id, entry in counted.items() if op_id not in skipped}
 
 
 _INPUTS: dict[Type, Any] = {TEXT: "ab", INT: 2, FLOAT: 0.5, BOOL: True, NONE: None, ANY: "x", CTX: None}
