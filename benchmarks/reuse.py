@@ -1,0 +1,120 @@
+"""How close lmc's reuse of tokens comes to what is possible, on the workloads of `traces.py`, without a model.
+
+python benchmarks/reuse.py [--write] [--workload react …] [--batch 8]
+
+Three limits (`lmc/cache/optimum.py`, `lmc/cache/best_order.py`):
+
+- order-free: with an infinite pool every token that was computed before is a hit, whatever the order;
+- MIN: the best eviction there is, on the timeline of lmc's own order;
+- best order: branch and bound over all orders of ten requests of two instances or more, one at a time, each with the
+  best eviction; lmc gets the same pool, half of the distinct tokens, and one request at a time.
+"""
+
+import statistics
+from collections import Counter
+
+from benchmarks.replay import SHARES, Served, Traced, about, command_line, percent, traced
+from benchmarks.results import table, write_section
+from benchmarks.traces import WORKLOADS, Workload, trace_of
+from lmc.cache.best_order import MOST_REQUESTS, best_order
+from lmc.cache.optimum import distinct_tokens
+from lmc.cache.simulator import simulate
+from lmc.cache.trace import TraceRequest
+
+POLICY = "lmc"
+HEAD = (
+    "workload",
+    "instances",
+    "requests",
+    "prompt tokens",
+    "p %",
+    "pool",
+    "hit rate %",
+    "of order-free %",
+    "of MIN %",
+)
+ORDER_HEAD = ("workload", "requests", "pool", "hits of lmc", "hits of the best order", "ratio %")
+
+
+def row(workload: Traced, share: int, served: Served) -> list[str]:
+    """One line of the table of order-free bound and MIN."""
+    report = served.report
+    return [
+        workload.name,
+        instances_of(WORKLOADS[workload.name]),
+        f"{report.requests:,}",
+        f"{report.prompt_tokens:,}",
+        str(share),
+        f"{report.kv_tokens:,}",
+        f"{100 * report.hit_rate:.1f}",
+        f"{served.of_order_free:.2f}",
+        f"{served.of_best_eviction:.2f}",
+        f"{served.tokens_per_second:,.0f}",
+    ]
+
+
+def instances_of(workload: Workload) -> str:
+    """How many, and of how many in the paper."""
+    return str(workload.instances) + (f" of {workload.paper}" if workload.paper else "")
+
+
+def order_row(name: str) -> tuple[list[str], float]:
+    """lmc beside the best order of a few requests; and the ratio."""
+    requests = few_requests(name)
+    pool = max(distinct_tokens(requests) // 2, *(request.cached_length for request in requests))
+    best = best_order(requests, pool)
+    hits = simulate(requests, policy=POLICY, kv_tokens=pool, batch=1).hit_tokens
+    ratio = percent(hits, best.hits)
+    return [name, str(len(requests)), f"{pool:,}", f"{hits:,}", f"{best.hits:,}", f"{ratio:.2f}"], ratio
+
+
+def few_requests(name: str) -> list[TraceRequest]:
+    """As many as branch and bound takes, of two instances or more, of each its first."""
+    sizes = range(2, MOST_REQUESTS + 1)
+    requests = next(found for count in sizes if len(found := trace_of(name, count)) >= MOST_REQUESTS)
+    seen: Counter[int] = Counter()
+    turns: list[tuple[int, int]] = []  # how many of its instance are before it
+    for place, request in enumerate(requests):
+        turns.append((seen[request.instance], place))
+        seen[request.instance] += 1
+    return [requests[place] for place in sorted(place for _, place in sorted(turns)[:MOST_REQUESTS])]
+
+
+def summary(found: dict[int, list[Served]]) -> str:
+    """Mean and least over the workloads, by size of the pool."""
+    lines: list[list[str]] = []
+    for share, all_served in found.items():
+        bound = [served.of_order_free for served in all_served]
+        evicted = [served.of_best_eviction for served in all_served]
+        means = [statistics.fmean(bound), min(bound), statistics.fmean(evicted), min(evicted)]
+        lines.append([str(share), *(f"{value:.2f}" for value in means)])
+    return table(["p %", "of order-free %, mean", "least", "of MIN %, mean", "least"], lines)
+
+
+def main() -> None:
+    parser = command_line(__doc__)
+    options = parser.parse_args()
+    if options.write and options.workload:
+        parser.error("--write keeps all workloads: leave --workload out")
+    found: dict[int, list[Served]] = {share: [] for share in SHARES}
+    lines: list[list[str]] = []
+    orders: list[list[str]] = []
+    ratios: list[float] = []
+    for workload in traced(options.workload):
+        for share in SHARES:
+            served = workload.served(POLICY, workload.pool(share, options.batch), options.batch)
+            found[share].append(served)
+            lines.append(row(workload, share, served))
+        line, ratio = order_row(workload.name)
+        orders.append(line)
+        ratios.append(ratio)
+    text = f"{summary(found)}\n{table([*HEAD, 'tokens/s'], lines)}\n"
+    text += f"One request at a time; mean ratio {statistics.fmean(ratios):.2f} %, least {min(ratios):.2f} %.\n\n"
+    text += table(ORDER_HEAD, orders)
+    print(text, end="")
+    if options.write:
+        write_section("reuse", "python benchmarks/reuse.py --write", about(options.batch) + text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Traces of the workloads, and what the tables of reuse and policies are made of."""
+
+import sys
+from collections import Counter
+
+import pytest
+
+from benchmarks import policies, replay, reuse
+from benchmarks.replay import Traced
+from benchmarks.traces import VOCABULARY, WORKLOADS, trace_of
+from lmc.cache.best_order import MOST_REQUESTS, best_order
+from lmc.cache.simulator import POLICIES, simulate
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_what_is_known_of_a_prompt_is_what_stands_before_the_first_answer_in_it(name: str):
+    requests = trace_of(name, 3)
+    for request in requests:
+        assert (request.tokens[: request.known] < VOCABULARY).all()
+        assert request.known == request.tokens.size or (request.after and request.tokens[request.known] >= VOCABULARY)
+    again = trace_of(name, 3)
+    assert [each.tokens.tolist() for each in again] == [each.tokens.tolist() for each in requests]
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_profile_foresees_the_mean_length_of_answers(name: str):
+    requests = trace_of(name, 20)
+    expected = sum(request.expected for request in requests)
+    assert expected == pytest.approx(sum(request.generated.size for request in requests), rel=0.1, abs=10)
+
+
+def test_shapes():
+    def calls(name: str) -> list[int]:
+        return list(Counter(request.instance for request in trace_of(name, 4)).values())
+
+    assert calls("hellaswag") == [4] * 4
+    assert calls("tree_of_thought") == [30] * 4
+    assert calls("skeleton_of_thought") == [10] * 4
+    assert calls("llm_judge") == [7] * 4
+    assert calls("multi_document_qa") == [11] * 4
+    assert calls("agents") == [12] * 4
+    assert all(2 <= rounds <= 6 for rounds in calls("react"))
+
+
+def test_answers_of_a_growing_context_are_those_of_the_next_prompt():
+    first, second, *_ = trace_of("multi_turn_chat_short", 1)
+    answer = first.generated.tolist()
+    assert second.tokens.tolist()[first.tokens.size :][: len(answer)] == answer
+    assert second.known == first.tokens.size
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", ["agents", "react", "tree_of_thought"])
+def test_no_policy_is_better_than_the_limits(name: str, policy: str):
+    traced = Traced(name, 2)
+    for batch in (1, 2):
+        served = traced.served(policy, traced.pool(10, batch), batch)
+        assert 0 <= served.of_order_free <= 100
+        assert 0 <= served.of_best_eviction <= 100
+        assert served.tokens_per_second > 0
+    whole = traced.served(policy, 2 * traced.pool(100, 1), 1)
+    assert whole.of_best_eviction == 100
+    assert whole.of_order_free > 99
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_no_order_is_better_than_the_best(name: str):
+    requests = reuse.few_requests(name)
+    assert len(requests) == MOST_REQUESTS
+    assert len({request.instance for request in requests}) >= 2
+    pool = max(request.cached_length for request in requests)
+    assert simulate(requests, policy=POLICIES[0], kv_tokens=pool, batch=1).hit_tokens <= best_order(requests, pool).hits
+
+
+def test_tables(monkeypatch, capsys):
+    monkeypatch.setattr(replay, "trace_of", lambda name, instances: trace_of(name, 2))
+    monkeypatch.setattr(sys, "argv", ["policies.py", "--workload", "agents", "--batch", "2"])
+    policies.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert f"| p % | {' | '.join(POLICIES)} |" in lines
+    assert [line.split(" | ")[:2] for line in lines if line.startswith("| agents")] == [
+        ["| agents", str(share)] for share in replay.SHARES
+    ]
+
+
+def test_all_workloads_are_needed_to_write(monkeypatch, capsys):
+    for script in (policies, reuse):
+        monkeypatch.setattr(sys, "argv", ["script", "--write", "--workload", "rag"])
+        with pytest.raises(SystemExit):
+            script.main()
+        assert "--write keeps" in capsys.readouterr().err
