@@ -18,9 +18,9 @@ _PART = 2**20
 _NOT_UTF8 = {
     b"\xff\xfe": ("is UTF-16, not UTF-8", "save it as UTF-8: iconv -f UTF-16 -t UTF-8 {path}"),
     b"\xfe\xff": ("is UTF-16, not UTF-8", "save it as UTF-8: iconv -f UTF-16 -t UTF-8 {path}"),
-    b"\x1f\x8b": ("is compressed with gzip", "unpack it: zcat {path} | lmc run … --input -"),
+    b"\x1f\x8b": ("is compressed with gzip", "unpack it: zcat {path} | lmc …, with - for the file"),
     b"PK\x03\x04": ("is a zip archive", "unpack it first"),
-    b"(\xb5\x2f\xfd": ("is compressed with zstd", "unpack it: zstdcat {path} | lmc run … --input -"),
+    b"(\xb5\x2f\xfd": ("is compressed with zstd", "unpack it: zstdcat {path} | lmc …, with - for the file"),
 }
 
 

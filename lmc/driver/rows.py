@@ -128,9 +128,7 @@ class ArgumentReader:
             return Row({}, InputError(error.cause, remedy=error.remedy, location=line.location))
 
     def _arguments_of(self, line: Line, fixed: Mapping[str, Any]) -> dict[str, Any]:
-        if line.size > MAX_ROW_BYTES:
-            raise InputError(f"a row of {line.size} bytes is too large", remedy=f"at most {MAX_ROW_BYTES}")
-        data = _parse(line.data)
+        data = parse_row(line)
         if not isinstance(data, dict):
             remedy = _ARRAY_REMEDY if isinstance(data, list) else 'write {"argument": value, …} on each line'
             raise InputError(f"the row is {describe_value(data)}, no object", remedy=remedy)
@@ -224,8 +222,11 @@ _KINDS: Mapping[type, str] = {
 }
 
 
-def _parse(data: bytes) -> Any:
-    """One line of strict JSON. Raises ``InputError``."""
+def parse_row(line: Line) -> Any:
+    """What a line holds: strict JSON, of bounded size. Raises ``InputError``, without the place."""
+    if line.size > MAX_ROW_BYTES:
+        raise InputError(f"a row of {line.size} bytes is too large", remedy=f"at most {MAX_ROW_BYTES}")
+    data = line.data
     try:
         return json.loads(
             data.rstrip(b"\r\n").decode("utf-8"),

@@ -1,0 +1,55 @@
+"""``lmc simulate``: how requests would be served, without a model."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from lmc.cli.output import to_json
+from lmc.driver import simulate
+
+
+def simulate_command(
+    file: Annotated[str, typer.Argument(metavar="TRACE.jsonl|-", help="The requests; - reads standard input.")],
+    *,
+    kv_tokens: Annotated[int, typer.Option(metavar="TOKENS", min=1, help="Size of the KV pool.")],
+    policy: Annotated[
+        str, typer.Option(metavar="|".join(simulate.POLICIES), help="Who is served next, and what is evicted.")
+    ] = simulate.POLICIES[0],
+    batch: Annotated[int, typer.Option(metavar="N", min=1, help="Requests that run together.")] = 256,
+    prefill_tokens: Annotated[
+        int, typer.Option(metavar="TOKENS", min=1, help="Tokens of prompts that are computed in a step.")
+    ] = 512,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Serve the requests of a trace with the scheduler and the cache of the local engine, but without a model.
+
+    A trace is JSON Lines, one request to a line: {"id", "tokens", "output", "after", "arrival"}. "tokens" are those of
+    the prompt, "output" is how many were generated, "after" lists the ids of requests that it waits for, "arrival" is
+    in seconds. Optional: "instance", "known", "expected" and "priority" (see lmc/cache/trace.py).
+
+    Seconds are predicted for an 8B model on one A100.
+    """
+    report = simulate.run(file, policy=policy, kv_tokens=kv_tokens, batch=batch, prefill_tokens=prefill_tokens)
+    data = simulate.report_data(report)
+    if as_json:
+        typer.echo(to_json(data))
+        return
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column()
+    table.add_column(justify="right")
+    for name, value in data.items():
+        table.add_row(name.replace("_", " "), _shown(name, value))
+    Console(file=sys.stdout, highlight=False).print(table)
+
+
+def _shown(name: str, value: float | str) -> str:
+    if isinstance(value, str):
+        return value
+    if name == "hit_rate":
+        return f"{value:.1%}"
+    return f"{value:,.3f}" if isinstance(value, float) else f"{value:,}"

@@ -1,0 +1,67 @@
+"""Requests of a file served without a model: what ``lmc simulate`` does."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from lmc.cache.report import Report
+from lmc.cache.simulator import POLICIES, simulate
+from lmc.cache.trace import TraceRequest, read_trace
+from lmc.driver.lines import Line, read_lines, shown_path
+from lmc.driver.programs import UsageError
+from lmc.driver.rows import parse_row
+from lmc.ir.errors import InputError, Location
+
+__all__ = ["POLICIES", "Report", "read_requests", "report_data", "run"]
+
+
+def run(path: str, *, policy: str, kv_tokens: int, batch: int, prefill_tokens: int) -> Report:
+    """Serve the requests of a file (``-``: standard input) from a pool of ``kv_tokens``, at most ``batch`` at once.
+
+    Raises ``UsageError`` where there is no such policy or file, and ``InputError`` where the file holds no requests
+    that can be served.
+    """
+    if policy not in POLICIES:
+        raise UsageError(f"there is no policy {policy!r}", remedy=f"choose one of {', '.join(POLICIES)}")
+    requests = read_requests(path)
+    return simulate(requests, policy=policy, kv_tokens=kv_tokens, batch=batch, prefill_tokens=prefill_tokens)
+
+
+def read_requests(path: str) -> list[TraceRequest]:
+    """The requests of a file. Its first line says what kind of file it is; today there are traces."""
+    lines = read_lines(path)
+    first = next(lines, None)
+    if first is None:
+        raise UsageError(f"{shown_path(path)} holds no requests", remedy="write one request as JSON to a line")
+    return read_trace(_values(itertools.chain([first], lines)))
+
+
+def report_data(report: Report) -> dict[str, Any]:
+    """A report as JSON data."""
+    return {
+        "policy": report.policy,
+        "kv_tokens": report.kv_tokens,
+        "batch": report.batch,
+        "requests": report.requests,
+        "prompt_tokens": report.prompt_tokens,
+        "hit_tokens": report.hit_tokens,
+        "hit_rate": report.hit_rate,
+        "evicted_tokens": report.evicted_tokens,
+        "preemptions": report.preemptions,
+        "steps": report.steps,
+        "waves": report.waves,
+        "predicted_seconds": report.predicted_seconds,
+        "generated_tokens": report.generated_tokens,
+    }
+
+
+def _values(lines: Iterator[Line]) -> Iterator[tuple[Location, Any]]:
+    for line in lines:
+        try:
+            value = parse_row(line)
+        except InputError as error:
+            error.location = line.location
+            raise
+        yield line.location, value
