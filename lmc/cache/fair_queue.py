@@ -1,45 +1,71 @@
-"""Waiting sequences, taken in turns by the instances they belong to.
+"""Waiting sequences, admitted in turns by the lanes they belong to.
 
-Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995): instances stand in a ring, by the time their first waiting
-sequence came. Whoever is in front admits sequences, first come first served, until they used up `QUANTUM` tokens (a
-sequence counts with the tokens it may grow to), then goes to the back; what it used too much is subtracted from its
-next turn. An instance keeps its turn for thousands of tokens, not for one sequence, because its sequences are those
-that share prefixes.
+A lane is what one client asks for: the instances of one batch run together, or a single request. Lanes of higher
+priority go before others. Among those of one priority deficit round robin decides (Shreedhar and Varghese, SIGCOMM
+1995): they stand in a ring, by the time their first waiting sequence came. Whoever is in front admits sequences, in the
+lane's own order (`order.py`), until they used up `QUANTUM` tokens (a sequence counts with the tokens it may grow to,
+less those it found in the cache), then goes to the back; what it used too much is subtracted from its next turn. A lane
+keeps its turn for thousands of tokens, not for one sequence, because its sequences are those that share prefixes.
 
-The bound: once an instance waits, each other one admits at most `QUANTUM` tokens and one sequence more before its turn,
-however many it asked for. Preempted sequences were admitted before and go first; they do not count again.
+Nobody starves. While a lane waits,
+
+- by *turns*, each other lane of its priority admits at most `QUANTUM` tokens and one sequence more before it;
+- by *aging*, whatever the priorities: a lane of which nothing was admitted while `AGE` tokens of others were is aged.
+  Of every two sequences one is that of an aged lane, of several the one that waits longest; so high priorities keep
+  half. A sequence that is first in its lane is passed by at most `AGE` tokens of others, then by two sequences for
+  each lane that aged before its own.
+
+Once its turn has come by aging, nobody passes it however large it is: it waits for room, and nothing is admitted.
+
+Preempted sequences were admitted before and go first; they do not count again.
 """
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable
 
+from lmc.cache.order import ByRank, LaneOrder
 from lmc.cache.sequence import Sequence
 
 QUANTUM = 4096
+AGE = 16 * QUANTUM
+
+_Key = tuple[int, Hashable]
 
 
-@dataclass(slots=True)
 class _Lane:
-    """What waits of one instance, and how many tokens of its turn are left."""
+    """What waits of one client, how much of its turn is left, and how much was admitted when it was served last."""
 
-    credit: int = QUANTUM
-    sequences: OrderedDict[Sequence, None] = field(default_factory=OrderedDict)
+    __slots__ = ("credit", "served_at", "waiting")
+
+    def __init__(self, waiting: LaneOrder, now: int) -> None:
+        self.waiting = waiting
+        self.credit = QUANTUM
+        self.served_at = now
 
 
 class FairQueue:
-    """Adding, removing and finding the next one take constant time, whatever the length."""
+    """Waiting sequences. Adding, removing and finding the next one take at most logarithmic time."""
 
-    def __init__(self) -> None:
+    def __init__(self, order: Callable[[], LaneOrder] = ByRank) -> None:
+        self._order = order
         self._preempted: OrderedDict[Sequence, None] = OrderedDict()
-        self._lanes: OrderedDict[int | None, _Lane] = OrderedDict()
+        self._lanes: OrderedDict[_Key, _Lane] = OrderedDict()  # whoever was served longest ago is first
+        self._rings: dict[int, OrderedDict[_Key, _Lane]] = {}  # by priority; whose turn it is is first
         self._length = 0
+        self._admitted_tokens = 0
+        self._last_was_aged = False
 
     def __len__(self) -> int:
         return self._length
 
     def add(self, sequence: Sequence) -> None:
-        """Put a new sequence behind all others of its instance."""
-        self._lanes.setdefault(sequence.instance, _Lane()).sequences[sequence] = None
+        """Put a new sequence into its lane."""
+        key = (sequence.priority, sequence.lane)
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = _Lane(self._order(), self._admitted_tokens)
+            self._rings.setdefault(sequence.priority, OrderedDict())[key] = lane
+        lane.waiting.add(sequence)
         self._length += 1
 
     def put_back(self, sequence: Sequence) -> None:
@@ -48,41 +74,68 @@ class FairQueue:
         self._preempted.move_to_end(sequence, last=False)
         self._length += 1
 
+    def begin_step(self) -> None:
+        """A step is planned: what was cached may have changed."""
+        for lane in self._lanes.values():
+            lane.waiting.begin_step()
+
     def first(self) -> Sequence:
-        """The sequence whose turn it is. It stays so until it is taken or removed.
+        """The sequence whose turn it is. It stays so until it is taken or removed, or one with more right comes.
 
         Raises:
             StopIteration: nothing waits.
         """
         if self._preempted:
             return next(iter(self._preempted))
-        return next(iter(next(iter(self._lanes.values())).sequences))
+        if (aged := self._aged_lane()) is not None and not self._last_was_aged:
+            return aged.waiting.first
+        return next(iter(self._rings[max(self._rings)].values())).waiting.first
 
     def take(self) -> Sequence:
-        """Remove and return the first sequence, and count it in its instance's turn."""
+        """Remove and return the first sequence, and count it in its lane's turn."""
         sequence = self.first()
-        if sequence not in self._preempted:
-            self._lanes[sequence.instance].credit -= sequence.capacity
+        if sequence in self._preempted:
+            self.remove(sequence)
+            return sequence
+        key = (sequence.priority, sequence.lane)
+        lane = self._lanes[key]
+        self._last_was_aged = lane is self._aged_lane() and not self._last_was_aged
+        cost = sequence.capacity - sequence.shared
+        lane.credit -= cost
+        self._admitted_tokens += cost
+        lane.served_at = self._admitted_tokens
+        self._lanes.move_to_end(key)
         self.remove(sequence)
-        self._end_turn()
+        self._end_turn(sequence.priority)
         return sequence
 
     def remove(self, sequence: Sequence) -> None:
-        """Take out a sequence, wherever it stands."""
-        self._length -= 1
+        """Take out a sequence, wherever it stands. Raises ``KeyError`` where it does not wait."""
         if sequence in self._preempted:
             del self._preempted[sequence]
+            self._length -= 1
             return
-        lane = self._lanes[sequence.instance]
-        del lane.sequences[sequence]
-        if not lane.sequences:
-            del self._lanes[sequence.instance]
+        key = (sequence.priority, sequence.lane)
+        waiting = self._lanes[key].waiting
+        waiting.remove(sequence)
+        self._length -= 1
+        if not len(waiting):
+            del self._lanes[key]
+            del self._rings[sequence.priority][key]
+            if not self._rings[sequence.priority]:
+                del self._rings[sequence.priority]
 
-    def _end_turn(self) -> None:
-        """Send instances that used up their turn to the back until one stands in front that did not."""
-        while self._lanes:
-            instance, lane = next(iter(self._lanes.items()))
+    def _aged_lane(self) -> _Lane | None:
+        """The lane that was not served for longest, if that is too long."""
+        lane = next(iter(self._lanes.values()))
+        return lane if self._admitted_tokens - lane.served_at >= AGE else None
+
+    def _end_turn(self, priority: int) -> None:
+        """Send lanes that used up their turn to the back of their ring until one stands in front that did not."""
+        ring = self._rings.get(priority)
+        while ring:
+            key, lane = next(iter(ring.items()))
             if lane.credit > 0:
                 return
             lane.credit += QUANTUM
-            self._lanes.move_to_end(instance)
+            ring.move_to_end(key)

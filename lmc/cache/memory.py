@@ -1,9 +1,14 @@
 """Pages of running sequences: admission, growth, sharing through the radix tree, release."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
+from collections.abc import Sequence as Items
 from typing import NamedTuple
 
-from lmc.cache import InvariantError, PagePool, Pages, RadixCache, RadixNode
+from lmc.cache.eviction import Eviction, NextUse
+from lmc.cache.expected import Expectation
+from lmc.cache.node import RadixNode, Tokens
+from lmc.cache.pool import InvariantError, PagePool, Pages
+from lmc.cache.radix import RadixCache
 from lmc.cache.sequence import Namespace, Sequence
 
 
@@ -21,11 +26,15 @@ class Slice(NamedTuple):
 
 
 class SequenceMemory:
-    """Gives sequences their pages. `scratch_page` is a page outside the pool that nobody reads."""
+    """Gives sequences their pages. `scratch_page` is a page outside the pool that nobody reads.
 
-    def __init__(self, num_pages: int, *, scratch_page: int) -> None:
+    `eviction` decides what is let go (None: what was used longest ago). With `NextUse` it is told what waits.
+    """
+
+    def __init__(self, num_pages: int, *, scratch_page: int, eviction: Eviction | None = None) -> None:
         self.pool = PagePool(num_pages)
-        self.radix = RadixCache(self.pool)
+        self.radix = RadixCache(self.pool, eviction)
+        self._planned = eviction if isinstance(eviction, NextUse) else None
         self._scratch_page = scratch_page
         self._held: dict[int, RadixNode] = {}
         self._hold_count = 0
@@ -36,6 +45,18 @@ class SequenceMemory:
         """Pages that are free or could be evicted."""
         return self.pool.free_count + self.radix.evictable_tokens
 
+    def expect(
+        self, tokens: Items[int] | Tokens, cache_key: Namespace, run: Hashable = None, rank: int = 0
+    ) -> Expectation | None:
+        """Note that tokens will be asked for at a rank of a run; None where the eviction does not look ahead."""
+        return None if self._planned is None else self._planned.expect(tokens, run, rank, cache_key)
+
+    def withdraw(self, expectation: Expectation | None) -> None:
+        """Take back what `expect` gave. Once more changes nothing."""
+        if self._planned is not None and expectation is not None and not expectation.withdrawn:
+            self._planned.withdraw(expectation)
+            self.radix.reconsider(expectation.tokens, expectation.extra_key)
+
     def try_admit(self, sequence: Sequence, *, headroom: int) -> bool:
         """Match a sequence against the tree and give it pages for the rest of its tokens.
 
@@ -44,7 +65,7 @@ class SequenceMemory:
         """
         if self._is_still_refused(sequence, headroom):
             return False
-        match = self.radix.match_prefix(sequence.settled_tokens, sequence.cache_key)
+        match = self.radix.match_prefix(sequence.settled_tokens, sequence.cache_key, run=sequence.run)
         self.radix.pin(match.node)
         needed = sequence.length - match.length
         if needed + headroom > self.available:
@@ -59,6 +80,9 @@ class SequenceMemory:
             sequence.cached_tokens = sequence.computed
         sequence.found = match.length if sequence.found is None else min(sequence.found, match.length)
         sequence.admitted = sequence.settled
+        self.radix.eviction.admitted(sequence.run, sequence.rank)
+        if self._planned is not None:
+            self._planned.begin(sequence.run)
         self.grow(sequence, sequence.length)
         return True
 
@@ -117,6 +141,8 @@ class SequenceMemory:
             return
         self.pool.free(sequence.own_pages)
         self.radix.unpin(sequence.node)
+        if self._planned is not None:
+            self._planned.end(sequence.run)
         sequence.node = None
         sequence.computed = sequence.shared = sequence.page_count = 0
 
@@ -187,7 +213,9 @@ class SequenceMemory:
         """Hand the first `length` tokens and pages of a sequence over to the tree and move its pin to their end."""
         if sequence.node is None or length <= sequence.shared:
             return
-        inserted = self.radix.insert(sequence.tokens[:length], sequence.pages[:length], sequence.cache_key)
+        inserted = self.radix.insert(
+            sequence.tokens[:length], sequence.pages[:length], sequence.cache_key, run=sequence.run
+        )
         self.radix.pin(inserted.node)
         self.radix.unpin(sequence.node)
         sequence.node = inserted.node
@@ -198,7 +226,7 @@ class SequenceMemory:
         """Keep only the first `length` of a sequence's pages, which are all in the tree, and pin no more than that."""
         if sequence.node is None:
             return
-        match = self.radix.match_prefix(sequence.tokens[:length], sequence.cache_key)
+        match = self.radix.match_prefix(sequence.tokens[:length], sequence.cache_key, run=sequence.run)
         self.radix.pin(match.node)
         self.radix.unpin(sequence.node)
         self.pool.free(sequence.own_pages)

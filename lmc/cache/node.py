@@ -15,10 +15,26 @@ class RadixNode:
     """An edge of the tree together with the point where it ends.
 
     `tokens` and `pages` have the same length; only a root has none. `pin_count` is the number of pins at or below.
-    `extra_key` is, at a root, the name of its tree.
+    `extra_key` is, at a root, the name of its tree. `hits` counts how often it was found; the fields after it are the
+    eviction's notes (see `NextUse`).
     """
 
-    __slots__ = ("children", "extra_key", "is_root", "last_access", "pages", "parent", "pin_count", "tokens")
+    __slots__ = (
+        "children",
+        "episode",
+        "extra_key",
+        "hits",
+        "is_root",
+        "judged",
+        "last_access",
+        "offered",
+        "pages",
+        "parent",
+        "pin_count",
+        "tokens",
+        "used_at",
+        "used_by_others_at",
+    )
 
     def __init__(
         self,
@@ -36,6 +52,12 @@ class RadixNode:
         self.children: dict[int, RadixNode] = {}
         self.pin_count = 0
         self.last_access = last_access
+        self.hits = 0
+        self.episode: int | None = None
+        self.used_at = 0
+        self.used_by_others_at: int | None = None
+        self.offered = 0
+        self.judged: tuple[int, int | None, int] = (-1, None, 0)
         self.is_root = is_root
         self.extra_key = extra_key
 
@@ -62,6 +84,11 @@ class RadixNode:
     def begins_with(self, other: "RadixNode") -> bool:
         """Whether the way from the root to here goes through `other`."""
         return any(node is other for node in path_to_root(self))
+
+    def copy_uses(self, other: "RadixNode") -> None:
+        """Take over when and by whom another node was used."""
+        self.hits = other.hits
+        self.episode, self.used_at, self.used_by_others_at = other.episode, other.used_at, other.used_by_others_at
 
     def detach(self) -> None:
         """Forget the tree, so that a stale reference to an evicted node is recognised as such."""
@@ -109,6 +136,14 @@ def path_to_root(node: RadixNode) -> Iterator[RadixNode]:
     while node.parent is not None:
         yield node
         node = node.parent
+
+
+def whole_path(node: RadixNode) -> tuple[Tokens, Hashable]:
+    """All tokens from the root to the end of `node`, and the name of its tree."""
+    path = [node]
+    while (parent := path[-1].parent) is not None:
+        path.append(parent)
+    return np.concatenate([step.tokens for step in reversed(path)]), path[-1].extra_key
 
 
 def nodes_from(nodes: Iterable[RadixNode]) -> Iterator[RadixNode]:

@@ -2,15 +2,15 @@
 
 The structure is RadixAttention's (SGLang, arXiv 2312.07104, section 3): edges are labelled with token sequences, every
 token of an edge has one page of keys and values. Pages inside the tree belong to the tree; a request that reads them
-holds a pin on the node where its prefix ends. The unit of eviction is one token: the tail of the least recently used
-leaf goes first, so a cut leaf keeps the part that a later request is more likely to share.
+holds a pin on the node where its prefix ends. The unit of eviction is one token, from the tail of the leaf that the
+`Eviction` names, so a cut leaf keeps the part that a later request is more likely to share.
 """
 
-import heapq
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import numpy as np
 
+from lmc.cache.eviction import Eviction, LeastRecentlyUsed
 from lmc.cache.invariants import check_ownership, check_tree
 from lmc.cache.node import (
     PrefixMatch,
@@ -24,23 +24,20 @@ from lmc.cache.node import (
 )
 from lmc.cache.pool import InvariantError, PagePool, Pages
 
-HEAP_SLACK = 64  # stale entries tolerated in the eviction heap before it is rebuilt
-
 
 class RadixCache:
-    """Cached prefixes over one `PagePool`. Not thread-safe: one owner calls it."""
+    """Cached prefixes over one `PagePool`, evicted by `eviction` (None: least recently used). Not thread-safe."""
 
-    def __init__(self, pool: PagePool) -> None:
+    def __init__(self, pool: PagePool, eviction: Eviction | None = None) -> None:
         self.pool = pool
+        self.eviction = LeastRecentlyUsed() if eviction is None else eviction
         self._roots: dict[Hashable, RadixNode] = {}
         self._clock = 0
         self._total_tokens = 0
         self._pinned_tokens = 0
         self._evicted_tokens = 0
         self._newly_pinned_tokens = 0
-        self._heap: list[tuple[int, int, RadixNode]] = []
         self._node_count = 0
-        self._push_count = 0
 
     @property
     def total_tokens(self) -> int:
@@ -67,18 +64,24 @@ class RadixCache:
         """Tokens evicted since the cache was made."""
         return self._evicted_tokens
 
-    def match_prefix(self, tokens: Sequence[int] | Tokens, extra_key: Hashable = None) -> PrefixMatch:
-        """Find the longest cached prefix of `tokens` and mark it as used now.
+    def match_prefix(
+        self, tokens: Sequence[int] | Tokens, extra_key: Hashable = None, *, run: Hashable = None
+    ) -> PrefixMatch:
+        """Find the longest cached prefix of `tokens` and mark it as used now, by a run of a plan (None: by none).
 
         An edge that matches in part is split, so that the returned node ends exactly where the match ends.
         `extra_key` names the tree: sequences with different keys share nothing (adapter, RoPE variant, image content).
         """
         key = as_tokens(tokens)
         node, path = self._walk(self._root(extra_key), key)
-        self._touch(path)
+        for step in path:
+            step.hits += 1
+        self._touch(path, run)
         return PrefixMatch(concatenated_pages(path), node)
 
-    def insert(self, tokens: Sequence[int] | Tokens, pages: Pages, extra_key: Hashable = None) -> PrefixMatch:
+    def insert(
+        self, tokens: Sequence[int] | Tokens, pages: Pages, extra_key: Hashable = None, *, run: Hashable = None
+    ) -> PrefixMatch:
         """Put a sequence with its pages into the tree; the tree then owns one page for each token.
 
         Where the tree already holds a token, it keeps its own page and the caller's page is freed if it differs.
@@ -94,7 +97,7 @@ class RadixCache:
         if matched < key.size:
             node = self._add_leaf(node, key[matched:].copy(), pages[matched:].astype(np.int64))
             path.append(node)
-        self._touch(path)
+        self._touch(path, run)
         kept = concatenated_pages(path)
         self.pool.free(pages[pages != kept])
         return PrefixMatch(kept, node)
@@ -128,15 +131,24 @@ class RadixCache:
                 self._offer(step)
 
     def evict(self, count: int) -> int:
-        """Free up to `count` tokens, least recently used leaves first, and return how many were freed."""
+        """Free up to `count` tokens, in the order of the eviction, and return how many were freed."""
         freed = 0
-        while freed < count and self._heap:
-            last_access, _, node = heapq.heappop(self._heap)
-            if not node.evictable or node.last_access != last_access:
-                continue  # stale: the node was used, pinned, extended or removed since it was offered
-            freed += self._cut_tail(node, count - freed)
+        while freed < count and (victim := self.eviction.victim()) is not None:
+            node, length = victim
+            freed += self._cut_tail(node, min(count - freed, length))
         self._evicted_tokens += freed
         return freed
+
+    def reconsider(self, tokens: Sequence[int] | Tokens, extra_key: Hashable = None) -> None:
+        """Have the eviction look again at what is cached of `tokens`: something else is known of its next use."""
+        rest = as_tokens(tokens)
+        node = self._root(extra_key)
+        while rest.size and (child := node.children.get(int(rest[0]))) is not None:
+            node = child
+            if common_prefix_length(node.tokens, rest) < node.length:
+                break
+            rest = rest[node.length :]
+        self._offer(node)
 
     def branch_after(self, length: int, tokens: Sequence[int] | Tokens, extra_key: Hashable = None) -> RadixNode | None:
         """The node where the tree goes on with `tokens` after their first `length`; None where it does not.
@@ -184,9 +196,9 @@ class RadixCache:
         nodes = list(self.nodes())
         check_tree(self._roots, nodes)
         check_ownership(self.pool, nodes, held_pages)
-        offered = {(entry[2], entry[0]) for entry in self._heap}
-        if any(node.evictable and (node, node.last_access) not in offered for node in nodes):
-            raise InvariantError("an evictable leaf is missing from the eviction heap")
+        offered = set(self.eviction.candidates())
+        if any(node.evictable and node not in offered for node in nodes):
+            raise InvariantError("an evictable leaf was not offered for eviction")
         if len(nodes) != self._node_count:
             raise InvariantError(f"{self._node_count} nodes counted, {len(nodes)} found")
         if sum(node.length for node in nodes) != self._total_tokens:
@@ -226,6 +238,7 @@ class RadixCache:
         assert parent is not None
         upper = RadixNode(node.tokens[:length].copy(), node.pages[:length].copy(), parent, node.last_access)
         upper.pin_count = node.pin_count
+        upper.copy_uses(node)
         node.tokens, node.pages = node.tokens[length:].copy(), node.pages[length:].copy()
         node.parent = upper
         upper.children[node.first_token] = node
@@ -250,7 +263,7 @@ class RadixCache:
         self._total_tokens -= freed
         if kept:
             node.tokens, node.pages = node.tokens[:kept].copy(), node.pages[:kept].copy()
-            self._offer(node)
+            self.eviction.trimmed(node, freed)
             return freed
         parent = self._unlink(node)
         node.detach()
@@ -267,23 +280,14 @@ class RadixCache:
             del self._roots[parent.extra_key]
         return parent
 
-    def _touch(self, path: list[RadixNode]) -> None:
+    def _touch(self, path: list[RadixNode], run: Hashable) -> None:
         self._clock += 1
         for node in path:
             node.last_access = self._clock
+        self.eviction.used(path, run)
         if path:
             self._offer(path[-1])
 
     def _offer(self, node: RadixNode) -> None:
-        """Enter a node into the eviction heap if it is an unpinned leaf. Its older entries turn stale by themselves."""
-        if not node.evictable:
-            return
-        if len(self._heap) > 2 * self._node_count + HEAP_SLACK:
-            candidates = (leaf for leaf in self.nodes() if leaf.evictable and leaf is not node)
-            self._heap = [self._heap_entry(leaf) for leaf in candidates]
-            heapq.heapify(self._heap)
-        heapq.heappush(self._heap, self._heap_entry(node))
-
-    def _heap_entry(self, node: RadixNode) -> tuple[int, int, RadixNode]:
-        self._push_count += 1  # breaks ties, so that nodes themselves are never compared
-        return node.last_access, self._push_count, node
+        if node.evictable:
+            self.eviction.offer(node)

@@ -1,29 +1,41 @@
 """Which rows of which sequences the next step computes: continuous batching with chunked prefill.
 
-Instances take turns at admission (`fair_queue.py`); within one, first come, first served. Every decoding sequence
+Lanes take turns at admission (`fair_queue.py`); within one, its order decides (`order.py`). Every decoding sequence
 advances by one token in every step; beside that a step computes up to `prefill_tokens` tokens of prompts and drafts, of
 which drafts take at most half where prompts wait. When pages run out, the sequence admitted last goes back to the front
 of the queue. Its computed tokens stay in the radix tree, so it goes on from there unless they have to be evicted too.
 The one admitted first is never preempted, so it always finishes, and nothing starves.
 """
 
-from lmc.cache import InvariantError
+from collections.abc import Callable
+
+from lmc.cache.expected import Expectation
 from lmc.cache.fair_queue import FairQueue
 from lmc.cache.memory import SequenceMemory, Slice
+from lmc.cache.order import ByRank, LaneOrder
+from lmc.cache.pool import InvariantError
 from lmc.cache.sequence import Sequence
 
-GROWTH_RESERVE = 16  # pages kept free for each running sequence at admission, so that few are preempted soon after
+GROWTH_RESERVE = 16  # pages kept free for a running sequence at the least, so that few are preempted soon
 
 
 class Scheduler:
     """Holds the waiting and the running sequences; running ones hold pages, waiting ones do not."""
 
-    def __init__(self, memory: SequenceMemory, *, prefill_tokens: int, max_running: int) -> None:
+    def __init__(
+        self,
+        memory: SequenceMemory,
+        *,
+        prefill_tokens: int,
+        max_running: int,
+        order: Callable[[], LaneOrder] = ByRank,
+    ) -> None:
         self.memory = memory
         self.preemptions = 0
         self._prefill_tokens = prefill_tokens
         self._max_running = max_running
-        self._waiting = FairQueue()
+        self._waiting = FairQueue(order)
+        self._expectations: dict[Sequence, Expectation | None] = {}
         # By admission: whoever is preempted comes back before anyone new, so the order is kept by appending.
         self._running: dict[Sequence, None] = {}
 
@@ -38,8 +50,9 @@ class Scheduler:
         return bool(self._waiting or self._running)
 
     def add(self, sequence: Sequence) -> None:
-        """Put a new sequence behind the others of its instance."""
+        """Let a new sequence wait in its lane."""
         self._waiting.add(sequence)
+        self._expect(sequence)
 
     def finish(self, sequence: Sequence) -> None:
         """Take a sequence out and keep what it computed in the tree."""
@@ -61,8 +74,8 @@ class Scheduler:
             return
         for user in reversed([each for each in self._running if self.memory.uses(each, branch)]):
             del self._running[user]
+            self._put_back(user)
             self.memory.discard(user)
-            self._waiting.put_back(user)
         self.memory.forget(branch)
 
     def hold(self, sequence: Sequence) -> int:
@@ -93,6 +106,7 @@ class Scheduler:
             if budget:
                 budget -= self._prefill(sequence, budget, slices)
         if self._waiting:
+            self._waiting.begin_step()
             self._admit(budget, slices)
         return slices
 
@@ -137,6 +151,7 @@ class Scheduler:
             first = self._waiting.first()
             if self.memory.try_admit(first, headroom=reserve + _growth(first) if self._running else 0):
                 self._running[self._waiting.take()] = None
+                self._withdraw(first)
                 return first
             if self._running:
                 return None
@@ -149,8 +164,8 @@ class Scheduler:
             self._release_pin()
             return
         youngest, _ = self._running.popitem()
+        self._put_back(youngest)
         self.memory.retire(youngest)
-        self._waiting.put_back(youngest)
         self.preemptions += 1
 
     def _release_pin(self) -> None:
@@ -162,7 +177,24 @@ class Scheduler:
             del self._running[sequence]
         else:
             self._waiting.remove(sequence)
+            self._withdraw(sequence)
+
+    def _put_back(self, sequence: Sequence) -> None:
+        self._waiting.put_back(sequence)
+        self._expect(sequence)
+
+    def _expect(self, sequence: Sequence) -> None:
+        """What waits will be asked for: by its rank, or where it belongs to no plan once those before it are served."""
+        rank = len(self._waiting) if sequence.run is None else sequence.rank
+        self._expectations[sequence] = self.memory.expect(
+            sequence.settled_tokens, sequence.cache_key, sequence.run, rank
+        )
+
+    def _withdraw(self, sequence: Sequence) -> None:
+        self.memory.withdraw(self._expectations.pop(sequence))
 
 
 def _growth(sequence: Sequence) -> int:
-    return min(sequence.remaining_capacity, GROWTH_RESERVE)
+    """Pages that a running sequence will probably need beyond those it has."""
+    expected = 0 if sequence.expected_length is None else sequence.expected_length - sequence.length
+    return min(sequence.remaining_capacity, max(expected, GROWTH_RESERVE))

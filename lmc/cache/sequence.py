@@ -1,11 +1,13 @@
 """One token sequence that the engine computes: its tokens, its pages, how far it is."""
 
+from collections.abc import Hashable
 from collections.abc import Sequence as Tokens
 from typing import NamedTuple
 
 import numpy as np
 
-from lmc.cache import Pages, RadixNode
+from lmc.cache.node import RadixNode
+from lmc.cache.pool import Pages
 
 
 class Namespace(NamedTuple):
@@ -30,8 +32,9 @@ class Sequence:
     that may come from the cache. `cached_tokens` says how many did when the sequence was admitted for the first time;
     all but the first `found` tokens were computed for this sequence at some time (None: it was never admitted). At its
     last admission it had `admitted` tokens; what it computes of these is no generation.
-    `instance` is on whose turn it is admitted (None: that of all prefills). Sequences with different `cache_key`s share
-    nothing.
+    It is admitted on the turn of its `lane`, before others of lower `priority`. `rank` is its place in the order of a
+    `run` of a plan (None: it belongs to none), `expected_length` how many tokens it probably gets. Sequences with
+    different `cache_key`s share nothing.
 
     The last `drafted` tokens are a guess at what will be drawn, computed together with the tokens before them; the
     others are `settled`. None of them ever gets into the tree. Logits are wanted at each drafted
@@ -46,7 +49,11 @@ class Sequence:
         self.length = self.prompt_length = len(tokens)
         self.first_wanted_row = first_wanted_row
         self.cache_key = Namespace()
-        self.instance: int | None = 0
+        self.lane: Hashable = None
+        self.run: Hashable = None
+        self.rank = 0
+        self.priority = 0
+        self.expected_length: int | None = None
         self.computed = self.planned = 0
         self.page_count = 0
         self.shared = 0

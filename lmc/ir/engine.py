@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
 
+from lmc.ir.planned import Place
 from lmc.ir.token_constraint import TokenConstraint
 from lmc.ir.tokenizer import Tokenizer
 
@@ -69,9 +70,12 @@ class SamplingParams:
 class Request:
     """One generation: continue ``prompt`` (token ids). ``seed`` is the 64-bit key of all its random draws.
 
-    An engine may let ``instance``s take turns. A request that is not finished ``timeout`` seconds after it was
-    submitted fails with ``RequestTimeoutError`` (None: it has all the time it needs); engines that answer at once may
-    ignore it.
+    An engine may let ``instance``s take turns, or the runs that ``place`` names; then it serves the requests of a run
+    in the order of their ranks. Those of higher ``priority`` go before others, but starve none. ``expected_tokens`` is
+    how long the generation probably gets (None: nobody knows). None of these changes an output.
+
+    A request that is not finished ``timeout`` seconds after it was submitted fails with ``RequestTimeoutError`` (None:
+    it has all the time it needs); engines that answer at once may ignore it.
 
     With a ``constraint`` tokens that its state does not allow are not drawn: they are masked after what
     ``SamplingParams`` does to logits and before temperature and truncation. Where the state is ``complete`` the
@@ -91,6 +95,9 @@ class Request:
     timeout: float | None = None
     constraint: TokenConstraint | None = None
     jump_forward: JumpForward = "exact"
+    place: Place | None = None
+    priority: int = 0
+    expected_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +134,7 @@ class Generation:
 class ScoreRequest:
     """Log-probabilities of several continuations of one prompt. ``prompt`` holds at least one token id.
 
-    ``instance`` and ``timeout`` are those of ``Request``.
+    ``instance``, ``timeout``, ``place`` and ``priority`` are those of ``Request``.
     """
 
     prompt: tuple[int, ...]
@@ -135,6 +142,8 @@ class ScoreRequest:
     op_id: str = ""
     instance: int = 0
     timeout: float | None = None
+    place: Place | None = None
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +241,8 @@ class Engine(Protocol):
 class PrefixCaching(Protocol):
     """Optional capability: engines that can compute a prefix once and hold on to it."""
 
-    def prefill(self, prompt: tuple[int, ...]) -> Handle[Pin]:
-        """Compute ``prompt`` (if it is not cached) and pin it until ``unpin``."""
+    def prefill(self, prompt: tuple[int, ...], place: Place | None = None) -> Handle[Pin]:
+        """Compute ``prompt`` (if it is not cached) and pin it until ``unpin``; ``place`` is that of ``Request``."""
         ...
 
     def unpin(self, pin: Pin) -> None: ...

@@ -1,8 +1,20 @@
-"""What a plan may tell an engine about requests that are still to come.."""
+"""What a plan may tell an engine about requests that are still to come."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a request stands in a plan: ``run`` names the run (one number for each in a process), ``rank`` its place.
+
+    Ranks count requests of the run from 0, lower ones come first; several may have the same.
+    """
+
+    run: int
+    rank: int
 
 
 @runtime_checkable
@@ -13,10 +25,11 @@ class Planned(Protocol):
     output depends on them.
     """
 
-    def expect(self, prompt: tuple[int, ...], rank: int) -> int:
-        """Requests that begin with ``prompt`` are still to come, the next of them at place ``rank`` of the plan.
+    def expect(self, prompt: tuple[int, ...], place: Place) -> int:
+        """Requests that begin with ``prompt`` are still to come, the next of them at ``place``.
 
-        Lower ranks come first. Gives the key that takes this back. One prompt may be expected several times.
+        Gives the key that takes this back. One prompt may be expected several times; an empty one says that the run
+        goes on. As long as a run expects anything, what only it used and does not expect is let go first.
         """
         ...
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from lmc.cache import InvariantError, PagePool, RadixCache
+from lmc.cache.eviction import LeastRecentlyUsed
 
 
 def cache_with(*sequences: list[int], num_pages: int = 64) -> RadixCache:
@@ -153,7 +154,8 @@ def test_eviction_heap_stays_bounded() -> None:
     cache = cache_with([1, 2, 3])
     for _ in range(10_000):
         cache.match_prefix([1, 2, 3])
-    assert len(cache._heap) < 200
+    assert isinstance(cache.eviction, LeastRecentlyUsed)
+    assert len(cache.eviction._heap._entries) < 200
     cache.check_invariants()
 
 

@@ -3,11 +3,13 @@
 import os
 import random
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lmc.cache.eviction import Eviction, LeastFrequentlyUsed, LeastRecentlyUsed, NextUse
 from lmc.cache.memory import SequenceMemory, Slice
 from lmc.cache.scheduler import Scheduler
 from lmc.cache.sequence import Sequence
@@ -38,15 +40,19 @@ class FakeModel:
 class Simulation:
     """Requests of (prompt, tokens to generate) driven to their end; generated tokens are drawn from `rng`."""
 
-    def __init__(self, kv_tokens: int, prefill_tokens: int, max_running: int, seed: int) -> None:
-        self.memory = SequenceMemory(kv_tokens, scratch_page=SCRATCH)
+    def __init__(
+        self, kv_tokens: int, prefill_tokens: int, max_running: int, seed: int, eviction: Eviction | None = None
+    ) -> None:
+        self.memory = SequenceMemory(kv_tokens, scratch_page=SCRATCH, eviction=eviction)
         self.scheduler = Scheduler(self.memory, prefill_tokens=prefill_tokens, max_running=max_running)
         self.model = FakeModel()
         self.rng = random.Random(seed)
         self.finished: list[Sequence] = []
 
-    def add(self, prompt: tuple[int, ...], generated: int) -> Sequence:
+    def add(self, prompt: tuple[int, ...], generated: int, **attributes: Any) -> Sequence:
         sequence = Sequence(prompt, capacity=len(prompt) + generated, first_wanted_row=len(prompt) - 1)
+        for name, value in attributes.items():
+            setattr(sequence, name, value)
         self.scheduler.add(sequence)
         return sequence
 
@@ -88,12 +94,32 @@ jobs = st.lists(
     max_running=st.sampled_from([1, 2, 5, 50]),
     cancelled=st.sets(st.integers(0, 11)),
     seed=st.integers(0, 1000),
+    eviction=st.sampled_from([LeastRecentlyUsed, LeastFrequentlyUsed, NextUse]),
+    places=st.lists(st.tuples(st.integers(0, 20), st.integers(0, 2), st.integers(-1, 1)), min_size=12),
 )
 def test_every_request_ends_and_reads_only_its_own_prefix(
-    jobs, kv_tokens: int, prefill_tokens: int, max_running: int, cancelled: set[int], seed: int
+    jobs,
+    kv_tokens: int,
+    prefill_tokens: int,
+    max_running: int,
+    cancelled: set[int],
+    seed: int,
+    eviction: type[Eviction],
+    places: list[tuple[int, int, int]],
 ) -> None:
-    simulation = Simulation(kv_tokens, prefill_tokens, max_running, seed)
-    sequences = [simulation.add(prompt, generated) for prompt, generated in jobs]
+    simulation = Simulation(kv_tokens, prefill_tokens, max_running, seed, eviction())
+    sequences = [
+        simulation.add(
+            prompt,
+            generated,
+            run=lane or None,
+            rank=rank,
+            lane=lane,
+            priority=priority,
+            expected_length=len(prompt) + 5,
+        )
+        for (prompt, generated), (rank, lane, priority) in zip(jobs, places, strict=False)
+    ]
     for index in sorted(cancelled):
         simulation.step()
         if index < len(sequences) and sequences[index] not in simulation.finished:
@@ -105,6 +131,9 @@ def test_every_request_ends_and_reads_only_its_own_prefix(
     assert len(simulation.finished) == len(sequences)
     assert simulation.memory.pool.used_count == simulation.memory.radix.total_tokens
     assert simulation.memory.radix.pinned_tokens == 0
+    if isinstance(planned := simulation.memory.radix.eviction, NextUse):
+        assert len(planned.expected) == 0
+        assert not planned._under_way
 
 
 def test_pages_are_never_written_twice_while_they_are_cached() -> None:
@@ -203,7 +232,7 @@ def test_a_request_that_waits_for_room_is_not_matched_again_at_every_step(monkey
     asked: list[int] = []
     match_prefix = simulation.memory.radix.match_prefix
     monkeypatch.setattr(
-        simulation.memory.radix, "match_prefix", lambda tokens, key: asked.append(0) or match_prefix(tokens, key)
+        simulation.memory.radix, "match_prefix", lambda *of, **by: asked.append(0) or match_prefix(*of, **by)
     )
     waiting = simulation.add((1,) * 40, 2)
     for _ in range(30):

@@ -6,9 +6,11 @@ import itertools
 import weakref
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from lmc.cache.memory import SequenceMemory
+from lmc.cache.policies import POLICIES
 from lmc.cache.scheduler import Scheduler
 from lmc.cache.sequence import Namespace
 from lmc.ir.engine import (
@@ -24,6 +26,7 @@ from lmc.ir.engine import (
     ScoreRequest,
 )
 from lmc.ir.errors import EngineError, LmcError
+from lmc.ir.planned import Place
 from lmc.ir.tokenizer import Tokenizer
 from lmc.runtime.local.canonical import CanonicalTask
 from lmc.runtime.local.drafting import Paths
@@ -69,6 +72,7 @@ class LocalEngine:
         max_running: sequences that decode together.
         prefix_cache: whether requests share computed prefixes. Without it every request computes its whole prompt, and
             `prefill` holds nothing: what caching saves can be measured against that.
+        policy: which requests are served first and which prefixes are let go, by name (`lmc.cache.policies`).
     """
 
     def __init__(
@@ -80,12 +84,16 @@ class LocalEngine:
         prefill_tokens: int = DEFAULT_PREFILL_TOKENS,
         max_running: int = DEFAULT_MAX_RUNNING,
         prefix_cache: bool = True,
+        policy: str = "lmc",
     ) -> None:
+        if policy not in POLICIES:
+            raise EngineError(f"unknown policy {policy!r}", remedy=f"use one of {', '.join(POLICIES)}")
         if prefill_tokens < 1 or max_running < 1:
             raise EngineError(
                 f"prefill_tokens is {prefill_tokens} and max_running {max_running}", remedy="give both at least 1"
             )
-        memory = SequenceMemory(model.null_page, scratch_page=model.scratch_page)
+        self._policy = POLICIES[policy]
+        memory = SequenceMemory(model.null_page, scratch_page=model.scratch_page, eviction=self._policy.eviction())
         self._checker = RequestChecker(
             vocabulary_size=model.vocabulary_size,
             context_length=info.context_length,
@@ -93,12 +101,19 @@ class LocalEngine:
         )
         self._prefix_cache = prefix_cache
         self._owners = itertools.count()
+        self._expectations = itertools.count()
         self._flushes = 0
         self._rope_length = model.rope_length
         self._paths = Paths(prefill_tokens)
         self._tokenizer = tokenizer
         self._info = info
-        self._worker = Worker(model, Scheduler(memory, prefill_tokens=prefill_tokens, max_running=max_running))
+        scheduler = Scheduler(
+            memory,
+            prefill_tokens=prefill_tokens,
+            max_running=max_running,
+            order=partial(self._policy.order, memory.radix),
+        )
+        self._worker = Worker(model, scheduler)
         self._finalizer = weakref.finalize(self, self._worker.close)  # also when the interpreter ends
 
     @property
@@ -124,7 +139,7 @@ class LocalEngine:
         except LmcError as error:
             return DoneHandle[Generation].failed(error)
         length = min(len(request.prompt) + task.SPACE * request.sampling.max_tokens, self._info.context_length)
-        return self._start(task, length - 1, instance=request.instance, timeout=request.timeout)
+        return self._start(task, length - 1, request)
 
     def score(self, request: ScoreRequest) -> Handle[Score]:
         """Start scoring continuations; the prompt is computed once for all of them."""
@@ -134,9 +149,9 @@ class LocalEngine:
             return DoneHandle[Score].failed(error)
         longest = max((len(each) for each in request.continuations), default=0)
         rows = len(request.prompt) + max(longest - 1, 0)
-        return self._start(ScoreTask(request), rows, instance=request.instance, timeout=request.timeout)
+        return self._start(ScoreTask(request), rows, request)
 
-    def prefill(self, prompt: tuple[int, ...]) -> Handle[Pin]:
+    def prefill(self, prompt: tuple[int, ...], place: Place | None = None) -> Handle[Pin]:
         """Compute a prompt and hold it in the cache until `unpin`.
 
         A held prefix costs pool space; where a request could not run otherwise, the one held for longest is let go.
@@ -147,7 +162,10 @@ class LocalEngine:
             return DoneHandle[Pin].failed(error)
         if not self._prefix_cache:
             return DoneHandle[Pin].of(Pin(_NO_PIN, 0))
-        return self._start(PrefillTask(prompt), len(prompt))
+        task = PrefillTask(prompt)
+        if place is not None:
+            task.sequences[0].run, task.sequences[0].rank = place.run, place.rank
+        return self._enter(task, len(prompt))
 
     def unpin(self, pin: Pin) -> None:
         """Let go of a prefix that `prefill` held. It stays cached until its space is needed.
@@ -157,6 +175,16 @@ class LocalEngine:
         """
         if pin.key != _NO_PIN:
             self._worker.release_pin(pin.key)
+
+    def expect(self, prompt: tuple[int, ...], place: Place) -> int:
+        """Keep what is cached of a prompt until its place comes, as far as there is room (see `Planned`)."""
+        key = next(self._expectations)
+        self._worker.expect(key, prompt, self._namespace(len(prompt)), place)
+        return key
+
+    def withdraw(self, key: int) -> None:
+        """Take back what `expect` said; nothing where that was done."""
+        self._worker.withdraw(key)
 
     def flush_cache(self) -> None:
         """Let no later request find a prefix that was computed before.
@@ -185,14 +213,26 @@ class LocalEngine:
         kind = CanonicalTask if is_canonical else GenerationTask
         return kind(request, self._tokenizer, room=room, paths=self._paths, on_delta=on_delta)
 
-    def _start(
-        self, task: Task[T], rows: int, *, instance: int | None = None, timeout: float | None = None
-    ) -> Handle[T]:
+    def _start(self, task: Task[T], rows: int, request: Request | ScoreRequest) -> Handle[T]:
         """Hand a task that computes up to `rows` rows of a sequence to the worker."""
+        lane = request.instance if request.place is None else ("run", request.place.run)
+        expected = request.expected_tokens if isinstance(request, Request) else None
+        for sequence in task.sequences:
+            sequence.lane = lane if self._policy.turns else None
+            sequence.priority = request.priority
+            if request.place is not None:
+                sequence.run, sequence.rank = request.place.run, request.place.rank
+            if expected is not None:
+                sequence.expected_length = sequence.prompt_length + expected
+        return self._enter(task, rows, request.timeout)
+
+    def _enter(self, task: Task[T], rows: int, timeout: float | None = None) -> Handle[T]:
         owner = None if self._prefix_cache else next(self._owners)
-        namespace = Namespace(self._rope_length(rows), owner, self._flushes)
+        namespace = self._namespace(rows, owner)
         for sequence in task.sequences:
             sequence.cache_key = namespace
-            sequence.instance = instance
         self._worker.submit(task, timeout)
         return LocalHandle(task, self._worker)
+
+    def _namespace(self, rows: int, owner: int | None = None) -> Namespace:
+        return Namespace(self._rope_length(rows), owner, self._flushes)

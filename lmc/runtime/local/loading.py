@@ -50,6 +50,7 @@ def load_local_engine(
     max_running: int = DEFAULT_MAX_RUNNING,
     prefix_cache: bool = True,
     deterministic: bool = False,
+    policy: str = "lmc",
 ) -> LocalEngine:
     """Load a model folder as transformers saves it (config.json, tokenizer.json, *.safetensors) and start an engine.
 
@@ -64,6 +65,7 @@ def load_local_engine(
         deterministic: whether a request gets the same bits, and so the same text, in any batch, whatever is cached; on
             this machine with this number of threads. Prompts take several times longer, decoding shares no reads of a
             common prefix. CPU only.
+        policy: see `LocalEngine`.
 
     Raises:
         InputError: the folder, its files or an argument are no good.
@@ -90,6 +92,7 @@ def load_local_engine(
         prefill_tokens=prefill_tokens,
         max_running=max_running,
         prefix_cache=prefix_cache,
+        policy=policy,
     )
 
 

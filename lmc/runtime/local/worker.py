@@ -13,11 +13,13 @@ from typing import Any
 
 import torch
 
+from lmc.cache.expected import Expectation
 from lmc.cache.memory import Slice
 from lmc.cache.scheduler import Scheduler
-from lmc.cache.sequence import Sequence
+from lmc.cache.sequence import Namespace, Sequence
 from lmc.ir.engine import EngineStatistics
 from lmc.ir.errors import EngineError, LmcError, RequestCancelledError
+from lmc.ir.planned import Place
 from lmc.runtime.local.deadlines import Deadlines
 from lmc.runtime.local.device_draws import draws_on
 from lmc.runtime.local.failures import callback_failed, closed, forked, stopped, too_late
@@ -49,6 +51,7 @@ class Worker:
         self._inbox: deque[Callable[[], None]] = deque()
         self._unresolved: set[Task[Any]] = set()  # from `submit` on, so that no moment of failure leaves one waiting
         self._pins: set[int] = set()
+        self._expected: dict[int, Expectation | None] = {}
         self._condition = threading.Condition()
         self._closing = False
         self._process = os.getpid()
@@ -93,6 +96,14 @@ class Worker:
                 raise EngineError(f"pin {key} is not held", remedy="unpin each pin once")
             self._pins.remove(key)
         self._command(lambda: self._scheduler.memory.release_held(key))
+
+    def expect(self, key: int, prompt: tuple[int, ...], namespace: Namespace, place: Place) -> None:
+        """Note under `key` that a prompt will be asked for."""
+        self._command(lambda: self._expect(key, prompt, namespace, place))
+
+    def withdraw(self, key: int) -> None:
+        """Take back what was noted under `key`; nothing where that was done."""
+        self._command(lambda: self._scheduler.memory.withdraw(self._expected.pop(key, None)))
 
     def statistics(self) -> EngineStatistics:
         """A copy of the running totals. Each is exact; those of the step under way may be counted in part."""
@@ -160,6 +171,9 @@ class Worker:
         for command in commands:
             command()
         return True
+
+    def _expect(self, key: int, prompt: tuple[int, ...], namespace: Namespace, place: Place) -> None:
+        self._expected[key] = self._scheduler.memory.expect(prompt, namespace, place.run, place.rank)
 
     def _enter(self, task: Task[Any], start: float, timeout: float | None) -> None:
         self._statistics.requests += 1
