@@ -1,0 +1,56 @@
+"""The order of a batch."""
+
+from typing import Any
+
+import pytest
+
+from lmc.cache.ranks import depth_first, instance_order, rank_of, ranks
+from lmc.cache.trace import TraceRequest, read_trace
+
+
+def trace(*rows: dict[str, Any]) -> list[TraceRequest]:
+    return read_trace((None, {"id": number, "output": 1, **row}) for number, row in enumerate(rows))
+
+
+def test_instances_that_share_a_document_stand_side_by_side() -> None:
+    requests = trace(*({"tokens": [document, 7, question]} for question in range(3) for document in (5, 4)))
+    members = {request.instance: [position] for position, request in enumerate(requests)}
+    assert instance_order(requests, members) == [1, 3, 5, 0, 2, 4]
+    assert ranks(requests, 1) == [3, 0, 4, 1, 5, 2]
+
+
+def test_an_instance_goes_down_a_branch_before_it_begins_the_next() -> None:
+    requests = trace(
+        {"tokens": [1, 2]},
+        {"tokens": [1, 3]},
+        {"tokens": [1, 2, 9, 4], "after": [0], "known": 2},
+        {"tokens": [1, 3, 9, 4], "after": [1], "known": 2},
+    )
+    assert depth_first(requests, range(4)) == [0, 2, 1, 3]
+
+
+def test_a_request_stands_behind_all_that_it_waits_for() -> None:
+    requests = trace(
+        {"tokens": [1, 2]}, {"tokens": [8]}, {"tokens": [1, 2, 3], "after": [0, 1], "known": 2}, {"tokens": [8, 9]}
+    )
+    assert depth_first(requests, range(4)) == [0, 1, 3, 2]
+
+
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [(1, [0, 1, 2, 3, 4, 5]), (2, [0, 2, 1, 3, 4, 6]), (3, [0, 3, 1, 4, 2, 5])],
+)
+def test_blocks_bring_requests_of_one_kind_together(block: int, expected: list[int]) -> None:
+    """Two agents with prompts of their own, three instances."""
+    rows: list[dict[str, Any]] = []
+    for instance in range(3):
+        rows.append({"tokens": [1, 1, instance], "instance": instance})
+        rows.append({"tokens": [2, 2, instance], "instance": instance, "after": [2 * instance], "known": 2})
+    assert ranks(trace(*rows), block) == expected
+
+
+def test_ranks_rise_from_block_to_block() -> None:
+    places = [[rank_of(place, stage, stages=3, block=4) for stage in range(3)] for place in range(12)]
+    assert all(sorted(each) == each for each in places)
+    assert max(places[3]) < min(map(min, places[4:]))
+    assert len({rank for each in places for rank in each}) == 36
