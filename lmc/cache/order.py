@@ -94,7 +94,8 @@ class LongestPrefix(LaneOrder):
             return self.oldest
         if self._sorted is None:
             lengths = {each: self._match(each) for each in self._arrived}
-            self._sorted = sorted(lengths, key=lambda each: lengths[each])  # the best is last; sorting is stable
+            # The best is last, and of equal ones the oldest: sorting is stable.
+            self._sorted = sorted(lengths, key=lengths.__getitem__, reverse=True)[::-1]
         while self._sorted and self._sorted[-1] not in self._arrived:
             self._sorted.pop()
         return self._sorted[-1] if self._sorted else self.oldest
@@ -103,4 +104,5 @@ class LongestPrefix(LaneOrder):
         self._sorted = None
 
     def _match(self, sequence: Sequence) -> int:
-        return self._radix.match_prefix(sequence.settled_tokens, sequence.cache_key).length
+        found = self._radix.match_prefix(sequence.settled_tokens, sequence.cache_key).length
+        return min(found, sequence.first_wanted_row)  # as many as it need not compute

@@ -185,7 +185,8 @@ def test_longest_prefix_first_is_matched_once_a_step() -> None:
     short = Sequence((1, 9), capacity=4, first_wanted_row=1)
     none = Sequence((7, 8, 9), capacity=4, first_wanted_row=2)
     long = Sequence((1, 2, 3, 4), capacity=6, first_wanted_row=3)
-    for each in (none, short, long):
+    also_short = Sequence((1, 8, 8), capacity=4, first_wanted_row=2)
+    for each in (none, short, also_short, long):
         queue.add(each)
     queue.begin_step()
-    assert [queue.take() for _ in range(3)] == [long, short, none]
+    assert [queue.take() for _ in range(4)] == [long, short, also_short, none]
