@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.columns import Column, Columns, as_list
-from lmc.frontend.emitting import holes_of
 from lmc.frontend.growing import freeze, is_value_list
 from lmc.frontend.id_steps import IdSteps
+from lmc.frontend.id_values import holes_of
 from lmc.frontend.meeting import is_scalar
 from lmc.frontend.proxy import Grown, Proxy, Symbol, symbol
 from lmc.frontend.regions import Ended

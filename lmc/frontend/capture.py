@@ -107,7 +107,7 @@ class _Attempt:
         recorder = self.recorder
         module = Module(
             self.function.name,
-            (Function(self.function.name, with_region_ids(recorder.regions.root.block())),),
+            (Function(self.function.name, with_region_ids(recorder.regions.root.block(), recorder.sites)),),
             tuple(recorder.constraints.values()),
             tuple(recorder.hosts.symbols.values()),
         )
@@ -170,7 +170,7 @@ class _Attempt:
 
     def _record(self, transformed: Transformed) -> None:
         recorder = self.recorder
-        recorder.codes.update(transformed.codes)
+        recorder.goes_through(transformed)
 
         def leaf(name: str, kind: Type) -> Any:
             return recorder.proxy(Value(name, kind), f"the argument {name!r}", expression=parameter(name))

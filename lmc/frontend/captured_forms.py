@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.arguments import fits
 from lmc.frontend.breaks import CaptureBreak, Exit
-from lmc.frontend.emitting import Id, holes_of
 from lmc.frontend.forms import FORMS, check_branching, checked_state
 from lmc.frontend.growing import as_value, copied, grown, is_value_list
+from lmc.frontend.id_values import Id, holes_of
 from lmc.frontend.looping import Loop
 from lmc.frontend.proxy import Grown, Proxy, Symbol, items_of, symbol
 from lmc.frontend.recorder import Recorder

@@ -8,6 +8,7 @@ from lmc.frontend.meeting import Meeting, Way
 from lmc.frontend.pairing import Pairs
 from lmc.frontend.unclear import Maybe
 from lmc.ir.core import Op
+from lmc.ir.errors import Location
 from lmc.ir.region_ops import CondOp, YieldOp
 from lmc.ir.types import BOOL
 
@@ -15,14 +16,21 @@ if TYPE_CHECKING:
     from lmc.frontend.recorder import Recorder
 
 
-def emit_condition(recorder: Recorder, meeting: Meeting) -> None:
-    """Append the op, and note what follows from knowing which way was taken."""
+def emit_condition(
+    recorder: Recorder, meeting: Meeting, location: Location | None = None, *, statement: bool = False
+) -> None:
+    """Append the op, and note what follows from knowing which way was taken.
+
+    ``location`` is where it began. A ``statement`` is an ``if``; others are parts of expressions, which it may hold.
+    """
     blocks = [
         way.ended.region.block(None if way.values is None else _end(values))
         for way, values in zip(meeting.ways, meeting.yields, strict=True)
     ]
     flag = recorder.value_of(meeting.flag)
-    recorder.emit_region_op(CondOp, meeting.results, flag=flag, then=blocks[0], otherwise=blocks[1])
+    name = CondOp.NAME if statement else f"{CondOp.NAME}.value"
+    arms = {"then": blocks[0], "otherwise": blocks[1]}
+    recorder.emit_region_op(CondOp, meeting.results, location=location, name=name, flag=flag, **arms)
     for result, *yielded in zip(meeting.results, *meeting.yields, strict=True):
         for truth, value in zip((True, False), yielded, strict=True):
             known = truth if value == flag else value

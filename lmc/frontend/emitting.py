@@ -15,11 +15,14 @@ from lmc.frontend.conversions import JsonTypes
 from lmc.frontend.failures import TOO_DEEP
 from lmc.frontend.guards import ReadGuards, ValueGuard
 from lmc.frontend.hosts import HostTable
+from lmc.frontend.id_values import Id, holes_of
 from lmc.frontend.locations import user_location
 from lmc.frontend.outside import Outside
 from lmc.frontend.proxy import Expression, Proxy
 from lmc.frontend.regions import Regions
 from lmc.frontend.session import OPEN, Session, escape
+from lmc.frontend.sites import SiteTable
+from lmc.frontend.transform import Transformed
 from lmc.ir.builder import Builder
 from lmc.ir.core import Constraint, Op, Value
 from lmc.ir.errors import LmcError, Location
@@ -38,27 +41,6 @@ class Checkpoint:
     ops: int
     recorded: int
     ticks: int
-
-
-class Id(str):
-    """A stable id with the values in its holes (``lmc.ir.ids``)."""
-
-    __slots__ = ("holes",)
-    holes: tuple[Value, ...]
-
-    @staticmethod
-    def of(text: str, holes: tuple[Value, ...]) -> str:
-        """``text`` as an id; a plain one where it has no holes."""
-        if not holes:
-            return text
-        made = Id(text)
-        made.holes = holes
-        return made
-
-
-def holes_of(name: str) -> tuple[Value, ...]:
-    """The values in the holes of an id or a path; most have none."""
-    return name.holes if type(name) is Id else ()
 
 
 class Emitter(Session):
@@ -91,6 +73,7 @@ class Emitter(Session):
         self.error_kinds: dict[Value, type[BaseException]] = {}  # of exceptions that classes of the user's make
         self.inlined: list[Any] = []  # programs that run as parts of this one, outermost first
         self.codes: dict[int, CodeType] = {}  # of transformed functions: what they do is captured
+        self.sites = SiteTable()  # where the control flow of those functions stands
         self.foreign: dict[int, Any] = {}  # containers and iterators made outside the capture, by id: read only here
         self.argument_parts: set[int] = set()  # those of them that stand for arguments
         self.frozen: set[int] = set()  # those of them that the capture made itself, and has copied since
@@ -117,6 +100,11 @@ class Emitter(Session):
         self.unusable: dict[Value, tuple[str, str]] = {}  # contexts that no op may continue: cause and remedy
         self.index_loops: dict[Value, Any] = {}  # the loops over unknown items by the number of their round
         self._rooted: dict[Expression, Value] = {}  # values of the program's own block that were worked out for regions
+
+    def goes_through(self, transformed: Transformed) -> None:
+        """What a function does is captured from here on."""
+        self.codes.update(transformed.codes)
+        self.sites.add(transformed.sites)
 
     def stop(self, cause: str, remedy: str, location: Location | None = None) -> CaptureBreak:
         """The exception that ends this capture here. Once ended, it stays so for the first reason."""
@@ -263,10 +251,21 @@ class Emitter(Session):
         """How many ids there are on each base: numbers, symbolic ones behind a condition."""
         return self._counts
 
-    def emit_region_op(self, kind: type[RegionOp], results: Sequence[Value], **fields: Any) -> None:
-        """Append an op with regions, whose results have their names already. Raises as ``emit`` does."""
-        path = without_holes(self.path)  # what it is called is known once all are there (``region_ids``)
-        made = kind(results=tuple(results), location=user_location(), id=path, **fields)
+    def emit_region_op(
+        self,
+        kind: type[RegionOp],
+        results: Sequence[Value],
+        *,
+        location: Location | None = None,
+        name: str | None = None,
+        **fields: Any,
+    ) -> None:
+        """Append an op with regions, whose results have their names already. Raises as ``emit`` does.
+
+        ``name`` is what its id is to say that it is.
+        """
+        begun = f"{without_holes(self.path)}/@{name or kind.NAME}"  # the rest of the id comes last (``region_ids``)
+        made = kind(results=tuple(results), location=location or user_location(), id=begun, **fields)
         if made.raises_itself and may_be_caught(made, (LmcError,), self.catching):
             raise self.stop_protected()
         self.regions.builder.ops.append(made)

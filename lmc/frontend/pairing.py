@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.branches import Branches
 from lmc.frontend.core import Core
-from lmc.frontend.emitting import SCALARS, holes_of
+from lmc.frontend.emitting import SCALARS
 from lmc.frontend.growing import containers_in, element_type, is_value_list, is_volatile
+from lmc.frontend.id_values import holes_of
 from lmc.frontend.meeting import Meeting, Way, is_scalar
 from lmc.frontend.proxy import Grown, Proxy, Symbol
 from lmc.frontend.regions import put_back

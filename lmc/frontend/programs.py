@@ -83,7 +83,7 @@ class Programs(Writes):
         twin.__defaults__, twin.__kwdefaults__ = called.function.__defaults__, called.function.__kwdefaults__
         if self.recorder is not None:
             self.recorder.inlined.append(called)
-            self.recorder.codes.update(transformed.codes)
+            self.recorder.goes_through(transformed)
         try:
             return transformed.function(inner, *args, **kwargs)
         except LmcError as error:
@@ -135,7 +135,7 @@ class Programs(Writes):
         session.path = path
         if self.recorder is not None:
             self.recorder.inlined.append(function)
-            self.recorder.codes.update(transformed.codes)
+            self.recorder.goes_through(transformed)
         # In a replay, programs that the user's own functions call find the run they belong to.
         active = activate(EagerFrame(session, path)) if isinstance(session, EagerSession) else nullcontext()
         try:

@@ -8,8 +8,8 @@ from typing import Any
 
 from lmc.frontend.choosing import either
 from lmc.frontend.constraint_options import ConstraintSpec
-from lmc.frontend.emitting import holes_of
 from lmc.frontend.growing import as_value, is_grown
+from lmc.frontend.id_values import holes_of
 from lmc.frontend.locations import user_location
 from lmc.frontend.proxy import Proxy, symbol
 from lmc.frontend.refusals import bad, described

@@ -22,6 +22,7 @@ from lmc.frontend.rewrite import Unsupported
 from lmc.frontend.rewrite_exits import early_returns
 from lmc.frontend.rewrite_statements import Rewriter
 from lmc.frontend.scopes import rebound_names
+from lmc.frontend.sites import Sites
 from lmc.frontend.truths import write_truths
 from lmc.ir.errors import Location
 
@@ -42,12 +43,13 @@ class Transformed:
 
     ``codes`` are its code object and those of the functions in it, by id; ``rebound`` the names that some function of
     its file may bind anew in the module or in an enclosing function; ``first`` what it does with its first parameter
-    (``uses_of_first``).
+    (``uses_of_first``). ``sites`` says where its control flow stands.
     """
 
     function: Callable[..., Any]
     codes: dict[int, CodeType]
     rebound: frozenset[str]
+    sites: Sites
     first: frozenset[str] | None = None
 
 
@@ -87,7 +89,8 @@ def transform(function: Callable[..., Any], *, part: bool = False) -> Transforme
     twin.__kwdefaults__ = function.__kwdefaults__
     twin.__qualname__ = function.__qualname__
     twin.__module__ = function.__module__
-    return Transformed(twin, {id(code): code for code in (made, *_inner_codes(made))}, rebound_names(tree), first)
+    codes = {id(code): code for code in (made, *_inner_codes(made))}
+    return Transformed(twin, codes, rebound_names(tree), Sites.of(node, code.co_filename), first)
 
 
 def _class_around(tree: ast.Module, node: ast.FunctionDef) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lmc.frontend.emitting import holes_of
+from lmc.frontend.id_values import holes_of
 from lmc.frontend.proxy import Proxy, symbol
 from lmc.frontend.sampling import GenerationOptions
 from lmc.frontend.schemas import Part, schema_of

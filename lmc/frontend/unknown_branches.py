@@ -16,7 +16,7 @@ from lmc.frontend.branches import Branches
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.columns import Column, as_list
 from lmc.frontend.core import Core
-from lmc.frontend.emitting import Id, holes_of
+from lmc.frontend.id_values import Id, holes_of
 from lmc.frontend.proxy import Grown, Proxy, symbol
 from lmc.frontend.state import State
 from lmc.frontend.unknown_items import HoldsUnknownItems, UnknownItems

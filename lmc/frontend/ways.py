@@ -11,6 +11,7 @@ from typing import Any
 
 from lmc.frontend.breaks import RAISED_CAUSE, RAISED_REMEDY, Exit
 from lmc.frontend.choosing import emit_condition
+from lmc.frontend.locations import user_location
 from lmc.frontend.meeting import Way
 from lmc.frontend.merging import Merger
 from lmc.frontend.proxy import Proxy
@@ -81,6 +82,7 @@ class Traced:
         self._second = 0
         self._value: Any = None
         self._merged: tuple[Any, ...] = ()
+        self._location = user_location()  # of the test: Python places what follows at the end of the arms
         self.exited = False
         self.gone = False
         self.outer: Traced | None = recorder.branch
@@ -126,7 +128,7 @@ class Traced:
         then, otherwise = self._ways
         merger = Merger(recorder, self._flag, (then, otherwise))
         merged = merger.merge(self._names) or (ABSENT,) * len(self._names)
-        emit_condition(recorder, merger)
+        emit_condition(recorder, merger, self._location, statement=self._names[:1] != (EXPRESSION,))
         if then.values is None and otherwise.values is None:
             recorder.emit(UnreachableOp)
             self.gone = True

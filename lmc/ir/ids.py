@@ -14,6 +14,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 _HOLE = re.compile(r"[*$]")
+_USE = re.compile(r"#(?:[0-9]+|_)")
+_PATTERNS = {"*": "(?:#[1-9][0-9]*)?", "$": "[0-9]+"}
 
 
 def count_holes(template: str) -> int:
@@ -25,6 +27,17 @@ def fill_holes(template: str, numbers: Iterable[int]) -> str:
     """The id with ``numbers`` in its holes, in order. Of an iterator it takes as many as there are holes."""
     remaining = iter(numbers)
     return _HOLE.sub(lambda hole: _filled(hole.group(), next(remaining)), template)
+
+
+def matching(template: str) -> re.Pattern[str]:
+    """What matches the ids that ``template`` may become."""
+    parts = re.split(r"([*$])", template)
+    return re.compile("".join(_PATTERNS.get(part) or re.escape(part) for part in parts))
+
+
+def base_of(op_id: str) -> str:
+    """The id without numbers of uses: the same for all that stands at one place of a program."""
+    return _USE.sub("", op_id)
 
 
 def without_holes(template: str) -> str:
