@@ -50,7 +50,7 @@ def test_answers_of_a_growing_context_are_those_of_the_next_prompt():
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("name", ["agents", "react", "tree_of_thought"])
+@pytest.mark.parametrize("name", ["json_decode", "skeleton_of_thought"])
 def test_no_policy_is_better_than_the_limits(name: str, policy: str):
     traced = Traced(name, 2)
     for batch in (1, 2):
@@ -74,12 +74,12 @@ def test_no_order_is_better_than_the_best(name: str):
 
 def test_tables(monkeypatch, capsys):
     monkeypatch.setattr(replay, "trace_of", lambda name, instances: trace_of(name, 2))
-    monkeypatch.setattr(sys, "argv", ["policies.py", "--workload", "agents", "--batch", "2"])
+    monkeypatch.setattr(sys, "argv", ["policies.py", "--workload", "rag", "--batch", "2"])
     policies.main()
     lines = capsys.readouterr().out.splitlines()
     assert f"| p % | {' | '.join(POLICIES)} |" in lines
-    assert [line.split(" | ")[:2] for line in lines if line.startswith("| agents")] == [
-        ["| agents", str(share)] for share in replay.SHARES
+    assert [line.split(" | ")[:2] for line in lines if line.startswith("| rag")] == [
+        ["| rag", str(share)] for share in replay.SHARES
     ]
 
 
