@@ -33,6 +33,7 @@ from lmc.ir.engine import (
     TokenLogprob,
 )
 from lmc.ir.errors import ContextLengthError, EngineError, LmcError
+from lmc.ir.planned import Place
 from lmc.ir.stopping import Stopper
 from lmc.ir.token_constraint import TokenState
 from lmc.ir.tokenizer import Tokenizer
@@ -123,7 +124,7 @@ class ToyEngine:
             self._statistics.prefilled_tokens += len(request.prompt) + sum(map(len, request.continuations))
         return DoneHandle[Score].of(Score(tuple(rows), prompt_tokens=len(request.prompt)))
 
-    def prefill(self, prompt: tuple[int, ...]) -> Handle[Pin]:
+    def prefill(self, prompt: tuple[int, ...], place: Place | None = None) -> Handle[Pin]:  # noqa: ARG002
         """Hold on to ``prompt``; there is nothing to compute."""
         try:
             self._check(len(prompt))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 from lmc.backend.plan import Plan
@@ -14,9 +15,9 @@ from lmc.ir.engine import Engine
 from lmc.ir.errors import InputError, LmcError, located
 from lmc.ir.interpreter import Memo, Outcome, bind_parameters, outcome
 from lmc.ir.ops import SamplingOp
+from lmc.ir.planned import Place, Planned
 from lmc.ir.profile import Profile, Recording
 from lmc.ir.semantics import NO_CONSTRAINTS
-from lmc.runtime.admission import Admission
 from lmc.runtime.events import OnEvent
 from lmc.runtime.frames import Left, report_forced
 from lmc.runtime.in_flight import InFlight
@@ -31,12 +32,17 @@ from lmc.runtime.threads import DaemonPool
 class Limits:
     """How much runs at the same time: engine requests (and instances) of a batch, and threads for host functions.
 
-    ``request_timeout`` is how many seconds each request may take in the engine (None: any number).
+    ``request_timeout`` is how many seconds each request may take in the engine (None: any number). Requests of higher
+    ``priority`` go before those of others (see ``lmc.ir.engine.Request``).
     """
 
     requests: int = 256
     host_threads: int = 64
     request_timeout: float | None = None
+    priority: int = 0
+
+
+_RUNS = count(1)
 
 
 class Resources:
@@ -45,15 +51,21 @@ class Resources:
     def __init__(self, engine: Engine, limits: Limits | None = None) -> None:
         limits = limits or Limits()
         self.in_flight = InFlight(limits.requests)
-        self.admission = Admission(limits.requests, engine.info.kv_tokens)
+        self.run = next(_RUNS)
         self.window = limits.requests
         self.request_timeout = limits.request_timeout
+        self.priority = limits.priority
+        self._engine = engine if isinstance(engine, Planned) else None
+        self._open = None if self._engine is None else self._engine.expect((), Place(self.run, 0))
         self.budget = PinBudget.of(engine)
         self.host_pool = DaemonPool(limits.host_threads, "lmc-host")
 
     def close(self) -> None:
-        """Let go of the threads; those in the middle of a call end with it."""
+        """Let go of the threads, those in the middle of a call end with it; and tell the engine that the run ended."""
         self.host_pool.shutdown(wait=False, cancel_futures=True)
+        if self._engine is not None and self._open is not None:
+            self._engine.withdraw(self._open)
+            self._open = None
 
 
 @dataclass(frozen=True)
@@ -122,6 +134,7 @@ class Executor:
         on_event: OnEvent | None = None,
         resources: Resources | None = None,
         first_position: int = 0,
+        block: int = 1,
         on_cancelled: OnCancelled | None = None,
     ) -> None:
         """Run ``instances``, starting them in ``order`` (positions in ``instances``, each once).
@@ -129,6 +142,7 @@ class Executor:
         ``on_finished`` is called with a position and its end, in the event loop's thread, as soon as it is there; an
         instance that fails does not touch the others. Cancelling cancels what runs; what was reported stays true, and
         ``on_cancelled`` is called with the position of each one that had begun, and with what it had cost.
+        In blocks of ``block`` instances requests are served kind by kind.
         Several plans that make up one batch share its ``resources``, and take turns by ``first_position``.
         """
         if sorted(order) != list(range(len(instances))):
@@ -141,11 +155,13 @@ class Executor:
             host_pool=shared.host_pool,
             in_flight=shared.in_flight,
             budget=shared.budget,
-            admission=shared.admission,
             run_seed=run_seed,
             on_event=on_event,
             request_timeout=shared.request_timeout,
             constraints=self._constraints,
+            run=shared.run,
+            block=block,
+            priority=shared.priority,
         )
         try:
             batch = _Batch(
@@ -212,11 +228,7 @@ class _Batch:
     async def _work(self, positions: Iterator[int]) -> None:
         for position in positions:
             index = self._order[position]
-            await self._resources.admission.enter()
-            try:
-                end = await self._run_one(position, index)
-            finally:
-                self._resources.admission.leave()
+            end = await self._run_one(position, index)
             self._on_finished(index, end)
             await asyncio.sleep(0)  # an engine that answers at once would keep the loop from being told to stop
 

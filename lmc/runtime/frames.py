@@ -14,7 +14,6 @@ from lmc.ir.interpreter import Memo
 from lmc.ir.ops import HostCallOp, PrefillOp, PyCallOp, SampleOp, SamplingOp, SelectOp
 from lmc.ir.regions import LEAVING
 from lmc.ir.statements import RAISING
-from lmc.ir.tokens import common_length
 from lmc.runtime.early_calls import EarlyCalls
 from lmc.runtime.prefixes import HeldPrefixes
 from lmc.runtime.prepared import PreparedBody, Stage
@@ -63,8 +62,7 @@ class Frame:
     before it goes on, since that may end it still earlier. ``end`` is what did, once the frame is over.
 
     ``place`` is where it stands in the order of requests (``in_flight.Priority``), ``rounds`` are the numbers of the
-    rounds and elements around it. ``log`` takes results by id, where a memo may be needed. ``tokens`` is what its
-    requests hold of the KV pool.
+    rounds and elements around it. ``log`` takes results by id, where a memo may be needed.
     """
 
     def __init__(
@@ -78,7 +76,6 @@ class Frame:
         owner: Owner | None = None,
         rounds: tuple[int, ...] = (),
         log: Memo | None = None,
-        prompt: tuple[int, ...] = (),
     ) -> None:
         self.machine = machine
         self.body = body
@@ -87,8 +84,6 @@ class Frame:
         self.owner = owner
         self.rounds = rounds
         self.log = log
-        self.prompt = prompt
-        self.tokens = 0
         self.end: Ending | None = None
         self.is_awake = False
         self.is_over = False
@@ -175,15 +170,6 @@ class Frame:
             activity.cancel()
         self._active.clear()
         self.let_go()
-        self.machine.hold(-self.tokens)
-
-    def count_tokens(self, prompt: tuple[int, ...], more: int) -> None:
-        """Say what a request holds of the KV pool: its prompt, as far as it differs from the last, and ``more``."""
-        if self.machine.around.admission.counts_tokens:
-            tokens = len(prompt) - common_length(self.prompt, prompt) + more
-            self.prompt = prompt
-            self.tokens += tokens
-            self.machine.hold(tokens)
 
     def let_go(self) -> None:
         """It is over: nothing is held for it any more."""

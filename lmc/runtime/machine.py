@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from lmc.cache.ranks import rank_of
 from lmc.ir import semantics
 from lmc.ir.constraints import Constraints
 from lmc.ir.context import Context
@@ -22,8 +23,8 @@ from lmc.ir.engine import Engine, PrefixCaching
 from lmc.ir.errors import LmcError, RequestCancelledError
 from lmc.ir.hosts import Answer
 from lmc.ir.interpreter import Memo
+from lmc.ir.planned import Place
 from lmc.ir.profile import OpProfile, Recording
-from lmc.runtime.admission import Admission
 from lmc.runtime.early_calls import BegunCalls
 from lmc.runtime.events import OnEvent, TokenEvent, branch_of
 from lmc.runtime.frames import Ending, Frame
@@ -41,7 +42,11 @@ _SLICE = 500
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What all instances of a batch have in common while they run."""
+    """What all instances of a batch have in common while they run.
+
+    ``run`` is its number, ``block`` how many instances are served kind by kind (``lmc.cache.ranks``), ``priority`` that
+    of its requests.
+    """
 
     prepared: PreparedPlan
     engine: Engine
@@ -49,11 +54,13 @@ class Surroundings:
     host_pool: DaemonPool
     in_flight: InFlight
     budget: PinBudget
-    admission: Admission
     run_seed: int
     on_event: OnEvent | None
     request_timeout: float | None = None
     constraints: Constraints = semantics.NO_CONSTRAINTS
+    run: int = 0
+    block: int = 1
+    priority: int = 0
 
 
 @dataclass(eq=False)
@@ -120,7 +127,7 @@ class Machine:
         self.prefix_engine = around.engine if isinstance(around.engine, PrefixCaching) else None
         self.begun = BegunCalls()
         self._awake: deque[Frame] = deque()
-        self._tokens = 0
+        self.position = position
         self._advancing = False
         self._resting = False
         self._over: asyncio.Event = asyncio.Event()
@@ -170,11 +177,12 @@ class Machine:
             frame.is_awake = True
             self._awake.append(frame)
 
-    def hold(self, tokens: int) -> None:
-        """The requests of this instance hold so many tokens more of the KV pool."""
-        self._tokens += tokens
-        if tokens > 0:
-            self.around.admission.seen(self._tokens)
+    def place(self, frame: Frame, index: int) -> Place:
+        """Where the requests of an instruction stand in the order of the batch."""
+        around = self.around
+        stage = frame.body.stages[index]
+        rank = rank_of(self.position, stage, stages=around.prepared.stages, block=around.block)
+        return Place(around.run, rank)
 
     def _advance(self) -> None:
         """Start what is ready. What ends at once is followed here, never by recursion.
@@ -215,7 +223,10 @@ class Machine:
 
     def request(self, call: Call, number: int, submit: Callable[[], Any]) -> None:
         """Put one engine request in the queue."""
-        priority = (*call.frame.place, call.frame.body.ranks[call.index], number)
+        frame, block = call.frame, self.around.block
+        priority = (*frame.place, frame.body.ranks[call.index], number)
+        if block > 1:
+            priority = (self.position // block, frame.body.stages[call.index], *priority)
         self.around.in_flight.request(priority, partial(self._submit, call, number, submit))
 
     def _submit(self, call: Call, number: int, submit: Callable[[], Any]) -> bool:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from lmc.ir import selection, semantics
 from lmc.ir.context import Context
 from lmc.ir.core import Op
-from lmc.ir.engine import OnDelta, Pin, TokenDelta, timed
+from lmc.ir.engine import OnDelta, Pin, Request, ScoreRequest, TokenDelta
 from lmc.ir.errors import InputError, LmcError
 from lmc.ir.interpreter import generation_profile, score_profile
 from lmc.ir.ops import HostCallOp, PrefillOp, SamplingOp, SelectOp
@@ -19,6 +21,8 @@ from lmc.runtime.frames import Frame
 from lmc.runtime.host_calls import begin
 from lmc.runtime.machine import Call, Machine
 from lmc.runtime.region_runs import run_regions
+
+R = TypeVar("R", Request, ScoreRequest)
 
 
 def ask(frame: Frame, index: int, op: Op) -> None:
@@ -63,8 +67,7 @@ def generate(frame: Frame, index: int, op: SamplingOp) -> None:
 
     call = Call.begin(frame, index, len(requests), finish)
     call.unwanted = unwanted
-    for number, request in enumerate(timed(requests, around.request_timeout)):
-        frame.count_tokens(request.prompt, op.max_tokens)
+    for number, request in enumerate(_placed(frame, index, requests)):
         machine.request(
             call, number, partial(around.engine.submit, request, _on_delta(machine, op_id, op.name, number, context))
         )
@@ -90,8 +93,7 @@ def select(frame: Frame, index: int, op: SelectOp) -> None:
 
     call = Call.begin(frame, index, len(requests), finish)
     call.unwanted = unwanted
-    for number, request in enumerate(timed(requests, machine.around.request_timeout)):
-        frame.count_tokens(request.prompt, sum(map(len, request.continuations)))
+    for number, request in enumerate(_placed(frame, index, requests)):
         machine.request(call, number, partial(engine.score, request))
 
 
@@ -116,13 +118,12 @@ def prefill(frame: Frame, index: int, op: PrefillOp) -> None:
             frame.machine.record(frame.body.prefill_ids[index], entry)
         return (context,)
 
-    frame.count_tokens(prefix, 0)
     call = Call.begin(frame, index, 1, finish)
     call.may_fail = True
     call.unwanted = prefixes.engine.unpin
     budget.take(len(prefix))
     call.cancels.append(partial(budget.give_back, len(prefix)))
-    frame.machine.request(call, 0, partial(prefixes.engine.prefill, prefix))
+    frame.machine.request(call, 0, partial(prefixes.engine.prefill, prefix, frame.machine.place(frame, index)))
 
 
 def call_host(frame: Frame, index: int, op: HostCallOp) -> None:
@@ -140,6 +141,15 @@ def call_host(frame: Frame, index: int, op: HostCallOp) -> None:
     if run is None:
         run = begin(host, positional, keyword, frame.machine.around.host_pool)
     frame.machine.wait_for_host(call, run)
+
+
+def _placed(frame: Frame, index: int, requests: Sequence[R]) -> list[R]:
+    """The requests of an instruction, with what the engine is to know of the batch that they belong to."""
+    around = frame.machine.around
+    place = frame.machine.place(frame, index)
+    return [
+        replace(request, timeout=around.request_timeout, place=place, priority=around.priority) for request in requests
+    ]
 
 
 def _stable_prefix(context: Any) -> tuple[int, ...]:

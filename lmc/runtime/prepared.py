@@ -53,7 +53,8 @@ class PreparedBody:
     """A body with what every run of it needs.
 
     ``dependents[i]`` wait for instruction i, ``bodies[i]`` are its regions. Of calls that wait for room in the engine,
-    the one with the lowest of ``ranks`` is first: by wave, then group, then order. ``whole`` are all instructions.
+    the one with the lowest of ``ranks`` is first: by wave, then group, then order. ``stages`` number the instructions
+    of the program that ask the engine in that order, those of regions with those around them. ``whole`` are all.
     ``prefills_of`` and ``prefill_users``: see ``lmc.runtime.prefixes``.
     """
 
@@ -62,6 +63,7 @@ class PreparedBody:
     whole: Stage
     dependents: tuple[tuple[int, ...], ...]
     ranks: tuple[int, ...]
+    stages: dict[int, int]
     bodies: dict[int, tuple[PreparedBody, ...]]
     prefills_of: dict[int, tuple[int, ...]]
     prefill_users: dict[int, int]
@@ -81,12 +83,14 @@ _NOT_EARLY = Early((), {}, {})
 class PreparedPlan:
     """A plan with what every run of it needs. Make one with ``prepare``.
 
-    ``shared`` are the instructions that give the same for every instance of a batch (literal contexts and the
-    prefills of their prefixes), ``own`` all others. ``may_break`` says whether a run may need its memo.
+    ``stages`` says how many instructions ask the engine. ``shared`` are the instructions that give the same for every
+    instance of a batch (literal contexts and the prefills of their prefixes), ``own`` all others. ``may_break`` says
+    whether a run may need its memo.
     """
 
     plan: Plan
     main: PreparedBody
+    stages: int
     shared: Stage
     own: Stage
     may_break: bool
@@ -100,35 +104,51 @@ def prepare(plan: Plan) -> PreparedPlan:
     everything = range(len(block.ops))
     any_early = any(isinstance(op, HostCallOp) and op.early for op in walk((block,)))
     objects = shared_values(block.ops) if any_early else None
-    main = _prepare_body(body, plan.name, count(), shared, objects)
+    stages = count()
+    main = _prepare_body(body, plan.name, _Numbers(count(), stages), shared, objects)
     own = [index for index in everything if index not in shared]
     return PreparedPlan(
         plan=plan,
         main=main,
+        stages=next(stages),
         shared=_stage([index for index in everything if index in shared], body.instructions, _NOT_EARLY),
         own=_stage(own, body.instructions, main.early),
         may_break=may_break(block),
     )
 
 
+@dataclass(frozen=True)
+class _Numbers:
+    """The numbers of the plan's prefills, and of its stages, that are still free."""
+
+    prefills: Iterator[int]
+    stages: Iterator[int]
+
+
 def _prepare_body(
-    body: Body, program: str, numbers: Iterator[int], shared: set[int], objects: AbstractSet[Value] | None
+    body: Body, program: str, numbers: _Numbers, shared: set[int], objects: AbstractSet[Value] | None
 ) -> PreparedBody:
-    """Recursion is as deep as regions are nested. ``numbers`` are those of the plan's prefills that are still free.
+    """Recursion is as deep as regions are nested.
 
     ``objects`` are the ``shared_values`` of the program, None where nothing starts early.
     """
     instructions = body.instructions
     ops = tuple(entry.op for entry in instructions)
     early = _NOT_EARLY if objects is None else _early(early_starts(ops, objects))
+    ranks = _ranks(instructions)
     dependents: list[list[int]] = [[] for _ in ops]
     prefill_ids: dict[int, str] = {}
+    stages: dict[int, int] = {}
     bodies: dict[int, tuple[PreparedBody, ...]] = {}
     for index, entry in enumerate(instructions):
         for before in entry.depends:
             dependents[before].append(index)
         if isinstance(entry.op, PrefillOp):  # it has no stable id of its own
-            prefill_ids[index] = f"{program}/prefill#{next(numbers)}"
+            prefill_ids[index] = f"{program}/prefill#{next(numbers.prefills)}"
+    for index in sorted(range(len(ops)), key=ranks.__getitem__):
+        entry = instructions[index]
+        if isinstance(entry.op, SamplingOp | SelectOp | PrefillOp):
+            stages[index] = next(numbers.stages)
         if entry.bodies:
             bodies[index] = tuple(_prepare_body(inner, program, numbers, set(), objects) for inner in entry.bodies)
     prefills_of = _enclosing_prefills(ops, shared)
@@ -139,7 +159,8 @@ def _prepare_body(
         ops=ops,
         whole=_stage(range(len(ops)), instructions, early),
         dependents=tuple(map(tuple, dependents)),
-        ranks=_ranks(instructions),
+        ranks=ranks,
+        stages=stages,
         bodies=bodies,
         prefills_of=prefills_of,
         prefill_users=dict(users),

@@ -56,15 +56,11 @@ class _Run(ABC):
 
     def over(self, frame: Frame) -> None:
         """``frame`` has come to its end."""
-        self._keep_tokens(frame.tokens)
         try:
             self._ended(frame)
         except Exception as error:
             self.cancel()
             self._frame.fail(self._index, error)
-
-    def _keep_tokens(self, tokens: int) -> None:
-        self._frame.tokens += tokens
 
     def _make(self, body: PreparedBody, values: Sequence[Any], number: int | None, log: Memo | None) -> Frame:
         """A frame of a region, with values for its parameters. ``number`` is that of the round or element."""
@@ -79,7 +75,6 @@ class _Run(ABC):
             owner=self,
             rounds=around.rounds if number is None else (*around.rounds, number),
             log=log,
-            prompt=around.prompt,
         )
 
 
@@ -117,7 +112,6 @@ class _LoopRun(_Run):
         self._op = op
         self._condition, self._body = self._bodies
         self._rounds = 0
-        self._most_tokens = 0
         frame.machine.recording.repeat(op.id)
         self._child = self._next(self._condition, control_flow.given(op.initial, frame.environment))
 
@@ -130,7 +124,6 @@ class _LoopRun(_Run):
 
     def _ended(self, frame: Frame) -> None:
         if frame.end is not None:
-            self._finish_tokens()
             self._frame.stop(self._index, frame.end)
         elif frame.body is self._body:
             self._rounds += 1
@@ -142,7 +135,6 @@ class _LoopRun(_Run):
                 self._frame.machine.recording.round(self._op.id, self._rounds + 1)
                 self._go_on(self._body, values)
             else:
-                self._finish_tokens()
                 self._frame.finish(self._index, tuple(values))
 
     def _next(self, body: PreparedBody, values: Sequence[Any]) -> Frame:
@@ -151,15 +143,6 @@ class _LoopRun(_Run):
     def _go_on(self, body: PreparedBody, values: Sequence[Any]) -> None:
         self._child = self._next(body, values)
         self._frame.machine.wake(self._child)  # behind what else is ready, so that it can't keep others from starting
-
-    def _keep_tokens(self, tokens: int) -> None:
-        """A round that is over needs nothing of the pool any more; what is still of use comes in the next prompts."""
-        self._most_tokens = max(self._most_tokens, tokens)
-        self._frame.machine.hold(-tokens)
-
-    def _finish_tokens(self) -> None:
-        self._frame.machine.hold(self._most_tokens)
-        self._frame.tokens += self._most_tokens
 
 
 class _ElementsRun(_Run):

@@ -10,6 +10,7 @@ from typing import Any
 
 from lmc.ir.engine import EngineInfo, OnDelta, Pin, Request, ScoreRequest
 from lmc.ir.errors import EngineError, RequestCancelledError
+from lmc.ir.planned import Place
 from lmc.ir.toy import ToyEngine
 
 
@@ -53,11 +54,11 @@ class LateEngine(ToyEngine):
         answer = super().score
         return self._later(request.op_id, lambda: answer(request).future.result())
 
-    def prefill(self, prompt: tuple[int, ...]) -> LateHandle:
+    def prefill(self, prompt: tuple[int, ...], place: Place | None = None) -> LateHandle:
         answer = super().prefill
 
         def pin() -> Pin:
-            pinned = answer(prompt).future.result()
+            pinned = answer(prompt, place).future.result()
             self.most_pinned = max(self.most_pinned, sum(held.length for held in self.pinned))
             return pinned
 
@@ -135,9 +136,11 @@ class HeldEngine(ToyEngine):
         answer = super().score
         return self._hold(request.op_id, lambda: answer(request).future.result())
 
-    def prefill(self, prompt: tuple[int, ...]) -> Any:
+    def prefill(self, prompt: tuple[int, ...], place: Place | None = None) -> Any:
         answer = super().prefill
-        return self._hold("prefill", lambda: answer(prompt).future.result()) if self._holds_prefills else answer(prompt)
+        if not self._holds_prefills:
+            return answer(prompt, place)
+        return self._hold("prefill", lambda: answer(prompt, place).future.result())
 
     def _hold(self, op_id: str, answer: Callable[[], Any]) -> HeldHandle:
         entry = (Future[Any](), answer)

@@ -418,28 +418,6 @@ def test_no_more_than_half_of_the_pool_is_pinned():
     assert 0 < engine.most_pinned <= 150
 
 
-@pytest.mark.parametrize(("kv_tokens", "started"), [(None, 12), (600, 3), (6000, 12)])
-def test_instances_start_as_far_as_the_pool_holds_them(kv_tokens: int | None, started: int):
-    """No instance comes to its end here: those that have started wait for their verdict, the others for room."""
-    engine = LateEngine(kv_tokens=kv_tokens)
-    engine.stuck = {"judge/verdict"}
-
-    async def main() -> None:
-        instances = [Instance(number, {"essay": "w" * 40}) for number in range(12)]
-        task = asyncio.ensure_future(
-            Executor(engine, plan_of(JUDGE), {}).run_batch(instances, range(12), lambda *_: None)
-        )
-        while engine.order.count("judge/verdict") < started:
-            await asyncio.sleep(0.002)
-        await asyncio.sleep(0.05)
-        task.cancel()
-        await asyncio.wait([task])
-
-    asyncio.run(asyncio.wait_for(main(), 20))
-    assert engine.order.count("judge/on_topic") == started
-    wait_until(lambda: engine.pinned == ())
-
-
 def test_a_prefill_that_fails_stops_nothing():
     engine = LateEngine()
     engine.failing = {"prefill"}

@@ -10,9 +10,8 @@ from lmc.ir.errors import LoopLimitError
 from lmc.ir.interpreter import interpret
 from lmc.ir.parser import parse_verified
 from lmc.ir.toy import ToyEngine
-from lmc.runtime.admission import Admission
 from lmc.runtime.events import TokenEvent
-from lmc.runtime.executor import Executor, Instance, Resources
+from lmc.runtime.executor import Executor
 from lmc.runtime.frames import Frame
 from tests.ir import region_ops
 from tests.runtime.engines import HeldEngine, LateEngine
@@ -192,23 +191,3 @@ def test_events_and_profile_name_the_ids_of_the_run():
         (f"m/view{number}/{name}", f"m/view{number}") for number in range(3) for name in "jk"
     }
     assert sorted(outcome.profile.ops) == ["m/view0/j", "m/view1/j", "m/view2/j"]
-
-
-def test_rounds_of_a_loop_take_turns_in_the_pool():
-    """What a finished round has asked counts no more, so that long loops don't keep other instances out."""
-    seen: list[int] = []
-
-    class Admitting(Admission):
-        def seen(self, tokens: int) -> None:
-            seen.append(tokens)
-
-    engine = LateEngine(kv_tokens=10_000, most_seconds=0.001)
-    apart = LOOP.replace("LIMIT", "").replace("cf.yield (%k, %a)", "cf.yield (%k, %g)")
-    resources = Resources(engine)
-    resources.admission = Admitting(8, 10_000)
-    instances = [Instance(0, {**INPUTS, "n": 50})]
-    executed = executor(apart + "", engine).run_batch(instances, [0], lambda *_: None, resources=resources)
-    asyncio.run(executed)
-    resources.close()
-    assert len(seen) >= 50
-    assert max(seen) <= 3 * min(seen)

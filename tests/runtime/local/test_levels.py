@@ -30,6 +30,7 @@ from lmc.ir.engine import (
 )
 from lmc.ir.interpreter import Outcome, interpret
 from lmc.ir.ops import SamplingOp, SelectOp
+from lmc.ir.planned import Place
 from lmc.ir.target import Target
 from lmc.ir.tokenizer import Tokenizer
 from lmc.passes import pipeline
@@ -71,9 +72,9 @@ class Recorder:
     def close(self) -> None:
         self.engine.close()
 
-    def prefill(self, prompt: tuple[int, ...]) -> Handle[Pin]:
+    def prefill(self, prompt: tuple[int, ...], place: Place | None = None) -> Handle[Pin]:
         self.prefills += 1
-        return self.engine.prefill(prompt)
+        return self.engine.prefill(prompt, place)
 
     def unpin(self, pin: Pin) -> None:
         self.engine.unpin(pin)
