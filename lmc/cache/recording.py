@@ -1,9 +1,10 @@
 """A `SequenceMemory` that writes down who held pages when."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from lmc.cache.eviction import Eviction
 from lmc.cache.memory import SequenceMemory
 from lmc.cache.node import path_to_root
 from lmc.cache.sequence import Sequence
@@ -21,15 +22,15 @@ class _Admission(NamedTuple):
 class RecordingMemory(SequenceMemory):
     """Decides nothing of its own: what a scheduler does with it is what it would do without the record."""
 
-    def __init__(self, num_pages: int, *, scratch_page: int) -> None:
-        super().__init__(num_pages, scratch_page=scratch_page)
+    def __init__(self, num_pages: int, *, scratch_page: int, eviction: Eviction | None = None) -> None:
+        super().__init__(num_pages, scratch_page=scratch_page, eviction=eviction)
         self._admissions: dict[Sequence, _Admission] = {}
         self._uses: list[Use] = []
         self._pages_in_use: list[int] = []
 
-    def try_admit(self, sequence: Sequence, *, headroom: int) -> bool:
+    def try_admit(self, sequence: Sequence, **conditions: Any) -> bool:
         readmitted = sequence.cached_tokens is not None
-        if not super().try_admit(sequence, headroom=headroom):
+        if not super().try_admit(sequence, **conditions):
             return False
         assert sequence.node is not None
         # One pin is its own; where there are more, others hold it too.

@@ -2,9 +2,15 @@
 
 from collections.abc import Sequence as Requests
 from dataclasses import dataclass
+from functools import partial
 from heapq import heappop, heappush
 from typing import cast
 
+from lmc.cache import policies
+from lmc.cache.foresight import Foresight, Ranking, as_they_come
+from lmc.cache.optimum import found_hits, optimal_hits
+from lmc.cache.order import ByRank
+from lmc.cache.ranks import ranks
 from lmc.cache.recording import RecordingMemory
 from lmc.cache.report import CostModel, Report
 from lmc.cache.scheduler import GROWTH_RESERVE, Scheduler
@@ -12,7 +18,9 @@ from lmc.cache.sequence import Sequence
 from lmc.cache.trace import TraceRequest
 from lmc.ir.errors import InputError
 
-POLICIES = ("fcfs",)
+OPTIMAL = "optimal"
+POLICIES = (*policies.POLICIES, OPTIMAL)
+"""Those of `policies.py`, and ``optimal``: served as by ``lmc``, with the hits of the best eviction for that (MIN)."""
 
 
 def simulate(
@@ -22,16 +30,25 @@ def simulate(
     kv_tokens: int,
     batch: int,
     prefill_tokens: int = 512,
+    block: int = 1,
     cost: CostModel | None = None,
 ) -> Report:
     """Serve the requests of a trace from a pool of `kv_tokens` pages, at most `batch` at a time.
+
+    Where the plan's order decides, instances are served in blocks of `block` (see `ranks.py`).
 
     Raises:
         InputError: there is no such policy, a size is less than 1, a request can't fit the pool, or one comes after
             another that is not before it.
     """
     simulation = Simulation(
-        requests, policy=policy, kv_tokens=kv_tokens, batch=batch, prefill_tokens=prefill_tokens, cost=cost
+        requests,
+        policy=policy,
+        kv_tokens=kv_tokens,
+        batch=batch,
+        prefill_tokens=prefill_tokens,
+        block=block,
+        cost=cost,
     )
     while simulation.step():
         pass
@@ -62,9 +79,10 @@ class Simulation:
         kv_tokens: int,
         batch: int,
         prefill_tokens: int = 512,
+        block: int = 1,
         cost: CostModel | None = None,
     ) -> None:
-        _check_sizes(kv_tokens=kv_tokens, batch=batch, prefill_tokens=prefill_tokens)
+        _check_sizes(kv_tokens=kv_tokens, batch=batch, prefill_tokens=prefill_tokens, block=block)
         if policy not in POLICIES:
             raise InputError(f"there is no policy {policy!r}", remedy=f"choose one of {', '.join(POLICIES)}")
         for request in requests:
@@ -80,8 +98,10 @@ class Simulation:
         # With a page for all that could ever be asked for, more change nothing.
         enough = sum(request.tokens.size + self._most_output + GROWTH_RESERVE for request in requests)
         pages = min(kv_tokens, max(enough, 1))
-        self.memory = RecordingMemory(pages, scratch_page=pages)
-        self.scheduler = Scheduler(self.memory, prefill_tokens=prefill_tokens, max_running=batch)
+        chosen = policies.POLICIES["lmc" if policy == OPTIMAL else policy]
+        self.memory = RecordingMemory(pages, scratch_page=pages, eviction=chosen.eviction())
+        order = partial(chosen.order, self.memory.radix)
+        self.scheduler = Scheduler(self.memory, prefill_tokens=prefill_tokens, max_running=batch, order=order)
         self._services: dict[Sequence, _Service] = {}
         self._first_token_seconds = [0.0] * len(requests)
         self._hit_tokens = self._steps = self._rows = 0
@@ -94,6 +114,8 @@ class Simulation:
                 self._followers[positions[each]].append(position)
             if not request.after:
                 heappush(self._arrivals, (request.arrival, position))
+        rank: Ranking = partial(ranks, block=block) if isinstance(order(), ByRank) else as_they_come
+        self._foresight = Foresight(requests, self._followers, self.memory, rank) if chosen.turns else None
 
     def step(self) -> bool:
         """Compute one step; False where everything has been answered."""
@@ -101,6 +123,8 @@ class Simulation:
             if not self._arrivals:
                 return False
             self.clock = max(self.clock, self._arrivals[0][0])
+        if self._foresight is not None:
+            self._foresight.advance(self.clock)
         while self._arrivals and self._arrivals[0][0] <= self.clock:
             self._enter(*heappop(self._arrivals))
         slices = self.scheduler.next_step()
@@ -116,13 +140,17 @@ class Simulation:
 
     def report(self) -> Report:
         """What came of it, once `step` has said that it is over."""
+        timeline = self.memory.timeline()
+        hit_tokens = self._hit_tokens
+        if self._policy == OPTIMAL:
+            hit_tokens += optimal_hits(timeline, self._kv_tokens) - found_hits(timeline)
         return Report(
             policy=self._policy,
             kv_tokens=self._kv_tokens,
             batch=self._batch,
             requests=len(self._requests),
             prompt_tokens=sum(request.tokens.size for request in self._requests),
-            hit_tokens=self._hit_tokens,
+            hit_tokens=hit_tokens,
             evicted_tokens=self.memory.radix.evicted_tokens,
             preemptions=self.scheduler.preemptions,
             steps=self._steps,
@@ -131,7 +159,7 @@ class Simulation:
             generated_tokens=sum(request.generated.size for request in self._requests),
             rows=self._rows,
             first_token_seconds=tuple(self._first_token_seconds),
-            timeline=self.memory.timeline(),
+            timeline=timeline,
         )
 
     def check_invariants(self) -> None:
@@ -143,8 +171,14 @@ class Simulation:
         length = request.tokens.size
         most = min(length + self._most_output, self._kv_tokens + 1) if request.generated.size else length
         sequence = Sequence(cast(Requests[int], request.tokens), capacity=most, first_wanted_row=length - 1)
+        sequence.priority = request.priority
         self._services[sequence] = _Service(position, ready)
+        if self._foresight is None:
+            self.scheduler.add(sequence)
+            return
+        self._foresight.place(sequence, position)
         self.scheduler.add(sequence)
+        self._foresight.enters(position)
 
     def _advance(self, sequence: Sequence) -> None:
         """Go on with the token that was drawn after the last row, or end."""
@@ -160,8 +194,11 @@ class Simulation:
 
     def _end(self, sequence: Sequence) -> None:
         self._hit_tokens += sequence.cached_tokens or 0
+        position = self._services.pop(sequence).position
+        if self._foresight is not None:
+            self._foresight.ends(position)
         self.scheduler.finish(sequence)
-        for follower in self._followers[self._services.pop(sequence).position]:
+        for follower in self._followers[position]:
             self._unanswered[follower] -= 1
             if not self._unanswered[follower]:
                 heappush(self._arrivals, (max(self._requests[follower].arrival, self.clock), follower))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lmc.cache.report import CostModel, Report
 from lmc.cache.sequence import Sequence
-from lmc.cache.simulator import POLICIES, Simulation, simulate
+from lmc.cache.simulator import OPTIMAL, POLICIES, Simulation, simulate
 from lmc.cache.trace import TraceRequest
 from lmc.ir.errors import InputError, Location
 from tests.cache.simulations import at_most, one_at_a_time, run, trace_of, traces
@@ -154,8 +154,10 @@ def test_every_request_ends_and_nothing_is_lost(
     for request in requests:
         assert (*[*request.tokens.tolist(), *request.generated.tolist()][: request.cached_length],) in last
     assert len(uses) == len(requests) + report.preemptions
-    assert sum(use.cached for use in uses if not use.readmitted) == report.hit_tokens <= at_most(requests)
-    needed = sum(request.cached_length for request in requests) - report.hit_tokens
+    found = sum(use.cached for use in uses if not use.readmitted)
+    assert found <= at_most(requests)
+    assert found == report.hit_tokens or (policy == OPTIMAL and found < report.hit_tokens)
+    needed = sum(request.cached_length for request in requests) - found
     assert report.rows >= needed
     assert report.preemptions or report.rows == needed
     assert simulation.memory.radix.pinned_tokens == 0
