@@ -9,6 +9,7 @@ from __future__ import annotations
 from lmc.ir import builtins
 from lmc.ir.core import Attribute, Effect, Op, Value, arguments, attribute, operand, operands, parts, register
 from lmc.ir.errors import InputError
+from lmc.ir.kept_ops import FreeOp, KeepOp
 from lmc.ir.model_ops import (
     PREFILL_SCOPES,
     SELECT_METHODS,
@@ -43,8 +44,10 @@ __all__ = [
     "ContextOp",
     "EndOp",
     "ExtendOp",
+    "FreeOp",
     "GenOp",
     "HostCallOp",
+    "KeepOp",
     "PrefillOp",
     "PyCallOp",
     "ReturnOp",

@@ -25,7 +25,9 @@ from lmc.ir.ops import (
     ContextOp,
     EndOp,
     ExtendOp,
+    FreeOp,
     HostCallOp,
+    KeepOp,
     PrefillOp,
     PyCallOp,
     SampleOp,
@@ -195,6 +197,10 @@ def _prefill(op: PrefillOp, environment: Environment, _tokenizer: Tokenizer) -> 
     return (environment[op.context],)
 
 
+def _hint(_op: Op, _environment: Environment, _tokenizer: Tokenizer) -> tuple[Any, ...]:
+    return ()
+
+
 def _transcript(op: TranscriptOp, environment: Environment, _tokenizer: Tokenizer) -> tuple[Any, ...]:
     context: Context = environment[op.context]
     return tuple(context.added_since(environment[before]) for before in op.since) or (context.transcript(),)
@@ -229,6 +235,8 @@ _EVALUATORS: dict[type[Op], Callable[[Any, Environment, Tokenizer], tuple[Any, .
     BeginOp: _begin,
     EndOp: _end,
     PrefillOp: _prefill,
+    KeepOp: _hint,
+    FreeOp: _hint,
     TranscriptOp: _transcript,
     ConcatOp: _concat,
     PyCallOp: _py_call,

@@ -14,6 +14,7 @@ from lmc.ir.constraint_rules import verify_constraint
 from lmc.ir.core import Attribute, Block, Effect, Function, HostFunction, Module, Op, Value
 from lmc.ir.errors import VerifyError
 from lmc.ir.ids import UniqueIds
+from lmc.ir.kept_rules import KvHintRules
 from lmc.ir.layout import MAX_INTEGER_BITS, Field, Layout, exceeds_bounds, is_tuple_of_values, layout_of
 from lmc.ir.ops import HostCallOp
 from lmc.ir.printer import print_name, print_symbol, print_type, print_value
@@ -106,6 +107,7 @@ class _FunctionVerifier:
         self._visible: set[str] = set()
         self._open: list[list[str]] = []
         self._ids = UniqueIds()
+        self._kept = KvHintRules()
 
     def run(self) -> None:
         """Raise ``VerifyError`` for the first rule that is broken, in the order of the text."""
@@ -144,6 +146,7 @@ class _FunctionVerifier:
         if kind not in block.terminator.ENDS:
             raise block.terminator.fail(f"can't end a {kind}", _ENDS[kind])
         self._open.append([])
+        self._kept.enter()
         for parameter in block.parameters:
             self._check_type(parameter, None)
             self._define(parameter, None)
@@ -151,7 +154,9 @@ class _FunctionVerifier:
             self._ids.enter()
 
     def _leave(self, owner: RegionOp | None) -> None:
-        self._visible.difference_update(self._open.pop())
+        names = self._open.pop()
+        self._kept.leave(names)
+        self._visible.difference_update(names)
         if owner is not None and owner.EXCLUSIVE:
             self._ids.leave()
 
@@ -183,6 +188,7 @@ class _FunctionVerifier:
             self._check_use(value, op)
         if is_new:
             op.verify()
+        self._kept.check(op)
         for field in layout.symbols:
             self._check_symbol(op, field, getattr(op, field.name))
         if layout.has_id and getattr(op, "id", None) is not None:

@@ -25,6 +25,7 @@ from lmc.ir.regions import LEAVING
 from lmc.passes.base import FunctionPass, PassContext
 from lmc.passes.control_folds import FlowWalk
 from lmc.passes.exposure import exposed_values
+from lmc.passes.kv_hints import with_true_hints
 from lmc.passes.making import make_op
 from lmc.passes.recorded import recorded_ops
 from lmc.passes.rope import Rope
@@ -97,8 +98,8 @@ class Canonicalize(FunctionPass):
             rewritten = walk.block(block)
             if rewritten is block:
                 break
-            block = rewritten
-            if not walk.is_unfinished(block):
+            block = with_true_hints(rewritten)
+            if block is rewritten and not walk.is_unfinished(block):
                 break
         return block
 

@@ -12,6 +12,7 @@ from lmc.ir.ops import SamplingOp
 from lmc.ir.rewriter import with_regions
 from lmc.passes.base import FunctionPass, PassContext
 from lmc.passes.exposure import exposed_values, touches
+from lmc.passes.kv_hints import with_true_hints
 from lmc.passes.making import with_ops
 from lmc.passes.recorded import recorded_ops
 
@@ -70,7 +71,7 @@ class EliminateCommonSubexpressions(FunctionPass):
     NAME: ClassVar[str] = "cse"
 
     def rewrite(self, block: Block, context: PassContext) -> Block:
-        return _Walk(self, block, context).block(block)
+        return with_true_hints(_Walk(self, block, context).block(block))
 
 
 class _Walk:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lmc.ir.core import Block, Op, walk
+from lmc.ir.kept_ops import FreeOp, KeepOp
 from lmc.ir.regions import RegionOp
 from lmc.ir.rewriter import with_regions
 from lmc.passes.base import FunctionPass, PassContext
@@ -28,6 +29,8 @@ class EliminateDeadCode(FunctionPass):
     although its engine may fail: failing to serve an answer that nobody reads is no part of what a program means.
     ``py.assume`` counts as a write and stays. What an eager continuation asks for by id stays too
     (``lmc.passes.recorded``).
+
+    ``lm.keep`` and ``lm.free`` keep nothing alive, and go with what they are about.
 
     Of an op with regions the same holds for each op inside. It stays where one inside does, where it leaves the
     program, and where it raises itself, as a loop with a ``limit`` may. Its results, and what a loop carries from round
@@ -80,6 +83,10 @@ class EliminateDeadCode(FunctionPass):
         """The block without what is not needed. Recursion is as deep as regions are nested."""
         kept: list[Op] = []
         for op in block.ops:
+            if isinstance(op, KeepOp | FreeOp):
+                if all(map(live.stays, op.operands)):
+                    kept.append(op)
+                continue
             if op not in live.ops:
                 self._remark(op, context)
                 continue

@@ -12,6 +12,7 @@ from lmc.ir.regions import RegionOp
 from lmc.ir.rewriter import with_regions
 from lmc.passes.base import FunctionPass, PassContext
 from lmc.passes.counted_loops import counted
+from lmc.passes.kv_hints import without_hints
 from lmc.passes.loop_split import KnownLists, LoopSplit
 from lmc.passes.making import FreshNames, with_ops
 
@@ -70,6 +71,7 @@ class DistributeLoops(FunctionPass):
     NAME: ClassVar[str] = "distribute-loops"
 
     def rewrite(self, block: Block, context: PassContext) -> Block:
+        block = without_hints(block)
         return self._block(block, {}, _Function(FreshNames(block), KnownLists.of(block)), context)
 
     def _block(self, block: Block, around: Mapping[Value, Op], function: _Function, context: PassContext) -> Block:

@@ -11,6 +11,7 @@ from lmc.ir.errors import InputError
 from lmc.ir.regions import RegionOp
 from lmc.passes.base import FunctionPass, PassContext
 from lmc.passes.branches import User
+from lmc.passes.kv_hints import without_hints
 from lmc.passes.loop_motion import move_invariants
 from lmc.passes.prefix_tree import Node, PrefixTree
 from lmc.passes.prefix_walk import PrefixWalk
@@ -83,7 +84,7 @@ class HoistPrefixes(FunctionPass):
 
     def rewrite(self, block: Block, context: PassContext) -> Block:
         remarks = _Remarks(self, context)
-        return PrefixWalk.over(move_invariants(block, remarks.moved), self.minimum_tokens, remarks)
+        return PrefixWalk.over(move_invariants(without_hints(block), remarks.moved), self.minimum_tokens, remarks)
 
 
 @dataclass(frozen=True)

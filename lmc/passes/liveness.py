@@ -33,6 +33,11 @@ class Liveness:
         self._mark_block(body)
         self._run()
 
+    def stays(self, value: Value) -> bool:
+        """Whether the value is there after what is not needed has been dropped, though perhaps for nobody."""
+        giver = self._givers.get(value)
+        return value in self.values or (giver in self.ops and not isinstance(giver, RegionOp))
+
     def _run(self) -> None:
         while self._new_ops or self._new_values:
             while self._new_ops:

@@ -16,12 +16,13 @@ from lmc.passes.registry import PASSES
 
 # dce comes first so that canonicalize does not keep apart, for users that are dead, what could be one op.
 # After distribute-loops it drops what loops carried for results that now come from elsewhere.
+# kv-liveness comes last: it says when what is cached is used again, so it needs the waves.
 # compile-constraints comes late, because the driver compiles while the others run, and before those that plan calls.
 PIPELINES = {
     "O0": "",
     "O1": "dce,canonicalize,cse,dce,compile-constraints",
     "O2": "dce,canonicalize,cse,dce,compile-constraints,distribute-loops,dce,hoist-prefixes,start-reads-early,"
-    "plan-fork-join",
+    "plan-fork-join,kv-liveness",
 }
 
 _ENTRY = re.compile(r"\s*([^{},\s]+)\s*(?:\{([^{}]*)\})?\s*(,|$)")

@@ -16,6 +16,7 @@ from lmc.ir.regions import RegionOp, is_write
 from lmc.ir.rewriter import with_regions
 from lmc.ir.types import CTX
 from lmc.passes.base import FunctionPass, PassContext
+from lmc.passes.kv_hints import without_hints
 from lmc.passes.making import with_ops
 from lmc.passes.rounds import CallLengths, earliest_rounds, limited_rounds, rounds_in_all
 
@@ -66,6 +67,7 @@ class PlanForkJoin(FunctionPass):
             raise InputError(f"width is {self.width}", remedy="a round has room for at least one request")
 
     def rewrite(self, block: Block, context: PassContext) -> Block:
+        block = without_hints(block)
         return _Planner(self, block, context).block(block, None)
 
 

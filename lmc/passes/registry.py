@@ -14,6 +14,7 @@ from lmc.passes.cse import EliminateCommonSubexpressions
 from lmc.passes.dce import EliminateDeadCode
 from lmc.passes.distribute_loops import DistributeLoops
 from lmc.passes.hoist_prefixes import HoistPrefixes
+from lmc.passes.kv_liveness import KvLiveness
 from lmc.passes.plan_fork_join import PlanForkJoin
 from lmc.passes.start_reads_early import StartReadsEarly
 
@@ -26,6 +27,7 @@ PASSES: dict[str, type[Pass]] = {
         EliminateDeadCode,
         DistributeLoops,
         HoistPrefixes,
+        KvLiveness,
         PlanForkJoin,
         StartReadsEarly,
     )

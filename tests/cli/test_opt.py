@@ -44,7 +44,7 @@ def test_remarks_and_times_go_beside_the_module(file: Path, tmp_path: Path):
     assert done.stdout == ""
     assert output.read_text(encoding="utf-8").startswith("module @f {")
     assert "f.py:3: cse: 'f/b' equals 'f/a' and takes its result (saves 1 call)\n" in done.stderr
-    assert [line.split()[0] for line in done.stderr.splitlines()[-2:]] == ["start-reads-early", "plan-fork-join"]
+    assert [line.split()[0] for line in done.stderr.splitlines()[-2:]] == ["plan-fork-join", "kv-liveness"]
 
 
 def test_only_checking_prints_nothing(file: Path):

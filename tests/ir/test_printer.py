@@ -37,7 +37,11 @@ module @judge {
     %9, %v = lm.gen %6 {constraint = @"c 1", id = "judge/v", name = "v", temperature = 0.5} : !ctx, !json<Verdict>
     %f, %w = lm.gen %9 {constraint = @c2, forced = [64], id = "judge/w", jump_forward = "off"} : !ctx, !text
     %10 = lm.sample %9 {id = "judge/s", logit_bias = [[3, -9.5], [7, 1.0]], n = 3, stop = ["\\n", "."]} : !list<!text>
+    lm.keep %9 {next_use = 2}
+    lm.keep %9 (%10) {next_use = 3}
     %11 = lm.transcript %9 : !text
+    lm.free %9 (%10, %11)
+    lm.free %5 {next_use = 4}
     %12 = text.concat [%11, "."] : !text
     %13 = py.call str.format ("{:.1f}{x}", 0.5, [1, none, true], %12) {keywords = ["x"]} : !text
     %14 = host.call @lookup (%13) {declared = "reads", id = "judge/lookup"} : !any
