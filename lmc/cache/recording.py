@@ -1,6 +1,6 @@
 """A `SequenceMemory` that writes down who held pages when."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,9 +28,9 @@ class RecordingMemory(SequenceMemory):
         self._uses: list[Use] = []
         self._pages_in_use: list[int] = []
 
-    def try_admit(self, sequence: Sequence, **conditions: Any) -> bool:
+    def try_admit(self, sequence: Sequence, *, headroom: int, must: bool = False) -> bool:
         readmitted = sequence.cached_tokens is not None
-        if not super().try_admit(sequence, **conditions):
+        if not super().try_admit(sequence, headroom=headroom, must=must):
             return False
         assert sequence.node is not None
         # One pin is its own; where there are more, others hold it too.

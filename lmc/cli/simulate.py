@@ -32,6 +32,11 @@ def simulate_command(
     the prompt, "output" is how many were generated, "after" lists the ids of requests that it waits for, "arrival" is
     in seconds. Optional: "instance", "known", "expected" and "priority" (see lmc/cache/trace.py).
 
+    Policies: lmc serves in the order of the plan and evicts what is used again last, as far as that is known; lru and
+    lfu evict what was used longest ago or least often; next-use evicts like lmc, but serves requests as they come. What
+    others do: fcfs serves as they come and lpm the longest cached prefix first, both evict the least recently used.
+    optimal is lmc, with the hits (and nothing else) that the best eviction would have had.
+
     Seconds are predicted for an 8B model on one A100.
     """
     report = simulate.run(file, policy=policy, kv_tokens=kv_tokens, batch=batch, prefill_tokens=prefill_tokens)

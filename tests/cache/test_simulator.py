@@ -63,6 +63,38 @@ def test_the_least_recently_used_goes_first() -> None:
     assert (report.hit_tokens, report.evicted_tokens) == (3 + 0 + 3, 4 + 4)
 
 
+@pytest.mark.parametrize(
+    ("policy", "hits"),
+    [
+        ("fcfs", 0),  # each has gone when it comes again
+        ("lpm", 3 * 3),  # what was asked just now is asked again at once
+        ("next-use", 3 + 3),  # c takes the place of b, which comes after a; b that of a, which never comes again
+        ("lmc", 3 * 3),  # each twice in a row
+        ("lru", 3 * 3),
+        ("lfu", 3 * 3),
+        ("optimal", 3 * 3),
+    ],
+)
+def test_policies_differ_in_what_they_find(policy: str, hits: int) -> None:
+    a, b, c = [1, 1, 1, 1], [2, 2, 2, 2], [3, 3, 3, 3]
+    requests = trace_of(*({"tokens": tokens} for tokens in (a, b, c, a, b, c)))
+    assert simulate(requests, policy=policy, kv_tokens=8, batch=1).hit_tokens == hits
+
+
+def test_optimal_has_the_hits_of_the_best_eviction_for_what_lmc_does() -> None:
+    # Nothing is known of a prompt before those that it comes after have ended: that a comes again, nobody foresees.
+    a, b, c = [1] * 6, [2] * 6, [3] * 6
+    rows = [
+        {"tokens": tokens, "known": 0, "after": [number - 1] if number else []}
+        for number, tokens in enumerate((a, b, c, a))
+    ]
+    requests = trace_of(*rows)
+    lmc, best = (simulate(requests, policy=policy, kv_tokens=12, batch=1) for policy in ("lmc", "optimal"))
+    assert (lmc.hit_tokens, best.hit_tokens) == (0, 5)
+    assert (lmc.steps, lmc.evicted_tokens, lmc.policy) == (best.steps, best.evicted_tokens, "lmc")
+    assert best.policy == "optimal"
+
+
 def test_requests_run_together_and_share_what_is_being_computed() -> None:
     requests = trace_of({"tokens": [1, 2, 3, 4], "output": 3}, {"tokens": [1, 2, 3, 5], "output": 3})
     report = served(requests, 20, batch=2)
