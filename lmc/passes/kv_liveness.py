@@ -177,6 +177,8 @@ class _Liveness:
         return None
 
     def _remark(self, kept: _Kept) -> None:
+        if kept.waves[-1] == kept.place.wave:  # by calls that begin right then
+            return
         count = len(kept.uses) + (kept.leaves is not None)
         uses = f"{count} use{'s' if count != 1 else ''}"
         behind = ", one of them behind its block" if kept.leaves is not None else ""

@@ -179,7 +179,6 @@ def test_remarks_name_the_line_and_what_is_held():
     kept = "about 0 tokens and 1 text known at run time are kept from wave 1 to wave"
     assert [str(remark) for remark in remarks] == [
         f"judge.py:7: kv-liveness: {kept} 2, for 1 use",
-        f"kv-liveness: {kept} 1, for 1 use",
     ]
 
 
