@@ -7,6 +7,7 @@ from heapq import heappop, heappush
 from typing import cast
 
 from lmc.cache import policies
+from lmc.cache.blocks import choose_block
 from lmc.cache.foresight import Foresight, Ranking, as_they_come
 from lmc.cache.optimum import found_hits, optimal_hits
 from lmc.cache.order import ByRank
@@ -30,12 +31,13 @@ def simulate(
     kv_tokens: int,
     batch: int,
     prefill_tokens: int = 512,
-    block: int = 1,
+    block: int | None = None,
     cost: CostModel | None = None,
 ) -> Report:
     """Serve the requests of a trace from a pool of `kv_tokens` pages, at most `batch` at a time.
 
-    Where the plan's order decides, instances are served in blocks of `block` (see `ranks.py`).
+    Where the plan's order decides, instances are served in blocks of `block` (see `ranks.py`); None: what is best for a
+    part of them, as far as they are foreseen (`blocks.py`).
 
     Raises:
         InputError: there is no such policy, a size is less than 1, a request can't fit the pool, or one comes after
@@ -79,10 +81,12 @@ class Simulation:
         kv_tokens: int,
         batch: int,
         prefill_tokens: int = 512,
-        block: int = 1,
+        block: int | None = None,
         cost: CostModel | None = None,
     ) -> None:
-        _check_sizes(kv_tokens=kv_tokens, batch=batch, prefill_tokens=prefill_tokens, block=block)
+        _check_sizes(
+            kv_tokens=kv_tokens, batch=batch, prefill_tokens=prefill_tokens, block=1 if block is None else block
+        )
         if policy not in POLICIES:
             raise InputError(f"there is no policy {policy!r}", remedy=f"choose one of {', '.join(POLICIES)}")
         for request in requests:
@@ -92,6 +96,7 @@ class Simulation:
         self._policy = policy
         self._kv_tokens = kv_tokens
         self._batch = batch
+        self._prefill_tokens = prefill_tokens
         self._cost = CostModel() if cost is None else cost
         # How long an answer will be is known to nobody; how long it may be is, as from a request's max_tokens.
         self._most_output = max((request.generated.size for request in requests), default=0)
@@ -114,7 +119,8 @@ class Simulation:
                 self._followers[positions[each]].append(position)
             if not request.after:
                 heappush(self._arrivals, (request.arrival, position))
-        rank: Ranking = partial(ranks, block=block) if isinstance(order(), ByRank) else as_they_come
+        self._block = block
+        rank: Ranking = self._ranks if isinstance(order(), ByRank) else as_they_come
         self._foresight = Foresight(requests, self._followers, self.memory, rank) if chosen.turns else None
 
     def step(self) -> bool:
@@ -165,6 +171,25 @@ class Simulation:
     def check_invariants(self) -> None:
         """Check the cache and the pages of all that run. Raises `InvariantError`."""
         self.memory.check_invariants(self.scheduler.running)
+
+    def _ranks(self, requests: Requests[TraceRequest]) -> list[int]:
+        """The places of requests that come together."""
+        block = self._block
+        if block is None:
+            block = choose_block(requests, self._seconds, batch=self._batch)
+        return ranks(requests, block)
+
+    def _seconds(self, requests: Requests[TraceRequest], block: int) -> float:
+        """How long it would take to serve these alone."""
+        return simulate(
+            requests,
+            policy=self._policy,
+            kv_tokens=max(self._kv_tokens, *(request.cached_length for request in requests)),
+            batch=self._batch,
+            prefill_tokens=self._prefill_tokens,
+            block=block,
+            cost=self._cost,
+        ).predicted_seconds
 
     def _enter(self, ready: float, position: int) -> None:
         request = self._requests[position]
