@@ -11,6 +11,7 @@ from lmc.driver import (
     InputError,
     JittedFunction,
     Options,
+    ProfileOption,
     Result,
     Runner,
     Stream,
@@ -19,7 +20,8 @@ from lmc.driver import (
 )
 
 Level = Literal["O0", "O1", "O2"]
-_OPTIONS = ("target", "dtype", "kv_tokens", "deterministic", "device", "prefill_tokens", "seed", "level", "timeout")
+_ENGINE_OPTIONS = ("target", "dtype", "kv_tokens", "deterministic", "device", "prefill_tokens")
+_OPTIONS = (*_ENGINE_OPTIONS, "seed", "level", "timeout", "profile")
 
 
 class Program(JittedFunction):
@@ -39,7 +41,7 @@ class Program(JittedFunction):
 
     def bound_to(self, receiver: Any) -> Program:
         made = super().bound_to(receiver)
-        made._own = self._own.with_options(made, Wish(), seed=None, level=None, timeout=None)
+        made._own = self._own.with_options(made, Wish())
         return made
 
     @property
@@ -61,6 +63,7 @@ class Program(JittedFunction):
         seed: int | None = None,
         level: Level | None = None,
         timeout: float | None = None,
+        profile: ProfileOption | None = None,
         **unknown: Never,
     ) -> Program:
         """The same program, bound to a target and to how it runs there; what is not given stays as it is.
@@ -81,14 +84,16 @@ class Program(JittedFunction):
             timeout: seconds that each request to the model may take (any number); one that is not done by then fails
                 with ``RequestTimeoutError``. Computing a prefix that requests share comes before and is not counted.
                 ``math.inf`` for none.
+            profile: what earlier runs measured, a ``Profile`` or the file that ``lmc run --profile`` wrote, which is
+                read now: how long outputs are, which ways are likely. It changes plans, and no result.
             unknown: there are no others.
 
-        Raises ``InputError`` for an option of another name.
+        Raises ``InputError`` for an option of another name, and for a profile that is none of this program.
         """
         check_option_names(unknown, _OPTIONS)
         wish = Wish(target, dtype, kv_tokens, deterministic, device, prefill_tokens)
         made = self.twin()
-        made._own = self._own.with_options(made, wish, seed=seed, level=level, timeout=timeout)
+        made._own = self._own.with_options(made, wish, seed=seed, level=level, timeout=timeout, profile=profile)
         return made
 
     def run(self, *args: Any, **kwargs: Any) -> Result:
@@ -161,6 +166,7 @@ def jit(
     seed: int | None = None,
     level: Level | None = None,
     timeout: float | None = None,
+    profile: ProfileOption | None = None,
 ) -> Callable[[Callable[..., Any]], Program]: ...
 
 

@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 from lmc.cli.output import MODELS, print_note, prints_to_stderr, target_spec, to_json, write_artifact
-from lmc.driver import ArgumentReader, Compiled, Options, Runner, Signature, UsageError, Wish, artifacts, load_program
+from lmc.driver import (
+    ArgumentReader,
+    Compiled,
+    Options,
+    Runner,
+    Signature,
+    UsageError,
+    Wish,
+    artifacts,
+    load_program,
+    read_profile,
+)
 
 
 class Emit(StrEnum):
@@ -45,6 +56,9 @@ def compile_command(
     emit: Annotated[Emit, typer.Option(help="What to print.")] = Emit.SUMMARY,
     output: Annotated[str | None, typer.Option("-o", "--output", metavar="FILE", help="Write it to a file.")] = None,
     model: Annotated[str | None, typer.Option(help=f"What to compile for: {MODELS}.")] = None,
+    profile: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Plan by what runs measured: written by lmc run --profile.")
+    ] = None,
     remarks: Annotated[bool, typer.Option("--remarks", help="Say what each pass did, and what stopped it.")] = False,
     breaks: Annotated[bool, typer.Option("--breaks", help="Say where capture ended, why, and what helps.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Summary, remarks and breaks as JSON.")] = False,
@@ -55,11 +69,14 @@ def compile_command(
     """
     if row is not None and data is None:
         raise UsageError("--row goes with --input", remedy="name the file that has the row: --input DATA.jsonl")
+    if profile is not None and level is not Level.ALL:
+        raise UsageError(f"-O{level.value} looks at no profile", remedy="compile with -O2, or leave out --profile")
     with prints_to_stderr():
         function = load_program(program)
         reader = ArgumentReader(Signature.of(function))
         fixed = reader.assignments(assignments or [])
-        runner = Runner(function, Options(Wish(target_spec(model)), level=f"O{level.value}"))
+        measured = None if profile is None else read_profile(profile)
+        runner = Runner(function, Options(Wish(target_spec(model)), level=f"O{level.value}", profile=measured))
         arguments = _arguments(reader, fixed) if data is None else _row(reader, fixed, data, row or 0)
         compiled = runner.compile(arguments)
     if as_json:

@@ -10,7 +10,7 @@ from typer.core import TyperCommand
 
 from lmc.cli.compile import Level
 from lmc.cli.output import MODELS, print_note, target_spec, write_artifact
-from lmc.driver import UsageError, opt
+from lmc.driver import UsageError, opt, read_profile
 
 _PRINT_AFTER = "--print-after"
 
@@ -40,6 +40,9 @@ def opt_command(
     model: Annotated[
         str | None, typer.Option(help=f"Whose tokens passes may count: {MODELS}. Without it they estimate.")
     ] = None,
+    profile: Annotated[
+        str | None, typer.Option(metavar="FILE", help="What runs measured: written by lmc run --profile.")
+    ] = None,
     output: Annotated[str | None, typer.Option("-o", "--output", metavar="FILE", help="Write it to a file.")] = None,
     print_after: Annotated[
         str | None,
@@ -60,6 +63,9 @@ def opt_command(
     chosen = opt.choose_passes(passes, None if level is None else f"O{level.value}", print_after=print_after)
     if verify_only and (chosen.passes or output is not None):
         raise UsageError("--verify-only runs no pass and writes nothing", remedy="leave out one of them")
+    if profile is not None:
+        opt.check_profile_is_used(chosen)
+    measured = None if profile is None else read_profile(profile)
     try:
         module = opt.read_module(file)
     except opt.ParseError as error:
@@ -67,7 +73,7 @@ def opt_command(
         raise typer.Exit(1) from None
     if verify_only:
         return
-    context = opt.context_for(target_spec(model))
+    context = opt.context_for(target_spec(model), measured)
     text, result = opt.optimize(module, chosen, context=context, print_after=print_after, on_text=print_note)
     write_artifact(text, output)
     sys.stdout.flush()  # what is said about the module comes after it, also where both streams are one

@@ -5,6 +5,7 @@ from lmc.driver.compile import Compiled, Variants
 from lmc.driver.defaults import DEFAULT_BACKEND, Wish
 from lmc.driver.engines import adopt_engine, close_engine, engine_info, flush_cache
 from lmc.driver.lines import STANDARD_INPUT, count_lines
+from lmc.driver.profiles import ProfileFile, ProfileOption, read_profile
 from lmc.driver.programs import ProgramImportError, UsageError, load_program
 from lmc.driver.result import Result, describe_error, result_row
 from lmc.driver.rows import ArgumentReader, Row, Signature
@@ -32,6 +33,8 @@ __all__ = [
     "LmcError",
     "Options",
     "Profile",
+    "ProfileFile",
+    "ProfileOption",
     "ProgramImportError",
     "Result",
     "Row",
@@ -55,6 +58,7 @@ __all__ = [
     "flush_cache",
     "is_saved",
     "load_program",
+    "read_profile",
     "result_row",
     "version",
 ]

@@ -22,6 +22,7 @@ from lmc.frontend.variants import Captured, VariantCache, inputs_of
 from lmc.grammar.sharing import ConstraintCache
 from lmc.ir.constraints import Compile, Constraints, constraints_of
 from lmc.ir.core import Module
+from lmc.ir.profile import Profile
 from lmc.ir.target import Target
 from lmc.ir.tokenizer import Tokenizer
 from lmc.passes.base import PassContext, Remark
@@ -87,27 +88,36 @@ def compile_program(
     tokenizer: Tokenizer,
     *,
     cache: ConstraintCache | None = None,
+    profile: Profile | None = None,
 ) -> Compiled:
     """Capture for ``bound`` (None: for what the annotations promise), optimize, lower.
 
-    ``cache`` is where compiled constraints are found and kept (None: for this program alone).
+    ``cache`` is where compiled constraints are found and kept (None: for this program alone), ``profile`` what earlier
+    runs of the program measured.
     """
     with collection_paused():
-        return compile_captured(capture(function, bound), target, level, tokenizer, cache=cache)
+        return compile_captured(capture(function, bound), target, level, tokenizer, cache=cache, profile=profile)
 
 
 def compile_captured(
-    captured: Captured, target: Target, level: str, tokenizer: Tokenizer, *, cache: ConstraintCache | None = None
+    captured: Captured,
+    target: Target,
+    level: str,
+    tokenizer: Tokenizer,
+    *,
+    cache: ConstraintCache | None = None,
+    profile: Profile | None = None,
 ) -> Compiled:
     """Optimize and lower what was captured.
 
-    Raises ``LoweringError``, ``ConstraintError``, and ``InputError`` for an unknown level.
+    Raises ``LoweringError``, ``ConstraintError``, and ``InputError`` for an unknown level and for a profile of another
+    program.
     """
     cache = ConstraintCache() if cache is None else cache
     passes = pipeline(level)
     if passes.passes:
         start(cache, captured.module, tokenizer)
-    optimized = passes.run(captured.module, PassContext(tokenizer, cache))
+    optimized = passes.run(captured.module, PassContext(tokenizer, cache, profile))
     check(cache, captured.module, tokenizer)  # what nobody reads is refused too, as plain Python does
     return Compiled(
         module=optimized.module,
@@ -126,13 +136,14 @@ def compile_captured(
 class Variants:
     """The compiled variants of one program, for the targets it ran on. Safe to use from several threads.
 
-    Captures are kept by their guards, compiled forms by capture, target and level; the oldest of either go first.
+    Captures are kept by their guards, compiled forms by capture, target, level and profile; the oldest of either go
+    first.
     """
 
     def __init__(self, limit: int = MAX_VARIANTS) -> None:
         self._limit = limit
         self._captures = VariantCache(limit)
-        self._compiled: OrderedDict[tuple[int, Target, str], Compiled] = OrderedDict()
+        self._compiled: OrderedDict[tuple[int, Target, str, str | None], Compiled] = OrderedDict()
         self._lock = threading.RLock()
 
     def find(
@@ -144,6 +155,7 @@ class Variants:
         tokenizer: Tokenizer,
         *,
         cache: ConstraintCache | None = None,
+        profile: Profile | None = None,
     ) -> tuple[Compiled, Mapping[str, Any]]:
         """A variant that holds for ``bound``, compiled now where there is none, and its inputs."""
         with self._lock:
@@ -152,11 +164,12 @@ class Variants:
                 with collection_paused():
                     captured = capture(function, bound)
                 self._captures.add(captured)
-            key = (id(captured), target, level)  # a compiled form keeps its capture alive, so the id stays its own
+            # A compiled form keeps its capture alive, so the id stays its own.
+            key = (id(captured), target, level, None if profile is None else profile.digest)
             compiled = self._compiled.get(key)
             if compiled is None:
                 with collection_paused():
-                    compiled = compile_captured(captured, target, level, tokenizer, cache=cache)
+                    compiled = compile_captured(captured, target, level, tokenizer, cache=cache, profile=profile)
                 self._compiled[key] = compiled
             self._compiled.move_to_end(key)
             while len(self._compiled) > self._limit:

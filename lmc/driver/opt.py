@@ -13,12 +13,23 @@ from lmc.ir.core import Module
 from lmc.ir.errors import InputError, ParseError
 from lmc.ir.parser import MAX_BYTES, parse_verified
 from lmc.ir.printer import print_module
+from lmc.ir.profile import Profile
+from lmc.passes.apply_profile import ApplyProfile
 from lmc.passes.base import Pass, PassContext
 from lmc.passes.manager import PassManager, PassResult
 from lmc.passes.pipelines import parse_pipeline, pipeline
 from lmc.passes.registry import PASSES, describe_passes
 
-__all__ = ["ALL_PASSES", "ParseError", "choose_passes", "context_for", "list_passes", "optimize", "read_module"]
+__all__ = [
+    "ALL_PASSES",
+    "ParseError",
+    "check_profile_is_used",
+    "choose_passes",
+    "context_for",
+    "list_passes",
+    "optimize",
+    "read_module",
+]
 
 ALL_PASSES = "all"
 OnText = Callable[[str], None]
@@ -58,13 +69,22 @@ def choose_passes(passes: str | None, level: str | None, *, print_after: str | N
     return chosen
 
 
-def context_for(spec: str | None) -> PassContext:
-    """What passes may know of the target ``spec``: its tokenizer; nothing of None. Raises ``InputError``."""
+def context_for(spec: str | None, profile: Profile | None = None) -> PassContext:
+    """What passes may know: of the target ``spec`` its tokenizer, of earlier runs a profile. Raises ``InputError``."""
     if spec is None:
-        return PassContext()
+        return PassContext(profile=profile)
     home = service()
     tokenizer = home.engines.tokenizer(resolve_target(Wish(spec)))
-    return PassContext(tokenizer, home.constraints.of(resolve_grammar_cache()))
+    return PassContext(tokenizer, home.constraints.of(resolve_grammar_cache()), profile)
+
+
+def check_profile_is_used(passes: PassManager) -> None:
+    """Raise ``UsageError`` where a profile is given for passes that look at none."""
+    if not any(isinstance(each, ApplyProfile) for each in passes.passes):
+        raise UsageError(
+            f"--profile is for the pass {ApplyProfile.NAME}, which is not run",
+            remedy=f"add -O2 or --passes={ApplyProfile.NAME}, or leave out --profile",
+        )
 
 
 def optimize(

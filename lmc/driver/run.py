@@ -9,6 +9,7 @@ from typing import cast
 from lmc.driver.compile import Compiled, Variants, compile_program
 from lmc.driver.defaults import Wish, resolve_grammar_cache, resolve_target
 from lmc.driver.execute import Execution, OnResult
+from lmc.driver.profiles import ProfileOption, profile_for
 from lmc.driver.result import Result
 from lmc.driver.service import service
 from lmc.driver.start import Arguments, Options, Prepared, Start, raise_error, report_failed
@@ -41,10 +42,25 @@ class Runner:
         self._function = function
         self._variants = variants or Variants()
 
+    @property
+    def program(self) -> str:
+        """Name of the program."""
+        return self._function.name
+
     def with_options(
-        self, function: JittedFunction, wish: Wish, *, seed: int | None, level: str | None, timeout: float | None
+        self,
+        function: JittedFunction,
+        wish: Wish,
+        *,
+        seed: int | None = None,
+        level: str | None = None,
+        timeout: float | None = None,
+        profile: ProfileOption | None = None,
     ) -> Runner:
-        """A runner of ``function``, which is the same program, under other options; what is None stays as it is."""
+        """A runner of ``function``, which is the same program, under other options; what is None stays as it is.
+
+        A file with a profile is read now.
+        """
         known = self.options.wish
         merged = replace(known, **{name: value for name, value in asdict(wish).items() if value is not None})
         if seed is not None:
@@ -57,6 +73,7 @@ class Runner:
             self.options.level if level is None else level,
             self.options.timeout if timeout is None else timeout,
             self.options.requests,
+            self.options.profile if profile is None else profile_for(function.name, profile),
         )
         return Runner(function, options, self._variants)
 
@@ -71,7 +88,13 @@ class Runner:
             return start.variant(bind(self._function, *arguments))[0]
         tokenizer = start.home.engines.tokenizer(start.target)
         return compile_program(
-            self._function, None, start.target, self.options.level, tokenizer, cache=start.constraints
+            self._function,
+            None,
+            start.target,
+            self.options.level,
+            tokenizer,
+            cache=start.constraints,
+            profile=self.options.profile,
         )
 
     def run(self, arguments: Arguments) -> Result:

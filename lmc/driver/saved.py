@@ -68,6 +68,11 @@ class SavedRunner:
         return cls(plan, target, options, _hosts_of(plan, captured), readers_of(plan, captured))
 
     @property
+    def program(self) -> str:
+        """Name of the program."""
+        return self.plan.name
+
+    @property
     def signature(self) -> Signature:
         """What the plan takes: the arguments of its program; of IR, which doesn't know them, parameters by path."""
         return signature_of(self.plan)

@@ -38,7 +38,8 @@ Prepared = tuple[int, Job | Result]
 class Options:
     """How a program runs, as far as the user said so: see ``Program.on``.
 
-    ``requests`` is how many requests and instances of a batch run at the same time.
+    ``requests`` is how many requests and instances of a batch run at the same time, ``profile`` what earlier runs
+    measured, for the passes.
     """
 
     wish: Wish = field(default_factory=Wish)
@@ -46,6 +47,7 @@ class Options:
     level: str = DEFAULT_LEVEL
     timeout: float | None = None
     requests: int | None = None
+    profile: Profile | None = None
 
     @property
     def limits(self) -> Limits:
@@ -85,8 +87,15 @@ class Start:
     def variant(self, bound: Bound) -> tuple[Compiled, Mapping[str, Any]]:
         """The program compiled for ``bound``, and its inputs."""
         tokenizer = self.home.engines.tokenizer(self.target)
+        options = self.options
         return self.variants.find(
-            self.function, bound, self.target, self.options.level, tokenizer, cache=self.constraints
+            self.function,
+            bound,
+            self.target,
+            options.level,
+            tokenizer,
+            cache=self.constraints,
+            profile=options.profile,
         )
 
     def prepare(self, batch: Sequence[Arguments], numbers: Sequence[int] | None = None) -> list[Prepared]:

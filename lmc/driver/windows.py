@@ -14,7 +14,7 @@ from lmc.driver.result import Result
 from lmc.driver.service import Running, Service
 from lmc.driver.start import Arguments
 from lmc.ir.errors import InputError, RequestCancelledError
-from lmc.ir.profile import Profile, Usage
+from lmc.ir.profile import Profile, Recording
 
 WINDOW = 512
 """Rows that are scheduled together, and rows that are read ahead of those."""
@@ -91,15 +91,14 @@ _Event = _Read | _AllRead | _Found | _Ended | _Interrupt
 class WindowedRun:
     """A run over rows: iterate over it for numbers and results, in the order in which the rows finish.
 
-    A thread reads ahead. ``read`` counts the rows so far, ``all_read`` says whether there are more, and
-    ``unfinished`` what the rows cost that were stopped. What goes wrong
+    A thread reads ahead. ``read`` counts the rows so far, ``all_read`` says whether there are more. What goes wrong
     outside of a row, and ``interrupt``, stop what runs; what is finished by then still comes, and then the error.
     """
 
     def __init__(self, home: Service, rows: Iterable[Entry], work: Work) -> None:
         self.read = 0
         self.all_read = False
-        self.unfinished = Usage()
+        self._unfinished = Recording()
         self._home = home
         self._rows = rows
         self._work = work
@@ -127,6 +126,11 @@ class WindowedRun:
                 raise
         finally:
             self._stop()
+
+    @property
+    def unfinished(self) -> Profile:
+        """What the rows did that were stopped."""
+        return self._unfinished.profile(self._work.program)
 
     def interrupt(self) -> None:
         """End the iteration with ``KeyboardInterrupt``. For the handler of a signal, in the iterating thread.
@@ -244,6 +248,6 @@ class WindowedRun:
             if not isinstance(event, _Found):
                 continue
             if isinstance(event.result.error, RequestCancelledError):
-                self.unfinished += event.result.usage
+                self._unfinished.add(event.result.profile)
                 continue
             yield event.number, event.result

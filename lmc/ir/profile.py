@@ -5,8 +5,10 @@ Everything here adds up exactly: the profile of two runs is the sum of theirs, i
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import TypeVar
 
 _Key = TypeVar("_Key", int, str)
@@ -122,6 +124,11 @@ class Profile:
     def usage(self) -> Usage:
         """The sum over all ops."""
         return sum((entry.usage for entry in self.ops.values()), Usage())
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of its text."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     @classmethod
     def merge(cls, program: str, profiles: Iterable[Profile]) -> Profile:

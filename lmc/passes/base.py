@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 from lmc.grammar.sharing import ConstraintCache
 from lmc.ir.core import Block, Module
 from lmc.ir.errors import InputError, Location
+from lmc.ir.profile import Profile
 from lmc.ir.template import ChatTemplate, Message, Segment, Slot
 from lmc.ir.tokenizer import Tokenizer
 
@@ -59,11 +60,13 @@ class Remark:
 class PassContext:
     """What passes share in one run: the target's tokenizer, if it is known, and the remarks made so far.
 
-    ``constraints`` is where compiled constraints are kept (None: for this run alone).
+    ``constraints`` is where compiled constraints are kept (None: for this run alone), ``profile`` what earlier runs of
+    the program measured, if there is one.
     """
 
     tokenizer: Tokenizer | None = None
     constraints: ConstraintCache | None = None
+    profile: Profile | None = None
     remarks: list[Remark] = field(default_factory=list[Remark])
     _counts: dict[str, int] = field(default_factory=dict[str, int], repr=False)
     _turns: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]], repr=False)

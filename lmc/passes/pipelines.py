@@ -14,6 +14,7 @@ from lmc.passes.base import Pass
 from lmc.passes.manager import PassManager
 from lmc.passes.registry import PASSES
 
+# apply-profile comes before anything has changed an id, and does nothing without a profile.
 # dce comes first so that canonicalize does not keep apart, for users that are dead, what could be one op.
 # After distribute-loops it drops what loops carried for results that now come from elsewhere.
 # kv-liveness comes last: it says when what is cached is used again, so it needs the waves.
@@ -21,8 +22,8 @@ from lmc.passes.registry import PASSES
 PIPELINES = {
     "O0": "",
     "O1": "dce,canonicalize,cse,dce,compile-constraints",
-    "O2": "dce,canonicalize,cse,dce,compile-constraints,distribute-loops,dce,hoist-prefixes,start-reads-early,"
-    "plan-fork-join,kv-liveness",
+    "O2": "apply-profile,dce,canonicalize,cse,dce,compile-constraints,distribute-loops,dce,hoist-prefixes,"
+    "start-reads-early,plan-fork-join,kv-liveness",
 }
 
 _ENTRY = re.compile(r"\s*([^{},\s]+)\s*(?:\{([^{}]*)\})?\s*(,|$)")

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from lmc.passes.apply_profile import ApplyProfile
 from lmc.passes.base import Pass
 from lmc.passes.canonicalize import Canonicalize
 from lmc.passes.compile_constraints import CompileConstraints
@@ -21,6 +22,7 @@ from lmc.passes.start_reads_early import StartReadsEarly
 PASSES: dict[str, type[Pass]] = {
     kind.NAME: kind
     for kind in (
+        ApplyProfile,
         Canonicalize,
         CompileConstraints,
         EliminateCommonSubexpressions,

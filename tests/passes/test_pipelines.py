@@ -69,7 +69,7 @@ def test_an_option_may_be_written_with_dashes():
     ("text", "cause", "remedy"),
     [
         ("cse,hoist-prefxes", "unknown pass 'hoist-prefxes'", "did you mean hoist-prefixes"),
-        ("zzz", "unknown pass 'zzz'", "use one of canonicalize, compile-constraints, cse"),
+        ("zzz", "unknown pass 'zzz'", "use one of apply-profile, canonicalize, compile-constraints, cse"),
         ("cse,", "not a pipeline from '' on", "write pass names with commas"),
         (",cse", "not a pipeline from ',cse' on", "write pass names"),
         ("cse{", "not a pipeline from 'cse{' on", "write pass names"),

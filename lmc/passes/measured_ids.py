@@ -1,0 +1,71 @@
+"""What a profile measured of each op of a module: ids of runs, and places in a program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from lmc.ir.ids import base_of, count_holes, matching
+from lmc.ir.profile import OpProfile
+
+_NUMBER = re.compile(r"[0-9]+")
+_BRANCH = re.compile(r"(?<=/)(?:[0-9]+|\$)(?=/|$)")
+_Counts = TypeVar("_Counts", bound=Any)
+
+
+def measured(templates: Iterable[str], ops: Mapping[str, OpProfile]) -> tuple[dict[str, OpProfile], list[str]]:
+    """What was measured of each op, by its id as the module has it, and the ids of runs that belong to none.
+
+    An id without holes is that of a run, one with holes stands for those of all its runs; where several fit the same
+    run (arms of a condition may share an id) each takes it. An op of which no run is known takes those that differ from
+    it in numbers alone: of other uses of its name, of other branches of its fork.
+    """
+    exact: set[str] = set()
+    by_shape: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+    families: dict[str, str] = {}
+    for template in dict.fromkeys(templates):
+        families[template] = _family(template)
+        if count_holes(template):
+            shape = _shape(template.replace("*", "").replace("$", "0"))
+            by_shape.setdefault(shape, []).append((template, matching(template)))
+        else:
+            exact.add(template)
+    found: dict[str, OpProfile] = {}
+    of_family: dict[str, OpProfile] = {}
+    unknown: list[str] = []
+    for op_id, entry in ops.items():
+        owners = [op_id] if op_id in exact else []
+        owners = owners or [one for one, pattern in by_shape.get(_shape(op_id), ()) if pattern.fullmatch(op_id)]
+        for owner in owners:
+            _add(found, owner, entry)
+        _add(of_family, _family(op_id), entry)
+        if not owners:
+            unknown.append(op_id)
+    for template, family in families.items():
+        if template not in found and family in of_family:
+            found[template] = of_family[family]
+    asked = set(families.values())
+    return found, [op_id for op_id in unknown if _family(op_id) not in asked]
+
+
+def by_place(counts: Mapping[str, _Counts]) -> dict[str, _Counts]:
+    """What was counted at each place of the program: of rounds that were captured one by one together."""
+    found: dict[str, _Counts] = {}
+    for op_id, entry in counts.items():
+        _add(found, base_of(op_id), entry)
+    return found
+
+
+def _shape(op_id: str) -> str:
+    """The id with all numbers alike, so that few patterns have to be tried on each id."""
+    return _NUMBER.sub("0", base_of(op_id))
+
+
+def _family(op_id: str) -> str:
+    """The id without the numbers of uses and of branches."""
+    return _BRANCH.sub("0", base_of(op_id.replace("*", "")))
+
+
+def _add(found: dict[str, _Counts], key: str, entry: _Counts) -> None:
+    found[key] = found[key] + entry if key in found else entry

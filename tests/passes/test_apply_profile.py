@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmc.ir.core import Module, walk
+from lmc.ir.errors import InputError
+from lmc.ir.ids import base_of, count_holes, fill_holes
+from lmc.ir.interpreter import interpret
+from lmc.ir.ops import SamplingOp, SelectOp
+from lmc.ir.parser import parse_verified
+from lmc.ir.printer import print_module
+from lmc.ir.profile import BranchProfile, OpProfile, Profile, RepeatProfile, Usage, length_bins
+from lmc.ir.region_ops import CondOp, LoopOp
+from lmc.ir.regions import RegionOp
+from lmc.ir.toy import ToyEngine, toy_tokenizer
+from lmc.passes import PassContext, PassManager, Remark, parse_pipeline, pipeline
+from tests.compiled_constraints import CACHE, toy_constraints
+from tests.flow_strategies import flow_programs
+from tests.passes.adversary import Case, cases, observe
+from tests.passes.flow_adversary import flow_cases
+from tests.program_strategies import Program, programs
+
+
+def outputs(*lengths: int) -> OpProfile:
+    return OpProfile(Usage(0, 0, sum(lengths), len(lengths)), 0.0, max(lengths), (), length_bins(lengths))
+
+
+def applied(module: Module, profile: Profile, spec: str = "apply-profile") -> tuple[Module, list[Remark]]:
+    result = PassManager(parse_pipeline(spec)).run(module, PassContext(toy_tokenizer(), CACHE, profile))
+    return result.module, list(result.remarks)
+
+
+def module_of(body: str) -> Module:
+    return parse_verified(f"module @f {{ func @f(%on: !bool) {{ %0 = lm.context : !ctx {body} lm.return %0 }} }}")
+
+
+@st.composite
+def profiles_of(draw: st.DrawFn, module: Module) -> Profile:
+    """What some run of the module may have measured, or of an older version of it."""
+    lengths = st.lists(st.integers(0, 40), min_size=1, max_size=3)
+    ops: dict[str, OpProfile] = {"m/gone": outputs(3)}
+    branches: dict[str, BranchProfile] = {}
+    repeats: dict[str, RepeatProfile] = {}
+    for op in walk([module.main.body]):
+        if draw(st.booleans()):
+            continue
+        if isinstance(op, SamplingOp):
+            number = draw(st.integers(0, 3))
+            ops[fill_holes(op.id, [number] * count_holes(op.id))] = outputs(*draw(lengths))
+        elif isinstance(op, CondOp) and op.id is not None:
+            branches[op.id] = BranchProfile(draw(st.integers(0, 9)), draw(st.integers(0, 9)))
+        elif isinstance(op, RegionOp) and op.id is not None:
+            repeats[op.id] = RepeatProfile(draw(st.integers(0, 3)), draw(st.integers(0, 9)), draw(st.integers(0, 9)))
+    return Profile(module.name, ops, branches, repeats)
+
+
+@given(case=cases() | flow_cases(), data=st.data())
+def test_a_profile_changes_no_result(case: Case, data: st.DataObject):
+    profile = data.draw(profiles_of(case.module))
+    expected = observe(case.module, case.inputs, run_seed=1, instance=3)
+    with_hints, _ = applied(case.module, profile)
+    assert observe(with_hints, case.inputs, run_seed=1, instance=3) == expected
+    optimized = pipeline("O2").run(case.module, PassContext(toy_tokenizer(), CACHE, profile)).module
+    assert observe(optimized, case.inputs, run_seed=1, instance=3) == expected
+
+
+@given(program=programs() | flow_programs(depth=3))
+def test_what_a_run_measured_is_what_is_expected(program: Program):
+    run: dict[str, Any] = {"hosts": program.hosts, "run_seed": 3}
+    first = interpret(program.module, program.inputs, ToyEngine(), constraints=program.constraints, **run)
+    profile = Profile.from_json(first.profile.to_json())
+    after, remarks = applied(program.module, profile)
+    for op in walk([after.main.body]):
+        if isinstance(op, CondOp) and op.id is not None and op.id in profile.branches:
+            same = [entry for op_id, entry in profile.branches.items() if base_of(op_id) == base_of(op.id)]
+            taken = sum((entry for entry in same), BranchProfile())
+            assert taken.probability is not None
+            assert op.probability == round(taken.probability, 4)
+        if isinstance(op, SamplingOp) and op.id in profile.ops and op.billable:
+            mean = profile.ops[op.id].mean_length
+            assert mean is not None
+            assert op.expected_tokens == int(mean + 0.5)
+    assert not any("that the program does not" in remark.message for remark in remarks)
+    second = interpret(after, program.inputs, ToyEngine(), constraints=toy_constraints(after), **run)
+    assert (second.value, second.variables, second.text) == (first.value, first.variables, first.text)
+    assert {op_id: entry.usage for op_id, entry in second.profile.ops.items()} == {
+        op_id: entry.usage for op_id, entry in first.profile.ops.items()
+    }
+    assert (second.profile.branches, second.profile.repeats) == (first.profile.branches, first.profile.repeats)
+
+
+@given(case=flow_cases(), data=st.data())
+def test_the_same_profile_gives_the_same_text_again(case: Case, data: st.DataObject):
+    profile = data.draw(profiles_of(case.module))
+    once, remarks = applied(case.module, profile)
+    assert print_module(applied(case.module, Profile.from_json(profile.to_json()))[0]) == print_module(once)
+    twice, again = applied(once, profile)
+    assert twice is once
+    assert [remark for remark in remarks if remark.kind == "missed"] == again
+
+
+def test_nothing_happens_without_a_profile():
+    module = module_of('%1, %a = lm.gen %0 {expected_tokens = 3, id = "f/a"} : !ctx, !text')
+    result = PassManager(parse_pipeline("apply-profile")).run(module, PassContext())
+    assert result.module is module
+    assert result.remarks == ()
+
+
+def test_a_profile_of_another_program_is_refused():
+    with pytest.raises(InputError, match="the profile is of the program 'g', not of 'f'") as caught:
+        applied(module_of(""), Profile("g"))
+    assert caught.value.remedy is not None
+
+
+def test_expectations_keep_to_what_may_be_generated():
+    body = '%1, %a = lm.gen %0 {id = "f/a", max_tokens = 8} : !ctx, !text'
+    module, _ = applied(module_of(body), Profile("f", {"f/a": outputs(30, 50)}))
+    assert "expected_tokens = 8" in print_module(module)
+    absurd = OpProfile(Usage(generated_tokens=2**62, calls=1), lengths=((1, 1),))
+    assert "expected_tokens = 8" in print_module(applied(module_of(body), Profile("f", {"f/a": absurd}))[0])
+
+
+def test_a_bound_of_a_constraint_bounds_what_is_expected():
+    """compile-constraints lowers max_tokens."""
+    text = """module @f { constraint @c = regex "[ab]{1,3}" func @f() { %0 = lm.context : !ctx
+        %1, %a = lm.gen %0 {constraint = @c, id = "f/a", max_tokens = 50} : !ctx, !text lm.return %1 } }"""
+    module, _ = applied(parse_verified(text), Profile("f", {"f/a": outputs(40)}), "apply-profile,compile-constraints")
+    [op] = [op for op in module.main.body.ops if isinstance(op, SamplingOp)]
+    assert (op.max_tokens, op.expected_tokens) == (4, 4)
+
+
+def test_a_loop_that_was_split_is_measured_by_its_other_part():
+    body = """cf.loop {id = "f/@cf.loop.1"} ^condition() { cf.condition %on } ^body() { cf.yield {} }"""
+    measured = {"f/@cf.loop.1/@each": RepeatProfile(2, 6, 4)}
+    module, remarks = applied(module_of(body), Profile("f", repeats=measured))
+    assert [op.expected_rounds for op in module.main.body.ops if isinstance(op, LoopOp)] == [3.0]
+    assert [remark.kind for remark in remarks] == ["applied"]
+
+
+def test_calls_that_are_only_scored_are_known_too():
+    body = '%1, %a, %m = lm.select %0 ["x", "y"] {id = "f/a"} : !ctx, !text, !any'
+    module, remarks = applied(module_of(body), Profile("f", {"f/a": OpProfile(Usage(calls=2))}))
+    assert remarks == []
+    assert any(isinstance(op, SelectOp) for op in module.main.body.ops)
+
+
+@pytest.mark.parametrize("count", [2_000])
+def test_time_grows_with_module_and_profile(count: int):
+    """Each id of the profile is looked up, and not compared with each op."""
+
+    def seconds(count: int) -> float:
+        body = " ".join(
+            f'%c{number}, %t{number} = lm.gen %0 {{id = "f/a{number}"}} : !ctx, !text' for number in range(count)
+        )
+        module = module_of(body)
+        profile = Profile("f", {f"f/a{number}": outputs(3) for number in range(count)})
+        context = PassContext(profile=profile)
+        kind = parse_pipeline("apply-profile")[0]
+        start = time.perf_counter()
+        kind.run(module, context)
+        return time.perf_counter() - start
+
+    seconds(count)
+    assert seconds(4 * count) < 12 * seconds(count) + 0.1
