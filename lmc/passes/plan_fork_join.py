@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from lmc.ir.regions import RegionOp, is_write
 from lmc.ir.rewriter import with_regions
 from lmc.ir.types import CTX
 from lmc.passes.base import FunctionPass, PassContext
+from lmc.passes.expected_tokens import ExpectedTokens, expects_anything
 from lmc.passes.kv_hints import without_hints
 from lmc.passes.making import with_ops
 from lmc.passes.rounds import CallLengths, earliest_rounds, limited_rounds, rounds_in_all
@@ -30,6 +32,10 @@ class PlanForkJoin(FunctionPass):
     ``wave`` of a call is its round: the number of calls on the longest way to it, or more where ``width`` limits how
     many requests a round has; then calls with the longest way to the end go first. Calls of one wave whose contexts go
     on from one prefix (an ``lm.prefill``, or a context with several users) get a common ``group``.
+
+    Where it is known how long outputs are (``expected_tokens``, of a profile), the longest way is that of the most
+    tokens, and calls of a wave stand in the order of theirs: where not all of them run at once, those begin first that
+    others would have to wait for in the end.
 
     Ops are put in the order of waves, the calls of a wave side by side and what feeds them before: so a join stands
     right after the last wave it waits for, and nothing it does not need stands before it.
@@ -79,6 +85,7 @@ class _Planner:
         self.context = context
         self.shared = shared_values(body.ops)
         self.lengths = CallLengths(self.shared)
+        self.expected = ExpectedTokens(self.shared) if expects_anything(body) else None
         self.groups_so_far = 0
 
     def block(self, block: Block, around: RegionOp | None) -> Block:
@@ -90,10 +97,13 @@ class _Planner:
         lengths = [self.lengths.of(op) for op in ops]
         width = self.owner.width
         shortest = earliest_rounds(lengths, waits)
-        rounds = shortest if width is None else limited_rounds(ops, lengths, waits, width)
+        urgency = None if self.expected is None else self.expected.after(ops, waits)
+        rounds = shortest if width is None else limited_rounds(ops, lengths, waits, width, urgency)
         groups = _groups(ops, rounds)
         self._remark(ops, lengths, shortest, rounds, around)
-        order = _order(ops, lengths, rounds, groups)
+        order = _order(ops, lengths, rounds, groups, urgency)
+        if urgency is not None:
+            self._remark_order(ops, order, _order(ops, lengths, rounds, groups, None), urgency)
         names: dict[int, str] = {}
         planned: list[Op] = []
         for index in order:
@@ -136,6 +146,18 @@ class _Planner:
             message = f"{where}joins {len(joined)} calls; it can start right after wave {wave}"
             self.owner.applied(self.context, ops[index].location, message)
 
+    def _remark_order(
+        self, ops: Sequence[Op], order: Sequence[int], before: Sequence[int], urgency: Sequence[float]
+    ) -> None:
+        """Say which calls begin earlier than they would if nothing were known of their lengths."""
+        places = {index: place for place, index in enumerate(before)}
+        earlier = [index for place, index in enumerate(order) if ops[index].billable and place < places[index]]
+        if earlier:
+            first = max(earlier, key=lambda index: (urgency[index], -index))
+            tokens = f"about {round(urgency[first])} tokens"
+            message = f"{_identity(ops[first])} begins before other calls of its wave: from it on {tokens} are expected"
+            self.owner.applied(self.context, ops[first].location, message)
+
 
 def _planned(op: Op, wave: int, group: str | None) -> Op:
     if not (isinstance(op, Call) and op.billable) or (op.wave, op.group) == (wave, group):
@@ -166,8 +188,14 @@ def _goes_on(op: Op) -> bool:
     return op.billable or any(value.type == CTX for value in op.results)
 
 
-def _order(ops: Sequence[Op], lengths: Sequence[int], rounds: Sequence[int], groups: dict[int, int]) -> list[int]:
-    """The order of ops: by wave, in each first what feeds its calls, then the calls, group by group.
+def _order(
+    ops: Sequence[Op],
+    lengths: Sequence[int],
+    rounds: Sequence[int],
+    groups: dict[int, int],
+    urgency: Sequence[float] | None,
+) -> list[int]:
+    """The order of ops: by wave, in each first what feeds its calls, then the calls, group by group, urgent ones first.
 
     Any order by these levels keeps operands before users: an op's level is that of its operands or a later one, and of
     the same level are only ops that keep their old order, and calls, whose results are of a later level.
@@ -175,20 +203,27 @@ def _order(ops: Sequence[Op], lengths: Sequence[int], rounds: Sequence[int], gro
     ready: dict[Value, int] = {}
     segment = 0
     last_raising = 0
-    keys: list[tuple[int, ...]] = []
+    most_urgent: dict[int, float] = {}
+    for index, tokens in enumerate(urgency or ()):
+        group = groups.get(index, index)
+        most_urgent[group] = max(most_urgent.get(group, 0.0), tokens)
+    keys: list[tuple[float, ...]] = []
     for index, op in enumerate(ops):
         level = max((ready[value] for value in uses(op) if value in ready), default=0)
         level += level % 2  # even levels hold what feeds the calls of the odd level after it
         if lengths[index]:
             level = max(level, 2 * rounds[index]) + 1
-        if any(map(_keeps_its_place, (op, *walk(op.regions)))) or op.IS_TERMINATOR:
+        stays = any(map(_keeps_its_place, (op, *walk(op.regions)))) or op.IS_TERMINATOR
+        if stays:
             level = last_raising = max(level, last_raising)
         given = max(level, 2 * (rounds[index] + lengths[index])) if lengths[index] else level
         ready.update((value, given) for value in op.results)
         is_border = is_write(op) or (isinstance(op, RegionOp) and op.leaves)
         if is_border or op.IS_TERMINATOR:
             segment += 1
-        keys.append((segment, level, groups.get(index, index), index))
+        group = groups.get(index, index)
+        waits_behind = 0.0 if urgency is None else -math.inf if stays else -most_urgent[group] * (level % 2)
+        keys.append((segment, level, waits_behind, group, index))
         if is_border:
             segment += 1
             last_raising = 0

@@ -55,23 +55,29 @@ def earliest_rounds(lengths: Sequence[int], waits: Sequence[Sequence[int]]) -> l
     return rounds
 
 
-def rounds_after(lengths: Sequence[int], waits: Sequence[Sequence[int]]) -> list[int]:
-    """For each op the number of rounds on the longest way from it to the end, itself included."""
-    after = [0] * len(lengths)
-    for index in range(len(lengths) - 1, -1, -1):
-        after[index] += lengths[index]
+def values_after(values: Sequence[float], waits: Sequence[Sequence[int]]) -> list[float]:
+    """For each op the most that ``values`` come to on a way from it to the end, itself included."""
+    after = [0.0] * len(values)
+    for index in range(len(values) - 1, -1, -1):
+        after[index] += values[index]
         for earlier in waits[index]:
             after[earlier] = max(after[earlier], after[index])
     return after
 
 
-def limited_rounds(ops: Sequence[Op], lengths: Sequence[int], waits: Sequence[Sequence[int]], width: int) -> list[int]:
+def limited_rounds(
+    ops: Sequence[Op],
+    lengths: Sequence[int],
+    waits: Sequence[Sequence[int]],
+    width: int,
+    urgency: Sequence[float] | None = None,
+) -> list[int]:
     """As ``earliest_rounds`` where at most ``width`` requests begin in a round.
 
-    List scheduling: of the calls that are ready, those with the longest way to the end go first (Graham 1969, Hu 1961).
-    One call of more than ``width`` requests has a round of its own.
+    List scheduling: of the calls that are ready, those with the longest way to the end go first (Graham 1969, Hu 1961):
+    in rounds, or by ``urgency``. One call of more than ``width`` requests has a round of its own.
     """
-    schedule = _Schedule(ops, lengths, waits)
+    schedule = _Schedule(ops, lengths, waits, values_after(lengths, waits) if urgency is None else urgency)
     schedule.run(width)
     return schedule.rounds
 
@@ -79,18 +85,24 @@ def limited_rounds(ops: Sequence[Op], lengths: Sequence[int], waits: Sequence[Se
 class _Schedule:
     """A list scheduler: ``rounds[i]`` is the first round in which op i can run, for a call the one in which it does."""
 
-    def __init__(self, ops: Sequence[Op], lengths: Sequence[int], waits: Sequence[Sequence[int]]) -> None:
+    def __init__(
+        self,
+        ops: Sequence[Op],
+        lengths: Sequence[int],
+        waits: Sequence[Sequence[int]],
+        urgency: Sequence[float],
+    ) -> None:
         self.rounds = [0] * len(ops)
         self._ops = ops
         self._lengths = lengths
-        self._urgency = rounds_after(lengths, waits)
+        self._urgency = urgency
         self._missing = [len(needed) for needed in waits]
         self._followers: list[list[int]] = [[] for _ in ops]
         for index, needed in enumerate(waits):
             for earlier in needed:
                 self._followers[earlier].append(index)
         self._free = [index for index, count in enumerate(self._missing) if not count]
-        self._ready: list[tuple[int, int]] = []
+        self._ready: list[tuple[float, int]] = []
         self._running: list[tuple[int, int]] = []
 
     def run(self, width: int) -> None:
