@@ -1,97 +1,145 @@
-"""The order in which the instances of a batch run: depth-first over the tree of their prompts."""
+"""The order in which the instances of a batch run: depth-first over the tree of their prompts, in blocks."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lmc.backend.foreseen import CHARACTERS, Length, requests_of
 from lmc.backend.known_text import KnownText
-from lmc.backend.plan import Plan, PlanError
-from lmc.backend.untrusted_json import fields_of, parse_json, shorten
-
-FORMAT = "lmc.schedule"
-VERSION = 1
-MAX_INSTANCES = 10_000_000
-_MAX_LINE = 4096
+from lmc.backend.plan import Plan
+from lmc.backend.stages import Known, Stage, Unknown, stages_of
+from lmc.cache.blocks import SAMPLE, choose_block
+from lmc.cache.simulator import simulate
+from lmc.cache.trace import TraceRequest
+from lmc.ir.core import Value
+from lmc.ir.tokens import common_length
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One place of the order. ``shared_characters`` leading characters of prompt text are those of the entry before."""
+    """One place of the order. ``shared_characters`` leading characters of prompt text are those of the entry before.
+
+    ``values`` are the texts that inputs say, in the order in which contexts take them: the characters of each, and how
+    many of these are those of the entry before.
+    """
 
     instance: int
     shared_characters: int
+    values: tuple[Length, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The order of a batch; every instance stands in it once."""
+    """The order of a batch; every instance stands in it once.
+
+    ``stages`` are the requests of an instance. In blocks of ``block`` instances those of one stage are served
+    together.
+    """
 
     plan: str
     entries: tuple[Entry, ...]
+    stages: tuple[Stage, ...] = ()
+    block: int = 1
 
     @property
     def order(self) -> tuple[int, ...]:
         """The instances in the order in which they start."""
         return tuple(entry.instance for entry in self.entries)
 
+    def requests(self) -> list[TraceRequest]:
+        """What the simulator would serve: about so many tokens, shared as the texts are."""
+        return requests_of(self.stages, [(entry.instance, entry.values) for entry in self.entries])
 
-def schedule_batch(plan: Plan, inputs: Sequence[Mapping[str, Any]]) -> Schedule:
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What an engine has: tokens of its KV pool, requests that run at once, and prompt tokens that a step computes."""
+
+    kv_tokens: int
+    batch: int = 256
+    prefill_tokens: int = 512
+
+
+def schedule_batch(plan: Plan, inputs: Sequence[Mapping[str, Any]], room: Room | None = None) -> Schedule:
     """Put instances that share long prefixes side by side. ``inputs`` holds each instance's values by parameter name.
 
     The text known before the run (literals, inputs, and what is computed from those alone) is compared exactly, in the
     order in which the plan appends it to contexts; what comes after a model's answer plays no part. Of loops it is the
     first round, of maps the first element, of conditions both arms. Time is that of sorting the texts. An instance
     whose inputs don't fit comes first and fails when it runs.
+
+    Where the batch could not stay in the KV pool of ``room`` as a whole, the size of blocks is tried out on a part of
+    it (``lmc.cache.blocks``); else, or without ``room``, instances go one by one. Outputs are taken to be as long as
+    the plan expects (``expected_tokens``, from a profile), else as ``max_tokens`` suggests.
     """
     reader = KnownText.of(plan)
     texts = [reader.read(values) for values in inputs]
     order = sorted(range(len(inputs)), key=lambda index: (texts[index], index))
+    stages = stages_of(plan, _numbers(reader))
     entries: list[Entry] = []
+    before: tuple[str, ...] = ()
     for position, index in enumerate(order):
-        shared = reader.shared(texts[order[position - 1]], texts[index]) if position else 0
-        entries.append(Entry(index, shared))
-    return Schedule(plan.name, tuple(entries))
+        shared = reader.shared(before, texts[index]) if position else 0
+        entries.append(Entry(index, shared, tuple(_lengths(before, texts[index]))))
+        before = texts[index]
+    block = 1 if room is None else _block(stages, entries, room)
+    return Schedule(plan.name, tuple(entries), stages, block)
 
 
-def dump_schedule(schedule: Schedule) -> str:
-    """JSON Lines: a header, then one entry to a line."""
-    head = {"format": FORMAT, "version": VERSION, "plan": schedule.plan, "instances": len(schedule.entries)}
-    rows = ([entry.instance, entry.shared_characters] for entry in schedule.entries)
-    return "".join(json.dumps(line) + "\n" for line in (head, *rows))
+def _numbers(reader: KnownText) -> dict[Value, int]:
+    """The number of each value that inputs say, by its first place among the pieces."""
+    numbers: dict[Value, int] = {}
+    for number, value in enumerate(piece for piece in reader.pieces if isinstance(piece, Value)):
+        numbers.setdefault(value, number)
+    return numbers
 
 
-def load_schedule(text: str) -> Schedule:
-    """Read what ``dump_schedule`` wrote. Raises ``PlanError`` for anything else."""
-    try:
-        return _load(text)
-    except PlanError as error:
-        raise PlanError(error.cause, remedy="schedule the batch again") from error
+def _lengths(before: Sequence[str], texts: Sequence[str]) -> list[Length]:
+    return [
+        (len(text), common_length(before[number], text) if number < len(before) else 0)
+        for number, text in enumerate(texts)
+    ]
 
 
-def _load(text: str) -> Schedule:
-    lines = text.splitlines()
-    if not lines or max(map(len, lines)) > _MAX_LINE or len(lines) > MAX_INSTANCES + 1:
-        raise PlanError("not a schedule")
-    head = fields_of(parse_json(lines[0], "schedule"), ("format", "version", "plan", "instances"), "a schedule")
-    name, version, plan, count = head
-    if name != FORMAT or not isinstance(plan, str):
-        raise PlanError("not a schedule")
-    if version != VERSION:
-        raise PlanError(f"schedule version {shorten(version)}, this lmc reads {VERSION}")
-    entries = tuple(_load_entry(parse_json(line, "schedule")) for line in lines[1:])
-    if type(count) is not int or sorted(entry.instance for entry in entries) != list(range(len(entries))):
-        raise PlanError("a schedule names every instance once")
-    if count != len(entries):
-        raise PlanError(f"the schedule is cut off: {len(entries)} of {count} instances")
-    return Schedule(plan, entries)
+def _block(stages: Sequence[Stage], entries: Sequence[Entry], room: Room) -> int:
+    """The size of blocks with which a part of the batch, as it is foreseen, is served fastest."""
+    if len(entries) < 2 or len(stages) < 2 or _tokens(stages, entries) <= room.kv_tokens:
+        return 1
+    start = max((len(entries) - SAMPLE) // 2, 0)
+    sample = requests_of(stages, [(entry.instance, entry.values) for entry in entries[start : start + SAMPLE]])
+
+    def seconds(requests: Sequence[TraceRequest], block: int) -> float:
+        kv_tokens = max(room.kv_tokens, *(request.cached_length for request in requests))
+        return simulate(
+            requests,
+            policy="lmc",
+            kv_tokens=kv_tokens,
+            batch=room.batch,
+            prefill_tokens=room.prefill_tokens,
+            block=block,
+        ).predicted_seconds
+
+    return choose_block(sample, seconds, batch=room.batch)
 
 
-def _load_entry(data: Any) -> Entry:
-    match data:
-        case [int(instance), int(shared)] if type(instance) is type(shared) is int and shared >= 0:
-            return Entry(instance, shared)
-        case _:
-            raise PlanError(f"not an entry of a schedule: {shorten(data)}")
+def _tokens(stages: Sequence[Stage], entries: Sequence[Entry]) -> int:
+    """Tokens that the requests of the batch leave in the cache at most, all of them together."""
+    fixed = sum(stage.output for stage in stages)
+    counts: dict[int, int] = {}
+    for piece in (piece for stage in stages for piece in stage.pieces):
+        if isinstance(piece, str):
+            fixed += len(piece) // CHARACTERS
+        elif isinstance(piece, Known):
+            counts[piece.number] = counts.get(piece.number, 0) + 1
+        elif isinstance(piece, Unknown):
+            fixed += piece.tokens
+        else:
+            fixed += stages[piece.stage].output
+    values = sum(
+        counts.get(number, 0) * (length - shared)
+        for entry in entries
+        for number, (length, shared) in enumerate(entry.values)
+    )
+    return len(entries) * fixed + values // CHARACTERS

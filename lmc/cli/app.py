@@ -12,6 +12,7 @@ from lmc.cli.grammar import grammar_command
 from lmc.cli.opt import OptCommand, opt_command
 from lmc.cli.output import print_error
 from lmc.cli.run import run_command
+from lmc.cli.schedule import schedule_command
 from lmc.cli.simulate import simulate_command
 from lmc.driver import LmcError, UsageError, version
 
@@ -30,6 +31,7 @@ app = typer.Typer(
 app.command("compile", no_args_is_help=True)(compile_command)
 app.command("run", no_args_is_help=True)(run_command)
 app.command("grammar", no_args_is_help=True)(grammar_command)
+app.command("schedule", no_args_is_help=True)(schedule_command)
 app.command("simulate", no_args_is_help=True)(simulate_command)
 app.command("opt", cls=OptCommand, no_args_is_help=True)(opt_command)
 

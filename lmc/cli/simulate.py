@@ -14,7 +14,9 @@ from lmc.driver import simulate
 
 
 def simulate_command(
-    file: Annotated[str, typer.Argument(metavar="TRACE.jsonl|-", help="The requests; - reads standard input.")],
+    file: Annotated[
+        str, typer.Argument(metavar="SCHEDULE|TRACE.jsonl|-", help="The requests; - reads standard input.")
+    ],
     *,
     kv_tokens: Annotated[int, typer.Option(metavar="TOKENS", min=1, help="Size of the KV pool.")],
     policy: Annotated[
@@ -26,7 +28,9 @@ def simulate_command(
     ] = 512,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Serve the requests of a trace with the scheduler and the cache of the local engine, but without a model.
+    """Serve the requests of a schedule or a trace with scheduler and cache of the local engine, but without a model.
+
+    A schedule is what lmc schedule writes: its requests are as long as foreseen, a token is four characters.
 
     A trace is JSON Lines, one request to a line: {"id", "tokens", "output", "after", "arrival"}. "tokens" are those of
     the prompt, "output" is how many were generated, "after" lists the ids of requests that it waits for, "arrival" is

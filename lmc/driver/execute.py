@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from lmc.backend.schedule import schedule_batch
+from lmc.backend.schedule import Room, schedule_batch
 from lmc.driver.cancelling import CancellableEngine, error_of
 from lmc.driver.compile import Compiled
 from lmc.driver.result import Result, stopped
@@ -93,6 +93,7 @@ class Execution:
         self._on_event = on_event
         self._on_stopped = on_stopped
         self._position = 0
+        self._blocks: dict[int, int] = {}
         self._limits = limits or Limits()
         self._resources = Resources(engine, self._limits)
         self._eager_engine = CancellableEngine(engine)
@@ -127,19 +128,30 @@ class Execution:
 
     async def _run_variant(self, jobs: Sequence[Job], position: int, continued: set[asyncio.Future[None]]) -> None:
         compiled = jobs[0].compiled
-        order = schedule_batch(compiled.plan, [job.inputs for job in jobs]).order if len(jobs) > 1 else (0,)
+        order, block = self._order(compiled, jobs)
         constraints = compiled.constraints(self._compile)
         executor = Executor(self._engine, compiled.prepared, compiled.hosts, constraints=constraints)
         await executor.run_batch(
             [Instance(job.number, job.inputs) for job in jobs],
             order,
             lambda index, end: self._finished(jobs[index], end, continued),
+            block=block,
             run_seed=self._seed,
             on_event=self._on_event,
             resources=self._resources,
             first_position=position,
             on_cancelled=lambda index, cost: self._stopped(jobs[index].number, cost),
         )
+
+    def _order(self, compiled: Compiled, jobs: Sequence[Job]) -> tuple[Sequence[int], int]:
+        """The order of instances, and in blocks of how many they go: later windows go as the first one did."""
+        if len(jobs) == 1:
+            return (0,), 1
+        kv_tokens = self._engine.info.kv_tokens
+        known = self._blocks.get(id(compiled))
+        room = None if kv_tokens is None or known is not None else Room(kv_tokens, self._limits.requests)
+        schedule = schedule_batch(compiled.plan, [job.inputs for job in jobs], room)
+        return schedule.order, self._blocks.setdefault(id(compiled), schedule.block)
 
     def _finished(self, job: Job, end: Finished, continued: set[asyncio.Future[None]]) -> None:
         if end.error is not None:

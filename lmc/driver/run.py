@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import cast
+from typing import Any, cast
 
 from lmc.driver.compile import Compiled, Variants, compile_program
 from lmc.driver.defaults import Wish, resolve_grammar_cache, resolve_target
@@ -96,6 +96,10 @@ class Runner:
             cache=start.constraints,
             profile=self.options.profile,
         )
+
+    def place(self, arguments: Arguments) -> tuple[Compiled, Mapping[str, Any]]:
+        """The variant that runs arguments, and its inputs. Nothing is run, and no engine is loaded."""
+        return self._start().variant(bind(self._function, *arguments))
 
     def run(self, arguments: Arguments) -> Result:
         """One instance. Raises its error."""

@@ -10,7 +10,7 @@ from typing import Any
 from lmc.backend.lower import lower
 from lmc.backend.plan import Plan
 from lmc.backend.plan_json import MAX_CHARACTERS, load_plan
-from lmc.backend.schedule import schedule_batch
+from lmc.backend.schedule import Room, schedule_batch
 from lmc.driver.constraints import check, compiler
 from lmc.driver.defaults import resolve_grammar_cache, resolve_target
 from lmc.driver.execute import OnResult
@@ -42,6 +42,11 @@ def is_saved(name: str) -> bool:
     return name.endswith(SUFFIXES)
 
 
+def load_saved_plan(path: str, options: Options) -> Plan:
+    """A plan (``.json``), or that of IR (``.lmir``, lowered now). Raises as ``SavedRunner.load`` does."""
+    return lower(read_module(path), resolve_target(options.wish)) if path.endswith(".lmir") else load_plan(_read(path))
+
+
 @dataclass(frozen=True)
 class SavedRunner:
     """A saved plan with the options it runs under, the functions that it calls and the classes of its values."""
@@ -62,7 +67,7 @@ class SavedRunner:
         ``ParseError``, ``VerifyError``, ``LoweringError``, and ``InputError`` where a function is not there.
         """
         target = resolve_target(options.wish)
-        plan = lower(read_module(path), target) if path.endswith(".lmir") else load_plan(_read(path))
+        plan = load_saved_plan(path, options)
         _refuse_break(plan)
         captured = None if program is None or not (plan.hosts or plan.classes) else capture(program, None)
         return cls(plan, target, options, _hosts_of(plan, captured), readers_of(plan, captured))
@@ -97,6 +102,7 @@ class _Windows:
         self._engine = engine
         self._position = 0
         self._resources: Resources | None = None
+        self._block: int | None = None
 
     @property
     def program(self) -> str:
@@ -109,13 +115,23 @@ class _Windows:
         if self._resources is None:
             self._resources = Resources(self._engine, self._saved.options.limits)
         first, self._position = self._position, self._position + len(prepared)
+        inputs = [instance.inputs for instance in prepared]
+        kv_tokens = self._engine.info.kv_tokens
+        room = (
+            None
+            if kv_tokens is None or self._block is not None
+            else Room(kv_tokens, self._saved.options.limits.requests)
+        )
+        schedule = schedule_batch(self._saved.plan, inputs, room)
+        self._block = self._block or schedule.block
         await self._executor.run_batch(
             prepared,
-            schedule_batch(self._saved.plan, [instance.inputs for instance in prepared]).order,
+            schedule.order,
             lambda index, end: on_result(prepared[index].number, _result(end)),
             run_seed=self._saved.options.seed,
             resources=self._resources,
             first_position=first,
+            block=self._block,
             on_cancelled=lambda index, cost: on_result(prepared[index].number, stopped(cost)),
         )
 

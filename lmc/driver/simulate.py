@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+from lmc.backend.schedule_json import is_schedule, load_schedule_lines
 from lmc.cache.report import Report
 from lmc.cache.simulator import POLICIES, simulate
 from lmc.cache.trace import TraceRequest, read_trace
@@ -25,17 +26,22 @@ def run(path: str, *, policy: str, kv_tokens: int, batch: int, prefill_tokens: i
     """
     if policy not in POLICIES:
         raise UsageError(f"there is no policy {policy!r}", remedy=f"choose one of {', '.join(POLICIES)}")
-    requests = read_requests(path)
-    return simulate(requests, policy=policy, kv_tokens=kv_tokens, batch=batch, prefill_tokens=prefill_tokens)
+    requests, block = read_requests(path)
+    return simulate(
+        requests, policy=policy, kv_tokens=kv_tokens, batch=batch, prefill_tokens=prefill_tokens, block=block
+    )
 
 
-def read_requests(path: str) -> list[TraceRequest]:
-    """The requests of a file. Its first line says what kind of file it is; today there are traces."""
+def read_requests(path: str) -> tuple[list[TraceRequest], int | None]:
+    """The requests of a file, a schedule or a trace, its first line says which; and how large blocks are, if it says."""
     lines = read_lines(path)
     first = next(lines, None)
     if first is None:
         raise UsageError(f"{shown_path(path)} holds no requests", remedy="write one request as JSON to a line")
-    return read_trace(_values(itertools.chain([first], lines)))
+    if is_schedule(_text(first)):
+        schedule = load_schedule_lines(map(_text, itertools.chain([first], lines)))
+        return schedule.requests(), schedule.block
+    return read_trace(_values(itertools.chain([first], lines))), None
 
 
 def report_data(report: Report) -> dict[str, Any]:
@@ -55,6 +61,10 @@ def report_data(report: Report) -> dict[str, Any]:
         "predicted_seconds": report.predicted_seconds,
         "generated_tokens": report.generated_tokens,
     }
+
+
+def _text(line: Line) -> str:
+    return line.data.decode("utf-8", "replace")
 
 
 def _values(lines: Iterator[Line]) -> Iterator[tuple[Location, Any]]:

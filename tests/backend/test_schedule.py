@@ -1,12 +1,17 @@
 import json
 import time
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc.backend.plan import PlanError
-from lmc.backend.schedule import Entry, Schedule, dump_schedule, load_schedule, schedule_batch
+from lmc.backend.schedule import Entry, Room, Schedule, schedule_batch
+from lmc.backend.schedule_json import dump_schedule, load_schedule
+from lmc.backend.stages import Answer, Known
+from lmc.cache.node import common_prefix_length
+from lmc.ir.errors import InputError
 from tests.backend.programs import JUDGE, TOOLS, plan_of
 
 TWO_TEXTS = r"""
@@ -130,11 +135,15 @@ def test_what_is_dumped_loads_as_the_same_schedule():
     assert load_schedule(dump_schedule(found)) == found
     assert found.order == (1, 2, 0)
     lines = dump_schedule(found).splitlines()
-    assert json.loads(lines[0]) == {"format": "lmc.schedule", "version": 1, "plan": "tools", "instances": 3}
-    assert json.loads(lines[1]) == [1, 0]
+    head = json.loads(lines[0])
+    assert (head.pop("stages")[0]["id"], head.pop("block")) == (found.stages[0].id, 1)
+    assert head == {"format": "lmc.schedule", "version": 2, "plan": "tools", "instances": 3}
+    assert json.loads(lines[1]) == [1, 0, [list(length) for length in found.entries[0].values]]
 
 
-HEAD = '{"format": "lmc.schedule", "version": 1, "plan": "p", "instances": 2}\n'
+STAGE = '{"id": "a", "base": null, "answered": false, "pieces": ["x", {"value": 0}], "after": [], "output": 3}'
+HEAD = '{"format": "lmc.schedule", "version": 2, "plan": "p", "instances": 2, "block": 1, "stages": [' + STAGE + "]}\n"
+ZERO, ONE = "[0, 0, [[4, 0]]]\n", "[1, 0, []]\n"
 
 
 @pytest.mark.parametrize(
@@ -143,16 +152,23 @@ HEAD = '{"format": "lmc.schedule", "version": 1, "plan": "p", "instances": 2}\n'
         ("", "not a schedule"),
         ("x" * 5000, "not a schedule"),
         ("{\n", "not a schedule: "),
-        ("[]\n", "a schedule is an object, not a list of 0"),
-        (HEAD.replace("lmc.schedule", "lmc.plan") + "[0, 0]\n[1, 0]\n", "not a schedule"),
-        (HEAD.replace('"p"', "3") + "[0, 0]\n[1, 0]\n", "not a schedule"),
-        (HEAD.replace("1,", '"1",') + "[0, 0]\n[1, 0]\n", "schedule version '1', this lmc reads 1"),
-        (HEAD + "[0, 0]\n", "the schedule is cut off: 1 of 2"),
-        (HEAD + "[0, 0]\n[0, 0]\n", "names every instance once"),
-        (HEAD + "[0, 0]\n[true, 0]\n", "not an entry of a schedule: a list of 2"),
-        (HEAD + "[0, 0]\n[1, -1]\n", "not an entry of a schedule"),
-        (HEAD + "[0, 0]\n1\n", "not an entry of a schedule: 1"),
-        (HEAD + "[0, 0]\n[1\n", "not a schedule: "),
+        ("[]\n", "not a schedule"),
+        (HEAD.replace("lmc.schedule", "lmc.plan") + ZERO + ONE, "not a schedule"),
+        (HEAD.replace('"p"', "3") + ZERO + ONE, "not a schedule"),
+        (HEAD.replace('"block": 1', '"block": 0') + ZERO + ONE, "not a schedule"),
+        (HEAD.replace("2,", '"1",', 1) + ZERO + ONE, "schedule version '1', this lmc reads 2"),
+        (HEAD.replace('"base": null', '"base": 0') + ZERO + ONE, "a number from 0 to -1 is needed, not 0"),
+        (HEAD.replace('{"value": 0}', '{"answer": 0}') + ZERO + ONE, "a number from 0 to -1 is needed"),
+        (HEAD.replace('{"value": 0}', '{"other": 0}') + ZERO + ONE, "not a piece of a prompt: an object"),
+        (HEAD.replace('"output": 3', '"output": -3') + ZERO + ONE, "is needed, not -3"),
+        (HEAD.replace('"after": [], ', "") + ZERO + ONE, "a stage lacks 'after'"),
+        (HEAD + ZERO, "the schedule is cut off: 1 of 2"),
+        (HEAD + ZERO + ZERO, "names every instance once"),
+        (HEAD + ZERO + "[true, 0, []]\n", "not an entry of a schedule: a list of 3"),
+        (HEAD + ZERO + "[1, -1, []]\n", "not an entry of a schedule"),
+        (HEAD + ZERO + "[1, 0, [[3, 4]]]\n", "a number from 0 to 3 is needed, not 4"),
+        (HEAD + ZERO + "1\n", "not an entry of a schedule: 1"),
+        (HEAD + ZERO + "[1\n", "not a schedule: "),
     ],
 )
 def test_what_is_no_schedule_is_refused(text: str, cause: str):
@@ -163,9 +179,74 @@ def test_what_is_no_schedule_is_refused(text: str, cause: str):
 
 @given(st.text(max_size=80), st.integers(0, 120), st.integers(0, 20))
 def test_a_damaged_schedule_loads_as_a_schedule_or_not_at_all(noise: str, place: int, cut: int):
-    text = dump_schedule(Schedule("p", (Entry(1, 0), Entry(0, 4))))
+    text = dump_schedule(Schedule("p", (Entry(1, 0, ((3, 0),)), Entry(0, 4))))
     try:
         loaded = load_schedule(text[:place] + noise + text[place + cut :])
     except PlanError:
         return
     assert sorted(loaded.order) == list(range(len(loaded.entries)))
+
+
+AGENTS = r"""
+module @f {
+  func @f(%task: !text) {
+    %0 = lm.context : !ctx
+    %1 = lm.extend %0 ["FIRST", %task] : !ctx
+    %2, %a = lm.gen %1 {id = "f/a", max_tokens = 8} : !ctx, !text
+    %3 = lm.extend %0 ["SECOND", %a] : !ctx
+    %4, %b = lm.gen %3 {id = "f/b", expected_tokens = 5, max_tokens = 200} : !ctx, !text
+    %5 = lm.extend %2 ["AGAIN"] : !ctx
+    %6, %c = lm.gen %5 {id = "f/c", max_tokens = 200} : !ctx, !text
+    lm.return %6 (%b, %c) {structure = "[{\"leaf\":0},{\"leaf\":1}]"}
+  }
+}
+"""
+
+
+def agents_plan(first: int, second: int):
+    return plan_of(AGENTS.replace("FIRST", "You are the first. " * first).replace("SECOND", "The second! " * second))
+
+
+def test_stages_say_what_a_request_goes_on_from_and_waits_for():
+    found = schedule_batch(agents_plan(1, 1), [{"task": "t"}])
+    assert [(stage.id, stage.base, stage.answered, stage.after, stage.output) for stage in found.stages] == [
+        ("f/a", None, False, (), 8),
+        ("f/b", None, False, (0,), 5),
+        ("f/c", 0, True, (0,), 100),
+    ]
+    assert found.stages[0].pieces == ("You are the first. ", Known(0))
+    assert found.stages[1].pieces == ("The second! ", Answer(0))
+    assert found.stages[2].pieces == ("AGAIN",)
+
+
+@pytest.mark.parametrize("through_a_file", [False, True])
+def test_requests_of_a_schedule_share_what_the_prompts_share(through_a_file: bool):
+    tasks = ["abcdefgh12345678", "abcdefgh99999999", "zzzzzzzz"]
+    found = schedule_batch(agents_plan(4, 4), [{"task": task} for task in tasks])
+    if through_a_file:
+        found = load_schedule(dump_schedule(found))
+    first, second, third = (found.requests()[3 * place : 3 * place + 3] for place in range(3))
+    head = 19  # of 76 characters
+    assert [request.tokens.size for request in first] == [head + 4, 12 + 8, head + 4 + 8 + 2]
+    assert [request.known for request in first] == [head + 4, 12, head + 4]
+    assert common_prefix_length(first[0].tokens, second[0].tokens) == head + 2
+    assert common_prefix_length(first[0].tokens, third[0].tokens) == head
+    assert common_prefix_length(first[1].tokens, third[1].tokens) == 12
+    assert common_prefix_length(first[2].tokens, np.concatenate([first[0].tokens, first[0].generated])) == head + 4 + 8
+    assert first[2].after == (first[0].id,)
+
+
+def test_the_pool_decides_how_many_instances_go_kind_by_kind():
+    """Two system prompts of 300 tokens: where one of them fits, instances go kind by kind."""
+    inputs = [{"task": f"{number:04} " * 8} for number in range(12)]
+    plan = agents_plan(64, 100)
+    assert schedule_batch(plan, inputs).block == 1
+    assert schedule_batch(plan, inputs, Room(100_000, batch=1)).block == 1
+    assert schedule_batch(plan, inputs, Room(450, batch=1)).block > 1
+
+
+def test_a_schedule_that_foresees_too_much_is_refused():
+    lengths = "[[2000000000, 0]]"
+    loaded = load_schedule(HEAD + f"[0, 0, {lengths}]\n[1, 0, {lengths}]\n")
+    with pytest.raises(InputError, match="more than"):
+        loaded.requests()

@@ -21,7 +21,8 @@ def trace(tmp_path: Path) -> str:
 
 
 def test_requests_come_with_their_lines(trace: str):
-    first, second = read_requests(trace)
+    (first, second), block = read_requests(trace)
+    assert block is None
     assert (first.id, second.id, second.after, second.arrival) == ("a", "b", ("a",), 0.5)
     assert (str(first.location), str(second.location)) == (f"{trace}:1", f"{trace}:2")
 

@@ -1,0 +1,157 @@
+"""Schedules as JSON Lines: a header, then one entry to a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from lmc.backend.foreseen import Length
+from lmc.backend.plan import PlanError
+from lmc.backend.schedule import Entry, Schedule
+from lmc.backend.stages import Answer, Known, Piece, Stage, Unknown
+from lmc.backend.untrusted_json import fields_of, list_of_width, parse_json, shorten, text_of, truth_of
+
+FORMAT = "lmc.schedule"
+VERSION = 2
+MAX_INSTANCES = 10_000_000
+MAX_LENGTH = 2**31
+_MAX_LINE = 2**24
+_MAX_HEAD = 2**26
+_FIELDS = ("format", "version", "plan", "instances", "block", "stages")
+_STAGE = ("id", "base", "answered", "pieces", "after", "output")
+
+
+def dump_schedule(schedule: Schedule) -> str:
+    """The lines of a schedule, each with its end."""
+    return "".join(schedule_lines(schedule))
+
+
+def schedule_lines(schedule: Schedule) -> Iterator[str]:
+    """The lines of a schedule one by one."""
+    yield _line(
+        {
+            "format": FORMAT,
+            "version": VERSION,
+            "plan": schedule.plan,
+            "instances": len(schedule.entries),
+            "block": schedule.block,
+            "stages": [_dump_stage(stage) for stage in schedule.stages],
+        }
+    )
+    for entry in schedule.entries:
+        yield _line([entry.instance, entry.shared_characters, [list(length) for length in entry.values]])
+
+
+def load_schedule(text: str) -> Schedule:
+    """Read what ``dump_schedule`` wrote. Raises ``PlanError`` for anything else."""
+    return load_schedule_lines(text.splitlines())
+
+
+def load_schedule_lines(lines: Iterable[str]) -> Schedule:
+    """``load_schedule`` from lines."""
+    try:
+        return _load(iter(lines))
+    except PlanError as error:
+        raise PlanError(error.cause, remedy="schedule the batch again") from error
+
+
+def is_schedule(first_line: str) -> bool:
+    """Whether a file that begins so says that it is a schedule."""
+    return first_line.startswith(f'{{"format": "{FORMAT}"')
+
+
+def _line(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False) + "\n"
+
+
+def _dump_stage(stage: Stage) -> dict[str, Any]:
+    pieces = [_dump_piece(piece) for piece in stage.pieces]
+    values = (stage.id, stage.base, stage.answered, pieces, list(stage.after), stage.output)
+    return dict(zip(_STAGE, values, strict=True))
+
+
+def _dump_piece(piece: Piece) -> Any:
+    match piece:
+        case Known(number):
+            return {"value": number}
+        case Answer(stage):
+            return {"answer": stage}
+        case Unknown(tokens):
+            return {"unknown": tokens}
+        case str():
+            return piece
+
+
+def _load(lines: Iterator[str]) -> Schedule:
+    first = next(lines, "")
+    if not first or len(first) > _MAX_HEAD:
+        raise PlanError("not a schedule")
+    head = parse_json(first, "schedule")
+    if not isinstance(head, dict) or head.get("format") != FORMAT:
+        raise PlanError("not a schedule")
+    if head.get("version") != VERSION:
+        raise PlanError(f"schedule version {shorten(head.get('version'))}, this lmc reads {VERSION}")
+    _, _, plan, count, block, stages = fields_of(head, _FIELDS, "a schedule")
+    if not isinstance(plan, str) or type(count) is not int or type(block) is not int or block < 1:
+        raise PlanError("not a schedule")
+    loaded: list[Stage] = []
+    for data in list_of_width(stages, "stages"):
+        loaded.append(_load_stage(data, len(loaded)))
+    entries: list[Entry] = []
+    for line in lines:
+        if len(line) > _MAX_LINE or len(entries) == MAX_INSTANCES:
+            raise PlanError("not a schedule")
+        entries.append(_load_entry(parse_json(line, "schedule")))
+    if sorted(entry.instance for entry in entries) != list(range(len(entries))):
+        raise PlanError("a schedule names every instance once")
+    if count != len(entries):
+        raise PlanError(f"the schedule is cut off: {len(entries)} of {count} instances")
+    return Schedule(plan, tuple(entries), tuple(loaded), block)
+
+
+def _load_stage(data: Any, number: int) -> Stage:
+    """Stages refer to those before them, so no loop is possible."""
+    name, base, answered, pieces, after, output = fields_of(data, _STAGE, "a stage")
+    return Stage(
+        text_of(name),
+        None if base is None else _whole(base, number),
+        truth_of(answered),
+        tuple(_load_piece(piece, number) for piece in list_of_width(pieces, "pieces")),
+        tuple(_whole(each, number) for each in list_of_width(after, "after")),
+        _whole(output, MAX_LENGTH),
+    )
+
+
+def _load_piece(data: Any, number: int) -> Piece:
+    match data:
+        case str():
+            return data
+        case {"value": value, **rest} if not rest:
+            return Known(_whole(value, MAX_LENGTH))
+        case {"answer": stage, **rest} if not rest:
+            return Answer(_whole(stage, number))
+        case {"unknown": tokens, **rest} if not rest:
+            return Unknown(_whole(tokens, MAX_LENGTH))
+        case _:
+            raise PlanError(f"not a piece of a prompt: {shorten(data)}")
+
+
+def _load_entry(data: Any) -> Entry:
+    match data:
+        case [int(instance), int(shared), list(values)] if type(instance) is type(shared) is int and shared >= 0:
+            return Entry(instance, shared, tuple(map(_load_length, values)))
+        case _:
+            raise PlanError(f"not an entry of a schedule: {shorten(data)}")
+
+
+def _load_length(data: Any) -> Length:
+    length, shared = list_of_width(data, "a value", 2)
+    return _whole(length, MAX_LENGTH), _whole(shared, length + 1)
+
+
+def _whole(data: Any, limit: int) -> int:
+    """``data`` if it is a whole number from 0 to just below ``limit``."""
+    if type(data) is not int or not 0 <= data < limit:
+        raise PlanError(f"a number from 0 to {limit - 1} is needed, not {shorten(data)}")
+    return data

@@ -1,0 +1,49 @@
+"""``lmc schedule``: the order in which the rows of a file run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lmc.cli.output import MODELS, print_note, prints_to_stderr, target_spec, write_artifact
+from lmc.driver import Options, Wish, read_profile, schedule
+
+
+def schedule_command(
+    program: Annotated[
+        str,
+        typer.Argument(
+            metavar="PROGRAM.py[:name]", help="The file, and the program in it; or a saved plan (.json, .lmir)."
+        ),
+    ],
+    assignments: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Arguments that are the same for every row.")
+    ] = None,
+    *,
+    data: Annotated[str, typer.Option("--input", metavar="DATA.jsonl|-", help="The rows; - is standard input.")],
+    model: Annotated[str | None, typer.Option(help=f"For what it is compiled: {MODELS}.")] = None,
+    kv_tokens: Annotated[
+        int | None,
+        typer.Option(metavar="TOKENS", min=1, help="Size of the KV pool; without it, as if it held all."),
+    ] = None,
+    batch: Annotated[int, typer.Option(metavar="N", min=1, help="Requests that run together.")] = 256,
+    profile: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A profile of earlier runs: how long outputs are.")
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file, replacing it.")
+    ] = None,
+) -> None:
+    """Print the schedule of a batch: which rows share how much, in which order they start, and in blocks of how many.
+
+    A schedule is JSON Lines: a header with the requests of an instance, then a line [row, shared characters, values]
+    for each row, in the order in which they start. No model is loaded. See what it is worth with lmc simulate.
+    """
+    options = Options(Wish(target_spec(model)), profile=None if profile is None else read_profile(profile))
+    room = None if kv_tokens is None else schedule.Room(kv_tokens, batch)
+    with prints_to_stderr():
+        found = schedule.run(program, data, options, room, assignments or [])
+    write_artifact("".join(schedule.schedule_lines(found)), output)
+    if output is not None:
+        print_note(f"{len(found.entries):,} rows in blocks of {found.block:,}")
