@@ -33,7 +33,7 @@ def run(path: str, *, policy: str, kv_tokens: int, batch: int, prefill_tokens: i
 
 
 def read_requests(path: str) -> tuple[list[TraceRequest], int | None]:
-    """The requests of a file, a schedule or a trace, its first line says which; and how large blocks are, if it says."""
+    """The requests of a file, a schedule or a trace as its first line says, and how large blocks are, if it says so."""
     lines = read_lines(path)
     first = next(lines, None)
     if first is None:
