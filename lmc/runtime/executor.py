@@ -21,10 +21,11 @@ from lmc.ir.semantics import NO_CONSTRAINTS
 from lmc.runtime.events import OnEvent
 from lmc.runtime.frames import Left, report_forced
 from lmc.runtime.in_flight import InFlight
-from lmc.runtime.machine import Machine, Surroundings
+from lmc.runtime.machine import Machine
 from lmc.runtime.operations import ask
 from lmc.runtime.prefixes import PinBudget
 from lmc.runtime.prepared import PreparedPlan, Stage, prepare
+from lmc.runtime.surroundings import Surroundings
 from lmc.runtime.threads import DaemonPool
 
 

@@ -11,7 +11,7 @@ from lmc.ir import semantics
 from lmc.ir.core import Op, Value
 from lmc.ir.errors import located
 from lmc.ir.interpreter import Memo
-from lmc.ir.ops import HostCallOp, PrefillOp, PyCallOp, SampleOp, SamplingOp, SelectOp
+from lmc.ir.ops import FreeOp, HostCallOp, KeepOp, PrefillOp, PyCallOp, SampleOp, SamplingOp, SelectOp
 from lmc.ir.regions import LEAVING
 from lmc.ir.statements import RAISING
 from lmc.runtime.early_calls import EarlyCalls
@@ -30,6 +30,7 @@ class Left:
     environment: Mapping[Value, Any]
 
 
+_FOR_THE_ENGINE = (PrefillOp, KeepOp, FreeOp)
 Ending = Left | BaseException
 """What ends a body before the op around it goes on: the end of the program, or a failure."""
 
@@ -174,6 +175,7 @@ class Frame:
     def let_go(self) -> None:
         """It is over: nothing is held for it any more."""
         self.let_go_of_prefixes()
+        self.machine.kept.frame_is_over(self)
         if self.early is not None:
             self.early.let_go_of_all()
 
@@ -191,7 +193,7 @@ class Frame:
                 self.stop(index, Left(op, self.environment))
             elif op.IS_TERMINATOR:
                 self.finish(index, ())
-            elif semantics.is_local(op) and not isinstance(op, PrefillOp):
+            elif semantics.is_local(op) and not isinstance(op, _FOR_THE_ENGINE):
                 self._evaluate(index, op)
             else:
                 self.machine.ask(self, index, op)

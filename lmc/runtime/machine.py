@@ -8,59 +8,33 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from lmc.cache.ranks import rank_of
-from lmc.ir import semantics
-from lmc.ir.constraints import Constraints
 from lmc.ir.context import Context
 from lmc.ir.core import Op, Value
-from lmc.ir.engine import Engine, PrefixCaching
+from lmc.ir.engine import PrefixCaching
 from lmc.ir.errors import LmcError, RequestCancelledError
 from lmc.ir.hosts import Answer
 from lmc.ir.interpreter import Memo
 from lmc.ir.planned import Place
 from lmc.ir.profile import OpProfile, Recording
 from lmc.runtime.early_calls import BegunCalls
-from lmc.runtime.events import OnEvent, TokenEvent, branch_of
+from lmc.runtime.events import TokenEvent, branch_of
 from lmc.runtime.frames import Ending, Frame
 from lmc.runtime.host_calls import HostRun
-from lmc.runtime.in_flight import InFlight
-from lmc.runtime.prefixes import PinBudget
-from lmc.runtime.prepared import PreparedPlan, Stage
-from lmc.runtime.threads import DaemonPool
+from lmc.runtime.kept_contexts import KeptContexts
+from lmc.runtime.prepared import Stage
+from lmc.runtime.surroundings import Surroundings
 
 Ask = Callable[[Frame, int, Op], None]
 """Starts the instruction of a frame at an index, whose op is given."""
 _SLICE = 500
 """Instructions that are started before the event loop has a turn."""
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What all instances of a batch have in common while they run.
-
-    ``run`` is its number, ``block`` how many instances are served kind by kind (``lmc.cache.ranks``), ``priority`` that
-    of its requests.
-    """
-
-    prepared: PreparedPlan
-    engine: Engine
-    hosts: Mapping[str, Callable[..., Any]]
-    host_pool: DaemonPool
-    in_flight: InFlight
-    budget: PinBudget
-    run_seed: int
-    on_event: OnEvent | None
-    request_timeout: float | None = None
-    constraints: Constraints = semantics.NO_CONSTRAINTS
-    run: int = 0
-    block: int = 1
-    priority: int = 0
 
 
 @dataclass(eq=False)
@@ -126,6 +100,7 @@ class Machine:
         self.instance = instance
         self.prefix_engine = around.engine if isinstance(around.engine, PrefixCaching) else None
         self.begun = BegunCalls()
+        self.kept = KeptContexts(around.engine, self._place_at)
         self._awake: deque[Frame] = deque()
         self.position = position
         self._advancing = False
@@ -159,6 +134,7 @@ class Machine:
         finally:
             self._root.cancel()
             self.begun.drop_all()
+            self.kept.withdraw_all()
             self._over.set()
 
     def let_go_of_prefixes(self) -> None:
@@ -179,8 +155,10 @@ class Machine:
 
     def place(self, frame: Frame, index: int) -> Place:
         """Where the requests of an instruction stand in the order of the batch."""
+        return self._place_at(frame.body.stages[index])
+
+    def _place_at(self, stage: int) -> Place:
         around = self.around
-        stage = frame.body.stages[index]
         rank = rank_of(self.position, stage, stages=around.prepared.stages, block=around.block)
         return Place(around.run, rank)
 
@@ -208,6 +186,8 @@ class Machine:
             self._loop.call_soon(self._go_on)
         finally:
             self._advancing = False
+            if not self._awake:
+                self.kept.withdraw_loose()
 
     def _go_on(self) -> None:
         self._resting = False

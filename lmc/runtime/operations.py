@@ -14,7 +14,7 @@ from lmc.ir.core import Op
 from lmc.ir.engine import OnDelta, Pin, Request, ScoreRequest, TokenDelta
 from lmc.ir.errors import InputError, LmcError
 from lmc.ir.interpreter import generation_profile, score_profile
-from lmc.ir.ops import HostCallOp, PrefillOp, SamplingOp, SelectOp
+from lmc.ir.ops import FreeOp, HostCallOp, KeepOp, PrefillOp, SamplingOp, SelectOp
 from lmc.ir.profile import OpProfile
 from lmc.ir.regions import RegionOp
 from lmc.runtime.frames import Frame
@@ -33,6 +33,10 @@ def ask(frame: Frame, index: int, op: Op) -> None:
         select(frame, index, op)
     elif isinstance(op, PrefillOp):
         prefill(frame, index, op)
+    elif isinstance(op, KeepOp):
+        keep(frame, index, op)
+    elif isinstance(op, FreeOp):
+        free(frame, index, op)
     elif isinstance(op, HostCallOp):
         call_host(frame, index, op)
     elif isinstance(op, RegionOp):
@@ -67,6 +71,7 @@ def generate(frame: Frame, index: int, op: SamplingOp) -> None:
 
     call = Call.begin(frame, index, len(requests), finish)
     call.unwanted = unwanted
+    machine.kept.begun(frame, index, requests[0].prompt)
     for number, request in enumerate(_placed(frame, index, requests)):
         machine.request(
             call, number, partial(around.engine.submit, request, _on_delta(machine, op_id, op.name, number, context))
@@ -93,6 +98,7 @@ def select(frame: Frame, index: int, op: SelectOp) -> None:
 
     call = Call.begin(frame, index, len(requests), finish)
     call.unwanted = unwanted
+    machine.kept.begun(frame, index, requests[0].prompt)
     for number, request in enumerate(_placed(frame, index, requests)):
         machine.request(call, number, partial(engine.score, request))
 
@@ -124,6 +130,23 @@ def prefill(frame: Frame, index: int, op: PrefillOp) -> None:
     budget.take(len(prefix))
     call.cancels.append(partial(budget.give_back, len(prefix)))
     frame.machine.request(call, 0, partial(prefixes.engine.prefill, prefix, frame.machine.place(frame, index)))
+
+
+def keep(frame: Frame, index: int, op: KeepOp) -> None:
+    """Tell the engine when the context is used again. What is pinned need not be kept."""
+    kept = frame.machine.kept
+    is_pinned = frame.prefixes is not None and frame.prefixes.holds(op.context)
+    if kept.engine is not None and not is_pinned:
+        kept.expect(frame, index, _stable_prefix(frame.environment[op.context]))
+    frame.finish(index, ())
+
+
+def free(frame: Frame, index: int, op: FreeOp) -> None:
+    """Let go of the context, and of its pin."""
+    frame.machine.kept.withdraw(frame, op.context)
+    if frame.prefixes is not None:
+        frame.prefixes.let_go_of(op.context)
+    frame.finish(index, ())
 
 
 def call_host(frame: Frame, index: int, op: HostCallOp) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from lmc.ir.core import Value
 from lmc.ir.engine import Engine, Pin, PrefixCaching
 from lmc.runtime.prepared import PreparedBody
 
@@ -55,6 +56,16 @@ class HeldPrefixes:
         """Keep the pin that the prefill at ``instruction`` gave."""
         self._pins[instruction] = pin
         self.budget.take(pin.length)
+
+    def holds(self, context: Value) -> bool:
+        """Whether ``context`` is the result of a prefill whose pin is held."""
+        return self.body.prefills.get(context) in self._pins
+
+    def let_go_of(self, context: Value) -> None:
+        """Unpin the prefix that ``context`` is, if it is one that is held."""
+        instruction = self.body.prefills.get(context)
+        if instruction is not None:
+            self._let_go(instruction)
 
     def finished(self, instruction: int) -> None:
         """An instruction has ended: let go of the prefixes that nothing needs any more."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -13,7 +14,7 @@ from lmc.backend.plan import Body, Instruction, Plan
 from lmc.ir import semantics
 from lmc.ir.core import Op, Value, walk
 from lmc.ir.early import EarlyStart, early_starts
-from lmc.ir.ops import AssumeOp, HostCallOp, PrefillOp, SamplingOp, SelectOp
+from lmc.ir.ops import AssumeOp, FreeOp, HostCallOp, KeepOp, PrefillOp, SamplingOp, SelectOp
 from lmc.ir.ordering import shared_values, uses
 from lmc.ir.regions import RegionOp, may_break
 from lmc.ir.types import holds_context
@@ -55,7 +56,9 @@ class PreparedBody:
     ``dependents[i]`` wait for instruction i, ``bodies[i]`` are its regions. Of calls that wait for room in the engine,
     the one with the lowest of ``ranks`` is first: by wave, then group, then order. ``stages`` number the instructions
     of the program that ask the engine in that order, those of regions with those around them. ``whole`` are all.
-    ``prefills_of`` and ``prefill_users``: see ``lmc.runtime.prefixes``.
+    ``prefills_of`` and ``prefill_users``: see ``lmc.runtime.prefixes``; ``prefills`` are prefills by what they give.
+    ``keeps[i]`` is the ``lm.keep`` of what instruction i leaves in the cache, ``kept_stages`` are the stages of the
+    uses that those foresee.
     """
 
     parameters: tuple[Value, ...]
@@ -68,6 +71,9 @@ class PreparedBody:
     prefills_of: dict[int, tuple[int, ...]]
     prefill_users: dict[int, int]
     prefill_ids: dict[int, str]
+    prefills: dict[Value, int]
+    keeps: dict[int, int]
+    kept_stages: dict[int, int]
     early: Early
 
     @property
@@ -165,6 +171,9 @@ def _prepare_body(
         prefills_of=prefills_of,
         prefill_users=dict(users),
         prefill_ids=prefill_ids,
+        prefills={ops[index].results[0]: index for index in prefill_ids},
+        keeps=_keeps(ops),
+        kept_stages=_kept_stages(instructions, stages, bodies),
         early=early,
     )
 
@@ -200,12 +209,45 @@ def _ranks(instructions: Sequence[Instruction]) -> tuple[int, ...]:
     return tuple(ranks)
 
 
+def _keeps(ops: Sequence[Op]) -> dict[int, int]:
+    """For the instructions whose context is kept from the beginning the one that says so."""
+    givers = {value: index for index, op in enumerate(ops) for value in op.results}
+    first = [index for index, op in enumerate(ops) if isinstance(op, KeepOp) and not op.after]
+    return {givers[ops[index].operands[0]]: index for index in first if ops[index].operands[0] in givers}
+
+
+def _kept_stages(
+    instructions: Sequence[Instruction], stages: dict[int, int], bodies: dict[int, tuple[PreparedBody, ...]]
+) -> dict[int, int]:
+    """For each ``lm.keep`` the first stage of its wave; the last one there is where that lies behind the body."""
+    first = dict(stages)
+    for index, inner in bodies.items():
+        found = [stage for each in inner for stage in _stages_in(each)]
+        if found:
+            first[index] = min(found)
+    places = sorted((instructions[index].wave, stage) for index, stage in first.items())
+    waves = [wave for wave, _ in places]
+    kept: dict[int, int] = {}
+    for index, entry in enumerate(instructions):
+        if isinstance(entry.op, KeepOp):
+            at = min(bisect_left(waves, entry.op.next_use), len(places) - 1)
+            kept[index] = places[at][1] if places else 0
+    return kept
+
+
+def _stages_in(body: PreparedBody) -> Iterator[int]:
+    yield from body.stages.values()
+    for inner in body.bodies.values():
+        for each in inner:
+            yield from _stages_in(each)
+
+
 def _shared(ops: Sequence[Op]) -> set[int]:
     """Instructions that use no input, no model and no host function, so that one result serves the whole batch."""
     constant: set[Value] = set()
     found: set[int] = set()
     for index, op in enumerate(ops):
-        runs_alone = semantics.is_local(op) and not isinstance(op, AssumeOp)
+        runs_alone = semantics.is_local(op) and not isinstance(op, AssumeOp | KeepOp | FreeOp)
         if isinstance(op, PrefillOp):
             runs_alone = op.scope == "batch"
         if runs_alone and all(value in constant for value in op.operands):
