@@ -222,8 +222,10 @@ def _order(
         if is_border or op.IS_TERMINATOR:
             segment += 1
         group = groups.get(index, index)
-        waits_behind = 0.0 if urgency is None else -math.inf if stays else -most_urgent[group] * (level % 2)
-        keys.append((segment, level, waits_behind, group, index))
+        place: tuple[float, ...] = (0.0, group, 0.0)
+        if urgency is not None and level % 2:
+            place = (-math.inf, group, 0.0) if stays else (-most_urgent[group], group, -urgency[index])
+        keys.append((segment, level, *place, index))
         if is_border:
             segment += 1
             last_raising = 0
