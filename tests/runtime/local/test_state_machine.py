@@ -24,8 +24,11 @@ from hypothesis.stateful import (
     rule,
 )
 
+from lmc.cache.eviction import NextUse
+from lmc.cache.policies import POLICIES
 from lmc.ir.engine import EngineInfo, Pin, Request, SamplingParams, ScoreRequest, TokenDelta
 from lmc.ir.errors import ConstraintError, EngineError, RequestCancelledError, RequestTimeoutError
+from lmc.ir.planned import Place
 from lmc.ir.toy import toy_tokenizer
 from lmc.runtime.local.engine import LocalEngine
 from tests.runtime.local.letters import (
@@ -47,6 +50,8 @@ prompts = st.lists(letters, min_size=1, max_size=14).map(tuple)
 poisoned_at = st.sampled_from([None] * 6 + [0, 2, 5, 14])  # where in a prompt; the last one is at its end
 modes = st.sampled_from(["exact", "guesses", "guesses", "canonical", "off"])
 timeouts = st.sampled_from([None, None, 0.0, 3.0, 30.0])
+places = st.none() | st.builds(Place, st.integers(1, 2), st.integers(0, 12))
+priorities = st.sampled_from([0, 0, 0, 1, -1])
 
 
 def spoil(prompt: tuple[int, ...], position: int | None) -> tuple[int, ...]:
@@ -69,13 +74,15 @@ class Asked:
 class EngineMachine(RuleBasedStateMachine):
     asked = Bundle("asked")
     pins = Bundle("pins")
+    expectations = Bundle("expectations")
 
     @initialize(
         prefill_tokens=st.sampled_from([1, 4, 64]),
         max_running=st.sampled_from([1, 3, 50]),
         prefix_cache=st.sampled_from([True, True, True, False]),
+        policy=st.sampled_from(["lmc", "lmc", *POLICIES]),
     )
-    def start(self, prefill_tokens: int, max_running: int, prefix_cache: bool) -> None:
+    def start(self, prefill_tokens: int, max_running: int, prefix_cache: bool, policy: str) -> None:
         self.now = 0.0
         clock = SimpleNamespace(monotonic=lambda: self.now, perf_counter=lambda: 0.0)
         thread = mock.Mock(is_alive=lambda: True)
@@ -97,6 +104,7 @@ class EngineMachine(RuleBasedStateMachine):
             prefill_tokens=prefill_tokens,
             max_running=max_running,
             prefix_cache=prefix_cache,
+            policy=policy,
         )
         self.worker = self.engine._worker
         self.scheduler = self.worker._scheduler
@@ -111,6 +119,9 @@ class EngineMachine(RuleBasedStateMachine):
         instance=st.integers(0, 2),
         timeout=timeouts,
         poison=poisoned_at,
+        place=places,
+        priority=priorities,
+        expected=st.none() | st.integers(0, 45),
     )
     def submit_one(
         self,
@@ -119,8 +130,12 @@ class EngineMachine(RuleBasedStateMachine):
         instance: int,
         timeout: float | None,
         poison: int | None,
+        place: Place | None,
+        priority: int,
+        expected: int | None,
     ) -> Asked:
-        return self.submit(spoil(prompt, poison), max_tokens, instance, timeout)
+        planned: dict[str, Any] = {"place": place, "priority": priority, "expected_tokens": expected}
+        return self.submit(spoil(prompt, poison), max_tokens, instance, timeout, **planned)
 
     @precondition(lambda self: len(self.open) < MOST_OPEN)
     @rule(
@@ -170,8 +185,9 @@ class EngineMachine(RuleBasedStateMachine):
         max_tokens: int,
         instance: int,
         timeout: float | None,
+        **planned: Any,
     ) -> Asked:
-        request = Request(prompt, SamplingParams(max_tokens=max_tokens), instance=instance, timeout=timeout)
+        request = Request(prompt, SamplingParams(max_tokens=max_tokens), instance=instance, timeout=timeout, **planned)
         return self.ask(self.engine.submit(request), request, timeout)
 
     @rule(
@@ -212,6 +228,15 @@ class EngineMachine(RuleBasedStateMachine):
     def ask(self, handle: Any, request: Any, timeout: float | None, streamed: list[TokenDelta] | None = None) -> Asked:
         self.open.append(Asked(handle, request, None if timeout is None else self.now + timeout, streamed))
         return self.open[-1]
+
+    @rule(target=expectations, prompt=prompts | st.just(()), place=places.filter(bool))
+    def expect(self, prompt: tuple[int, ...], place: Place) -> int:
+        return self.engine.expect(prompt, place)
+
+    @rule(key=consumes(expectations))
+    def withdraw(self, key: int) -> None:
+        self.engine.withdraw(key)
+        self.engine.withdraw(key)
 
     @rule(entry=consumes(asked))
     def cancel(self, entry: Asked) -> None:
@@ -323,6 +348,10 @@ class EngineMachine(RuleBasedStateMachine):
         assert len(self.worker._deadlines) <= len(self.worker._unresolved)
         assert all(not task.future.done() for task in self.worker._unresolved)
         assert self.memory.available >= 0
+        if isinstance(eviction := self.memory.radix.eviction, NextUse):
+            eviction.expected.check_invariants()
+            standing = sum(each is not None for each in self.worker._expected.values())
+            assert len(eviction.expected) == waiting + standing
         assert all(POISON not in node.tokens for node in self.memory.radix.nodes())
         owners = {task.sequences[0].cache_key for task in self.worker._tasks.values()}
         roots: Any = self.memory.radix._roots
