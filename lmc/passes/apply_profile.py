@@ -17,7 +17,7 @@ from lmc.ir.regions import RegionOp
 from lmc.ir.rewriter import with_regions
 from lmc.passes.base import Pass, PassContext
 from lmc.passes.making import with_ops
-from lmc.passes.measured_ids import by_place, measured
+from lmc.passes.measured_ids import Places, measured
 
 _DIGITS = 4
 _MOST_NAMED = 3
@@ -34,9 +34,9 @@ class ApplyProfile(Pass):
 
     Sound because all three are hints: they say what to begin first or in vain, and nothing about results. Ops and
     measurements meet by stable ids, so a profile of an older version of the program is used as far as ids fit; remarks
-    say what does not. What was measured of one place in the source holds for all rounds and calls that come there, as
-    variants for other arguments have other numbers of them. A profile of another program is an ``InputError``. Without
-    a profile nothing happens.
+    say what does not. Where the profile has other rounds or calls at one place in the source than the module, because
+    other arguments lead to another number of them, all of them have what was measured there together. A profile of
+    another program is an ``InputError``. Without a profile nothing happens.
 
     Before::
 
@@ -85,8 +85,8 @@ class _Walk:
                 self._asked.setdefault(op.id, op)
         calls = [op_id for op_id, op in self._asked.items() if not isinstance(op, RegionOp)]
         self._measured, self._unknown = measured(calls, profile.ops)
-        self._branches = by_place(profile.branches)
-        self._repeats = by_place(profile.repeats)
+        self._branches = Places(profile.branches, self._asked)
+        self._repeats = Places(profile.repeats, self._asked)
 
     def block(self, block: Block) -> Block:
         """The block with what was measured."""
@@ -99,7 +99,7 @@ class _Walk:
         places.update(map(each_round_id, list(places)))
         # What is computed ahead of calls has ids of its own, and no calls.
         unknown = [op_id for op_id in self._unknown if profile.ops[op_id].usage.calls]
-        unknown += [place for place in (*self._branches, *self._repeats) if place not in places]
+        unknown += [place for place in (*self._branches.together, *self._repeats.together) if place not in places]
         if unknown:
             message = f"the profile has {_counted(len(unknown), 'id')} that the program does not: {_listed(unknown)}"
             self._owner.missed(self._context, None, message)
@@ -148,12 +148,12 @@ class _Walk:
         return op if getattr(op, name) == value else dataclasses.replace(op, **{name: value})
 
     def _branch(self, op: RegionOp) -> BranchProfile:
-        return self._branches.get(base_of(op.id or ""), BranchProfile())
+        return self._branches.find(op.id or "") or BranchProfile()
 
     def _repeat(self, op: RegionOp) -> RepeatProfile:
         """What was measured of an op that repeats; of a loop that was split also what its other part says."""
-        place = base_of(op.id or "")
-        return self._repeats.get(place) or self._repeats.get(each_round_id(place), RepeatProfile())
+        op_id = op.id or ""
+        return self._repeats.find(op_id) or self._repeats.find(each_round_id(op_id)) or RepeatProfile()
 
     def _was_measured(self, op_id: str, op: Op) -> bool:
         if not isinstance(op, RegionOp):

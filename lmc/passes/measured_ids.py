@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Generic, TypeVar
 
 from lmc.ir.ids import base_of, count_holes, matching
 from lmc.ir.profile import OpProfile
@@ -49,12 +49,28 @@ def measured(templates: Iterable[str], ops: Mapping[str, OpProfile]) -> tuple[di
     return found, [op_id for op_id in unknown if _family(op_id) not in asked]
 
 
-def by_place(counts: Mapping[str, _Counts]) -> dict[str, _Counts]:
-    """What was counted at each place of the program: of rounds that were captured one by one together."""
-    found: dict[str, _Counts] = {}
-    for op_id, entry in counts.items():
-        _add(found, base_of(op_id), entry)
-    return found
+class Places(Generic[_Counts]):
+    """What was counted at each place of a program. ``op_ids`` are those that a module has.
+
+    Rounds of a loop that are captured one by one are at one place, each with an id. Where the module has all that the
+    profile has there, each of them is itself; else other arguments have led to another number of them, and what was
+    counted of one may be a part of another: so what is known is what was counted of them together.
+    """
+
+    def __init__(self, counts: Mapping[str, _Counts], op_ids: Collection[str]) -> None:
+        self.together: dict[str, _Counts] = {}
+        self._counts = counts
+        self._differ: set[str] = set()
+        for op_id, entry in counts.items():
+            _add(self.together, base_of(op_id), entry)
+            if op_id not in op_ids:
+                self._differ.add(base_of(op_id))
+
+    def find(self, op_id: str) -> _Counts | None:
+        """What was counted of an op; None where nothing was."""
+        place = base_of(op_id)
+        alone = None if place in self._differ else self._counts.get(op_id)
+        return self.together.get(place) if alone is None else alone
 
 
 def _shape(op_id: str) -> str:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from lmc.ir.ids import base_of, fill_holes, matching
 from lmc.ir.profile import BranchProfile, OpProfile, Usage
-from lmc.passes.measured_ids import by_place, measured
+from lmc.passes.measured_ids import Places, measured
 
 
 def cost(number: int) -> OpProfile:
@@ -48,13 +48,19 @@ def test_what_belongs_to_nothing_is_unknown():
     assert calls_of([], "f/b") == ({}, ["f/b"])
 
 
-def test_rounds_that_were_captured_one_by_one_are_counted_together():
+def test_rounds_that_are_captured_one_by_one_are_told_apart_where_they_are_the_same():
     counts = {
         "f/@cf.cond.1": BranchProfile(1),
         "f/@cf.cond.1#1": BranchProfile(2),
         "f/g#_/@cf.cond.1": BranchProfile(4),
     }
-    assert by_place(counts) == {"f/@cf.cond.1": BranchProfile(3), "f/g/@cf.cond.1": BranchProfile(4)}
+    more = Places(counts, ["f/@cf.cond.1", "f/@cf.cond.1#1", "f/@cf.cond.1#2", "f/g/@cf.cond.1"])
+    assert [more.find(f"f/@cf.cond.1{end}") for end in ("", "#1", "#2")] == list(map(BranchProfile, (1, 2, 3)))
+    assert more.find("f/g/@cf.cond.1") == BranchProfile(4)
+    assert more.find("f/@cf.cond.2") is None
+    fewer = Places(counts, ["f/@cf.cond.1"])
+    assert fewer.find("f/@cf.cond.1") == BranchProfile(3)
+    assert fewer.together == {"f/@cf.cond.1": BranchProfile(3), "f/g/@cf.cond.1": BranchProfile(4)}
 
 
 names = st.text("ab12", min_size=1, max_size=3)
