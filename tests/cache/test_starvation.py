@@ -1,0 +1,143 @@
+"""Nobody starves: adversarial streams of long shared prefixes, and a mixed stream beside first come, first served."""
+
+import random
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lmc.cache.eviction import NextUse
+from lmc.cache.fair_queue import AGE, QUANTUM
+from lmc.cache.memory import SequenceMemory
+from lmc.cache.report import CostModel
+from lmc.cache.scheduler import Scheduler
+from lmc.cache.sequence import Sequence
+from lmc.cache.simulator import simulate
+from lmc.cache.trace import TraceRequest, read_trace
+
+POOL = 6000
+PREFIX = tuple(range(1, 1501))
+RUNNING = 4
+
+
+class Server:
+    """A scheduler without a model; counts the tokens it admits of each lane."""
+
+    def __init__(self) -> None:
+        self.memory = SequenceMemory(POOL, scratch_page=POOL, eviction=NextUse())
+        self.scheduler = Scheduler(self.memory, prefill_tokens=256, max_running=RUNNING)
+        self.admitted: list[Sequence] = []
+        self._seen: set[Sequence] = set()
+
+    def add(self, prompt: tuple[int, ...], **attributes: Any) -> Sequence:
+        made = Sequence(prompt, capacity=len(prompt) + 8, first_wanted_row=len(prompt) - 1)
+        for name, value in attributes.items():
+            setattr(made, name, value)
+        self.scheduler.add(made)
+        return made
+
+    def step(self) -> list[Sequence]:
+        """One step; gives what ended in it."""
+        ended: list[Sequence] = []
+        slices = self.scheduler.next_step()
+        for each in self.scheduler.running:
+            if each not in self._seen:
+                self._seen.add(each)
+                self.admitted.append(each)
+        for rows in slices:
+            rows.sequence.computed = rows.end
+            if rows.sequence.pending:
+                continue
+            if rows.sequence.remaining_capacity:
+                rows.sequence.append(7)
+            else:
+                self.scheduler.finish(rows.sequence)
+                ended.append(rows.sequence)
+        return ended
+
+    def passed(self, waiting: Sequence, since: int) -> int:
+        """Tokens of others that were admitted from a moment on, until this one was."""
+        after = self.admitted[since : self.admitted.index(waiting)]
+        return sum(each.capacity - (each.found or 0) for each in after)
+
+
+@pytest.mark.parametrize(("priority", "bound"), [(0, QUANTUM), (-3, AGE)])
+@pytest.mark.parametrize("large", [False, True])
+def test_an_endless_stream_with_a_long_shared_prefix_starves_nobody(priority: int, bound: int, large: bool) -> None:
+    """The stream is a run of a plan, all of whose prompts begin alike and are cached, and whose ranks are low."""
+    server, rng = Server(), random.Random(0)
+
+    def more(count: int) -> None:
+        for _ in range(count):
+            server.add((*PREFIX, *(rng.randint(2000, 3000) for _ in range(60))), lane="stream", run="stream", rank=0)
+
+    more(20)
+    for _ in range(30):
+        more(len(server.step()))
+    prompt = tuple(range(5000, 5000 + (POOL - 200 if large else 20)))
+    waiting = server.add(prompt, lane="other", priority=priority)
+    since = len(server.admitted)
+    for _ in range(40_000):
+        more(len(server.step()))
+        if waiting in server.admitted:
+            break
+    longest = len(PREFIX) + 60 + 8
+    assert server.passed(waiting, since) <= bound + 2 * longest
+
+
+def test_a_batch_makes_progress_beside_an_endless_stream_of_higher_priority() -> None:
+    """Of every two admissions one is the batch's, once it has aged."""
+    server, rng = Server(), random.Random(1)
+    batch = [server.add((9, number, 4), lane="batch", run="batch", rank=number) for number in range(4)]
+    for _ in range(60_000):
+        while len(server.scheduler._waiting) < 40:
+            server.add((*PREFIX, *(rng.randint(2000, 3000) for _ in range(60))), lane=rng.random(), priority=2)
+        server.step()
+        if all(each in server.admitted for each in batch):
+            break
+    places = [server.admitted.index(each) for each in batch]
+    assert places == sorted(places)
+    costs = [each.capacity - (each.found or 0) for each in server.admitted]
+    longest = len(PREFIX) + 60 + 8
+    assert all(sum(costs[first:second]) <= AGE + 2 * longest for first, second in pairwise([0, *places]))
+
+
+def mixed() -> list[TraceRequest]:
+    """A batch of 60 instances of two requests at the start, and a request of somebody else every 0.3 seconds."""
+    rng = random.Random(3)
+    rows: list[dict[str, Any]] = []
+    for number in range(60):
+        prompt = [*range(1, 600), *(rng.randint(1000, 9000) for _ in range(100))]
+        rows.append({"id": f"b{number}", "tokens": prompt, "output": 40, "instance": f"b{number}"})
+        said = [rng.randint(20_000, 30_000) for _ in range(40)]
+        rows.append(
+            {
+                "id": f"c{number}",
+                "tokens": [*prompt, *said, 5],
+                "known": len(prompt),
+                "output": 20,
+                "after": [f"b{number}"],
+                "instance": f"b{number}",
+            }
+        )
+    for number in range(60):
+        prompt = [rng.randint(40_000, 50_000) for _ in range(rng.randint(20, 400))]
+        rows.append({"id": f"o{number}", "tokens": prompt, "output": 10, "arrival": 0.3 * (number + 1)})
+    return read_trace((None, row) for row in rows)
+
+
+def test_first_tokens_of_others_come_no_later_than_in_order_of_arrival_but_for_the_bound() -> None:
+    """Requests of a batch pass each other by the order of its plan, which is what it asked for; and it ends sooner."""
+    requests = mixed()
+    reports = {policy: simulate(requests, policy=policy, kv_tokens=8000, batch=8) for policy in ("lmc", "fcfs")}
+    others = [place for place, request in enumerate(requests) if str(request.id).startswith("o")]
+    seconds = {
+        policy: np.array([report.first_token_seconds[at] for at in others]) for policy, report in reports.items()
+    }
+    cost = CostModel()
+    # A turn of the batch's lane, and what runs already, at the price of a row computed alone.
+    bound = (QUANTUM + 8 * 800) * (cost.row + cost.attended * 800)
+    assert np.quantile(seconds["lmc"], 0.99) <= np.quantile(seconds["fcfs"], 0.99) + bound
+    assert seconds["lmc"].mean() < seconds["fcfs"].mean()
+    assert reports["lmc"].predicted_seconds <= 1.02 * reports["fcfs"].predicted_seconds
