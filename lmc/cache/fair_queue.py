@@ -77,6 +77,8 @@ class FairQueue:
     def begin_step(self) -> None:
         """A step is planned: what was cached may have changed."""
         for lane in self._lanes.values():
+            if not lane.waiting.FOLLOWS_CACHE:
+                return  # nor do the others
             lane.waiting.begin_step()
 
     def first(self) -> Sequence:

@@ -3,6 +3,7 @@
 import heapq
 from abc import ABC, abstractmethod
 from collections import OrderedDict
+from typing import ClassVar
 
 from lmc.cache.radix import RadixCache
 from lmc.cache.sequence import Sequence
@@ -12,7 +13,12 @@ MATCHED_AT_MOST = 128
 
 
 class LaneOrder(ABC):
-    """Waiting sequences, and which of them is first. The first stays so until it is taken out or one is added."""
+    """Waiting sequences, and which of them is first. The first stays so until it is taken out or one is added.
+
+    ``FOLLOWS_CACHE`` where the order hangs on what is cached: then ``begin_step`` is called at every step.
+    """
+
+    FOLLOWS_CACHE: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self._arrived: OrderedDict[Sequence, None] = OrderedDict()
@@ -82,6 +88,8 @@ class ByRank(LaneOrder):
 
 class LongestPrefix(LaneOrder):
     """Longest cached prefix first, then as they came; matched once a step (SGLang, arXiv 2312.07104, section 3)."""
+
+    FOLLOWS_CACHE: ClassVar[bool] = True
 
     def __init__(self, radix: RadixCache) -> None:
         super().__init__()
