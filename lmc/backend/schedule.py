@@ -14,6 +14,7 @@ from lmc.cache.blocks import SAMPLE, choose_block
 from lmc.cache.simulator import simulate
 from lmc.cache.trace import TraceRequest
 from lmc.ir.core import Value
+from lmc.ir.engine import EngineInfo
 from lmc.ir.tokens import common_length
 
 
@@ -60,6 +61,13 @@ class Room:
     kv_tokens: int
     batch: int = 256
     prefill_tokens: int = 512
+
+    @classmethod
+    def of(cls, info: EngineInfo, requests: int) -> Room | None:
+        """That of an engine which gets up to ``requests`` at once; None where it does not say how large its pool is."""
+        if info.kv_tokens is None:
+            return None
+        return cls(info.kv_tokens, requests if info.max_running is None else min(requests, info.max_running))
 
 
 def schedule_batch(plan: Plan, inputs: Sequence[Mapping[str, Any]], room: Room | None = None) -> Schedule:

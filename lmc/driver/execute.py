@@ -147,9 +147,8 @@ class Execution:
         """The order of instances, and in blocks of how many they go: later windows go as the first one did."""
         if len(jobs) == 1:
             return (0,), 1
-        kv_tokens = self._engine.info.kv_tokens
-        known = self._blocks.get(id(compiled))
-        room = None if kv_tokens is None or known is not None else Room(kv_tokens, self._limits.requests)
+        is_chosen = id(compiled) in self._blocks
+        room = None if is_chosen else Room.of(self._engine.info, self._limits.requests)
         schedule = schedule_batch(compiled.plan, [job.inputs for job in jobs], room)
         return schedule.order, self._blocks.setdefault(id(compiled), schedule.block)
 

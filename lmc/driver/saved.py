@@ -116,12 +116,8 @@ class _Windows:
             self._resources = Resources(self._engine, self._saved.options.limits)
         first, self._position = self._position, self._position + len(prepared)
         inputs = [instance.inputs for instance in prepared]
-        kv_tokens = self._engine.info.kv_tokens
-        room = (
-            None
-            if kv_tokens is None or self._block is not None
-            else Room(kv_tokens, self._saved.options.limits.requests)
-        )
+        requests = self._saved.options.limits.requests
+        room = Room.of(self._engine.info, requests) if self._block is None else None
         schedule = schedule_batch(self._saved.plan, inputs, room)
         self._block = self._block or schedule.block
         await self._executor.run_batch(

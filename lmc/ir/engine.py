@@ -176,11 +176,15 @@ class Handle(Protocol[T]):
 
 @dataclass(frozen=True, slots=True)
 class EngineInfo:
-    """What a planner may know of an engine. ``context_length`` and ``kv_tokens`` are in tokens."""
+    """What a planner may know of an engine. ``context_length`` and ``kv_tokens`` are in tokens.
+
+    At most ``max_running`` requests run at once (None: as many as there are).
+    """
 
     name: str
     context_length: int
     kv_tokens: int | None = None
+    max_running: int | None = None
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from lmc.backend.schedule import Entry, Room, Schedule, schedule_batch
 from lmc.backend.schedule_json import dump_schedule, load_schedule
 from lmc.backend.stages import Answer, Known
 from lmc.cache.node import common_prefix_length
+from lmc.ir.engine import EngineInfo
 from lmc.ir.errors import InputError
 from tests.backend.programs import JUDGE, TOOLS, plan_of
 
@@ -243,6 +244,13 @@ def test_the_pool_decides_how_many_instances_go_kind_by_kind():
     assert schedule_batch(plan, inputs).block == 1
     assert schedule_batch(plan, inputs, Room(100_000, batch=1)).block == 1
     assert schedule_batch(plan, inputs, Room(450, batch=1)).block > 1
+
+
+def test_room_is_that_of_the_requests_that_an_engine_runs_at_once():
+    assert Room.of(EngineInfo("e", 4096), 8) is None
+    assert Room.of(EngineInfo("e", 4096, 450), 8) == Room(450, batch=8)
+    assert Room.of(EngineInfo("e", 4096, 450, max_running=2), 8) == Room(450, batch=2)
+    assert Room.of(EngineInfo("e", 4096, 450, max_running=16), 8) == Room(450, batch=8)
 
 
 def test_a_schedule_that_foresees_too_much_is_refused():

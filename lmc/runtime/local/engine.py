@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -106,7 +106,7 @@ class LocalEngine:
         self._rope_length = model.rope_length
         self._paths = Paths(prefill_tokens)
         self._tokenizer = tokenizer
-        self._info = info
+        self._info = replace(info, max_running=max_running)
         scheduler = Scheduler(
             memory,
             prefill_tokens=prefill_tokens,

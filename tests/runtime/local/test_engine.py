@@ -11,7 +11,17 @@ from typing import Any
 import pytest
 import torch
 
-from lmc.ir.engine import CacheFlushing, Engine, Pin, PrefixCaching, Request, SamplingParams, ScoreRequest, TokenDelta
+from lmc.ir.engine import (
+    CacheFlushing,
+    Engine,
+    EngineInfo,
+    Pin,
+    PrefixCaching,
+    Request,
+    SamplingParams,
+    ScoreRequest,
+    TokenDelta,
+)
 from lmc.ir.errors import ContextLengthError, EngineError, RequestCancelledError
 from lmc.runtime.local import LocalEngine, load_local_engine
 from tests.runtime.local.checkpoints import SENTENCES, make_model, save_checkpoint
@@ -26,9 +36,9 @@ def generate(engine: LocalEngine, text: str, seed: int = 0, **sampling: Any):
 
 
 def test_it_is_an_engine_that_caches_prefixes(open_engine: OpenEngine) -> None:
-    engine: Engine = open_engine(kv_tokens=700)
+    engine: Engine = open_engine(kv_tokens=700, max_running=9)
     assert isinstance(engine, PrefixCaching)
-    assert (engine.info.name, engine.info.context_length, engine.info.kv_tokens) == ("local:llama", 512, 700)
+    assert engine.info == EngineInfo("local:llama", 512, 700, max_running=9)
 
 
 def test_seeded_generations_are_the_same_alone_and_in_any_batch(open_engine: OpenEngine) -> None:
