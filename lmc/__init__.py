@@ -3,6 +3,7 @@
 from lmc.driver import AsyncStream, BatchInterruptedError, Compiled, Profile, Result, Stream, TokenEvent, Usage
 from lmc.frontend.forms import cond, map, race, while_loop
 from lmc.frontend.messages import assistant, gen, message, select, system, user
+from lmc.frontend.sections import section
 from lmc.frontend.state import State
 from lmc.frontend.tools import tool
 from lmc.ir.errors import (
@@ -50,6 +51,7 @@ __all__ = [
     "map",
     "message",
     "race",
+    "section",
     "select",
     "system",
     "tool",

@@ -21,7 +21,7 @@ from lmc.driver import (
 
 Level = Literal["O0", "O1", "O2"]
 _ENGINE_OPTIONS = ("target", "dtype", "kv_tokens", "deterministic", "device", "prefill_tokens")
-_OPTIONS = (*_ENGINE_OPTIONS, "seed", "level", "timeout", "profile")
+_OPTIONS = (*_ENGINE_OPTIONS, "seed", "level", "timeout", "profile", "order_sections")
 
 
 class Program(JittedFunction):
@@ -64,6 +64,7 @@ class Program(JittedFunction):
         level: Level | None = None,
         timeout: float | None = None,
         profile: ProfileOption | None = None,
+        order_sections: bool | None = None,
         **unknown: Never,
     ) -> Program:
         """The same program, bound to a target and to how it runs there; what is not given stays as it is.
@@ -86,6 +87,8 @@ class Program(JittedFunction):
                 ``math.inf`` for none.
             profile: what earlier runs measured, a ``Profile`` or the file that ``lmc run --profile`` wrote, which is
                 read now: how long outputs are, which ways are likely. It changes plans, and no result.
+            order_sections: whether movable sections of text go ahead of the others (``lmc.section``), so that prompts
+                begin alike. It changes prompts, also those of an eager run.
             unknown: there are no others.
 
         Raises ``InputError`` for an option of another name, and for a profile that is none of this program.
@@ -93,7 +96,9 @@ class Program(JittedFunction):
         check_option_names(unknown, _OPTIONS)
         wish = Wish(target, dtype, kv_tokens, deterministic, device, prefill_tokens)
         made = self.twin()
-        made._own = self._own.with_options(made, wish, seed=seed, level=level, timeout=timeout, profile=profile)
+        made._own = self._own.with_options(
+            made, wish, seed=seed, level=level, timeout=timeout, profile=profile, order_sections=order_sections
+        )
         return made
 
     def run(self, *args: Any, **kwargs: Any) -> Result:
@@ -167,6 +172,7 @@ def jit(
     level: Level | None = None,
     timeout: float | None = None,
     profile: ProfileOption | None = None,
+    order_sections: bool | None = None,
 ) -> Callable[[Callable[..., Any]], Program]: ...
 
 

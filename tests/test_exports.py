@@ -31,6 +31,7 @@ NAMES = {
     "map",
     "message",
     "race",
+    "section",
     "select",
     "system",
     "tool",

@@ -12,6 +12,7 @@ from lmc.ir.core import Block, Op, Value
 from lmc.ir.ops import BeginOp, ConcatOp, ContextOp, EndOp, ExtendOp, PrefillOp, PyCallOp
 from lmc.ir.region_ops import MapOp, RaceOp
 from lmc.ir.regions import RegionOp
+from lmc.ir.section_ops import SectionsOp
 from lmc.ir.tokens import common_length
 
 _ONLY_CONTEXT = (ContextOp, BeginOp, EndOp, PrefillOp)
@@ -93,7 +94,7 @@ class _Collector:
                 continue
             if not all(value in self.known for value in op.operands):
                 continue
-            if isinstance(op, ExtendOp):
+            if isinstance(op, ExtendOp | SectionsOp):
                 self.pieces.extend(op.text)
             elif isinstance(op, PyCallOp | ConcatOp):
                 self.producers.update((value, op) for value in op.results)

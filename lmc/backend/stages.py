@@ -11,6 +11,7 @@ from lmc.ir.ops import BeginOp, ContextOp, ExtendOp, SampleOp, SamplingOp, Selec
 from lmc.ir.ordering import uses
 from lmc.ir.region_ops import CondOp
 from lmc.ir.regions import RegionOp
+from lmc.ir.section_ops import SectionsOp
 from lmc.ir.types import CTX
 
 _LONG = 64
@@ -156,7 +157,7 @@ class _Walk:
             return _Context()
         if isinstance(op, BeginOp):
             return _Context(piece=(f"<{op.role}>",), before=before)
-        if isinstance(op, ExtendOp):
+        if isinstance(op, ExtendOp | SectionsOp):
             texts = [] if op.role is None else [f"<{op.role}>"]
             return _Context(piece=(*texts, *map(self._piece, op.text)), before=before)
         return before

@@ -59,6 +59,9 @@ def compile_command(
     profile: Annotated[
         str | None, typer.Option(metavar="FILE", help="Plan by what runs measured: written by lmc run --profile.")
     ] = None,
+    order_sections: Annotated[
+        bool, typer.Option("--order-sections", help="Put movable sections of text (lmc.section) first: other prompts.")
+    ] = False,
     remarks: Annotated[bool, typer.Option("--remarks", help="Say what each pass did, and what stopped it.")] = False,
     breaks: Annotated[bool, typer.Option("--breaks", help="Say where capture ended, why, and what helps.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Summary, remarks and breaks as JSON.")] = False,
@@ -76,7 +79,9 @@ def compile_command(
         reader = ArgumentReader(Signature.of(function))
         fixed = reader.assignments(assignments or [])
         measured = None if profile is None else read_profile(profile)
-        runner = Runner(function, Options(Wish(target_spec(model)), level=f"O{level.value}", profile=measured))
+        wish = Wish(target_spec(model))
+        options = Options(wish, level=f"O{level.value}", profile=measured, order_sections=order_sections)
+        runner = Runner(function, options)
         arguments = _arguments(reader, fixed) if data is None else _row(reader, fixed, data, row or 0)
         compiled = runner.compile(arguments)
     if as_json:

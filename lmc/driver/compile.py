@@ -39,7 +39,8 @@ class Compiled:
 
     ``module`` is the optimized IR, ``plan`` its lowered form, ``remarks`` what the passes did and could not do,
     ``breaks`` where capture ended (empty: nowhere; the rest then runs eagerly), ``hosts`` the user's functions by
-    symbol. ``captured`` is what the passes started from; ``cache`` holds its constraints for ``tokenizer``.
+    symbol. With ``order_sections`` movable sections of text go ahead (``lmc.section``). ``captured`` is what the passes
+    started from; ``cache`` holds its constraints for ``tokenizer``.
     """
 
     module: Module
@@ -49,6 +50,7 @@ class Compiled:
     hosts: Mapping[str, Callable[..., Any]] = field(repr=False)
     target: Target
     level: str
+    order_sections: bool
     captured: Captured = field(repr=False)
     tokenizer: Tokenizer = field(repr=False)
     cache: ConstraintCache = field(repr=False)
@@ -89,6 +91,7 @@ def compile_program(
     *,
     cache: ConstraintCache | None = None,
     profile: Profile | None = None,
+    order_sections: bool = False,
 ) -> Compiled:
     """Capture for ``bound`` (None: for what the annotations promise), optimize, lower.
 
@@ -96,7 +99,10 @@ def compile_program(
     runs of the program measured.
     """
     with collection_paused():
-        return compile_captured(capture(function, bound), target, level, tokenizer, cache=cache, profile=profile)
+        captured = capture(function, bound)
+        return compile_captured(
+            captured, target, level, tokenizer, cache=cache, profile=profile, order_sections=order_sections
+        )
 
 
 def compile_captured(
@@ -107,6 +113,7 @@ def compile_captured(
     *,
     cache: ConstraintCache | None = None,
     profile: Profile | None = None,
+    order_sections: bool = False,
 ) -> Compiled:
     """Optimize and lower what was captured.
 
@@ -114,7 +121,7 @@ def compile_captured(
     program.
     """
     cache = ConstraintCache() if cache is None else cache
-    passes = pipeline(level)
+    passes = pipeline(level, order_sections=order_sections)
     if passes.passes:
         start(cache, captured.module, tokenizer)
     optimized = passes.run(captured.module, PassContext(tokenizer, cache, profile))
@@ -127,6 +134,7 @@ def compile_captured(
         hosts=captured.hosts,
         target=target,
         level=level,
+        order_sections=order_sections,
         captured=captured,
         tokenizer=tokenizer,
         cache=cache,
@@ -136,14 +144,14 @@ def compile_captured(
 class Variants:
     """The compiled variants of one program, for the targets it ran on. Safe to use from several threads.
 
-    Captures are kept by their guards, compiled forms by capture, target, level and profile; the oldest of either go
-    first.
+    Captures are kept by their guards, compiled forms by capture, target, level, profile and order of sections; the
+    oldest of either go first.
     """
 
     def __init__(self, limit: int = MAX_VARIANTS) -> None:
         self._limit = limit
         self._captures = VariantCache(limit)
-        self._compiled: OrderedDict[tuple[int, Target, str, str | None], Compiled] = OrderedDict()
+        self._compiled: OrderedDict[tuple[int, Target, str, str | None, bool], Compiled] = OrderedDict()
         self._lock = threading.RLock()
 
     def find(
@@ -156,6 +164,7 @@ class Variants:
         *,
         cache: ConstraintCache | None = None,
         profile: Profile | None = None,
+        order_sections: bool = False,
     ) -> tuple[Compiled, Mapping[str, Any]]:
         """A variant that holds for ``bound``, compiled now where there is none, and its inputs."""
         with self._lock:
@@ -165,11 +174,13 @@ class Variants:
                     captured = capture(function, bound)
                 self._captures.add(captured)
             # A compiled form keeps its capture alive, so the id stays its own.
-            key = (id(captured), target, level, None if profile is None else profile.digest)
+            key = (id(captured), target, level, None if profile is None else profile.digest, order_sections)
             compiled = self._compiled.get(key)
             if compiled is None:
                 with collection_paused():
-                    compiled = compile_captured(captured, target, level, tokenizer, cache=cache, profile=profile)
+                    compiled = compile_captured(
+                        captured, target, level, tokenizer, cache=cache, profile=profile, order_sections=order_sections
+                    )
                 self._compiled[key] = compiled
             self._compiled.move_to_end(key)
             while len(self._compiled) > self._limit:

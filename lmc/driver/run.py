@@ -56,6 +56,7 @@ class Runner:
         level: str | None = None,
         timeout: float | None = None,
         profile: ProfileOption | None = None,
+        order_sections: bool | None = None,
     ) -> Runner:
         """A runner of ``function``, which is the same program, under other options; what is None stays as it is.
 
@@ -67,6 +68,8 @@ class Runner:
             check_seed(seed)
         if timeout is not None:
             check_timeout(timeout)
+        if order_sections is not None:
+            check_flag("order_sections", order_sections)
         options = Options(
             merged,
             self.options.seed if seed is None else seed,
@@ -74,6 +77,7 @@ class Runner:
             self.options.timeout if timeout is None else timeout,
             self.options.requests,
             self.options.profile if profile is None else profile_for(function.name, profile),
+            self.options.order_sections if order_sections is None else order_sections,
         )
         return Runner(function, options, self._variants)
 
@@ -95,6 +99,7 @@ class Runner:
             tokenizer,
             cache=start.constraints,
             profile=self.options.profile,
+            order_sections=self.options.order_sections,
         )
 
     def place(self, arguments: Arguments) -> tuple[Compiled, Mapping[str, Any]]:
@@ -154,7 +159,13 @@ class Runner:
         start = self._start()
         engine = start.home.engines.engine(start.target)
         options = self.options
-        session = EagerSession(engine, run_seed=options.seed, timeout=options.timeout, compile=start.compile)
+        session = EagerSession(
+            engine,
+            run_seed=options.seed,
+            timeout=options.timeout,
+            compile=start.compile,
+            order_sections=options.order_sections,
+        )
         outcome = run_eager(self._function, bind(self._function, *arguments), session)
         return Result.of(outcome)
 
@@ -175,6 +186,12 @@ def check_seed(seed: object) -> None:
     """Raise ``InputError`` at the user's line for what is no seed."""
     if type(seed) is not int:
         raise InputError(f"seed is {seed!r}", remedy="give an integer", location=user_location())
+
+
+def check_flag(name: str, value: object) -> None:
+    """Raise ``InputError`` at the user's line for what is no bool."""
+    if type(value) is not bool:
+        raise InputError(f"{name} is {value!r}", remedy="give True or False", location=user_location())
 
 
 def check_timeout(timeout: object) -> None:

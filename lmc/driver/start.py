@@ -39,7 +39,7 @@ class Options:
     """How a program runs, as far as the user said so: see ``Program.on``.
 
     ``requests`` is how many requests and instances of a batch run at the same time, ``profile`` what earlier runs
-    measured, for the passes.
+    measured, for the passes. With ``order_sections`` movable sections of text go ahead (``lmc.section``).
     """
 
     wish: Wish = field(default_factory=Wish)
@@ -48,6 +48,7 @@ class Options:
     timeout: float | None = None
     requests: int | None = None
     profile: Profile | None = None
+    order_sections: bool = False
 
     @property
     def limits(self) -> Limits:
@@ -96,6 +97,7 @@ class Start:
             tokenizer,
             cache=self.constraints,
             profile=options.profile,
+            order_sections=options.order_sections,
         )
 
     def prepare(self, batch: Sequence[Arguments], numbers: Sequence[int] | None = None) -> list[Prepared]:

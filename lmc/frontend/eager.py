@@ -21,6 +21,7 @@ from lmc.ir.errors import LmcError
 from lmc.ir.interpreter import generation_profile, score_profile
 from lmc.ir.ops import GenOp, SampleOp, SamplingOp, SelectOp
 from lmc.ir.profile import OpProfile
+from lmc.ir.section_ops import section_order
 from lmc.ir.types import ANY, CTX, TEXT, list_of
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class EagerSession(Session):
     """One eager run on ``engine``: submits, waits, and counts what it cost. Not for more than one run.
 
     ``timeout`` is how many seconds each request may take (None: any number), ``compile`` what makes of a constraint
-    that of the engine's vocabulary.
+    that of the engine's vocabulary. ``order_sections``: movable sections of text go ahead (``lmc.frontend.sections``).
     """
 
     def __init__(
@@ -48,8 +49,10 @@ class EagerSession(Session):
         on_text: OnText | None = None,
         timeout: float | None = None,
         compile: Compile | None = None,
+        order_sections: bool = False,
     ) -> None:
         super().__init__()
+        self.order_sections = order_sections
         self.timeout = timeout
         self.compile = compile
         self.engine = engine
@@ -66,6 +69,13 @@ class EagerSession(Session):
             return context.text(text) if role is None else context.message(role, text)
         except LmcError as error:
             raise _located(error) from None
+
+    def extend_sections(
+        self, context: Context, role: str | None, kinds: Sequence[str], texts: Sequence[Any]
+    ) -> Context:
+        plain = [self.as_text(text) for text in texts]
+        order = section_order(kinds) if self.order_sections else range(len(plain))
+        return self.extend(context, role, "".join(plain[index] for index in order))
 
     def begin(self, context: Context, role: str) -> Context:
         try:

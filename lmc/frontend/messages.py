@@ -65,6 +65,14 @@ class Selection(Appendable):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Section(Appendable):
+    """A text that may be moved as a whole (``movable``), or past which others may; see ``lmc.frontend.sections``."""
+
+    text: Any
+    movable: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Message(Appendable):
     """A whole message of ``role``."""
 
@@ -129,7 +137,7 @@ def _message(role: str, content: Any) -> Message:
     for part in _flat(content):
         if type(part) is Message:
             raise bad(f"a {role} message holds another message", "append them one after the other")
-        if type(part) not in (Generation, Selection) and not is_text(part):
+        if type(part) not in (Generation, Selection, Section) and not is_text(part):
             raise no_text(part, f"a {role} message holds")
     return Message(role, content)
 

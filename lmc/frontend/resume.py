@@ -64,6 +64,7 @@ class _ReplaySession(EagerSession):
             on_text=session.on_text,
             timeout=session.timeout,
             compile=session.compile,
+            order_sections=session.order_sections,
         )
         self.profile = session.profile
         self.served = dict(captured.replay.served)

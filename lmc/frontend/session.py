@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lmc.frontend.misuse import RoleBlocks
@@ -67,6 +67,10 @@ class Session(ABC):
     @abstractmethod
     def extend(self, context: Any, role: str | None, text: Any) -> Any:
         """``context`` with a message of ``role`` (or bare text) appended."""
+
+    @abstractmethod
+    def extend_sections(self, context: Any, role: str | None, kinds: Sequence[str], texts: Sequence[Any]) -> Any:
+        """``context`` with texts in sections appended as one; ``kinds`` are of ``lmc.ir.section_ops``."""
 
     @abstractmethod
     def begin(self, context: Any, role: str) -> Any:

@@ -13,9 +13,10 @@ from lmc.frontend import sampling
 from lmc.frontend.branches import Branches, RoleBlock
 from lmc.frontend.core import Core
 from lmc.frontend.locations import user_location
-from lmc.frontend.messages import Generation, Message, Selection, Several, is_text, no_text
+from lmc.frontend.messages import Generation, Message, Section, Selection, Several, is_text, no_text
 from lmc.frontend.misuse import StateMisuse
 from lmc.frontend.refusals import bad, described, near
+from lmc.frontend.sections import Sections, sections_of, with_sections
 from lmc.ir.choices import checked_branch_count
 from lmc.ir.errors import CaptureError
 from lmc.ir.ops import SELECT_METHODS
@@ -46,8 +47,12 @@ class State(StateMisuse):
         kind = type(content)
         self._core.session.blocks.check()
         if kind is Several:
-            for part in content.parts:
+            for part in with_sections(content.parts):
                 self.append(part)
+        elif kind is Section:
+            self.append(content.text)
+        elif kind is Sections:
+            self._append_sections(content)
         elif kind is Message:
             self._append_message(content)
         elif kind is Generation:
@@ -215,6 +220,11 @@ class State(StateMisuse):
         core.session.touch(core)
         content = message.content
         kind = type(content)
+        sections = sections_of(content)
+        if sections is not None:
+            self._open_role(message.role)
+            core.context = core.session.extend_sections(core.context, message.role, sections.kinds, sections.texts)
+            return
         if kind in (Several, Generation, Selection):
             with RoleBlock(self, message.role):
                 self.append(content)
@@ -236,6 +246,14 @@ class State(StateMisuse):
         # Text that is not known yet may turn out empty: then no order is broken, so only known text counts.
         if not core.chat:
             core.bare = core.bare or type(content) is str
+            core.unsure = True
+
+    def _append_sections(self, sections: Sections) -> None:
+        core = self._core
+        core.session.touch(core)
+        core.context = core.session.extend_sections(core.context, None, sections.kinds, sections.texts)
+        if not core.chat:
+            core.bare = core.bare or any(type(text) is str and text for text in sections.texts)
             core.unsure = True
 
     def _open_role(self, role: str) -> None:

@@ -22,7 +22,8 @@ from lmc.ir.ops import (
     HostCallOp,
     PyCallOp,
 )
-from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, Type, type_of
+from lmc.ir.section_ops import SectionsOp
+from lmc.ir.types import ANY, BOOL, CTX, FLOAT, INT, NONE, TEXT, Type, type_of
 
 _PLAIN_TYPES = frozenset({TEXT, INT, FLOAT, BOOL, NONE})
 # Text is kept as a list of parts up to this many; a longer one becomes an op, so that long chains stay linear.
@@ -75,6 +76,18 @@ class ValueRecorder(Specialising):
         if any(type(part) is str and sizes.is_too_large(part) for part in found.parts):
             raise self.stop(sizes.CAUSE, sizes.REMEDY)
         return tuple(part if type(part) is str else self.value_of(part) for part in found.parts)
+
+    def extend_sections(self, context: Value, role: str | None, kinds: Sequence[str], texts: Sequence[Any]) -> Value:
+        found = [self.ir_parts(self.as_text(text)) for text in texts]
+        return self.emit(
+            SectionsOp,
+            (CTX,),
+            context=context,
+            role=role,
+            text=tuple(part for parts in found for part in parts),
+            lengths=tuple(map(len, found)),
+            kinds=tuple(kinds),
+        )[0]
 
     def concat(self, pieces: Sequence[Any]) -> Any:
         """The texts of ``pieces`` (str, or Proxies of ``!text``) one after the other, as a str where all are."""

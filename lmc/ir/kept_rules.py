@@ -9,6 +9,7 @@ from lmc.ir.kept_ops import FreeOp, KeepOp
 from lmc.ir.ops import BeginOp, EndOp, ExtendOp, PrefillOp
 from lmc.ir.region_ops import ConditionOp, YieldOp
 from lmc.ir.regions import RegionOp
+from lmc.ir.section_ops import SectionsOp
 from lmc.ir.types import CTX
 
 KvHint = KeepOp | FreeOp
@@ -22,7 +23,7 @@ class Origins:
 
     def add(self, op: Op) -> None:
         """Take the next op of the walk."""
-        if isinstance(op, ExtendOp | BeginOp | EndOp):
+        if isinstance(op, ExtendOp | SectionsOp | BeginOp | EndOp):
             self._origins[op.results[0]] = self.of(op.context)
 
     def of(self, value: Value) -> Value:

@@ -8,7 +8,8 @@ from typing import Any, cast
 
 from lark import Token, Tree
 
-import lmc.ir.region_ops  # noqa: F401  # pyright: ignore[reportUnusedImport]  (fills the registry of ops)
+import lmc.ir.region_ops  # pyright: ignore[reportUnusedImport]  (fills the registry of ops)
+import lmc.ir.section_ops  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from lmc.ir.core import Block, Constraint, Effect, Function, HostFunction, Module, Op, Value, op_class
 from lmc.ir.diagnostics import Source, shown
 from lmc.ir.errors import Location, ParseError

@@ -35,6 +35,7 @@ from lmc.ir.ops import (
     SelectOp,
     TranscriptOp,
 )
+from lmc.ir.section_ops import SectionsOp
 from lmc.ir.stopping import Stopper
 from lmc.ir.tokenizer import Tokenizer
 from lmc.ir.tokens import token_texts
@@ -179,7 +180,7 @@ def _context(_op: Op, _environment: Environment, tokenizer: Tokenizer) -> tuple[
     return (Context.empty(tokenizer),)
 
 
-def _extend(op: ExtendOp, environment: Environment, _tokenizer: Tokenizer) -> tuple[Any, ...]:
+def _extend(op: ExtendOp | SectionsOp, environment: Environment, _tokenizer: Tokenizer) -> tuple[Any, ...]:
     context: Context = environment[op.context]
     text = join_text(op.text, environment)
     return (context.text(text) if op.role is None else context.message(op.role, text),)
@@ -232,6 +233,7 @@ def _assume(op: AssumeOp, environment: Environment, _tokenizer: Tokenizer) -> tu
 _EVALUATORS: dict[type[Op], Callable[[Any, Environment, Tokenizer], tuple[Any, ...]]] = {
     ContextOp: _context,
     ExtendOp: _extend,
+    SectionsOp: _extend,
     BeginOp: _begin,
     EndOp: _end,
     PrefillOp: _prefill,

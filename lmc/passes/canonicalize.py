@@ -22,6 +22,7 @@ from lmc.ir.ops import (
 )
 from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, YieldOp
 from lmc.ir.regions import LEAVING
+from lmc.ir.section_ops import SectionsOp
 from lmc.passes.base import FunctionPass, PassContext
 from lmc.passes.control_folds import FlowWalk
 from lmc.passes.exposure import exposed_values
@@ -114,6 +115,7 @@ class _Walk(FlowWalk):
         self.recorded = {value for op in recorded_ops(block) for value in op.results}
         self.visitors: dict[type[Op], Callable[[Any], None]] = {
             ExtendOp: self._extend,
+            SectionsOp: self._sections,
             BeginOp: self._begin,
             EndOp: self._end,
             PrefillOp: self._prefill,
@@ -156,6 +158,11 @@ class _Walk(FlowWalk):
             op = dataclasses.replace(op, context=before.context, location=before.location or op.location)
         self.ropes[op.results[0]] = rope
         self.emit(op)
+
+    def _sections(self, op: SectionsOp) -> None:
+        """Where sections were to be ordered, they have been."""
+        fields = {"context": op.context, "role": op.role, "text": op.text}
+        self._extend(make_op(ExtendOp, op.results, op.location, **fields))
 
     def _begin(self, op: BeginOp) -> None:
         self.emit(self._skip_end(op))

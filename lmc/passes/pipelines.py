@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from lmc.ir.errors import InputError
 from lmc.passes.base import Pass
 from lmc.passes.manager import PassManager
+from lmc.passes.order_sections import OrderSections
 from lmc.passes.registry import PASSES
 
 # apply-profile comes before anything has changed an id, and does nothing without a profile.
@@ -30,11 +31,12 @@ _ENTRY = re.compile(r"\s*([^{},\s]+)\s*(?:\{([^{}]*)\})?\s*(,|$)")
 _NUMBERS: dict[type, Callable[[str], object]] = {int: int, float: float}
 
 
-def pipeline(level: str) -> PassManager:
-    """The passes of an optimization level: ``O0``, ``O1`` or ``O2``."""
+def pipeline(level: str, *, order_sections: bool = False) -> PassManager:
+    """The passes of an optimization level: ``O0``, ``O1`` or ``O2``; where asked for, sections are ordered before."""
     if level not in PIPELINES:
         raise InputError(f"unknown optimization level {level!r}", remedy=f"use one of {', '.join(PIPELINES)}")
-    return PassManager(parse_pipeline(PIPELINES[level]))
+    first = (OrderSections(),) if order_sections else ()
+    return PassManager((*first, *parse_pipeline(PIPELINES[level])))
 
 
 def parse_pipeline(text: str) -> tuple[Pass, ...]:

@@ -16,6 +16,7 @@ from lmc.passes.dce import EliminateDeadCode
 from lmc.passes.distribute_loops import DistributeLoops
 from lmc.passes.hoist_prefixes import HoistPrefixes
 from lmc.passes.kv_liveness import KvLiveness
+from lmc.passes.order_sections import OrderSections
 from lmc.passes.plan_fork_join import PlanForkJoin
 from lmc.passes.start_reads_early import StartReadsEarly
 
@@ -30,6 +31,7 @@ PASSES: dict[str, type[Pass]] = {
         DistributeLoops,
         HoistPrefixes,
         KvLiveness,
+        OrderSections,
         PlanForkJoin,
         StartReadsEarly,
     )

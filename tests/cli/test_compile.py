@@ -68,6 +68,21 @@ def test_remarks_stand_under_the_summary(lmc, program: str):
     assert lmc("compile", f"{program}:quiet", "-O0", "--remarks", *TOY).out.endswith("no remarks\n")
 
 
+def test_sections_are_ordered_where_asked_for(lmc, tmp_path: Path):
+    file = tmp_path / "with_sections.py"
+    file.write_text(
+        "import lmc\n\n@lmc.jit\ndef f(s, x: str):\n"
+        "    s += lmc.user(lmc.section(x) + lmc.section('Be brief. ', movable=True))\n    return s.gen('a')\n"
+    )
+    written = lmc("compile", str(file), "--emit", "ir", *TOY).out
+    assert 'user [%x, "Be brief. "]' in written
+    ordered = lmc("compile", str(file), "--emit", "ir", "--order-sections", "--remarks", *TOY)
+    assert ordered.out.index('"Be brief. "') < ordered.out.index("[%x]")
+    assert "with_sections.py:5: order-sections: movable sections come first" in ordered.err
+    unoptimized = lmc("compile", str(file), "--emit", "ir", "--order-sections", "-O0", *TOY).out
+    assert 'user ["Be brief. ", %x]' in unoptimized
+
+
 def test_json(lmc, program: str):
     found = json.loads(lmc("compile", f"{program}:breaks", "--json", *TOY).out)
     assert found["program"] == "breaks"

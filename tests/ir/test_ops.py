@@ -27,6 +27,7 @@ from lmc.ir.ops import (
     SelectOp,
     TranscriptOp,
 )
+from lmc.ir.section_ops import SectionsOp
 from lmc.ir.types import ANY, BOOL, CTX, INT, TEXT, json_of, list_of
 from tests.ir.region_ops import make
 
@@ -63,6 +64,8 @@ def host(*results: Value, **fields: Any) -> Op:
         make(ContextOp, C),
         make(ExtendOp, D, context=C, text=("a", T)),
         make(ExtendOp, D, context=C, role="tool"),
+        make(SectionsOp, D, context=C, role="user", text=("a", T), lengths=(0, 2), kinds=("text", "movable")),
+        make(SectionsOp, D, context=C, lengths=(), kinds=()),
         make(BeginOp, D, context=C, role="user"),
         make(EndOp, D, context=C),
         make(PrefillOp, D, context=C, scope="batch"),
@@ -106,6 +109,20 @@ def test_what_is_right_verifies(op: Op):
         (make(ExtendOp, D, context=C, role="boss"), "lm.extend: unknown role 'boss'"),
         (make(ExtendOp, D, context=C, text=(N,)), "lm.extend: %n is !int, text is needed"),
         (make(ExtendOp, context=C), "lm.extend: results are (), should be (!ctx)"),
+        (make(SectionsOp, D, context=T, lengths=(), kinds=()), "lm.sections: %t is !text, a context (!ctx) is needed"),
+        (make(SectionsOp, D, context=C, role="boss", lengths=(), kinds=()), "lm.sections: unknown role 'boss'"),
+        (make(SectionsOp, D, context=C, text=(N,), lengths=(1,), kinds=("text",)), "lm.sections: %n is !int, text is"),
+        (make(SectionsOp, D, context=C, lengths=(0,), kinds=("odd",)), "lm.sections: unknown kind of section 'odd'"),
+        (make(SectionsOp, D, context=C, lengths=(0,), kinds=()), "lm.sections: kinds and lengths differ in number"),
+        (
+            make(SectionsOp, D, context=C, text=("a",), lengths=(2,), kinds=("text",)),
+            "lm.sections: lengths don't add up to the parts of the text",
+        ),
+        (
+            make(SectionsOp, D, context=C, lengths=(1, -1), kinds=("text", "text")),
+            "lm.sections: lengths don't add up to the parts of the text",
+        ),
+        (make(SectionsOp, T, context=C, lengths=(), kinds=()), "lm.sections: results are (!text), should be (!ctx)"),
         (make(BeginOp, D, context=C, role=""), "lm.begin: unknown role ''"),
         (make(BeginOp, D, context=N, role="user"), "lm.begin: %n is !int, a context (!ctx) is needed"),
         (make(BeginOp, T, context=C, role="user"), "lm.begin: results are (!text), should be (!ctx)"),

@@ -30,6 +30,7 @@ module @judge {
     %0 = lm.context : !ctx
     %1 = lm.extend %0, system ["You grade essays."] : !ctx
     %2 = lm.extend %1 ["Essay:\\n", %essay] : !ctx
+    %s = lm.sections %2, user ["Be brief.", %essay] {kinds = ["movable", "section"], lengths = [1, 1]} : !ctx
     %3 = lm.begin %2, user : !ctx
     %4 = lm.end %3 : !ctx
     %5 = lm.prefill %4 {scope = "batch"} : !ctx
