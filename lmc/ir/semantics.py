@@ -114,6 +114,7 @@ def generation_requests(
             instance=instance,
             constraint=constraint,
             jump_forward=jump_forward,
+            expected_tokens=op.expected_tokens,
         )
         for sample in range(count)
     ]

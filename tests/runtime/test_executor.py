@@ -501,3 +501,49 @@ def wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < end, "it never came to be"
         time.sleep(0.002)
+
+
+class AskedEngine(LateEngine):
+    """Keeps what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[Any] = []
+
+    def submit(self, request: Any, on_delta: Any = None) -> Any:
+        self.asked.append(request)
+        return super().submit(request, on_delta)
+
+    def score(self, request: Any) -> Any:
+        self.asked.append(request)
+        return super().score(request)
+
+
+def test_requests_say_their_place_their_priority_and_how_long_they_will_be():
+    """In blocks of two, both instances' first requests come before their second ones; loops stay where they are."""
+    text = """
+    module @f {
+      func @f(%x: !text) {
+        %0 = lm.context : !ctx
+        %1 = lm.extend %0 [%x] : !ctx
+        %2, %a = lm.gen %1 {expected_tokens = 2, id = "f/a", max_tokens = 4} : !ctx, !text
+        %3 = lm.extend %2 ["!"] : !ctx
+        %4, %b, %s = lm.select %3 ["yes", "no"] {id = "f/b"} : !ctx, !text, !any
+        lm.return %4 (%b)
+      }
+    }
+    """
+    found: dict[int, list[tuple[str, int, int, int | None]]] = {}
+    for block in (1, 2):
+        engine = AskedEngine()
+        asked = engine.asked
+        rows = [{"x": "p"}, {"x": "q"}]
+        run_batch(Executor(engine, plan_of(text), {}, Limits(priority=3)), rows, block=block)
+        assert len({request.place.run for request in asked}) == 1
+        found[block] = sorted(
+            (request.op_id, request.instance, request.place.rank, getattr(request, "expected_tokens", None))
+            for request in asked
+        )
+        assert {request.priority for request in asked} == {3}
+    assert found[1] == [("f/a", 0, 0, 2), ("f/a", 1, 2, 2), ("f/b", 0, 1, None), ("f/b", 1, 3, None)]
+    assert found[2] == [("f/a", 0, 0, 2), ("f/a", 1, 1, 2), ("f/b", 0, 2, None), ("f/b", 1, 3, None)]
