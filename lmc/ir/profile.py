@@ -156,50 +156,53 @@ class Recording:
     """A profile that is being made. Not for several threads at the same time."""
 
     def __init__(self) -> None:
-        self.ops: dict[str, OpProfile] = {}
-        self.branches: dict[str, BranchProfile] = {}
-        self.repeats: dict[str, RepeatProfile] = {}
+        self._ops: dict[str, OpProfile] = {}
+        self._branches: dict[str, list[int]] = {}
+        self._repeats: dict[str, list[int]] = {}
 
     def op(self, op_id: str, entry: OpProfile) -> None:
         """Count what an op cost, and what it gave."""
-        known = self.ops.get(op_id)
-        self.ops[op_id] = entry if known is None else known + entry
+        known = self._ops.get(op_id)
+        self._ops[op_id] = entry if known is None else known + entry
 
     def branch(self, op_id: str | None, *, then: bool) -> None:
-        """Count which way a condition took."""
+        """Count which way a condition took. What has no id is not counted."""
         if op_id is not None:
-            self._branch(op_id, BranchProfile(int(then), int(not then)))
+            self._branches.setdefault(op_id, [0, 0])[0 if then else 1] += 1
 
     def repeat(self, op_id: str | None, elements: int = 0) -> None:
         """Count that a loop began, or a map or a race of so many elements."""
         if op_id is not None:
-            self._repeat(op_id, RepeatProfile(1, elements, elements))
+            self._add_repeat(op_id, 1, elements, elements)
 
     def round(self, op_id: str | None, number: int) -> None:
         """Count that a round of a loop began: the first of a run has the number 1."""
         if op_id is not None:
-            self._repeat(op_id, RepeatProfile(0, 1, number))
+            self._add_repeat(op_id, 0, 1, number)
 
     def add(self, other: Profile | Recording) -> None:
         """Count all that ``other`` has."""
-        for op_id, entry in other.ops.items():
+        found = other if isinstance(other, Profile) else other.profile("")
+        for op_id, entry in found.ops.items():
             self.op(op_id, entry)
-        for op_id, branch in other.branches.items():
-            self._branch(op_id, branch)
-        for op_id, repeat in other.repeats.items():
-            self._repeat(op_id, repeat)
+        for op_id, branch in found.branches.items():
+            counts = self._branches.setdefault(op_id, [0, 0])
+            counts[0] += branch.then
+            counts[1] += branch.otherwise
+        for op_id, repeat in found.repeats.items():
+            self._add_repeat(op_id, repeat.runs, repeat.rounds, repeat.most)
 
     def profile(self, program: str) -> Profile:
         """What was recorded so far."""
-        return Profile(program, dict(self.ops), dict(self.branches), dict(self.repeats))
+        branches = {op_id: BranchProfile(*counts) for op_id, counts in self._branches.items()}
+        repeats = {op_id: RepeatProfile(*counts) for op_id, counts in self._repeats.items()}
+        return Profile(program, dict(self._ops), branches, repeats)
 
-    def _branch(self, op_id: str, entry: BranchProfile) -> None:
-        known = self.branches.get(op_id)
-        self.branches[op_id] = entry if known is None else known + entry
-
-    def _repeat(self, op_id: str, entry: RepeatProfile) -> None:
-        known = self.repeats.get(op_id)
-        self.repeats[op_id] = entry if known is None else known + entry
+    def _add_repeat(self, op_id: str, runs: int, rounds: int, most: int) -> None:
+        counts = self._repeats.setdefault(op_id, [0, 0, 0])
+        counts[0] += runs
+        counts[1] += rounds
+        counts[2] = max(counts[2], most)
 
 
 def length_bin(length: int) -> int:
