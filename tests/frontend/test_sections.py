@@ -136,7 +136,7 @@ def test_what_is_no_section_is_refused(make: Any, cause: str):
 def test_a_section_of_another_kind_than_text_is_refused_in_a_capture():
     @lmc.jit(target="toy")
     def program(s: Any, n: int) -> None:
-        s += lmc.section(n)  # type: ignore[arg-type]
+        s += lmc.section(n)
 
     with pytest.raises(lmc.CaptureError, match="a section holds"):
         program.run(3)
