@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lmc.ir.core import Module, walk
 from lmc.ir.errors import InputError
-from lmc.ir.ids import count_holes, fill_holes
+from lmc.ir.ids import count_holes, each_round_id, fill_holes
 from lmc.ir.interpreter import interpret
 from lmc.ir.ops import SamplingOp, SelectOp
 from lmc.ir.parser import parse_verified
@@ -166,3 +166,14 @@ def test_time_grows_with_module_and_profile(count: int):
 
     seconds(count)
     assert seconds(4 * count) < 12 * seconds(count) + 0.1
+
+
+@given(case=flow_cases(), program=flow_programs(depth=3))
+def test_passes_keep_the_ids_of_control_flow(case: Case, program: Program):
+    for module in (case.module, program.module):
+        before = {op.id for op in walk([module.main.body]) if isinstance(op, RegionOp)}
+        after = pipeline("O2").run(module, PassContext(toy_tokenizer(), CACHE)).module
+        found = [op.id for op in walk([after.main.body]) if isinstance(op, RegionOp)]
+        known = {op_id for op_id in found if op_id is not None}
+        assert known <= before | {each_round_id(op_id) for op_id in before if op_id is not None}
+        assert parse_verified(print_module(after)).main.body.ops
