@@ -11,15 +11,15 @@ from lmc.frontend.variants import Captured
 from lmc.ir.constraints import Reader
 from lmc.ir.core import Op, Value, walk
 from lmc.ir.errors import InputError
-from lmc.ir.ops import PyCallOp, ReturnOp, SamplingOp
+from lmc.ir.ops import FreeOp, KeepOp, PyCallOp, ReturnOp, SamplingOp
 from lmc.ir.region_ops import ConditionOp, YieldOp
 from lmc.ir.regions import RegionOp
 from lmc.ir.types import BOOL, FLOAT, INT, TEXT, JsonType, list_of
 
 # What only takes parts of an instance, or puts it into a container: of its data these give the data of the same.
 _HANDLING = frozenset({"field", "getitem", "slice", "len", "list", "tuple", "dict"})
-# What hands values on as they are, but for its flag.
-_HANDING_ON = (ReturnOp, RegionOp, YieldOp, ConditionOp)
+# What hands values on as they are, but for its flag, or only waits for them.
+_HANDING_ON = (ReturnOp, RegionOp, YieldOp, ConditionOp, KeepOp, FreeOp)
 _SCALARS = (TEXT, INT, FLOAT, BOOL)
 
 

@@ -214,7 +214,7 @@ class _Hints:
         if not all(use.op.results for use in uses):
             return
         ordered = sorted(uses, key=lambda use: use.index)
-        after = tuple(use.op.results[0] for use in ordered)
+        after = tuple(_waited_for(use.op) for use in ordered)
         next_use = None if wave is None else wave - self._start
         hint = make_op(kind, (), kept.location, context=kept.value, after=after, next_use=next_use)
         self._after.setdefault(ordered[-1].index if ordered else kept.place.index, []).append(hint)
@@ -226,6 +226,11 @@ class _Hints:
             found.append(op)
             found += sorted(self._after.get(index, ()), key=lambda hint: isinstance(hint, FreeOp))
         return found
+
+
+def _waited_for(op: Op) -> Value:
+    """What of an op's results a hint waits for: the context that it gives, if it gives one."""
+    return next(iter(_contexts(op.results)), op.results[0])
 
 
 def _contexts(values: Iterable[Value]) -> list[Value]:
