@@ -21,7 +21,7 @@ from lmc.driver import (
 
 Level = Literal["O0", "O1", "O2"]
 _ENGINE_OPTIONS = ("target", "dtype", "kv_tokens", "deterministic", "device", "prefill_tokens")
-_OPTIONS = (*_ENGINE_OPTIONS, "seed", "level", "timeout", "profile", "order_sections")
+_OPTIONS = (*_ENGINE_OPTIONS, "seed", "level", "timeout", "profile", "order_sections", "priority")
 
 
 class Program(JittedFunction):
@@ -65,6 +65,7 @@ class Program(JittedFunction):
         timeout: float | None = None,
         profile: ProfileOption | None = None,
         order_sections: bool | None = None,
+        priority: int | None = None,
         **unknown: Never,
     ) -> Program:
         """The same program, bound to a target and to how it runs there; what is not given stays as it is.
@@ -89,6 +90,8 @@ class Program(JittedFunction):
                 read now: how long outputs are, which ways are likely. It changes plans, and no result.
             order_sections: whether movable sections of text go ahead of the others (``lmc.section``), so that prompts
                 begin alike. It changes prompts, also those of an eager run.
+            priority: requests of higher priority go before others of a local engine (0; -1 for what may wait). Half of
+                what is admitted stays with those that wait for long, so nobody starves. It changes no result.
             unknown: there are no others.
 
         Raises ``InputError`` for an option of another name, and for a profile that is none of this program.
@@ -97,7 +100,14 @@ class Program(JittedFunction):
         wish = Wish(target, dtype, kv_tokens, deterministic, device, prefill_tokens)
         made = self.twin()
         made._own = self._own.with_options(
-            made, wish, seed=seed, level=level, timeout=timeout, profile=profile, order_sections=order_sections
+            made,
+            wish,
+            seed=seed,
+            level=level,
+            timeout=timeout,
+            profile=profile,
+            order_sections=order_sections,
+            priority=priority,
         )
         return made
 
@@ -173,6 +183,7 @@ def jit(
     timeout: float | None = None,
     profile: ProfileOption | None = None,
     order_sections: bool | None = None,
+    priority: int | None = None,
 ) -> Callable[[Callable[..., Any]], Program]: ...
 
 

@@ -24,6 +24,8 @@ from lmc.ir.errors import InputError, RequestCancelledError
 from lmc.ir.profile import Profile
 from lmc.ir.target import Target
 
+MAX_PRIORITY = 1000
+
 
 class BatchInterruptedError(KeyboardInterrupt):
     """Ctrl-C in a batch. ``results`` holds what was finished; the other instances have a ``RequestCancelledError``."""
@@ -57,6 +59,7 @@ class Runner:
         timeout: float | None = None,
         profile: ProfileOption | None = None,
         order_sections: bool | None = None,
+        priority: int | None = None,
     ) -> Runner:
         """A runner of ``function``, which is the same program, under other options; what is None stays as it is.
 
@@ -70,6 +73,8 @@ class Runner:
             check_timeout(timeout)
         if order_sections is not None:
             check_flag("order_sections", order_sections)
+        if priority is not None:
+            check_priority(priority)
         options = Options(
             merged,
             self.options.seed if seed is None else seed,
@@ -78,6 +83,7 @@ class Runner:
             self.options.requests,
             self.options.profile if profile is None else profile_for(function.name, profile),
             self.options.order_sections if order_sections is None else order_sections,
+            self.options.priority if priority is None else priority,
         )
         return Runner(function, options, self._variants)
 
@@ -192,6 +198,16 @@ def check_flag(name: str, value: object) -> None:
     """Raise ``InputError`` at the user's line for what is no bool."""
     if type(value) is not bool:
         raise InputError(f"{name} is {value!r}", remedy="give True or False", location=user_location())
+
+
+def check_priority(priority: object) -> None:
+    """Raise ``InputError`` at the user's line for what is no priority."""
+    if type(priority) is not int or abs(priority) > MAX_PRIORITY:
+        raise InputError(
+            f"priority is {priority!r}",
+            remedy=f"give an integer from -{MAX_PRIORITY} to {MAX_PRIORITY}; 0 is that of all others",
+            location=user_location(),
+        )
 
 
 def check_timeout(timeout: object) -> None:

@@ -40,6 +40,7 @@ class Options:
 
     ``requests`` is how many requests and instances of a batch run at the same time, ``profile`` what earlier runs
     measured, for the passes. With ``order_sections`` movable sections of text go ahead (``lmc.section``).
+    Requests of higher ``priority`` go before others of the engine.
     """
 
     wish: Wish = field(default_factory=Wish)
@@ -49,11 +50,12 @@ class Options:
     requests: int | None = None
     profile: Profile | None = None
     order_sections: bool = False
+    priority: int = 0
 
     @property
     def limits(self) -> Limits:
         """What the executor keeps to."""
-        limits = Limits(request_timeout=self.timeout)
+        limits = Limits(request_timeout=self.timeout, priority=self.priority)
         return limits if self.requests is None else replace(limits, requests=self.requests)
 
 

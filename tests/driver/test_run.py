@@ -292,6 +292,18 @@ def test_an_interrupted_batch_is_a_keyboard_interrupt():
     assert not issubclass(RequestCancelledError, KeyboardInterrupt)
 
 
+@pytest.mark.parametrize("priority", ["a", 1.0, 1001, True])
+def test_a_priority_is_a_small_integer(priority: Any):
+    with pytest.raises(InputError, match=f"priority is {priority!r}") as caught:
+        programs.judge.on("toy", priority=priority)
+    assert caught.value.location is not None
+
+
+def test_a_priority_is_that_of_the_requests():
+    runner = programs.judge.on("toy", priority=-2).on(seed=3)
+    assert runner._own.options.limits.priority == -2
+
+
 @pytest.mark.parametrize("timeout", ["a", 0, -1.0, float("nan"), True])
 def test_a_timeout_is_a_number_of_seconds(timeout: Any):
     with pytest.raises(InputError, match=f"timeout is {timeout!r}") as caught:
