@@ -131,6 +131,14 @@ class Context:
             return replace(self, role=None, parts=(), synced=None).stable_prefix
         return tokens.settled + self.tokenizer.stable_prefix(tokens.pending)
 
+    @property
+    def computed(self) -> tuple[int, ...]:
+        """The tokens that a generation has left here; none where something has been appended since."""
+        synced = self.synced
+        if synced is None or (synced.message_count, synced.part_count) != (len(self.messages), len(self.parts)):
+            return ()
+        return synced.tokens.settled
+
     def choices(self, choices: Sequence[str]) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
         """Prompt and continuations (token ids) that score ``choices`` appended here.
 

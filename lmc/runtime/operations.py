@@ -137,7 +137,8 @@ def keep(frame: Frame, index: int, op: KeepOp) -> None:
     kept = frame.machine.kept
     is_pinned = frame.prefixes is not None and frame.prefixes.holds(op.context)
     if kept.engine is not None and not is_pinned:
-        kept.expect(frame, index, _stable_prefix(frame.environment[op.context]))
+        context = frame.environment[op.context]
+        kept.expect(frame, index, context.computed or _stable_prefix(context))
     frame.finish(index, ())
 
 

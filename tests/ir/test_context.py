@@ -133,6 +133,16 @@ def test_a_turn_ends_where_the_next_begins():
     assert CHAT.begin("user").message_list() == [{"role": "user", "content": ""}]
 
 
+def test_what_a_generation_has_computed_is_known_until_something_is_appended():
+    for start in (RAW.text("a"), CHAT.message("user", "a")):
+        given = generation(start, "b", "")
+        after = start.generated(given)
+        assert start.computed == ()
+        assert after.computed == start.prompt + given.token_ids
+        assert after.text("c").computed == ()
+    assert after.end().computed == after.message("user", "c").computed == ()
+
+
 def test_a_template_that_is_not_prefix_stable_is_rendered_whole_and_says_so():
     context = Context.empty(trained("llama3", STRIPS_THOUGHTS)).message("user", "a")
     context = context.generated(generation(context, "thought[/T]b", "")).end().message("user", "c")
