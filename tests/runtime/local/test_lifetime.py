@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from lmc.cache.eviction import NextUse
 from lmc.ir.engine import Request, SamplingParams, ScoreRequest
 from lmc.ir.errors import EngineError, RequestCancelledError
 from lmc.runtime.local import LocalEngine, load_local_engine
@@ -82,7 +83,9 @@ def test_many_requests_leave_nothing_behind(checkpoints: dict[str, Path]) -> Non
                 seen.append((len(gc.get_objects()), live_bytes()))
                 assert memory.radix.total_tokens <= 3000
                 assert memory.radix._node_count <= 3000
-                heaps = (memory.radix.eviction._dead, memory.radix.eviction._aged, memory.radix.eviction._expected)
+                eviction = memory.radix.eviction
+                assert isinstance(eviction, NextUse)
+                heaps = (eviction._dead, eviction._aged, eviction._expected)
                 assert all(len(heap._entries) <= 2 * 3000 + 64 for heap in heaps)
                 assert (len(deadlines), len(deadlines._heap)) <= (0, 64)
         (_, _), (objects, size), (objects_later, size_later) = seen
