@@ -21,6 +21,7 @@ from lmc.ir.semantics import NO_CONSTRAINTS
 from lmc.runtime.events import OnEvent
 from lmc.runtime.frames import Left, report_forced
 from lmc.runtime.in_flight import InFlight
+from lmc.runtime.literal_prefixes import Prefixes
 from lmc.runtime.machine import Machine
 from lmc.runtime.operations import ask
 from lmc.runtime.prefixes import PinBudget
@@ -203,6 +204,7 @@ class _Batch:
         self._on_cancelled = on_cancelled
         self._stage: Stage = around.prepared.main.whole
         self._values: dict[Value, Any] = {}
+        self._literals: Prefixes = {}
         self._recording = Recording()
         self._log: Memo | None = {} if around.prepared.may_break else None
 
@@ -215,6 +217,7 @@ class _Batch:
             if machine.end is None:
                 self._stage = self._around.prepared.own
                 self._values, self._recording, self._log = machine.environment, machine.recording, machine.log
+                self._literals = machine.literal_prefixes() if isinstance(self._around.engine, Planned) else {}
             positions = iter(range(len(self._order)))
             workers = [asyncio.ensure_future(self._work(positions)) for _ in self._order[: self._resources.window]]
             try:
@@ -275,7 +278,16 @@ class _Batch:
         self, around: Surroundings, stage: Stage, values: dict[Value, Any], *, instance: int, position: int
     ) -> Machine:
         log = None if self._log is None else dict(self._log)
-        return Machine(around, stage, values, ask=ask, instance=instance, position=position, log=log)
+        return Machine(
+            around,
+            stage,
+            values,
+            ask=ask,
+            instance=instance,
+            position=position,
+            log=log,
+            literals=self._literals,
+        )
 
 
 def _bind(plan: Plan, inputs: Mapping[str, Any]) -> dict[Value, Any]:

@@ -28,6 +28,7 @@ from lmc.runtime.events import TokenEvent, branch_of
 from lmc.runtime.frames import Ending, Frame
 from lmc.runtime.host_calls import HostRun
 from lmc.runtime.kept_contexts import KeptContexts
+from lmc.runtime.literal_prefixes import CallsToCome, Prefixes, literal_prefixes
 from lmc.runtime.prepared import Stage
 from lmc.runtime.surroundings import Surroundings
 
@@ -80,7 +81,8 @@ class Machine:
     """One run of a stage of a plan. ``environment`` holds the values known before and takes the results.
 
     ``ask`` starts what can't be evaluated on the spot (``lmc.runtime.operations``). ``log`` takes the results of ops
-    that have an id, by ``semantics.runtime_id``; None where no memo may be needed.
+    that have an id, by ``semantics.runtime_id``; None where no memo may be needed. ``literals`` are what its calls
+    begin with (``literal_prefixes``).
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class Machine:
         instance: int,
         position: int,
         log: Memo | None = None,
+        literals: Prefixes | None = None,
     ) -> None:
         self.recording = Recording()
         self.around = around
@@ -108,6 +111,7 @@ class Machine:
         self._over: asyncio.Event = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         body = around.prepared.main
+        self.to_come = CallsToCome(around.engine, body, literals or {}, self._place_at)
         self._root = Frame(self, body, environment, stage=stage, place=(position,), log=log)
 
     @property
@@ -128,6 +132,7 @@ class Machine:
     async def run(self) -> None:
         """Run to ``end``. Cancelling cancels every request in flight."""
         try:
+            self.to_come.expect()
             self.start([self._root])
             self._advance()
             await self._over.wait()
@@ -135,7 +140,13 @@ class Machine:
             self._root.cancel()
             self.begun.drop_all()
             self.kept.withdraw_all()
+            self.to_come.withdraw_all()
             self._over.set()
+
+    def literal_prefixes(self) -> Prefixes:
+        """What calls of the program begin with in every instance, beside what is pinned by now."""
+        held = self._root.prefixes
+        return literal_prefixes(self._root.body, self.environment, lambda value: held is not None and held.holds(value))
 
     def let_go_of_prefixes(self) -> None:
         """Unpin every prefix that is still held."""

@@ -76,6 +76,7 @@ def generate(frame: Frame, index: int, op: SamplingOp) -> None:
         machine.request(
             call, number, partial(around.engine.submit, request, _on_delta(machine, op_id, op.name, number, context))
         )
+    machine.to_come.begun(frame, index)
 
 
 def select(frame: Frame, index: int, op: SelectOp) -> None:
@@ -101,6 +102,7 @@ def select(frame: Frame, index: int, op: SelectOp) -> None:
     machine.kept.begun(frame, index, requests[0].prompt)
     for number, request in enumerate(_placed(frame, index, requests)):
         machine.request(call, number, partial(engine.score, request))
+    machine.to_come.begun(frame, index)
 
 
 def prefill(frame: Frame, index: int, op: PrefillOp) -> None:
