@@ -64,6 +64,12 @@ def _with_last(types: Sequence[Type]) -> Type:
     return found if types and isinstance(found, ListType) and fits(types[-1], found.element) else list_of(ANY)
 
 
+def _element_or_default(types: Sequence[Type]) -> Type:
+    """An element of the list, or what is given for when there is none."""
+    found = element(types)
+    return ANY if any(default != found for default in types[2:]) else found
+
+
 LIST_BUILTINS: tuple[tuple[str, Any, ResultType, Safe], ...] = (
     ("range", _range, always_gives(list_of(INT)), never_safe),
     ("interleaved", _interleaved, always_gives(list_of(ANY)), never_safe),
@@ -76,8 +82,8 @@ LIST_BUILTINS: tuple[tuple[str, Any, ResultType, Safe], ...] = (
     ("list.replaced", _changed("__setitem__"), _with_last, never_safe),
     ("list.deleted", _changed("__delitem__"), same_list, never_safe),
     ("sorted_by", _sorted_by, same_list, never_safe),
-    ("min_by", _best_by(min), element, never_safe),
-    ("max_by", _best_by(max), element, never_safe),
+    ("min_by", _best_by(min), _element_or_default, never_safe),
+    ("max_by", _best_by(max), _element_or_default, never_safe),
     ("dict_from", dict, always_gives(ANY), never_safe),
     ("check_lengths", _check_lengths, always_gives(NONE), never_safe),
     ("choices", listed_choices, always_gives(list_of(TEXT)), never_safe),

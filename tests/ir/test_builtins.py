@@ -75,6 +75,16 @@ def test_what_a_builtin_gives_is_of_its_result_type(name: str, data: st.DataObje
     assert fits(found, expected), (arguments, found, expected)
 
 
+@pytest.mark.parametrize("name", ["min_by", "max_by"])
+def test_what_is_given_for_no_elements_may_be_of_another_type(name: str):
+    builtin = builtins.lookup(name)
+    assert builtin is not None
+    assert builtin.result_type([TEXT, list_of(INT)]) == TEXT
+    assert builtin.result_type([TEXT, list_of(INT), TEXT]) == TEXT
+    assert builtin.result_type([TEXT, list_of(INT), NONE]) == ANY
+    assert builtin.run("", [], None) is None
+
+
 @dataclasses.dataclass
 class Point:
     x: int
