@@ -11,7 +11,8 @@ from lmc.backend.known_text import KnownText
 from lmc.backend.plan import Plan
 from lmc.backend.stages import Known, Stage, Unknown, stages_of
 from lmc.cache.blocks import SAMPLE, choose_block
-from lmc.cache.simulator import simulate
+from lmc.cache.report import Report
+from lmc.cache.simulator import coarse_trial
 from lmc.cache.trace import TraceRequest
 from lmc.ir.core import Value
 from lmc.ir.engine import EngineInfo
@@ -112,24 +113,23 @@ def _lengths(before: Sequence[str], texts: Sequence[str]) -> list[Length]:
 
 
 def _block(stages: Sequence[Stage], entries: Sequence[Entry], room: Room) -> int:
-    """The size of blocks with which a part of the batch, as it is foreseen, is served fastest."""
+    """The size of blocks with which a part of the batch, as it is foreseen, finds most in the cache."""
     if len(entries) < 2 or len(stages) < 2 or _tokens(stages, entries) <= room.kv_tokens:
         return 1
     start = max((len(entries) - SAMPLE) // 2, 0)
     sample = requests_of(stages, [(entry.instance, entry.values) for entry in entries[start : start + SAMPLE]])
 
-    def seconds(requests: Sequence[TraceRequest], block: int) -> float:
-        kv_tokens = max(room.kv_tokens, *(request.cached_length for request in requests))
-        return simulate(
+    def trial(requests: Sequence[TraceRequest], block: int, scale: int) -> Report:
+        return coarse_trial(
             requests,
-            policy="lmc",
-            kv_tokens=kv_tokens,
+            kv_tokens=room.kv_tokens,
             batch=room.batch,
             prefill_tokens=room.prefill_tokens,
             block=block,
-        ).predicted_seconds
+            scale=scale,
+        )
 
-    return choose_block(sample, seconds, batch=room.batch)
+    return choose_block(sample, trial, batch=room.batch)
 
 
 def _tokens(stages: Sequence[Stage], entries: Sequence[Entry]) -> int:

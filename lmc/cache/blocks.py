@@ -7,21 +7,27 @@ import numpy as np
 
 from lmc.cache.node import Tokens
 from lmc.cache.ranks import instance_order
+from lmc.cache.report import Report
 from lmc.cache.trace import TraceRequest
 
 SAMPLE = 48
-"""Instances that are tried; of larger batches those in the middle of the order, which share as much as any."""
-_WORTH = 0.995
-"""Larger blocks retain more: one has to be so much faster than the best smaller one."""
+"""Instances that are tried at most; of larger batches those in the middle of the order, which share as much as any."""
+_ROWS = 10_000
+"""Rows of answers that a trial computes at most: where there are more, one stands for several tokens."""
+_REUSE = 0.99
+"""Sizes that find so much of what the best one finds in the cache are looked at for their time."""
+_WORTH = 0.97
+"""Larger blocks retain more, and lengths are guessed: one has to be so much faster than the best smaller one."""
 
 
-def choose_block(
-    requests: Sequence[TraceRequest], seconds: Callable[[Sequence[TraceRequest], int], float], *, batch: int
-) -> int:
-    """The size of blocks (see `ranks`) with which a batch is probably served fastest.
+Trial = Callable[[Sequence[TraceRequest], int, int], Report]
+"""Serves requests in blocks of a size, where one token stands for so many."""
 
-    `seconds` says how long requests take, in blocks of a size. It gets requests as they are foreseen: what is known of
-    them, and as much more as is expected.
+
+def choose_block(requests: Sequence[TraceRequest], trial: Trial, *, batch: int) -> int:
+    """The size of blocks (see `ranks`) with which a batch probably finds most in the cache, and of those is fastest.
+
+    `trial` gets requests as they are foreseen: what is known of them, and as much more as is expected.
     """
     members: dict[int, list[int]] = {}
     for position, request in enumerate(requests):
@@ -29,17 +35,34 @@ def choose_block(
     if len(members) == 1 or max(map(len, members.values())) == 1:
         return 1
     order = instance_order(requests, members)
-    start = max((len(order) - SAMPLE) // 2, 0)
-    positions = sorted(position for instance in order[start : start + SAMPLE] for position in members[instance])
+    tried = min(len(order), SAMPLE)
+    start = (len(order) - tried) // 2
+    positions = sorted(position for instance in order[start : start + tried] for position in members[instance])
     sample = foreseen([requests[position] for position in positions])
-    whole = len(order) <= SAMPLE
-    sizes = [size for size in (batch, 2 * batch, len(order) if whole else 0) if 1 < size <= min(len(order), SAMPLE)]
-    best, least = 1, seconds(sample, 1)
-    for size in sorted(set(sizes)):
-        found = seconds(sample, size)
-        if found < _WORTH * least:
-            best, least = size, found
+    scale = max(1, -(-sum(request.generated.size for request in sample) // _ROWS))
+    sample = [_coarse(request, scale) for request in sample]
+    sizes = [size for size in (batch, 2 * batch, len(order)) if 1 < size <= tried]
+    reports = {size: trial(sample, size, scale) for size in (1, *sorted(set(sizes)))}
+    most = max(report.hit_tokens for report in reports.values())
+    good = [size for size, report in reports.items() if report.hit_tokens >= _REUSE * most]
+    best = good[0]
+    for size in good[1:]:
+        if reports[size].predicted_seconds < _WORTH * reports[best].predicted_seconds:
+            best = size
     return best
+
+
+def _coarse(request: TraceRequest, scale: int) -> TraceRequest:
+    """A request with one token for so many; what is shared stays so."""
+    whole = np.concatenate([request.tokens, request.generated])[::scale]
+    length = -(-request.tokens.size // scale)
+    return replace(
+        request,
+        tokens=whole[:length],
+        generated=whole[length:],
+        known=-(-request.known // scale),
+        expected=-(-request.expected // scale),
+    )
 
 
 def foreseen(requests: Sequence[TraceRequest]) -> list[TraceRequest]:

@@ -36,11 +36,8 @@ class Eviction(ABC):
         """Take in a leaf that may be evicted, or look again at one whose use has changed."""
 
     @abstractmethod
-    def victim(self, beyond: float = -math.inf) -> tuple[RadixNode, int] | None:
-        """The leaf to cut next, and how many tokens of its end go before another one may come first; None if none.
-
-        Where next uses are known, those that are not farther than ``beyond`` are spared.
-        """
+    def victim(self) -> tuple[RadixNode, int] | None:
+        """The leaf to cut next, and how many tokens of its end go before another one may come first; None if none."""
 
     def trimmed(self, node: RadixNode, count: int) -> None:  # noqa: ARG002
         """``count`` tokens were cut from the end of a leaf that ``victim`` gave, and some are left."""
@@ -97,7 +94,7 @@ class _ByKey(Eviction):
         node.offered = self._serial
         self._heap.push(self.key(node), self._serial, node)
 
-    def victim(self, beyond: float = -math.inf) -> tuple[RadixNode, int] | None:  # noqa: ARG002
+    def victim(self) -> tuple[RadixNode, int] | None:
         top = self._heap.top()
         return None if top is None else (top[1], top[1].length)
 
@@ -205,18 +202,12 @@ class NextUse(Eviction):
         else:
             self._dead.push(node.last_access, self._serial, node)
 
-    def victim(self, beyond: float = -math.inf) -> tuple[RadixNode, int] | None:
-        distance, node = math.inf, self._first_dead()
+    def victim(self) -> tuple[RadixNode, int] | None:
+        node = self._first_dead()
         if node is None:
             aged, expected = self._farthest(self._aged), self._farthest(self._expected)
-            distance, node = max(aged, expected, key=lambda found: found[0])
-        if node is None or distance <= beyond:
-            return None
-        return node, min(node.judged[2], node.length)
-
-    def distance(self, run: Hashable, rank: int) -> int:
-        """How far away a rank of a run is."""
-        return self._start(run) + rank - self.now
+            node = max(aged, expected, key=lambda found: found[0])[1]
+        return None if node is None else (node, min(node.judged[2], node.length))
 
     def trimmed(self, node: RadixNode, count: int) -> None:
         version, rank, length = node.judged

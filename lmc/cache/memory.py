@@ -38,7 +38,7 @@ class SequenceMemory:
         self._scratch_page = scratch_page
         self._held: dict[int, RadixNode] = {}
         self._hold_count = 0
-        self._refusal: tuple[Sequence, int, tuple[int, int]] | None = None
+        self._refusal: tuple[Sequence, int, int] | None = None
 
     @property
     def available(self) -> int:
@@ -57,21 +57,20 @@ class SequenceMemory:
             self._planned.withdraw(expectation)
             self.radix.reconsider(expectation.tokens, expectation.extra_key)
 
-    def try_admit(self, sequence: Sequence, *, headroom: int, must: bool = False) -> bool:
+    def try_admit(self, sequence: Sequence, *, headroom: int) -> bool:
         """Match a sequence against the tree and give it pages for the rest of its tokens.
 
-        Refused, without any effect on what is of use before it, where fewer than `headroom` pages would stay available;
-        or where that would cost what a plan uses before it comes to this sequence, unless it `must` be admitted.
-        Whoever is refused asks again at every step, so that answer is remembered until a new one is possible.
+        Refused, without any effect but on recency, where fewer than `headroom` pages would stay available. Whoever is
+        refused asks again at every step, so that answer is remembered until a new one is possible.
         """
         if self._is_still_refused(sequence, headroom):
             return False
         match = self.radix.match_prefix(sequence.settled_tokens, sequence.cache_key, run=sequence.run)
         self.radix.pin(match.node)
         needed = sequence.length - match.length
-        if needed + headroom > self.available or not (must or self._is_affordable(sequence, needed + headroom)):
+        if needed + headroom > self.available:
             self.radix.unpin(match.node)
-            self._refusal = (sequence, self.available - headroom, self._state)
+            self._refusal = (sequence, self.available - headroom, self.radix.newly_pinned_tokens)
             return False
         sequence.node = match.node
         sequence.pages[: match.length] = match.pages
@@ -207,22 +206,8 @@ class SequenceMemory:
         """
         if self._refusal is None or self._refusal[0] is not sequence:
             return False
-        _, room, state = self._refusal
-        return self.available - headroom <= room and self._state == state
-
-    @property
-    def _state(self) -> tuple[int, int]:
-        """What is the same as long as nobody pinned more, and nothing else is known to come."""
-        return self.radix.newly_pinned_tokens, 0 if self._planned is None else self._planned.expected.version
-
-    def _is_affordable(self, sequence: Sequence, count: int) -> bool:
-        """Whether so many pages can be free without letting go of what is used before the sequence's own rank."""
-        if self._planned is None or sequence.run is None:
-            return True
-        shortage = count - self.pool.free_count
-        return (
-            shortage <= 0 or self.radix.evict(shortage, self._planned.distance(sequence.run, sequence.rank)) >= shortage
-        )
+        _, room, newly_pinned = self._refusal
+        return self.available - headroom <= room and self.radix.newly_pinned_tokens == newly_pinned
 
     def _share(self, sequence: Sequence, length: int) -> None:
         """Hand the first `length` tokens and pages of a sequence over to the tree and move its pin to their end."""

@@ -6,7 +6,6 @@ holds a pin on the node where its prefix ends. The unit of eviction is one token
 `Eviction` names, so a cut leaf keeps the part that a later request is more likely to share.
 """
 
-import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import numpy as np
@@ -131,13 +130,10 @@ class RadixCache:
                 self._pinned_tokens -= step.length
                 self._offer(step)
 
-    def evict(self, count: int, beyond: float = -math.inf) -> int:
-        """Free up to `count` tokens, in the order of the eviction, and return how many were freed.
-
-        Tokens that are known to be used again, and no later than `beyond`, are spared.
-        """
+    def evict(self, count: int) -> int:
+        """Free up to `count` tokens, in the order of the eviction, and return how many were freed."""
         freed = 0
-        while freed < count and (victim := self.eviction.victim(beyond)) is not None:
+        while freed < count and (victim := self.eviction.victim()) is not None:
             node, length = victim
             freed += self._cut_tail(node, min(count - freed, length))
         self._evicted_tokens += freed

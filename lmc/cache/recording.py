@@ -28,9 +28,9 @@ class RecordingMemory(SequenceMemory):
         self._uses: list[Use] = []
         self._pages_in_use: list[int] = []
 
-    def try_admit(self, sequence: Sequence, *, headroom: int, must: bool = False) -> bool:
+    def try_admit(self, sequence: Sequence, *, headroom: int) -> bool:
         readmitted = sequence.cached_tokens is not None
-        if not super().try_admit(sequence, headroom=headroom, must=must):
+        if not super().try_admit(sequence, headroom=headroom):
             return False
         assert sequence.node is not None
         # One pin is its own; where there are more, others hold it too.

@@ -19,6 +19,10 @@ class CostModel:
     row: float = 1e-4
     attended: float = 1e-8
 
+    def coarse(self, scale: int) -> "CostModel":
+        """The costs where one row stands for so many."""
+        return CostModel(self.step * scale, self.row * scale, self.attended * scale * scale)
+
     def seconds(self, slices: Iterable[Slice]) -> float:
         """How long a step takes that computes these rows; row `i` attends to `i + 1` keys."""
         rows = attended = 0

@@ -149,8 +149,7 @@ class Scheduler:
         """
         while self._waiting and len(self._running) < self._max_running:
             first = self._waiting.first()
-            alone = not self._running
-            if self.memory.try_admit(first, headroom=0 if alone else reserve + _growth(first), must=alone):
+            if self.memory.try_admit(first, headroom=reserve + _growth(first) if self._running else 0):
                 self._running[self._waiting.take()] = None
                 self._withdraw(first)
                 return first

@@ -57,6 +57,32 @@ def simulate(
     return simulation.report()
 
 
+def coarse_trial(
+    requests: Requests[TraceRequest],
+    *,
+    kv_tokens: int,
+    batch: int,
+    block: int,
+    scale: int,
+    policy: str = "lmc",
+    prefill_tokens: int = 512,
+    cost: CostModel | None = None,
+) -> Report:
+    """Serve requests of which one token stands for `scale`; the other numbers are those of single tokens.
+
+    A pool that one of them does not fit is taken to be as large as that.
+    """
+    return simulate(
+        requests,
+        policy=policy,
+        kv_tokens=max(kv_tokens // scale, *(request.cached_length for request in requests)),
+        batch=batch,
+        prefill_tokens=max(prefill_tokens // scale, 1),
+        block=block,
+        cost=(CostModel() if cost is None else cost).coarse(scale),
+    )
+
+
 @dataclass(slots=True, eq=False)
 class _Service:
     """A request that waits or runs: since when it could, and how many tokens it has generated."""
@@ -176,20 +202,21 @@ class Simulation:
         """The places of requests that come together."""
         block = self._block
         if block is None:
-            block = choose_block(requests, self._seconds, batch=self._batch)
+            block = choose_block(requests, self._trial, batch=self._batch)
         return ranks(requests, block)
 
-    def _seconds(self, requests: Requests[TraceRequest], block: int) -> float:
-        """How long it would take to serve these alone."""
-        return simulate(
+    def _trial(self, requests: Requests[TraceRequest], block: int, scale: int) -> Report:
+        """What would come of serving these alone, one token for so many."""
+        return coarse_trial(
             requests,
             policy=self._policy,
-            kv_tokens=max(self._kv_tokens, *(request.cached_length for request in requests)),
+            kv_tokens=self._kv_tokens,
             batch=self._batch,
             prefill_tokens=self._prefill_tokens,
             block=block,
             cost=self._cost,
-        ).predicted_seconds
+            scale=scale,
+        )
 
     def _enter(self, ready: float, position: int) -> None:
         request = self._requests[position]

@@ -128,7 +128,7 @@ class Execution:
 
     async def _run_variant(self, jobs: Sequence[Job], position: int, continued: set[asyncio.Future[None]]) -> None:
         compiled = jobs[0].compiled
-        order, block = self._order(compiled, jobs)
+        order, block = await self._order(compiled, jobs)
         constraints = compiled.constraints(self._compile)
         executor = Executor(self._engine, compiled.prepared, compiled.hosts, constraints=constraints)
         await executor.run_batch(
@@ -143,13 +143,14 @@ class Execution:
             on_cancelled=lambda index, cost: self._stopped(jobs[index].number, cost),
         )
 
-    def _order(self, compiled: Compiled, jobs: Sequence[Job]) -> tuple[Sequence[int], int]:
+    async def _order(self, compiled: Compiled, jobs: Sequence[Job]) -> tuple[Sequence[int], int]:
         """The order of instances, and in blocks of how many they go: later windows go as the first one did."""
         if len(jobs) == 1:
             return (0,), 1
         is_chosen = id(compiled) in self._blocks
         room = None if is_chosen else Room.of(self._engine.info, self._limits.requests)
-        schedule = schedule_batch(compiled.plan, [job.inputs for job in jobs], room)
+        inputs = [job.inputs for job in jobs]
+        schedule = await asyncio.to_thread(schedule_batch, compiled.plan, inputs, room)  # others share this loop
         return schedule.order, self._blocks.setdefault(id(compiled), schedule.block)
 
     def _finished(self, job: Job, end: Finished, continued: set[asyncio.Future[None]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,7 +119,7 @@ class _Windows:
         inputs = [instance.inputs for instance in prepared]
         requests = self._saved.options.limits.requests
         room = Room.of(self._engine.info, requests) if self._block is None else None
-        schedule = schedule_batch(self._saved.plan, inputs, room)
+        schedule = await asyncio.to_thread(schedule_batch, self._saved.plan, inputs, room)
         self._block = self._block or schedule.block
         await self._executor.run_batch(
             prepared,

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from lmc.cache.blocks import choose_block, foreseen
+from lmc.cache.report import Report
 from lmc.cache.simulator import simulate
 from lmc.cache.trace import TraceRequest, read_trace
 
@@ -56,12 +57,12 @@ def test_only_what_can_be_known_decides() -> None:
     for output in (4, 9):
         seen: list[list[int]] = []
 
-        def seconds(sample: Sequence[TraceRequest], size: int, seen: list[list[int]] = seen) -> float:
+        def trial(sample: Sequence[TraceRequest], size: int, _: int, seen: list[list[int]] = seen) -> Report:
             seen.append([size, *(value for each in sample for value in (each.tokens.size, each.generated.size))])
-            return 1.0
+            return simulate(sample, policy="lmc", kv_tokens=1000, batch=2, block=size)
 
         requests = agents(4, output=output, stays=True)
-        assert choose_block(requests, seconds, batch=2) == 1
+        assert choose_block(requests, trial, batch=2) == 1
         asked.append(seen)
     assert asked[0] == asked[1]
 
@@ -78,7 +79,7 @@ def test_what_is_foreseen_goes_on_from_what_is_foreseen() -> None:
 def test_one_request_or_one_instance_needs_no_blocks(instances: int) -> None:
     requests = agents(1) if instances == 1 else [each for each in agents(instances) if not each.after]
 
-    def seconds(_: object, __: int) -> float:
+    def trial(_: object, __: int, ___: int) -> Report:
         raise AssertionError("nothing is to be tried")
 
-    assert choose_block(requests, seconds, batch=4) == 1
+    assert choose_block(requests, trial, batch=4) == 1
