@@ -41,7 +41,7 @@ def choose_block(requests: Sequence[TraceRequest], trial: Trial, *, batch: int) 
     sample = foreseen([requests[position] for position in positions])
     scale = max(1, -(-sum(request.generated.size for request in sample) // _ROWS))
     sample = [_coarse(request, scale) for request in sample]
-    sizes = [size for size in (batch, 2 * batch, len(order)) if 1 < size <= tried]
+    sizes = [size for size in (batch, 2 * batch, tried) if 1 < size <= tried]
     reports = {size: trial(sample, size, scale) for size in (1, *sorted(set(sizes)))}
     most = max(report.hit_tokens for report in reports.values())
     good = [size for size, report in reports.items() if report.hit_tokens >= _REUSE * most]

@@ -245,8 +245,8 @@ class Engine(Protocol):
 class PrefixCaching(Protocol):
     """Optional capability: engines that can compute a prefix once and hold on to it."""
 
-    def prefill(self, prompt: tuple[int, ...], place: Place | None = None) -> Handle[Pin]:
-        """Compute ``prompt`` (if it is not cached) and pin it until ``unpin``; ``place`` is that of ``Request``."""
+    def prefill(self, prompt: tuple[int, ...], place: Place | None = None, priority: int = 0) -> Handle[Pin]:
+        """Compute ``prompt`` (if it is not cached) and pin it until ``unpin``; the rest is as in ``Request``."""
         ...
 
     def unpin(self, pin: Pin) -> None: ...

@@ -124,7 +124,12 @@ class ToyEngine:
             self._statistics.prefilled_tokens += len(request.prompt) + sum(map(len, request.continuations))
         return DoneHandle[Score].of(Score(tuple(rows), prompt_tokens=len(request.prompt)))
 
-    def prefill(self, prompt: tuple[int, ...], place: Place | None = None) -> Handle[Pin]:  # noqa: ARG002
+    def prefill(
+        self,
+        prompt: tuple[int, ...],
+        place: Place | None = None,
+        priority: int = 0,  # noqa: ARG002
+    ) -> Handle[Pin]:
         """Hold on to ``prompt``; there is nothing to compute."""
         try:
             self._check(len(prompt))

@@ -131,7 +131,8 @@ def prefill(frame: Frame, index: int, op: PrefillOp) -> None:
     call.unwanted = prefixes.engine.unpin
     budget.take(len(prefix))
     call.cancels.append(partial(budget.give_back, len(prefix)))
-    frame.machine.request(call, 0, partial(prefixes.engine.prefill, prefix, frame.machine.place(frame, index)))
+    place, priority = frame.machine.place(frame, index), frame.machine.around.priority
+    frame.machine.request(call, 0, partial(prefixes.engine.prefill, prefix, place, priority))
 
 
 def keep(frame: Frame, index: int, op: KeepOp) -> None:

@@ -54,11 +54,11 @@ class LateEngine(ToyEngine):
         answer = super().score
         return self._later(request.op_id, lambda: answer(request).future.result())
 
-    def prefill(self, prompt: tuple[int, ...], place: Place | None = None) -> LateHandle:
+    def prefill(self, prompt: tuple[int, ...], place: Place | None = None, priority: int = 0) -> LateHandle:
         answer = super().prefill
 
         def pin() -> Pin:
-            pinned = answer(prompt, place).future.result()
+            pinned = answer(prompt, place, priority).future.result()
             self.most_pinned = max(self.most_pinned, sum(held.length for held in self.pinned))
             return pinned
 
@@ -136,11 +136,11 @@ class HeldEngine(ToyEngine):
         answer = super().score
         return self._hold(request.op_id, lambda: answer(request).future.result())
 
-    def prefill(self, prompt: tuple[int, ...], place: Place | None = None) -> Any:
+    def prefill(self, prompt: tuple[int, ...], place: Place | None = None, priority: int = 0) -> Any:
         answer = super().prefill
         if not self._holds_prefills:
-            return answer(prompt, place)
-        return self._hold("prefill", lambda: answer(prompt, place).future.result())
+            return answer(prompt, place, priority)
+        return self._hold("prefill", lambda: answer(prompt, place, priority).future.result())
 
     def _hold(self, op_id: str, answer: Callable[[], Any]) -> HeldHandle:
         entry = (Future[Any](), answer)

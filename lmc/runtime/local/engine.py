@@ -151,7 +151,7 @@ class LocalEngine:
         rows = len(request.prompt) + max(longest - 1, 0)
         return self._start(ScoreTask(request), rows, request)
 
-    def prefill(self, prompt: tuple[int, ...], place: Place | None = None) -> Handle[Pin]:
+    def prefill(self, prompt: tuple[int, ...], place: Place | None = None, priority: int = 0) -> Handle[Pin]:
         """Compute a prompt and hold it in the cache until `unpin`.
 
         A held prefix costs pool space; where a request could not run otherwise, the one held for longest is let go.
@@ -163,8 +163,7 @@ class LocalEngine:
         if not self._prefix_cache:
             return DoneHandle[Pin].of(Pin(_NO_PIN, 0))
         task = PrefillTask(prompt)
-        if place is not None:
-            task.sequences[0].run, task.sequences[0].rank = place.run, place.rank
+        self._put(task, None, place, priority)
         return self._enter(task, len(prompt))
 
     def unpin(self, pin: Pin) -> None:
@@ -215,16 +214,21 @@ class LocalEngine:
 
     def _start(self, task: Task[T], rows: int, request: Request | ScoreRequest) -> Handle[T]:
         """Hand a task that computes up to `rows` rows of a sequence to the worker."""
-        lane = request.instance if request.place is None else ("run", request.place.run)
+        self._put(task, request.instance, request.place, request.priority)
         expected = request.expected_tokens if isinstance(request, Request) else None
-        for sequence in task.sequences:
-            sequence.lane = lane if self._policy.turns else None
-            sequence.priority = request.priority
-            if request.place is not None:
-                sequence.run, sequence.rank = request.place.run, request.place.rank
-            if expected is not None:
+        if expected is not None:
+            for sequence in task.sequences:
                 sequence.expected_length = sequence.prompt_length + expected
         return self._enter(task, rows, request.timeout)
+
+    def _put(self, task: Task[Any], instance: int | None, place: Place | None, priority: int) -> None:
+        """Say on whose turn the sequences of a task are admitted."""
+        lane = instance if place is None else ("run", place.run)
+        for sequence in task.sequences:
+            sequence.lane = lane if self._policy.turns else None
+            sequence.priority = priority
+            if place is not None:
+                sequence.run, sequence.rank = place.run, place.rank
 
     def _enter(self, task: Task[T], rows: int, timeout: float | None = None) -> Handle[T]:
         owner = None if self._prefix_cache else next(self._owners)

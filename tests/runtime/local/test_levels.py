@@ -72,9 +72,9 @@ class Recorder:
     def close(self) -> None:
         self.engine.close()
 
-    def prefill(self, prompt: tuple[int, ...], place: Place | None = None) -> Handle[Pin]:
+    def prefill(self, prompt: tuple[int, ...], place: Place | None = None, priority: int = 0) -> Handle[Pin]:
         self.prefills += 1
-        return self.engine.prefill(prompt, place)
+        return self.engine.prefill(prompt, place, priority)
 
     def unpin(self, pin: Pin) -> None:
         self.engine.unpin(pin)

@@ -4,6 +4,7 @@ from typing import Any
 
 from lmc.cache.fair_queue import QUANTUM, FairQueue
 from lmc.ir.engine import Request, SamplingParams
+from lmc.ir.planned import Place
 from tests.runtime.local.conftest import OpenEngine
 
 
@@ -31,3 +32,19 @@ def test_the_engine_serves_a_late_instance_before_the_crowd_is_done(open_engine:
     assert sum(handle.future.done() for handle in crowd) <= QUANTUM // 63 + 1 + 4
     for handle in crowd:
         handle.cancel()
+
+
+def test_a_prefill_takes_the_turn_and_the_priority_of_its_run(open_engine: OpenEngine) -> None:
+    """One that is urgent goes before those that wait, whatever the others' ranks; each run has a lane of its own."""
+    engine = open_engine(max_running=1)
+    crowd = [
+        engine.submit(Request((5, 6, number), SamplingParams(max_tokens=30, min_tokens=30), place=Place(1, number)))
+        for number in range(30)
+    ]
+    pin = engine.prefill(tuple(range(20)), Place(2, 500), 3).future.result(60)
+    assert pin.length == 20
+    assert sum(handle.future.done() for handle in crowd) <= 2
+    for handle in crowd:
+        handle.cancel()
+    other = engine.prefill((7, 8), Place(3, 0))
+    assert other._task.sequences[0].lane == ("run", 3)  # type: ignore[attr-defined]
