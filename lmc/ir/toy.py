@@ -127,7 +127,7 @@ class ToyEngine:
     def prefill(
         self,
         prompt: tuple[int, ...],
-        place: Place | None = None,
+        place: Place | None = None,  # noqa: ARG002
         priority: int = 0,  # noqa: ARG002
     ) -> Handle[Pin]:
         """Hold on to ``prompt``; there is nothing to compute."""
