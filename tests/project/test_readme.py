@@ -37,6 +37,13 @@ def test_commands_run(command: str, folder: Path) -> None:
     run(command, folder)
 
 
+def test_the_schedule_that_is_written_can_be_simulated(folder: Path) -> None:
+    run(next(command for command in COMMANDS if command.startswith("lmc schedule")), folder)
+    simulate = re.search(r"`(lmc simulate [^`]*)`", README)
+    assert simulate is not None
+    assert "hit rate" in run(simulate[1], folder)
+
+
 def test_there_are_commands() -> None:
     assert len(COMMANDS) >= 6
 
