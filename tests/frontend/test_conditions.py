@@ -8,6 +8,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from lmc.frontend.arguments import bind
+from lmc.frontend.capture import capture
 from lmc.ir.region_ops import CondOp
 from tests.frontend.condition_strategies import CONDITIONS_HEADER, conditional_programs
 from tests.frontend.corpus import conditions
@@ -68,16 +69,18 @@ def test_random_programs_agree_whichever_way_is_taken(folder, source, args, othe
                 check(program, lambda given_too=given_too: (*given_too[:3], list(given_too[3])), captured=captured)
 
 
-def test_many_random_programs_are_captured_with_their_conditions(folder):
+def test_random_programs_are_mostly_captured_with_their_conditions(folder):
     whole: list[bool] = []
 
-    @settings(max_examples=60)
+    # Other seeds draw very different shares of programs without a condition: the share is taken of the others alone.
+    @settings(max_examples=100)
     @given(conditional_programs())
     def look(source):
         program = load(CONDITIONS_HEADER + "@jit\n" + source, folder).program
-        captured = check(program, lambda: ("x", "b", 1, ["w"]))
-        conditions = any(isinstance(op, CondOp) for op in captured.module.main.body.ops)
-        whole.append(conditions and not captured.breaks)
+        captured = capture(program, bind(program, ("x", "b", 1, ["w"]), {}))
+        if captured.breaks or any(isinstance(op, CondOp) for op in captured.module.main.body.ops):
+            whole.append(not captured.breaks)
 
     look()
-    assert sum(whole) > len(whole) / 6
+    assert len(whole) > 20
+    assert sum(whole) > len(whole) / 2
