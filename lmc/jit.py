@@ -45,6 +45,11 @@ class Program(JittedFunction):
         return made
 
     @property
+    def options(self) -> Options:
+        """How it runs, as far as ``@lmc.jit(…)`` and ``on`` say so."""
+        return self._own.options
+
+    @property
     def _runner(self) -> Runner:
         """What runs it. Raises ``CaptureError`` for a method that is bound to nothing."""
         if self.is_method and not self.receiver:
@@ -86,8 +91,8 @@ class Program(JittedFunction):
             timeout: seconds that each request to the model may take (any number); one that is not done by then fails
                 with ``RequestTimeoutError``. Computing a prefix that requests share comes before and is not counted.
                 ``math.inf`` for none.
-            profile: what earlier runs measured, a ``Profile`` or the file that ``lmc run --profile`` wrote, which is
-                read now: how long outputs are, which ways are likely. It changes plans, and no result.
+            profile: what earlier runs measured, a ``Profile`` or the file that ``lmc run --profile-generate`` wrote,
+                which is read now: how long outputs are, which ways are likely. It changes plans, and no result.
             order_sections: whether movable sections of text go ahead of the others (``lmc.section``), so that prompts
                 begin alike. It changes prompts, also those of an eager run.
             priority: requests of higher priority go before others of a local engine (0; -1 for what may wait). Half of

@@ -7,18 +7,17 @@ from typing import Annotated
 
 import typer
 
+from lmc.cli.options import OrderSections, ProfileUse
 from lmc.cli.output import MODELS, print_note, prints_to_stderr, target_spec, to_json, write_artifact
 from lmc.driver import (
     ArgumentReader,
     Compiled,
-    Options,
-    Runner,
+    Given,
     Signature,
     UsageError,
     Wish,
     artifacts,
     load_program,
-    read_profile,
 )
 
 
@@ -52,36 +51,31 @@ def compile_command(
     row: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="With --input, the row; counted from 0, as lmc run does.")
     ] = None,
-    level: Annotated[Level, typer.Option("-O", help="How much to optimize: -O0, -O1 or -O2.")] = Level.ALL,
+    level: Annotated[
+        Level | None, typer.Option("-O", help="How much to optimize: -O0, -O1 or -O2, else as @lmc.jit says.")
+    ] = None,
     emit: Annotated[Emit, typer.Option(help="What to print.")] = Emit.SUMMARY,
     output: Annotated[str | None, typer.Option("-o", "--output", metavar="FILE", help="Write it to a file.")] = None,
     model: Annotated[str | None, typer.Option(help=f"What to compile for: {MODELS}.")] = None,
-    profile: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Plan by what runs measured: written by lmc run --profile.")
-    ] = None,
-    order_sections: Annotated[
-        bool, typer.Option("--order-sections", help="Put movable sections of text (lmc.section) first: other prompts.")
-    ] = False,
+    profile: ProfileUse = None,
+    order_sections: OrderSections = None,
     remarks: Annotated[bool, typer.Option("--remarks", help="Say what each pass did, and what stopped it.")] = False,
     breaks: Annotated[bool, typer.Option("--breaks", help="Say where capture ended, why, and what helps.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Summary, remarks and breaks as JSON.")] = False,
 ) -> None:
     """Compile a program and show its IR, its plan, what its constraints allow, or a summary.
 
-    Runs nothing of it, and loads no model.
+    Runs nothing of it, and loads no model. What @lmc.jit(…) says in the file holds where no option says otherwise.
     """
     if row is not None and data is None:
         raise UsageError("--row goes with --input", remedy="name the file that has the row: --input DATA.jsonl")
-    if profile is not None and level is not Level.ALL:
-        raise UsageError(f"-O{level.value} looks at no profile", remedy="compile with -O2, or leave out --profile")
     with prints_to_stderr():
         function = load_program(program)
         reader = ArgumentReader(Signature.of(function))
         fixed = reader.assignments(assignments or [])
-        measured = None if profile is None else read_profile(profile)
-        wish = Wish(target_spec(model))
-        options = Options(wish, level=f"O{level.value}", profile=measured, order_sections=order_sections)
-        runner = Runner(function, options)
+        chosen = None if level is None else f"O{level.value}"
+        given = Given(Wish(target_spec(model)), level=chosen, profile=profile, order_sections=order_sections)
+        runner = given.runner(function)
         arguments = _arguments(reader, fixed) if data is None else _row(reader, fixed, data, row or 0)
         compiled = runner.compile(arguments)
     if as_json:

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperCommand
 
 from lmc.cli.compile import Level
+from lmc.cli.options import ProfileUse
 from lmc.cli.output import MODELS, print_note, target_spec, write_artifact
 from lmc.driver import UsageError, opt, read_profile
 
@@ -40,9 +41,7 @@ def opt_command(
     model: Annotated[
         str | None, typer.Option(help=f"Whose tokens passes may count: {MODELS}. Without it they estimate.")
     ] = None,
-    profile: Annotated[
-        str | None, typer.Option(metavar="FILE", help="What runs measured: written by lmc run --profile.")
-    ] = None,
+    profile: ProfileUse = None,
     output: Annotated[str | None, typer.Option("-o", "--output", metavar="FILE", help="Write it to a file.")] = None,
     print_after: Annotated[
         str | None,

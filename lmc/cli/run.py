@@ -12,12 +12,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lmc.cli.interrupts import Interrupts
+from lmc.cli.options import OrderSections
 from lmc.cli.output import MODELS, print_note, prints_to_stderr, target_spec
 from lmc.cli.sink import Sink, opened, profile_file
 from lmc.driver import (
     ArgumentReader,
     Entry,
-    Options,
+    Given,
     Runner,
     SavedRunner,
     Signature,
@@ -70,7 +71,7 @@ def run_command(
             "-o", "--output", metavar="OUT.jsonl", help="Write a row per instance to this file, replacing it."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the random draws.")] = 0,
+    seed: Annotated[int | None, typer.Option(help="Seed of the random draws: 0, or what @lmc.jit says.")] = None,
     dtype: Annotated[str | None, typer.Option(help="Precision of a local model: float32 or bfloat16.")] = None,
     kv_tokens: Annotated[
         str | None,
@@ -79,7 +80,9 @@ def run_command(
     deterministic: Annotated[
         bool | None,
         typer.Option(
-            "--deterministic", help="The same text whatever else runs (a local model, slower).", show_default=False
+            "--deterministic/--no-deterministic",
+            help="The same text whatever else runs (a local model, slower).",
+            show_default=False,
         ),
     ] = None,
     device: Annotated[
@@ -105,12 +108,22 @@ def run_command(
             help="With a saved plan: the program whose functions it calls, and of whose classes its values are.",
         ),
     ] = None,
+    profile_use: Annotated[
+        str | None,
+        typer.Option("--profile-use", metavar="FILE", help="Plan by what earlier runs measured, as lmc compile does."),
+    ] = None,
+    order_sections: OrderSections = None,
     profile: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Write what was measured to this file, replacing it; compile reads it."),
+        typer.Option(
+            "--profile-generate",
+            "--profile",
+            metavar="FILE",
+            help="Write what was measured to this file, replacing it, for --profile-use. --profile is short for it.",
+        ),
     ] = None,
     profile_merge: Annotated[
-        bool, typer.Option("--profile-merge", help="Add to what the file of --profile holds.")
+        bool, typer.Option("--profile-merge", help="Add to what the file of --profile-generate holds.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON row per instance.")] = False,
 ) -> None:
@@ -124,21 +137,26 @@ def run_command(
 
     jq -s -c 'sort_by(.index)[]' OUT.jsonl
 
-    --profile writes how long outputs were, which ways conditions took, how many rounds loops had, what was cached and
-    how long it took, for lmc compile --profile: at the end, also where rows fail or the run is interrupted.
+    What @lmc.jit(…) says in the file (target, seed, profile …) holds where no option says otherwise.
+
+    --profile-generate writes how long outputs were, which ways conditions took, how many rounds loops had, what was
+    cached and how long it took: at the end, also where rows fail or the run is interrupted. --profile-use plans by
+    that, here or in lmc compile; both may name one file.
 
     A row that fails does not stop the others; then the exit code is 1. Ctrl-C (exit code 130) and SIGTERM (143) keep
     every row that is finished; a second one ends lmc at once.
     """
     if profile_merge and profile is None:
-        raise UsageError("--profile-merge goes with --profile", remedy="name the file: --profile FILE")
+        raise UsageError(
+            "--profile-merge goes with --profile-generate", remedy="name the file: --profile-generate FILE"
+        )
     out = sys.stdout
     sink = Sink(out, as_json=as_json, many=data is not None)
     with prints_to_stderr(), Interrupts() as interrupts:
         try:
             wish = Wish(target_spec(model), dtype, _kv_tokens(kv_tokens), deterministic, device, prefill_tokens)
-            options = Options(wish, seed=seed, timeout=timeout)
-            runner, signature = _load(program, options, functions)
+            given = Given(wish, seed, timeout=timeout, profile=profile_use, order_sections=order_sections)
+            runner, signature = _load(program, given, functions)
             rows = _entries(ArgumentReader(signature), assignments or [], data)
             sink.profile = profile_file(profile, runner.program, (data, output), merge=profile_merge)
             with opened(output, data, out) as sink.file, _progress(data) as step, sink.profiled():
@@ -160,14 +178,14 @@ def _entries(reader: ArgumentReader, assignments: list[str], data: str | None) -
     return ((number, row.error or ((), row.arguments)) for number, row in enumerate(rows))
 
 
-def _load(name: str, options: Options, functions: str | None) -> tuple[Runner | SavedRunner, Signature]:
+def _load(name: str, given: Given, functions: str | None) -> tuple[Runner | SavedRunner, Signature]:
     if is_saved(name):
-        saved = SavedRunner.load(name, options, None if functions is None else load_program(functions))
+        saved = SavedRunner.load(name, given.for_saved(name), None if functions is None else load_program(functions))
         return saved, saved.signature
     if functions is not None:
         raise UsageError("--program goes with a saved plan", remedy="leave it out: a program has its functions")
     function = load_program(name)
-    return Runner(function, options), Signature.of(function)
+    return given.runner(function), Signature.of(function)
 
 
 @contextmanager

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
+from lmc.cli.options import OrderSections, ProfileUse
 from lmc.cli.output import MODELS, print_note, prints_to_stderr, target_spec, write_artifact
-from lmc.driver import Options, Wish, read_profile, schedule
+from lmc.driver import Given, Wish, schedule
 
 
 def schedule_command(
@@ -28,9 +29,8 @@ def schedule_command(
         typer.Option(metavar="TOKENS", min=1, help="Size of the KV pool; without it, as if it held all."),
     ] = None,
     batch: Annotated[int, typer.Option(metavar="N", min=1, help="Requests that run together.")] = 256,
-    profile: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A profile of earlier runs: how long outputs are.")
-    ] = None,
+    profile: ProfileUse = None,
+    order_sections: OrderSections = None,
     output: Annotated[
         str | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file, replacing it.")
     ] = None,
@@ -40,10 +40,11 @@ def schedule_command(
     A schedule is JSON Lines: a header with the requests of an instance, then a line [row, shared characters, values]
     for each row, in the order in which they start. No model is loaded. See what it is worth with lmc simulate.
     """
-    options = Options(Wish(target_spec(model)), profile=None if profile is None else read_profile(profile))
+    given = Given(Wish(target_spec(model)), profile=profile, order_sections=order_sections)
     room = None if kv_tokens is None else schedule.Room(kv_tokens, batch)
     with prints_to_stderr():
-        found = schedule.run(program, data, options, room, assignments or [])
+        found = schedule.run(program, data, given, room, assignments or [])
     write_artifact("".join(schedule.schedule_lines(found)), output)
     if output is not None:
-        print_note(f"{len(found.entries):,} rows in blocks of {found.block:,}")
+        how = "reading and writing mixed, in" if found.layout.order == "mixed" else "in"
+        print_note(f"{len(found.entries):,} rows {how} blocks of {found.layout.block:,}")

@@ -102,7 +102,7 @@ def profile_file(path: str | None, program: str, others: Iterable[str | None], *
         return None
     for other in others:
         if other is not None and Path(other).resolve() == Path(path).resolve():
-            raise UsageError(f"--profile {path} is a file of rows", remedy="name another file for the profile")
+            raise UsageError(f"--profile-generate {path} is a file of rows", remedy="name another file for the profile")
     return ProfileFile(path, program, merge=merge)
 
 

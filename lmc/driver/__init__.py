@@ -4,6 +4,7 @@ from lmc.driver import artifacts
 from lmc.driver.compile import Compiled, Variants
 from lmc.driver.defaults import DEFAULT_BACKEND, Wish
 from lmc.driver.engines import adopt_engine, close_engine, engine_info, flush_cache
+from lmc.driver.given import Given
 from lmc.driver.lines import STANDARD_INPUT, count_lines
 from lmc.driver.profiles import ProfileFile, ProfileOption, read_profile
 from lmc.driver.programs import ProgramImportError, UsageError, load_program
@@ -28,6 +29,7 @@ __all__ = [
     "BatchInterruptedError",
     "Compiled",
     "Entry",
+    "Given",
     "InputError",
     "JittedFunction",
     "LmcError",

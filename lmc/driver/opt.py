@@ -82,8 +82,8 @@ def check_profile_is_used(passes: PassManager) -> None:
     """Raise ``UsageError`` where a profile is given for passes that look at none."""
     if not any(isinstance(each, ApplyProfile) for each in passes.passes):
         raise UsageError(
-            f"--profile is for the pass {ApplyProfile.NAME}, which is not run",
-            remedy=f"add -O2 or --passes={ApplyProfile.NAME}, or leave out --profile",
+            f"--profile-use is for the pass {ApplyProfile.NAME}, which is not run",
+            remedy=f"add -O2 or --passes={ApplyProfile.NAME}, or leave out --profile-use",
         )
 
 

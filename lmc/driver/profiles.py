@@ -23,7 +23,7 @@ def read_profile(path: str | os.PathLike[str]) -> Profile:
         with Path(path).open(encoding="utf-8") as file:
             text = file.read(MAX_CHARACTERS + 1)
     except OSError as error:
-        remedy = "name a file that a run has written: lmc run PROGRAM.py --profile FILE"
+        remedy = "name a file that a run has written: lmc run PROGRAM.py --profile-generate FILE"
         raise UsageError(f"{shown} can't be read: {error.strerror}", remedy=remedy) from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{shown} is no text", remedy="name a file that holds a saved Profile") from error
@@ -51,7 +51,7 @@ def check_program(profile: Profile, program: str) -> None:
     if profile.program != program:
         raise InputError(
             f"the profile is of the program {profile.program!r}, not of {program!r}",
-            remedy="make one with a run of this program: lmc run PROGRAM.py --profile FILE",
+            remedy="make one with a run of this program: lmc run PROGRAM.py --profile-generate FILE",
         )
 
 
@@ -68,7 +68,9 @@ class ProfileFile:
         self._program = program
         self._recording = Recording()
         if self._path.is_dir() or path == "-":
-            raise UsageError(f"--profile {path} is no file", remedy="name a file, which the run writes at its end")
+            raise UsageError(
+                f"--profile-generate {path} is no file", remedy="name a file, which the run writes at its end"
+            )
         if not os.access(self._path.parent, os.W_OK):
             raise self._cannot_write("its folder is not there to write to")
         if merge and self._path.exists():

@@ -8,12 +8,11 @@ from typing import Any
 from lmc.backend.plan import Plan
 from lmc.backend.schedule import Room, Schedule, schedule_batch
 from lmc.backend.schedule_json import schedule_lines
+from lmc.driver.given import Given
 from lmc.driver.programs import UsageError, load_program
 from lmc.driver.rows import ArgumentReader, Signature
-from lmc.driver.run import Runner
 from lmc.driver.saved import is_saved, load_saved_plan
 from lmc.driver.saved_arguments import signature_of
-from lmc.driver.start import Options
 from lmc.ir.errors import InputError
 
 __all__ = ["Room", "Schedule", "run", "schedule_lines"]
@@ -21,13 +20,13 @@ __all__ = ["Room", "Schedule", "run", "schedule_lines"]
 _Place = Callable[[Mapping[str, Any]], tuple[Plan, Mapping[str, Any]]]
 
 
-def run(name: str, data: str, options: Options, room: Room | None, fixed: list[str]) -> Schedule:
+def run(name: str, data: str, given: Given, room: Room | None, fixed: list[str]) -> Schedule:
     """Schedule the rows of a file (``-``: standard input) of a program or a saved plan; ``fixed`` are KEY=VALUE.
 
     Raises ``UsageError`` where a file can't be read, and ``InputError`` for a row that can't be used, or that needs
     another plan than those before it.
     """
-    signature, place = _saved(name, options) if is_saved(name) else _program(name, options)
+    signature, place = _saved(name, given) if is_saved(name) else _program(name, given)
     reader = ArgumentReader(signature)
     plan: Plan | None = None
     inputs: list[Mapping[str, Any]] = []
@@ -47,8 +46,8 @@ def run(name: str, data: str, options: Options, room: Room | None, fixed: list[s
     return schedule_batch(plan, inputs, room)
 
 
-def _saved(name: str, options: Options) -> tuple[Signature, _Place]:
-    plan = load_saved_plan(name, options)
+def _saved(name: str, given: Given) -> tuple[Signature, _Place]:
+    plan = load_saved_plan(name, given.for_saved(name))
 
     def place(arguments: Mapping[str, Any]) -> tuple[Plan, Mapping[str, Any]]:
         return plan, arguments
@@ -56,9 +55,9 @@ def _saved(name: str, options: Options) -> tuple[Signature, _Place]:
     return signature_of(plan), place
 
 
-def _program(name: str, options: Options) -> tuple[Signature, _Place]:
+def _program(name: str, given: Given) -> tuple[Signature, _Place]:
     function = load_program(name)
-    runner = Runner(function, options)
+    runner = given.runner(function)
 
     def place(arguments: Mapping[str, Any]) -> tuple[Plan, Mapping[str, Any]]:
         compiled, inputs = runner.place(((), arguments))

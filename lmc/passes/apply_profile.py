@@ -62,7 +62,7 @@ class ApplyProfile(Pass):
         if profile.program != module.name:
             raise InputError(
                 f"the profile is of the program {profile.program!r}, not of {module.name!r}",
-                remedy="make one with a run of this program: lmc run PROGRAM.py --profile FILE",
+                remedy="make one with a run of this program: lmc run PROGRAM.py --profile-generate FILE",
             )
         walk_over = _Walk(self, module, profile, context)
         body = walk_over.block(module.main.body)

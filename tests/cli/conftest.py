@@ -3,10 +3,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lmc.cli.app import main
+from lmc.driver import Options, Runner
 
 PROGRAM = """
 import time
@@ -117,6 +119,20 @@ def lmc(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         return Said(code, said.out, said.err)
 
     return run
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Options]:
+    """The options of every program that `lmc run` runs."""
+    asked: list[Options] = []
+    run_rows = Runner.run_rows
+
+    def run(runner: Runner, *given: Any) -> Any:
+        asked.append(runner.options)
+        return run_rows(runner, *given)
+
+    monkeypatch.setattr(Runner, "run_rows", run)
+    return asked
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""``lmc run --profile`` writes what ``lmc compile --profile`` reads."""
+"""``lmc run --profile-generate`` writes what ``--profile-use`` reads; ``--profile`` is short for either."""
 
 from __future__ import annotations
 
@@ -31,6 +31,12 @@ def answer(s, topic: str):
 
 @lmc.jit
 def other(s, topic: str):
+    s += topic
+    return s.gen("a", max_tokens=4)
+
+
+@lmc.jit(level="O0")
+def plain(s, topic: str):
     s += topic
     return s.gen("a", max_tokens=4)
 
@@ -69,13 +75,14 @@ def read(tmp_path: Path, name: str = "p.json") -> Profile:
 
 def test_a_run_measures_and_a_compilation_says_what_that_changes(lmc, file: str, tmp_path: Path):
     data = rows(tmp_path, *map(str, range(10)))
-    assert lmc("run", f"{file}:answer", "--input", data, "-o", "out.jsonl", "--profile", "p.json", *TOY).code == 0
+    run = ("run", f"{file}:answer", "--input", data, *TOY)
+    assert lmc(*run, "-o", "out.jsonl", "--profile-generate", "p.json").code == 0
     profile = read(tmp_path)
     [(op_id, branch)] = profile.branches.items()
     assert (op_id, branch.then + branch.otherwise) == ("answer/@cf.cond.1", 10)
     assert profile.ops["answer/first"].outputs == profile.ops["answer/first"].usage.calls == 10
 
-    said = lmc("compile", f"{file}:answer", "--profile", "p.json", "--remarks", *TOY)
+    said = lmc("compile", f"{file}:answer", "--profile-use", "p.json", "--remarks", *TOY)
     assert said.code == 0
     remarks = [line for line in said.out.splitlines() if "apply-profile" in line]
     assert [" missed: " in line for line in remarks] == [False, False, False, False, True]
@@ -88,7 +95,7 @@ def test_a_run_measures_and_a_compilation_says_what_that_changes(lmc, file: str,
     assert ir.out.count("expected_tokens = ") == 3
     assert lmc("compile", f"{file}:answer", "--profile", "p.json", "--emit", "ir", *TOY).out == ir.out
     (tmp_path / "m.lmir").write_text(ir.out)
-    again = lmc("opt", "m.lmir", "-O2", "--profile", "p.json", "--remarks")
+    again = lmc("opt", "m.lmir", "-O2", "--profile-use", "p.json", "--remarks")
     assert again.code == 0
     assert "apply-profile: " not in again.err  # it has all that was measured
 
@@ -139,13 +146,20 @@ def test_a_run_that_is_interrupted_writes_what_it_has(start, file: str, tmp_path
         (("compile", "{}:answer", "--profile", "no.json"), "no.json can't be read"),
         (("compile", "{}:answer", "--profile", "rows.jsonl"), "rows.jsonl: not a profile"),
         (("compile", "{}:answer", "--profile", "p.json", "-O1"), "-O1 looks at no profile"),
+        (("run", "{}:plain", "topic=1", "--profile-use", "p.json"), "-O0 looks at no profile"),
+        (("run", "{}:answer", "topic=1", "--profile-use", "no.json"), "no.json can't be read"),
+        (("run", "{}:other", "topic=1", "--profile-use", "p.json"), "is of the program 'answer', not of 'other'"),
+        (("schedule", "{}:other", "--input", "rows.jsonl", "--profile-use", "p.json"), "of the program 'answer', not"),
+        (("run", "m.lmir", "--profile-use", "p.json"), "--profile-use says how a program is compiled, and m.lmir is"),
+        (("run", "m.lmir", "--no-order-sections"), "--order-sections says how a program is compiled, and m.lmir is"),
+        (("schedule", "m.lmir", "--input", "rows.jsonl", "--profile", "p.json"), "and m.lmir is compiled already"),
         (("compile", "{}:other", "--profile", "p.json"), "is of the program 'answer', not of 'other'"),
-        (("run", "{}:answer", "topic=1", "--profile-merge"), "--profile-merge goes with --profile"),
+        (("run", "{}:answer", "topic=1", "--profile-merge"), "--profile-merge goes with --profile-generate"),
         (("run", "{}:other", "topic=1", "--profile", "p.json", "--profile-merge"), "of the program 'answer', not of"),
         (("run", "{}:answer", "--input", "rows.jsonl", "--profile", "rows.jsonl"), "rows.jsonl is a file of rows"),
         (("run", "{}:answer", "topic=1", "-o", "x", "--profile", "./x"), "./x is a file of rows"),
         (("run", "{}:answer", "topic=1", "--profile", "no/p.json"), "no/p.json can't be written"),
-        (("opt", "m.lmir", "--profile", "p.json"), "--profile is for the pass apply-profile, which is not run"),
+        (("opt", "m.lmir", "--profile", "p.json"), "--profile-use is for the pass apply-profile, which is not run"),
     ],
 )
 def test_what_can_not_be_done_is_said(lmc, file: str, tmp_path: Path, arguments: tuple[str, ...], cause: str):

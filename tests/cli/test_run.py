@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lmc.driver import JittedFunction, Options, Runner, Wish
+from lmc.driver import Options, Wish
 
 TOY = ("--model", "toy")
 PRINTING = """
@@ -179,19 +179,6 @@ def test_a_timeout_is_a_number_of_seconds(lmc, program: str, seconds: str):
     said = lmc("run", f"{program}:judge", "essay=x", *TOY, "--timeout", seconds)
     assert (said.code, said.out) == (2, "")
     assert "no number of seconds greater than 0" in said.err
-
-
-@pytest.fixture
-def asked(monkeypatch) -> list[Options]:
-    """The options of every program that `lmc run` runs."""
-    asked: list[Options] = []
-
-    def runner(function: JittedFunction, options: Options) -> Runner:
-        asked.append(options)
-        return Runner(function, options)
-
-    monkeypatch.setattr("lmc.cli.run.Runner", runner)
-    return asked
 
 
 def test_a_timeout_and_determinism_are_what_the_program_runs_under(lmc, program: str, asked: list[Options]):

@@ -158,7 +158,7 @@ def test_what_can_not_be_written_is_known_before_anything_runs(tmp_path: Path):
     path = tmp_path / "p.json"
     with pytest.raises(UsageError, match="is no file"):
         ProfileFile(str(tmp_path), "answer", merge=False)
-    with pytest.raises(UsageError, match="--profile - is no file"):
+    with pytest.raises(UsageError, match="--profile-generate - is no file"):
         ProfileFile("-", "answer", merge=False)
     with pytest.raises(UsageError, match="can't be written: its folder is not there"):
         ProfileFile(str(tmp_path / "no" / "p.json"), "answer", merge=False)

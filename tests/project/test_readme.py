@@ -99,8 +99,8 @@ def test_the_table_of_whole_programs_is_that_of_the_results() -> None:
 
 def test_the_remarks_on_a_profile_are_those_printed(folder: Path) -> None:
     shown = README.partition("```text\nexamples/react.py")[2].partition("```")[0]
-    run(next(command for command in COMMANDS if "--profile react.profile.json" in command), folder)
-    printed = run("lmc compile examples/react.py --profile react.profile.json --remarks", folder).splitlines()
+    run(next(command for command in COMMANDS if "--profile-generate react.profile.json" in command), folder)
+    printed = run("lmc compile examples/react.py --profile-use react.profile.json --remarks", folder).splitlines()
     lines = f"examples/react.py{shown}".splitlines()
     assert len(lines) >= 2
     assert [line for line in lines if line not in printed] == []
