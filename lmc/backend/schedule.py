@@ -1,7 +1,8 @@
-"""The order in which the instances of a batch run: depth-first over the tree of their prompts, in blocks."""
+"""The order in which the instances of a batch run, and in blocks of how many: its layout."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +11,17 @@ from lmc.backend.foreseen import CHARACTERS, Length, requests_of
 from lmc.backend.known_text import KnownText
 from lmc.backend.plan import Plan
 from lmc.backend.stages import Known, Stage, Unknown, stages_of
-from lmc.cache.blocks import SAMPLE, choose_block
+from lmc.cache.layouts import choose_layout, middle
+from lmc.cache.mixing import Work, mixed
+from lmc.cache.ranks import InstanceOrder, Layout
 from lmc.cache.report import Report
 from lmc.cache.simulator import coarse_trial
 from lmc.cache.trace import TraceRequest
 from lmc.ir.core import Value
 from lmc.ir.engine import EngineInfo
 from lmc.ir.tokens import common_length
+
+_ONE_BY_ONE = Layout()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +41,14 @@ class Entry:
 class Schedule:
     """The order of a batch; every instance stands in it once.
 
-    ``stages`` are the requests of an instance. In blocks of ``block`` instances those of one stage are served
-    together.
+    ``stages`` are the requests of an instance. In blocks of ``layout.block`` instances those of one stage are served
+    together; ``layout.order`` says how the order came about.
     """
 
     plan: str
     entries: tuple[Entry, ...]
     stages: tuple[Stage, ...] = ()
-    block: int = 1
+    layout: Layout = _ONE_BY_ONE
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -71,7 +76,9 @@ class Room:
         return cls(info.kv_tokens, requests if info.max_running is None else min(requests, info.max_running))
 
 
-def schedule_batch(plan: Plan, inputs: Sequence[Mapping[str, Any]], room: Room | None = None) -> Schedule:
+def schedule_batch(
+    plan: Plan, inputs: Sequence[Mapping[str, Any]], room: Room | None = None, layout: Layout | None = None
+) -> Schedule:
     """Put instances that share long prefixes side by side. ``inputs`` holds each instance's values by parameter name.
 
     The text known before the run (literals, inputs, and what is computed from those alone) is compared exactly, in the
@@ -79,22 +86,96 @@ def schedule_batch(plan: Plan, inputs: Sequence[Mapping[str, Any]], room: Room |
     first round, of maps the first element, of conditions both arms. Time is that of sorting the texts. An instance
     whose inputs don't fit comes first and fails when it runs.
 
-    Where the batch could not stay in the KV pool of ``room`` as a whole, the size of blocks is tried out on a part of
-    it (``lmc.cache.blocks``); else, or without ``room``, instances go one by one. Outputs are taken to be as long as
-    the plan expects (``expected_tokens``, from a profile), else as ``max_tokens`` suggests.
+    The ``layout`` is what was chosen for an earlier part of the batch. Without one it is tried out for the ``room``
+    there is, on a part of the instances (``lmc.cache.layouts``): the size of blocks where the batch could not stay in
+    the KV pool as a whole, and whether to mix instances that read much and instances that read little where these
+    stand apart. Without room either, instances go one by one, in the order of the tree. Outputs are taken to be as long
+    as the plan expects (``expected_tokens``, from a profile), else as ``max_tokens`` suggests.
     """
-    reader = KnownText.of(plan)
-    texts = [reader.read(values) for values in inputs]
-    order = sorted(range(len(inputs)), key=lambda index: (texts[index], index))
-    stages = stages_of(plan, _numbers(reader))
-    entries: list[Entry] = []
-    before: tuple[str, ...] = ()
-    for position, index in enumerate(order):
-        shared = reader.shared(before, texts[index]) if position else 0
-        entries.append(Entry(index, shared, tuple(_lengths(before, texts[index]))))
-        before = texts[index]
-    block = 1 if room is None else _block(stages, entries, room)
-    return Schedule(plan.name, tuple(entries), stages, block)
+    batch = _Batch(plan, inputs)
+    order = batch.by_text()
+    entries = batch.entries(order)
+    if layout is None:
+        layout = _ONE_BY_ONE if room is None else batch.layout(order, entries, room)
+    places = mixed(batch.work(entries)) if layout.order is InstanceOrder.MIXED else None
+    if places is not None:
+        entries = batch.entries([order[place] for place in places])
+    return Schedule(plan.name, tuple(entries), batch.stages, layout)
+
+
+class _Batch:
+    """The instances of a batch by what is known of their texts."""
+
+    def __init__(self, plan: Plan, inputs: Sequence[Mapping[str, Any]]) -> None:
+        self._reader = KnownText.of(plan)
+        self._texts = [self._reader.read(values) for values in inputs]
+        self.stages = tuple(stages_of(plan, _numbers(self._reader)))
+        self._uses = Counter(
+            piece.number for stage in self.stages for piece in stage.pieces if isinstance(piece, Known)
+        )
+
+    def by_text(self) -> list[int]:
+        """Instances in the order of the tree of their texts."""
+        return sorted(range(len(self._texts)), key=lambda index: (self._texts[index], index))
+
+    def entries(self, order: Sequence[int]) -> list[Entry]:
+        """Instances in an order, each with what it shares with the one before."""
+        found: list[Entry] = []
+        before: tuple[str, ...] = ()
+        for position, index in enumerate(order):
+            texts = self._texts[index]
+            shared = self._reader.shared(before, texts) if position else 0
+            found.append(Entry(index, shared, tuple(_lengths(before, texts))))
+            before = texts
+        return found
+
+    def work(self, entries: Sequence[Entry]) -> list[Work]:
+        """What each instance adds to those before it, in characters, beside what is the same for all of them."""
+        decode = CHARACTERS * sum(stage.output for stage in self.stages)
+        found: list[Work] = []
+        for entry in entries:
+            whole = sum(length for length, _ in entry.values)
+            shared = sum(shared for _, shared in entry.values)
+            found.append(Work(self._new_characters(entry), decode, whole, shared))
+        return found
+
+    def layout(self, order: Sequence[int], entries: Sequence[Entry], room: Room) -> Layout:
+        """What is best for a part of the batch, as it is foreseen."""
+        all_fit = len(self.stages) < 2 or self._tokens(entries) <= room.kv_tokens
+        places = mixed(self.work(entries))
+        if len(entries) < 2 or (all_fit and places is None):
+            return _ONE_BY_ONE
+        chosen = range(len(entries)) if places is None else places
+        sample = self.entries([order[place] for place in sorted(chosen[middle(len(entries))])])
+
+        def trial(requests: Sequence[TraceRequest], layout: Layout, scale: int) -> Report:
+            return coarse_trial(
+                requests,
+                kv_tokens=room.kv_tokens,
+                batch=room.batch,
+                prefill_tokens=room.prefill_tokens,
+                layout=layout,
+                scale=scale,
+            )
+
+        requests = requests_of(self.stages, [(entry.instance, entry.values) for entry in sample])
+        return choose_layout(requests, trial, batch=room.batch, all_fit=all_fit)
+
+    def _tokens(self, entries: Sequence[Entry]) -> int:
+        """Tokens that the requests of the batch leave in the cache at most, all of them together."""
+        fixed = sum(stage.output for stage in self.stages)
+        for piece in (piece for stage in self.stages for piece in stage.pieces):
+            if isinstance(piece, str):
+                fixed += len(piece) // CHARACTERS
+            elif isinstance(piece, Unknown):
+                fixed += piece.tokens
+            elif not isinstance(piece, Known):
+                fixed += self.stages[piece.stage].output
+        return len(entries) * fixed + sum(map(self._new_characters, entries)) // CHARACTERS
+
+    def _new_characters(self, entry: Entry) -> int:
+        """Characters of its values that the entry before does not have, as often as prompts hold them."""
+        return sum(self._uses[number] * (length - shared) for number, (length, shared) in enumerate(entry.values))
 
 
 def _numbers(reader: KnownText) -> dict[Value, int]:
@@ -110,44 +191,3 @@ def _lengths(before: Sequence[str], texts: Sequence[str]) -> list[Length]:
         (len(text), common_length(before[number], text) if number < len(before) else 0)
         for number, text in enumerate(texts)
     ]
-
-
-def _block(stages: Sequence[Stage], entries: Sequence[Entry], room: Room) -> int:
-    """The size of blocks with which a part of the batch, as it is foreseen, finds most in the cache."""
-    if len(entries) < 2 or len(stages) < 2 or _tokens(stages, entries) <= room.kv_tokens:
-        return 1
-    start = max((len(entries) - SAMPLE) // 2, 0)
-    sample = requests_of(stages, [(entry.instance, entry.values) for entry in entries[start : start + SAMPLE]])
-
-    def trial(requests: Sequence[TraceRequest], block: int, scale: int) -> Report:
-        return coarse_trial(
-            requests,
-            kv_tokens=room.kv_tokens,
-            batch=room.batch,
-            prefill_tokens=room.prefill_tokens,
-            block=block,
-            scale=scale,
-        )
-
-    return choose_block(sample, trial, batch=room.batch)
-
-
-def _tokens(stages: Sequence[Stage], entries: Sequence[Entry]) -> int:
-    """Tokens that the requests of the batch leave in the cache at most, all of them together."""
-    fixed = sum(stage.output for stage in stages)
-    counts: dict[int, int] = {}
-    for piece in (piece for stage in stages for piece in stage.pieces):
-        if isinstance(piece, str):
-            fixed += len(piece) // CHARACTERS
-        elif isinstance(piece, Known):
-            counts[piece.number] = counts.get(piece.number, 0) + 1
-        elif isinstance(piece, Unknown):
-            fixed += piece.tokens
-        else:
-            fixed += stages[piece.stage].output
-    values = sum(
-        counts.get(number, 0) * (length - shared)
-        for entry in entries
-        for number, (length, shared) in enumerate(entry.values)
-    )
-    return len(entries) * fixed + values // CHARACTERS

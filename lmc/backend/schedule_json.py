@@ -11,14 +11,15 @@ from lmc.backend.plan import PlanError
 from lmc.backend.schedule import Entry, Schedule
 from lmc.backend.stages import Answer, Known, Piece, Stage, Unknown
 from lmc.backend.untrusted_json import fields_of, list_of_width, parse_json, shorten, text_of, truth_of
+from lmc.cache.ranks import InstanceOrder, Layout
 
 FORMAT = "lmc.schedule"
-VERSION = 2
+VERSION = 3
 MAX_INSTANCES = 10_000_000
 MAX_LENGTH = 2**31
 _MAX_LINE = 2**24
 _MAX_HEAD = 2**26
-_FIELDS = ("format", "version", "plan", "instances", "block", "stages")
+_FIELDS = ("format", "version", "plan", "instances", "order", "block", "stages")
 _STAGE = ("id", "base", "answered", "pieces", "after", "output")
 
 
@@ -35,7 +36,8 @@ def schedule_lines(schedule: Schedule) -> Iterator[str]:
             "version": VERSION,
             "plan": schedule.plan,
             "instances": len(schedule.entries),
-            "block": schedule.block,
+            "order": schedule.layout.order,
+            "block": schedule.layout.block,
             "stages": [_dump_stage(stage) for stage in schedule.stages],
         }
     )
@@ -92,9 +94,11 @@ def _load(lines: Iterator[str]) -> Schedule:
         raise PlanError("not a schedule")
     if head.get("version") != VERSION:
         raise PlanError(f"schedule version {shorten(head.get('version'))}, this lmc reads {VERSION}")
-    _, _, plan, count, block, stages = fields_of(head, _FIELDS, "a schedule")
+    _, _, plan, count, order, block, stages = fields_of(head, _FIELDS, "a schedule")
     if not isinstance(plan, str) or type(count) is not int or type(block) is not int or block < 1:
         raise PlanError("not a schedule")
+    if order not in tuple(InstanceOrder):
+        raise PlanError(f"there is no order {shorten(order)}")
     loaded: list[Stage] = []
     for data in list_of_width(stages, "stages"):
         loaded.append(_load_stage(data, len(loaded)))
@@ -107,7 +111,7 @@ def _load(lines: Iterator[str]) -> Schedule:
         raise PlanError("a schedule names every instance once")
     if count != len(entries):
         raise PlanError(f"the schedule is cut off: {len(entries)} of {count} instances")
-    return Schedule(plan, tuple(entries), tuple(loaded), block)
+    return Schedule(plan, tuple(entries), tuple(loaded), Layout(InstanceOrder(order), block))
 
 
 def _load_stage(data: Any, number: int) -> Stage:

@@ -6,30 +6,63 @@ requests of one follow each other depth-first. But what is known does not say al
 prefix across instances that the instance's first prompt does not begin with (the system prompt of its second agent).
 Therefore instances come in blocks: within a block first all requests of the first kind, then all of the second. A block
 of one is instance by instance; it retains the least between requests of one instance. A block of all shares most.
+
+Where instances that read much and instances that write much would come one after the other, they may be mixed
+(`mixing.py`).
 """
 
 from bisect import bisect, insort
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 
+from lmc.cache.mixing import Work, mixed
 from lmc.cache.node import Tokens, common_prefix_length
 from lmc.cache.trace import TraceRequest
 
 
-def ranks(requests: Sequence[TraceRequest], block: int) -> list[int]:
-    """The place of each request, in blocks of so many instances. Requests of different instances may have the same.
+class InstanceOrder(StrEnum):
+    """By the tree of prompts, the same with reading and writing mixed, or as instances come."""
 
-    Only what is known before anything is answered decides: the first `known` tokens of prompts, and who waits for whom.
+    TREE = "tree"
+    MIXED = "mixed"
+    GIVEN = "given"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the instances of a batch are put in order, and how many of them make up a block."""
+
+    order: InstanceOrder = InstanceOrder.TREE
+    block: int = 1
+
+
+Members = Mapping[int, Sequence[int]]
+"""The positions of each instance's requests."""
+
+
+def ranks(requests: Sequence[TraceRequest], layout: Layout) -> list[int]:
+    """The place of each request in a layout. Requests of different instances may have the same.
+
+    Only what is known before anything is answered decides: the first `known` tokens of prompts, who waits for whom, and
+    how long answers are expected to be.
     """
-    members: dict[int, list[int]] = {}
-    for position, request in enumerate(requests):
-        members.setdefault(request.instance, []).append(position)
+    members = members_of(requests)
     stages = {instance: depth_first(requests, positions) for instance, positions in members.items()}
     longest = max(map(len, stages.values()), default=0)
     found = [0] * len(requests)
-    for place, instance in enumerate(instance_order(requests, members)):
+    for place, instance in enumerate(instance_order(requests, members, layout.order)):
         for stage, position in enumerate(stages[instance]):
-            found[position] = rank_of(place, stage, stages=longest, block=block)
+            found[position] = rank_of(place, stage, stages=longest, block=layout.block)
     return found
+
+
+def members_of(requests: Sequence[TraceRequest]) -> dict[int, list[int]]:
+    """The positions of the requests of each instance."""
+    members: dict[int, list[int]] = {}
+    for position, request in enumerate(requests):
+        members.setdefault(request.instance, []).append(position)
+    return members
 
 
 def rank_of(place: int, stage: int, *, stages: int, block: int) -> int:
@@ -37,16 +70,39 @@ def rank_of(place: int, stage: int, *, stages: int, block: int) -> int:
     return place // block * block * stages + stage * block + place % block
 
 
-def instance_order(requests: Sequence[TraceRequest], members: dict[int, list[int]]) -> list[int]:
-    """Instances sorted by the known beginnings of their prompts, so that those that share more stand closer together.
+def instance_order(
+    requests: Sequence[TraceRequest], members: Members, order: InstanceOrder = InstanceOrder.TREE
+) -> list[int]:
+    """Instances in an order.
 
-    `members` are the positions of each instance's requests.
+    That of the tree sorts them by the known beginnings of their prompts: those that share more stand closer together.
     """
+    if order is InstanceOrder.GIVEN:
+        return list(members)
     keys = {
         instance: b"".join(_known_bytes(requests[position]) for position in positions)
         for instance, positions in members.items()
     }
-    return sorted(members, key=lambda instance: (keys[instance], members[instance][0]))
+    found = sorted(members, key=lambda instance: (keys[instance], members[instance][0]))
+    places = None if order is InstanceOrder.TREE else mixed(work_of(requests, members, found))
+    return found if places is None else [found[place] for place in places]
+
+
+def work_of(requests: Sequence[TraceRequest], members: Members, order: Sequence[int]) -> list[Work]:
+    """What instances add to those before them in an order, of what is known of their prompts."""
+    found: list[Work] = []
+    before: Tokens | None = None
+    for instance in order:
+        asked = [requests[position] for position in members[instance]]
+        first = asked[0].tokens[: asked[0].known]
+        shared = 0 if before is None else common_prefix_length(before, first)
+        last, prefill = first, first.size - shared
+        for request in asked[1:]:
+            prefill += request.known - _shared(last, request)
+            last = request.tokens[: request.known]
+        found.append(Work(prefill, sum(request.expected for request in asked), first.size, shared))
+        before = first
+    return found
 
 
 def depth_first(requests: Sequence[TraceRequest], positions: Sequence[int]) -> list[int]:

@@ -7,11 +7,11 @@ from heapq import heappop, heappush
 from typing import cast
 
 from lmc.cache import policies
-from lmc.cache.blocks import choose_block
 from lmc.cache.foresight import Foresight, Ranking, as_they_come
+from lmc.cache.layouts import choose_layout
 from lmc.cache.optimum import found_hits, optimal_hits
 from lmc.cache.order import ByRank
-from lmc.cache.ranks import ranks
+from lmc.cache.ranks import Layout, ranks
 from lmc.cache.recording import RecordingMemory
 from lmc.cache.report import CostModel, Report
 from lmc.cache.scheduler import GROWTH_RESERVE, Scheduler
@@ -31,13 +31,13 @@ def simulate(
     kv_tokens: int,
     batch: int,
     prefill_tokens: int = 512,
-    block: int | None = None,
+    layout: Layout | None = None,
     cost: CostModel | None = None,
 ) -> Report:
     """Serve the requests of a trace from a pool of `kv_tokens` pages, at most `batch` at a time.
 
-    Where the plan's order decides, instances are served in blocks of `block` (see `ranks.py`); None: what is best for a
-    part of them, as far as they are foreseen (`blocks.py`).
+    Where the plan's order decides, instances are served in a `layout` (see `ranks.py`); None: in what is best for a
+    part of them, as far as they are foreseen (`layouts.py`).
 
     Raises:
         InputError: there is no such policy, a size is less than 1, a request can't fit the pool, or one comes after
@@ -49,7 +49,7 @@ def simulate(
         kv_tokens=kv_tokens,
         batch=batch,
         prefill_tokens=prefill_tokens,
-        block=block,
+        layout=layout,
         cost=cost,
     )
     while simulation.step():
@@ -62,7 +62,7 @@ def coarse_trial(
     *,
     kv_tokens: int,
     batch: int,
-    block: int,
+    layout: Layout,
     scale: int,
     policy: str = "lmc",
     prefill_tokens: int = 512,
@@ -78,7 +78,7 @@ def coarse_trial(
         kv_tokens=max(kv_tokens // scale, *(request.cached_length for request in requests)),
         batch=batch,
         prefill_tokens=max(prefill_tokens // scale, 1),
-        block=block,
+        layout=layout,
         cost=(CostModel() if cost is None else cost).coarse(scale),
     )
 
@@ -107,11 +107,11 @@ class Simulation:
         kv_tokens: int,
         batch: int,
         prefill_tokens: int = 512,
-        block: int | None = None,
+        layout: Layout | None = None,
         cost: CostModel | None = None,
     ) -> None:
         _check_sizes(
-            kv_tokens=kv_tokens, batch=batch, prefill_tokens=prefill_tokens, block=1 if block is None else block
+            kv_tokens=kv_tokens, batch=batch, prefill_tokens=prefill_tokens, block=1 if layout is None else layout.block
         )
         if policy not in POLICIES:
             raise InputError(f"there is no policy {policy!r}", remedy=f"choose one of {', '.join(POLICIES)}")
@@ -145,7 +145,7 @@ class Simulation:
                 self._followers[positions[each]].append(position)
             if not request.after:
                 heappush(self._arrivals, (request.arrival, position))
-        self._block = block
+        self._layout = layout
         rank: Ranking = self._ranks if isinstance(order(), ByRank) else as_they_come
         self._foresight = Foresight(requests, self._followers, self.memory, rank) if chosen.turns else None
 
@@ -200,12 +200,12 @@ class Simulation:
 
     def _ranks(self, requests: Requests[TraceRequest]) -> list[int]:
         """The places of requests that come together."""
-        block = self._block
-        if block is None:
-            block = choose_block(requests, self._trial, batch=self._batch)
-        return ranks(requests, block)
+        layout = self._layout
+        if layout is None:
+            layout = choose_layout(requests, self._trial, batch=self._batch)
+        return ranks(requests, layout)
 
-    def _trial(self, requests: Requests[TraceRequest], block: int, scale: int) -> Report:
+    def _trial(self, requests: Requests[TraceRequest], layout: Layout, scale: int) -> Report:
         """What would come of serving these alone, one token for so many."""
         return coarse_trial(
             requests,
@@ -213,7 +213,7 @@ class Simulation:
             kv_tokens=self._kv_tokens,
             batch=self._batch,
             prefill_tokens=self._prefill_tokens,
-            block=block,
+            layout=layout,
             cost=self._cost,
             scale=scale,
         )

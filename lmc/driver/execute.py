@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from lmc.backend.schedule import Room, schedule_batch
+from lmc.cache.ranks import Layout
 from lmc.driver.cancelling import CancellableEngine, error_of
 from lmc.driver.compile import Compiled
 from lmc.driver.result import Result, stopped
@@ -93,7 +94,7 @@ class Execution:
         self._on_event = on_event
         self._on_stopped = on_stopped
         self._position = 0
-        self._blocks: dict[int, int] = {}
+        self._layouts: dict[int, Layout] = {}
         self._limits = limits or Limits()
         self._resources = Resources(engine, self._limits)
         self._eager_engine = CancellableEngine(engine)
@@ -128,14 +129,14 @@ class Execution:
 
     async def _run_variant(self, jobs: Sequence[Job], position: int, continued: set[asyncio.Future[None]]) -> None:
         compiled = jobs[0].compiled
-        order, block = await self._order(compiled, jobs)
+        order, layout = await self._order(compiled, jobs)
         constraints = compiled.constraints(self._compile)
         executor = Executor(self._engine, compiled.prepared, compiled.hosts, constraints=constraints)
         await executor.run_batch(
             [Instance(job.number, job.inputs) for job in jobs],
             order,
             lambda index, end: self._finished(jobs[index], end, continued),
-            block=block,
+            block=layout.block,
             run_seed=self._seed,
             on_event=self._on_event,
             resources=self._resources,
@@ -143,15 +144,16 @@ class Execution:
             on_cancelled=lambda index, cost: self._stopped(jobs[index].number, cost),
         )
 
-    async def _order(self, compiled: Compiled, jobs: Sequence[Job]) -> tuple[Sequence[int], int]:
-        """The order of instances, and in blocks of how many they go: later windows go as the first one did."""
+    async def _order(self, compiled: Compiled, jobs: Sequence[Job]) -> tuple[Sequence[int], Layout]:
+        """The order of instances and its layout: later windows are laid out as the first one was."""
         if len(jobs) == 1:
-            return (0,), 1
-        is_chosen = id(compiled) in self._blocks
-        room = None if is_chosen else Room.of(self._engine.info, self._limits.requests)
+            return (0,), Layout()
+        layout = self._layouts.get(id(compiled))
+        room = Room.of(self._engine.info, self._limits.requests)
         inputs = [job.inputs for job in jobs]
-        schedule = await asyncio.to_thread(schedule_batch, compiled.plan, inputs, room)  # others share this loop
-        return schedule.order, self._blocks.setdefault(id(compiled), schedule.block)
+        # In a thread, as others share this loop.
+        schedule = await asyncio.to_thread(schedule_batch, compiled.plan, inputs, room, layout)
+        return schedule.order, self._layouts.setdefault(id(compiled), schedule.layout)
 
     def _finished(self, job: Job, end: Finished, continued: set[asyncio.Future[None]]) -> None:
         if end.error is not None:

@@ -12,6 +12,7 @@ from lmc.backend.lower import lower
 from lmc.backend.plan import Plan
 from lmc.backend.plan_json import MAX_CHARACTERS, load_plan
 from lmc.backend.schedule import Room, schedule_batch
+from lmc.cache.ranks import Layout
 from lmc.driver.constraints import check, compiler
 from lmc.driver.defaults import resolve_grammar_cache, resolve_target
 from lmc.driver.execute import OnResult
@@ -103,7 +104,7 @@ class _Windows:
         self._engine = engine
         self._position = 0
         self._resources: Resources | None = None
-        self._block: int | None = None
+        self._layout: Layout | None = None
 
     @property
     def program(self) -> str:
@@ -117,10 +118,9 @@ class _Windows:
             self._resources = Resources(self._engine, self._saved.options.limits)
         first, self._position = self._position, self._position + len(prepared)
         inputs = [instance.inputs for instance in prepared]
-        requests = self._saved.options.limits.requests
-        room = Room.of(self._engine.info, requests) if self._block is None else None
-        schedule = await asyncio.to_thread(schedule_batch, self._saved.plan, inputs, room)
-        self._block = self._block or schedule.block
+        room = Room.of(self._engine.info, self._saved.options.limits.requests)
+        schedule = await asyncio.to_thread(schedule_batch, self._saved.plan, inputs, room, self._layout)
+        self._layout = schedule.layout
         await self._executor.run_batch(
             prepared,
             schedule.order,
@@ -128,7 +128,7 @@ class _Windows:
             run_seed=self._saved.options.seed,
             resources=self._resources,
             first_position=first,
-            block=self._block,
+            block=schedule.layout.block,
             on_cancelled=lambda index, cost: on_result(prepared[index].number, stopped(cost)),
         )
 

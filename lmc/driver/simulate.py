@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from lmc.backend.schedule_json import is_schedule, load_schedule_lines
+from lmc.cache.ranks import InstanceOrder, Layout
 from lmc.cache.report import Report
 from lmc.cache.simulator import POLICIES, simulate
 from lmc.cache.trace import TraceRequest, read_trace
@@ -26,21 +28,21 @@ def run(path: str, *, policy: str, kv_tokens: int, batch: int, prefill_tokens: i
     """
     if policy not in POLICIES:
         raise UsageError(f"there is no policy {policy!r}", remedy=f"choose one of {', '.join(POLICIES)}")
-    requests, block = read_requests(path)
+    requests, layout = read_requests(path)
     return simulate(
-        requests, policy=policy, kv_tokens=kv_tokens, batch=batch, prefill_tokens=prefill_tokens, block=block
+        requests, policy=policy, kv_tokens=kv_tokens, batch=batch, prefill_tokens=prefill_tokens, layout=layout
     )
 
 
-def read_requests(path: str) -> tuple[list[TraceRequest], int | None]:
-    """The requests of a file, a schedule or a trace as its first line says, and how large blocks are, if it says so."""
+def read_requests(path: str) -> tuple[list[TraceRequest], Layout | None]:
+    """The requests of a file, a schedule or a trace as its first line says; and how it is laid out, if it says so."""
     lines = read_lines(path)
     first = next(lines, None)
     if first is None:
         raise UsageError(f"{shown_path(path)} holds no requests", remedy="write one request as JSON to a line")
     if is_schedule(_text(first)):
         schedule = load_schedule_lines(map(_text, itertools.chain([first], lines)))
-        return schedule.requests(), schedule.block
+        return schedule.requests(), replace(schedule.layout, order=InstanceOrder.GIVEN)
     return read_trace(_values(itertools.chain([first], lines))), None
 
 

@@ -1,4 +1,5 @@
 import json
+import random
 import time
 
 import numpy as np
@@ -11,6 +12,7 @@ from lmc.backend.schedule import Entry, Room, Schedule, schedule_batch
 from lmc.backend.schedule_json import dump_schedule, load_schedule
 from lmc.backend.stages import Answer, Known
 from lmc.cache.node import common_prefix_length
+from lmc.cache.ranks import InstanceOrder, Layout
 from lmc.ir.engine import EngineInfo
 from lmc.ir.errors import InputError
 from tests.backend.programs import JUDGE, TOOLS, plan_of
@@ -137,13 +139,17 @@ def test_what_is_dumped_loads_as_the_same_schedule():
     assert found.order == (1, 2, 0)
     lines = dump_schedule(found).splitlines()
     head = json.loads(lines[0])
-    assert (head.pop("stages")[0]["id"], head.pop("block")) == (found.stages[0].id, 1)
-    assert head == {"format": "lmc.schedule", "version": 2, "plan": "tools", "instances": 3}
+    assert (head.pop("stages")[0]["id"], head.pop("order"), head.pop("block")) == (found.stages[0].id, "tree", 1)
+    assert head == {"format": "lmc.schedule", "version": 3, "plan": "tools", "instances": 3}
     assert json.loads(lines[1]) == [1, 0, [list(length) for length in found.entries[0].values]]
 
 
 STAGE = '{"id": "a", "base": null, "answered": false, "pieces": ["x", {"value": 0}], "after": [], "output": 3}'
-HEAD = '{"format": "lmc.schedule", "version": 2, "plan": "p", "instances": 2, "block": 1, "stages": [' + STAGE + "]}\n"
+HEAD = (
+    '{"format": "lmc.schedule", "version": 3, "plan": "p", "instances": 2, "order": "tree", "block": 1, "stages": ['
+    + STAGE
+    + "]}\n"
+)
 ZERO, ONE = "[0, 0, [[4, 0]]]\n", "[1, 0, []]\n"
 
 
@@ -157,7 +163,9 @@ ZERO, ONE = "[0, 0, [[4, 0]]]\n", "[1, 0, []]\n"
         (HEAD.replace("lmc.schedule", "lmc.plan") + ZERO + ONE, "not a schedule"),
         (HEAD.replace('"p"', "3") + ZERO + ONE, "not a schedule"),
         (HEAD.replace('"block": 1', '"block": 0') + ZERO + ONE, "not a schedule"),
-        (HEAD.replace("2,", '"1",', 1) + ZERO + ONE, "schedule version '1', this lmc reads 2"),
+        (HEAD.replace('"tree"', '"random"') + ZERO + ONE, "there is no order 'random'"),
+        (HEAD.replace('"tree"', "[]") + ZERO + ONE, "there is no order"),
+        (HEAD.replace("3,", '"1",', 1) + ZERO + ONE, "schedule version '1', this lmc reads 3"),
         (HEAD.replace('"base": null', '"base": 0') + ZERO + ONE, "a number from 0 to -1 is needed, not 0"),
         (HEAD.replace('{"value": 0}', '{"answer": 0}') + ZERO + ONE, "a number from 0 to -1 is needed"),
         (HEAD.replace('{"value": 0}', '{"other": 0}') + ZERO + ONE, "not a piece of a prompt: an object"),
@@ -241,9 +249,41 @@ def test_the_pool_decides_how_many_instances_go_kind_by_kind():
     """Two system prompts of 300 tokens: where one of them fits, instances go kind by kind."""
     inputs = [{"task": f"{number:04} " * 8} for number in range(12)]
     plan = agents_plan(64, 100)
-    assert schedule_batch(plan, inputs).block == 1
-    assert schedule_batch(plan, inputs, Room(100_000, batch=1)).block == 1
-    assert schedule_batch(plan, inputs, Room(450, batch=1)).block > 1
+    assert schedule_batch(plan, inputs).layout == Layout()
+    assert schedule_batch(plan, inputs, Room(100_000, batch=1)).layout == Layout()
+    assert schedule_batch(plan, inputs, Room(450, batch=1)).layout.block > 1
+
+
+LONG_OR_SHORT = """
+module @f {
+  func @f(%text: !text) {
+    %0 = lm.context : !ctx
+    %1 = lm.extend %0 ["About: ", %text] : !ctx
+    %2, %a = lm.gen %1 {id = "f/a", expected_tokens = 40, max_tokens = 40} : !ctx, !text
+    lm.return %2 (%a) {structure = "{\\"leaf\\":0}"}
+  }
+}
+"""
+
+
+def test_long_texts_are_mixed_with_short_ones():
+    """Sorted by their texts the long ones would all come first."""
+    letters = random.Random(0)
+    long = ["A" + "".join(letters.choices("xyz", k=8000)) for _ in range(16)]
+    short = ["B" + "".join(letters.choices("xyz", k=80)) for _ in range(48)]
+    inputs = [{"text": text} for text in (*long, *short)]
+    plan = plan_of(LONG_OR_SHORT)
+    sorted_texts = schedule_batch(plan, inputs)
+    assert sorted_texts.layout == Layout()
+    assert all(index < 16 for index in sorted_texts.order[:16])
+    found = schedule_batch(plan, inputs, Room(100_000, batch=16))
+    assert found.layout == Layout(InstanceOrder.MIXED)
+    assert sorted(found.order) == [*range(64)]
+    assert found.order[0] >= 16
+    assert 4 <= sum(index < 16 for index in found.order[24:48]) <= 12
+    assert load_schedule(dump_schedule(found)) == found
+    assert schedule_batch(plan, inputs, layout=found.layout) == found
+    assert schedule_batch(plan, inputs[16:], Room(100_000, batch=16)).layout == Layout()
 
 
 def test_room_is_that_of_the_requests_that_an_engine_runs_at_once():

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lmc.cache.ranks import depth_first, instance_order, rank_of, ranks
+from lmc.cache.ranks import InstanceOrder, Layout, depth_first, instance_order, members_of, rank_of, ranks
 from lmc.cache.trace import TraceRequest, read_trace
 
 
@@ -14,9 +14,9 @@ def trace(*rows: dict[str, Any]) -> list[TraceRequest]:
 
 def test_instances_that_share_a_document_stand_side_by_side() -> None:
     requests = trace(*({"tokens": [document, 7, question]} for question in range(3) for document in (5, 4)))
-    members = {request.instance: [position] for position, request in enumerate(requests)}
-    assert instance_order(requests, members) == [1, 3, 5, 0, 2, 4]
-    assert ranks(requests, 1) == [3, 0, 4, 1, 5, 2]
+    assert instance_order(requests, members_of(requests)) == [1, 3, 5, 0, 2, 4]
+    assert ranks(requests, Layout()) == [3, 0, 4, 1, 5, 2]
+    assert ranks(requests, Layout(InstanceOrder.GIVEN)) == [0, 1, 2, 3, 4, 5]
 
 
 def test_an_instance_goes_down_a_branch_before_it_begins_the_next() -> None:
@@ -46,7 +46,7 @@ def test_blocks_bring_requests_of_one_kind_together(block: int, expected: list[i
     for instance in range(3):
         rows.append({"tokens": [1, 1, instance], "instance": instance})
         rows.append({"tokens": [2, 2, instance], "instance": instance, "after": [2 * instance], "known": 2})
-    assert ranks(trace(*rows), block) == expected
+    assert ranks(trace(*rows), Layout(block=block)) == expected
 
 
 def test_ranks_rise_from_block_to_block() -> None:
@@ -54,3 +54,13 @@ def test_ranks_rise_from_block_to_block() -> None:
     assert all(sorted(each) == each for each in places)
     assert max(places[3]) < min(map(min, places[4:]))
     assert len({rank for each in places for rank in each}) == 36
+
+
+def test_reading_and_writing_take_turns() -> None:
+    """Two long documents with three questions each, and six short texts."""
+    reading = [{"tokens": [5, document] + [document] * 40 + [question]} for document in (3, 4) for question in range(3)]
+    writing = [{"tokens": [6, number], "output": 30} for number in range(6)]
+    requests = trace(*reading, *writing)
+    members = members_of(requests)
+    assert instance_order(requests, members) == [*range(12)]
+    assert instance_order(requests, members, InstanceOrder.MIXED) == [6, 7, 8, 9, 0, 1, 2, 10, 11, 3, 4, 5]

@@ -1,12 +1,13 @@
-"""How many instances are served kind by kind: what is better depends on the pool, so it is tried out beforehand."""
+"""How a batch is laid out: what is better depends on the pool and on costs, so it is tried out beforehand."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from lmc.cache.mixing import mixed
 from lmc.cache.node import Tokens
-from lmc.cache.ranks import instance_order
+from lmc.cache.ranks import InstanceOrder, Layout, Members, instance_order, members_of, work_of
 from lmc.cache.report import Report
 from lmc.cache.trace import TraceRequest
 
@@ -15,41 +16,58 @@ SAMPLE = 48
 _ROWS = 10_000
 """Rows of answers that a trial computes at most: where there are more, one stands for several tokens."""
 _REUSE = 0.99
-"""Sizes that find so much of what the best one finds in the cache are looked at for their time."""
+"""Layouts that find so much of what the best one finds in the cache are looked at for their time."""
 _WORTH = 0.97
 """Larger blocks retain more, and lengths are guessed: one has to be so much faster than the best smaller one."""
 
 
-Trial = Callable[[Sequence[TraceRequest], int, int], Report]
-"""Serves requests in blocks of a size, where one token stands for so many."""
+Trial = Callable[[Sequence[TraceRequest], Layout, int], Report]
+"""Serves requests in a layout, where one token stands for so many."""
 
 
-def choose_block(requests: Sequence[TraceRequest], trial: Trial, *, batch: int) -> int:
-    """The size of blocks (see `ranks`) with which a batch probably finds most in the cache, and of those is fastest.
+def choose_layout(requests: Sequence[TraceRequest], trial: Trial, *, batch: int, all_fit: bool = False) -> Layout:
+    """The layout with which a batch probably finds most in the cache, and of those that which is fastest.
 
-    `trial` gets requests as they are foreseen: what is known of them, and as much more as is expected.
+    `trial` gets requests as they are foreseen: what is known of them, and as much more as is expected. Where the pool
+    holds all of them (`all_fit`), the size of blocks makes no difference.
     """
-    members: dict[int, list[int]] = {}
-    for position, request in enumerate(requests):
-        members.setdefault(request.instance, []).append(position)
-    if len(members) == 1 or max(map(len, members.values())) == 1:
-        return 1
+    members = members_of(requests)
     order = instance_order(requests, members)
-    tried = min(len(order), SAMPLE)
-    start = (len(order) - tried) // 2
-    positions = sorted(position for instance in order[start : start + tried] for position in members[instance])
-    sample = foreseen([requests[position] for position in positions])
-    scale = max(1, -(-sum(request.generated.size for request in sample) // _ROWS))
-    sample = [_coarse(request, scale) for request in sample]
-    sizes = [size for size in (batch, 2 * batch, tried) if 1 < size <= tried]
-    reports = {size: trial(sample, size, scale) for size in (1, *sorted(set(sizes)))}
+    places = mixed(work_of(requests, members, order))
+    sizes = [1]
+    if not all_fit and len(members) > 1 and max(map(len, members.values())) > 1:
+        tried = min(len(order), SAMPLE)
+        sizes += sorted({size for size in (batch, 2 * batch, tried) if 1 < size <= tried})
+    if places is None and len(sizes) == 1:
+        return Layout()
+    sample, scale = _sample(requests, members, order if places is None else [order[place] for place in places])
+    reports = {size: trial(sample, Layout(block=size), scale) for size in sizes}
     most = max(report.hit_tokens for report in reports.values())
     good = [size for size, report in reports.items() if report.hit_tokens >= _REUSE * most]
     best = good[0]
     for size in good[1:]:
         if reports[size].predicted_seconds < _WORTH * reports[best].predicted_seconds:
             best = size
-    return best
+    if places is None:
+        return Layout(block=best)
+    other = Layout(InstanceOrder.MIXED, best)
+    report = trial(sample, other, scale)
+    is_faster = report.predicted_seconds < reports[best].predicted_seconds
+    return other if is_faster and report.hit_tokens >= _REUSE * most else Layout(block=best)
+
+
+def middle(count: int) -> slice:
+    """The places of those that are tried, of so many."""
+    start = max((count - SAMPLE) // 2, 0)
+    return slice(start, start + SAMPLE)
+
+
+def _sample(requests: Sequence[TraceRequest], members: Members, order: Sequence[int]) -> tuple[list[TraceRequest], int]:
+    """The requests of instances in the middle of an order, as they are foreseen, and for how many tokens one stands."""
+    positions = sorted(position for instance in order[middle(len(order))] for position in members[instance])
+    sample = foreseen([requests[position] for position in positions])
+    scale = max(1, -(-sum(request.generated.size for request in sample) // _ROWS))
+    return [_coarse(request, scale) for request in sample], scale
 
 
 def _coarse(request: TraceRequest, scale: int) -> TraceRequest:
