@@ -9,6 +9,7 @@ from typing import Any
 
 from lmc.backend.foreseen import CHARACTERS, Length, requests_of
 from lmc.backend.known_text import KnownText
+from lmc.backend.origin import Origin
 from lmc.backend.plan import Plan
 from lmc.backend.stages import Known, Stage, Unknown, stages_of
 from lmc.cache.layouts import choose_layout, middle
@@ -42,13 +43,15 @@ class Schedule:
     """The order of a batch; every instance stands in it once.
 
     ``stages`` are the requests of an instance. In blocks of ``layout.block`` instances those of one stage are served
-    together; ``layout.order`` says how the order came about.
+    together; ``layout.order`` says how the order came about. ``origin`` is what it was made for, where that
+    is known.
     """
 
     plan: str
     entries: tuple[Entry, ...]
     stages: tuple[Stage, ...] = ()
     layout: Layout = _ONE_BY_ONE
+    origin: Origin | None = None
 
     @property
     def order(self) -> tuple[int, ...]:

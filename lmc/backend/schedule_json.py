@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 from lmc.backend.foreseen import Length
+from lmc.backend.origin import Origin
 from lmc.backend.plan import PlanError
 from lmc.backend.schedule import Entry, Schedule
 from lmc.backend.stages import Answer, Known, Piece, Stage, Unknown
@@ -14,12 +17,13 @@ from lmc.backend.untrusted_json import fields_of, list_of_width, parse_json, sho
 from lmc.cache.ranks import InstanceOrder, Layout
 
 FORMAT = "lmc.schedule"
-VERSION = 3
+VERSION = 4
 MAX_INSTANCES = 10_000_000
 MAX_LENGTH = 2**31
 _MAX_LINE = 2**24
 _MAX_HEAD = 2**26
-_FIELDS = ("format", "version", "plan", "instances", "order", "block", "stages")
+_DIGEST = re.compile("[0-9a-f]{64}")
+_FIELDS = ("format", "version", "plan", "instances", "origin", "order", "block", "stages")
 _STAGE = ("id", "base", "answered", "pieces", "after", "output")
 
 
@@ -36,6 +40,7 @@ def schedule_lines(schedule: Schedule) -> Iterator[str]:
             "version": VERSION,
             "plan": schedule.plan,
             "instances": len(schedule.entries),
+            "origin": None if schedule.origin is None else asdict(schedule.origin),
             "order": schedule.layout.order,
             "block": schedule.layout.block,
             "stages": [_dump_stage(stage) for stage in schedule.stages],
@@ -94,7 +99,7 @@ def _load(lines: Iterator[str]) -> Schedule:
         raise PlanError("not a schedule")
     if head.get("version") != VERSION:
         raise PlanError(f"schedule version {shorten(head.get('version'))}, this lmc reads {VERSION}")
-    _, _, plan, count, order, block, stages = fields_of(head, _FIELDS, "a schedule")
+    _, _, plan, count, origin, order, block, stages = fields_of(head, _FIELDS, "a schedule")
     if not isinstance(plan, str) or type(count) is not int or type(block) is not int or block < 1:
         raise PlanError("not a schedule")
     if order not in tuple(InstanceOrder):
@@ -111,7 +116,16 @@ def _load(lines: Iterator[str]) -> Schedule:
         raise PlanError("a schedule names every instance once")
     if count != len(entries):
         raise PlanError(f"the schedule is cut off: {len(entries)} of {count} instances")
-    return Schedule(plan, tuple(entries), tuple(loaded), Layout(InstanceOrder(order), block))
+    return Schedule(plan, tuple(entries), tuple(loaded), Layout(InstanceOrder(order), block), _load_origin(origin))
+
+
+def _load_origin(data: Any) -> Origin | None:
+    if data is None:
+        return None
+    digests = [text_of(digest) for digest in fields_of(data, ("plan", "inputs"), "an origin")]
+    if not all(map(_DIGEST.fullmatch, digests)):
+        raise PlanError(f"not the digests of a plan and of inputs: {shorten(digests)}")
+    return Origin(*digests)
 
 
 def _load_stage(data: Any, number: int) -> Stage:

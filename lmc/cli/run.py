@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import Annotated, Literal
 
@@ -16,6 +16,7 @@ from lmc.cli.options import OrderSections
 from lmc.cli.output import MODELS, print_note, prints_to_stderr, target_spec
 from lmc.cli.sink import Sink, opened, profile_file
 from lmc.driver import (
+    STANDARD_INPUT,
     ArgumentReader,
     Entry,
     Given,
@@ -27,6 +28,7 @@ from lmc.driver import (
     count_lines,
     is_saved,
     load_program,
+    schedule,
 )
 
 FAILURE = 1
@@ -63,6 +65,10 @@ def run_command(
     data: Annotated[
         str | None,
         typer.Option("--input", metavar="DATA.jsonl|-", help="Run for each row of arguments; - is standard input."),
+    ] = None,
+    scheduled: Annotated[
+        str | None,
+        typer.Option("--schedule", metavar="FILE", help="With --input, start the rows as lmc schedule -o FILE says."),
     ] = None,
     model: Annotated[str | None, typer.Option(help=f"What runs it: {MODELS}.")] = None,
     output: Annotated[
@@ -137,6 +143,9 @@ def run_command(
 
     jq -s -c 'sort_by(.index)[]' OUT.jsonl
 
+    With --schedule all rows are read first, and run in the order and in the blocks that lmc schedule found for these
+    rows and this plan; a schedule of others is refused. Without, rows are put in order as they come, 512 at a time.
+
     What @lmc.jit(…) says in the file (target, seed, profile …) holds where no option says otherwise.
 
     --profile-generate writes how long outputs were, which ways conditions took, how many rounds loops had, what was
@@ -150,6 +159,9 @@ def run_command(
         raise UsageError(
             "--profile-merge goes with --profile-generate", remedy="name the file: --profile-generate FILE"
         )
+    if scheduled is not None and (data is None or scheduled == data == STANDARD_INPUT):
+        cause = "is for the rows of a file" if data is None else "and --input can't both be standard input"
+        raise UsageError(f"--schedule {cause}", remedy="name the file of the rows: --input DATA.jsonl")
     out = sys.stdout
     sink = Sink(out, as_json=as_json, many=data is not None)
     with prints_to_stderr(), Interrupts() as interrupts:
@@ -157,10 +169,12 @@ def run_command(
             wish = Wish(target_spec(model), dtype, _kv_tokens(kv_tokens), deterministic, device, prefill_tokens)
             given = Given(wish, seed, timeout=timeout, profile=profile_use, order_sections=order_sections)
             runner, signature = _load(program, given, functions)
-            rows = _entries(ArgumentReader(signature), assignments or [], data)
-            sink.profile = profile_file(profile, runner.program, (data, output), merge=profile_merge)
+            rows, layout = _entries(ArgumentReader(signature), assignments or [], data), None
+            if scheduled is not None and data is not None:
+                rows, layout = schedule.in_order(scheduled, rows, runner.place, data)
+            sink.profile = profile_file(profile, runner.program, (data, output, scheduled), merge=profile_merge)
             with opened(output, data, out) as sink.file, _progress(data) as step, sink.profiled():
-                sink.run(runner.run_rows(rows), interrupts, step)
+                sink.run(runner.run_rows(rows, layout), interrupts, step)
         except KeyboardInterrupt:
             print_note(sink.interrupted())
             raise typer.Exit(interrupts.exit_code) from None
@@ -169,7 +183,7 @@ def run_command(
         raise typer.Exit(FAILURE)
 
 
-def _entries(reader: ArgumentReader, assignments: list[str], data: str | None) -> Iterator[Entry]:
+def _entries(reader: ArgumentReader, assignments: list[str], data: str | None) -> Iterable[Entry]:
     """The rows by number; the first is read now, so that a file that is no good costs nothing."""
     fixed = reader.assignments(assignments)
     if data is None:

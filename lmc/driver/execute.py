@@ -71,7 +71,7 @@ class Execution:
 
     Belongs to the background loop. ``run`` may be called again while an earlier call is under way: the later instances
     take turns behind the earlier ones, all under one bound. ``on_stopped`` gets the instances that had begun when they
-    were cancelled, with what they had cost.
+    were cancelled, with what they had cost. With a ``layout`` instances start as they come, in its blocks.
     """
 
     def __init__(
@@ -85,6 +85,7 @@ class Execution:
         limits: Limits | None = None,
         on_event: OnEvent | None = None,
         on_stopped: OnResult | None = None,
+        layout: Layout | None = None,
     ) -> None:
         self._function = function
         self._engine = engine
@@ -94,6 +95,7 @@ class Execution:
         self._on_event = on_event
         self._on_stopped = on_stopped
         self._position = 0
+        self._layout = layout
         self._layouts: dict[int, Layout] = {}
         self._limits = limits or Limits()
         self._resources = Resources(engine, self._limits)
@@ -146,6 +148,8 @@ class Execution:
 
     async def _order(self, compiled: Compiled, jobs: Sequence[Job]) -> tuple[Sequence[int], Layout]:
         """The order of instances and its layout: later windows are laid out as the first one was."""
+        if self._layout is not None:
+            return range(len(jobs)), self._layout
         if len(jobs) == 1:
             return (0,), Layout()
         layout = self._layouts.get(id(compiled))

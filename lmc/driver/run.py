@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, cast
 
+from lmc.backend.plan import Plan
+from lmc.cache.ranks import Layout
 from lmc.driver.compile import Compiled, Variants, compile_program
 from lmc.driver.defaults import Wish, resolve_grammar_cache, resolve_target
 from lmc.driver.execute import Execution, OnResult
@@ -108,9 +110,10 @@ class Runner:
             order_sections=self.options.order_sections,
         )
 
-    def place(self, arguments: Arguments) -> tuple[Compiled, Mapping[str, Any]]:
-        """The variant that runs arguments, and its inputs. Nothing is run, and no engine is loaded."""
-        return self._start().variant(bind(self._function, *arguments))
+    def place(self, arguments: Arguments) -> tuple[Plan, Mapping[str, Any]]:
+        """The plan that runs arguments, and its inputs. Nothing is run, and no engine is loaded."""
+        compiled, inputs = self._start().variant(bind(self._function, *arguments))
+        return compiled.plan, inputs
 
     def run(self, arguments: Arguments) -> Result:
         """One instance. Raises its error."""
@@ -147,10 +150,13 @@ class Runner:
         start = self._entered()
         return start.iterate(start.prepare(batch))
 
-    def run_rows(self, rows: Iterable[Entry]) -> WindowedRun:
-        """Numbers and results of rows that are read while others run, as they finish."""
+    def run_rows(self, rows: Iterable[Entry], layout: Layout | None = None) -> WindowedRun:
+        """Numbers and results of rows that are read while others run, as they finish.
+
+        With a ``layout`` they start as they come, in its blocks; else in the order that is found for each window.
+        """
         start = self._entered()
-        return WindowedRun(start.home, rows, _Windows(start))
+        return WindowedRun(start.home, rows, _Windows(start, layout))
 
     def stream(self, arguments: Arguments) -> Stream:
         """One instance, token by token."""
@@ -221,8 +227,9 @@ def check_timeout(timeout: object) -> None:
 class _Windows:
     """Windows of one program's rows."""
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, start: Start, layout: Layout | None) -> None:
         self._start = start
+        self._layout = layout
         self._execution: Execution | None = None
 
     @property
@@ -247,6 +254,7 @@ class _Windows:
                 compile=start.compile,
                 limits=start.options.limits,
                 on_stopped=on_result,
+                layout=self._layout,
             )
         await self._execution.run(jobs)
 

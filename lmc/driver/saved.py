@@ -84,26 +84,34 @@ class SavedRunner:
         """What the plan takes: the arguments of its program; of IR, which doesn't know them, parameters by path."""
         return signature_of(self.plan)
 
-    def run_rows(self, rows: Iterable[Entry]) -> WindowedRun:
-        """Numbers and results of rows that are read while others run, as they finish."""
+    def place(self, arguments: Arguments) -> tuple[Plan, Mapping[str, Any]]:
+        """The plan, and its inputs. Nothing is run, and no engine is loaded."""
+        return self.plan, arguments[1]
+
+    def run_rows(self, rows: Iterable[Entry], layout: Layout | None = None) -> WindowedRun:
+        """Numbers and results of rows that are read while others run, as they finish.
+
+        With a ``layout`` they start as they come, in its blocks; else in the order that is found for each window.
+        """
         home = service()
         home.loop.check_outside()
         engine = home.engines.engine(self.target)
         cache = home.constraints.of(resolve_grammar_cache())
         check(cache, self.plan.module, engine.tokenizer)
         constraints = Constraints.of(self.plan.constraints, compiler(cache, engine.tokenizer), self.readers)
-        return WindowedRun(home, rows, _Windows(self, engine, constraints))
+        return WindowedRun(home, rows, _Windows(self, engine, constraints, layout))
 
 
 class _Windows:
     """Windows of a saved plan's rows."""
 
-    def __init__(self, saved: SavedRunner, engine: Engine, constraints: Constraints) -> None:
+    def __init__(self, saved: SavedRunner, engine: Engine, constraints: Constraints, given: Layout | None) -> None:
         self._saved = saved
         self._executor = Executor(engine, saved.plan, saved.hosts, constraints=constraints)
         self._engine = engine
         self._position = 0
         self._resources: Resources | None = None
+        self._given = given
         self._layout: Layout | None = None
 
     @property
@@ -117,20 +125,27 @@ class _Windows:
         if self._resources is None:
             self._resources = Resources(self._engine, self._saved.options.limits)
         first, self._position = self._position, self._position + len(prepared)
-        inputs = [instance.inputs for instance in prepared]
-        room = Room.of(self._engine.info, self._saved.options.limits.requests)
-        schedule = await asyncio.to_thread(schedule_batch, self._saved.plan, inputs, room, self._layout)
-        self._layout = schedule.layout
+        order, layout = await self._order(prepared)
         await self._executor.run_batch(
             prepared,
-            schedule.order,
+            order,
             lambda index, end: on_result(prepared[index].number, _result(end)),
             run_seed=self._saved.options.seed,
             resources=self._resources,
             first_position=first,
-            block=schedule.layout.block,
+            block=layout.block,
             on_cancelled=lambda index, cost: on_result(prepared[index].number, stopped(cost)),
         )
+
+    async def _order(self, prepared: Sequence[Instance]) -> tuple[Sequence[int], Layout]:
+        """The order of instances and its layout: later windows are laid out as the first one was."""
+        if self._given is not None:
+            return range(len(prepared)), self._given
+        inputs = [instance.inputs for instance in prepared]
+        room = Room.of(self._engine.info, self._saved.options.limits.requests)
+        schedule = await asyncio.to_thread(schedule_batch, self._saved.plan, inputs, room, self._layout)
+        self._layout = schedule.layout
+        return schedule.order, schedule.layout
 
     def close(self) -> None:
         if self._resources is not None:

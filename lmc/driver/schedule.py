@@ -1,23 +1,33 @@
-"""The order in which the rows of a file would run, without a model: what ``lmc schedule`` does."""
+"""The schedule of a file's rows: made without a model, which is what ``lmc schedule`` does, and kept to in a run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
 
-from lmc.backend.plan import Plan
+from lmc.backend.origin import Origin, inputs_digest, plan_digest
+from lmc.backend.plan import Plan, PlanError
 from lmc.backend.schedule import Room, Schedule, schedule_batch
-from lmc.backend.schedule_json import schedule_lines
+from lmc.backend.schedule_json import load_schedule_lines, schedule_lines
+from lmc.cache.ranks import InstanceOrder, Layout
 from lmc.driver.given import Given
-from lmc.driver.programs import UsageError, load_program
+from lmc.driver.lines import MAX_ROW_BYTES, Line, read_lines, shown_path
+from lmc.driver.programs import load_program
 from lmc.driver.rows import ArgumentReader, Signature
 from lmc.driver.saved import is_saved, load_saved_plan
 from lmc.driver.saved_arguments import signature_of
+from lmc.driver.start import Arguments
+from lmc.driver.windows import Entry
 from lmc.ir.errors import InputError
 
-__all__ = ["Room", "Schedule", "run", "schedule_lines"]
+__all__ = ["Room", "Schedule", "in_order", "read_schedule", "run", "schedule_lines"]
 
-_Place = Callable[[Mapping[str, Any]], tuple[Plan, Mapping[str, Any]]]
+
+class Place(Protocol):
+    """The plan that runs arguments, and its inputs."""
+
+    def __call__(self, arguments: Arguments, /) -> tuple[Plan, Mapping[str, Any]]: ...
 
 
 def run(name: str, data: str, given: Given, room: Room | None, fixed: list[str]) -> Schedule:
@@ -28,39 +38,93 @@ def run(name: str, data: str, given: Given, room: Room | None, fixed: list[str])
     """
     signature, place = _saved(name, given) if is_saved(name) else _program(name, given)
     reader = ArgumentReader(signature)
-    plan: Plan | None = None
+    rows = reader.rows(data, reader.assignments(fixed))
+    entries: Iterator[Entry] = ((number, row.error or ((), row.arguments)) for number, row in enumerate(rows))
+    placed = [(plan, values) for _, plan, values in _placed(entries, place, data)]
+    plan, inputs = placed[0][0], [values for _, values in placed]
+    return replace(schedule_batch(plan, inputs, room), origin=Origin(plan_digest(plan), inputs_digest(inputs)))
+
+
+def read_schedule(path: str) -> Schedule:
+    """The schedule in a file (``-``: standard input). Raises ``UsageError``, and ``InputError`` where it is none."""
+    lines = read_lines(path)
+    try:
+        return load_schedule_lines(map(_text, lines))
+    except PlanError as error:
+        raise InputError(f"{shown_path(path)}: {error.cause}", remedy=error.remedy) from error
+
+
+def in_order(path: str, entries: Iterable[Entry], place: Place, data: str) -> tuple[list[Entry], Layout]:
+    """The rows ``entries`` of the file ``data`` in the order of the schedule in the file ``path``, and its layout.
+
+    All rows are read now, as the last may be the first to start. Raises as ``read_schedule`` does, and ``InputError``
+    for a schedule of another plan or of other rows, and for a row that can't be used.
+    """
+    schedule = read_schedule(path)
+    shown, count = shown_path(path), len(schedule.entries)
+    rows: list[Entry] = []
     inputs: list[Mapping[str, Any]] = []
-    for number, row in enumerate(reader.rows(data, reader.assignments(fixed))):
-        if row.error is not None:
-            raise row.error
-        its_plan, values = place(row.arguments)
+    for entry, plan, values in _placed(entries, place, data):
+        if not rows:
+            _check_plan(schedule, plan, shown)
+        if len(rows) == count:
+            raise _other_rows(f"{shown} is a schedule of {count:,} rows, and {shown_path(data)} has more")
+        rows.append(entry)
+        inputs.append(values)
+    if len(rows) < count:
+        raise _other_rows(f"{shown} is a schedule of {count:,} rows, and {shown_path(data)} has {len(rows):,}")
+    if schedule.origin is None or schedule.origin.inputs != inputs_digest(inputs):
+        raise _other_rows(f"{shown} was made for other rows than those of {shown_path(data)}")
+    return [rows[index] for index in schedule.order], replace(schedule.layout, order=InstanceOrder.GIVEN)
+
+
+def _check_plan(schedule: Schedule, plan: Plan, shown: str) -> None:
+    """Raise ``InputError`` where a schedule is not for ``plan``."""
+    if schedule.origin is None:
+        remedy = "make a schedule with lmc schedule PROGRAM.py --input DATA.jsonl -o FILE"
+        raise InputError(f"{shown} does not say which plan and which rows it is for", remedy=remedy)
+    if schedule.plan != plan.name:
+        raise InputError(
+            f"{shown} is a schedule of the program {schedule.plan!r}, not of {plan.name!r}",
+            remedy="name the program that was scheduled, or schedule the rows again",
+        )
+    if schedule.origin.plan != plan_digest(plan):
+        remedy = "give --model, --profile-use and --order-sections as for lmc schedule, or schedule the rows again"
+        raise InputError(f"{shown} was made for another plan of {plan.name!r}", remedy=remedy)
+
+
+def _placed(entries: Iterable[Entry], place: Place, data: str) -> Iterator[tuple[Entry, Plan, Mapping[str, Any]]]:
+    """Each row with its plan, which is the same for all of them, and its inputs."""
+    plan: Plan | None = None
+    for number, arguments in entries:
+        if isinstance(arguments, InputError):
+            raise arguments
+        its_plan, values = place(arguments)
         if plan is not None and its_plan is not plan:
             raise InputError(
-                f"row {number} of {data} needs another plan than those before it: its arguments are of another form",
+                f"row {number} of {shown_path(data)} needs another plan than those before it: "
+                "its arguments are of another form",
                 remedy="schedule rows of one form, each form in a file of its own",
             )
         plan = its_plan
-        inputs.append(values)
-    if plan is None:
-        raise UsageError(f"{data} holds no rows", remedy="write one object of arguments to a line")
-    return schedule_batch(plan, inputs, room)
+        yield (number, arguments), plan, values
 
 
-def _saved(name: str, given: Given) -> tuple[Signature, _Place]:
+def _saved(name: str, given: Given) -> tuple[Signature, Place]:
     plan = load_saved_plan(name, given.for_saved(name))
-
-    def place(arguments: Mapping[str, Any]) -> tuple[Plan, Mapping[str, Any]]:
-        return plan, arguments
-
-    return signature_of(plan), place
+    return signature_of(plan), lambda arguments: (plan, arguments[1])
 
 
-def _program(name: str, given: Given) -> tuple[Signature, _Place]:
+def _program(name: str, given: Given) -> tuple[Signature, Place]:
     function = load_program(name)
-    runner = given.runner(function)
+    return Signature.of(function), given.runner(function).place
 
-    def place(arguments: Mapping[str, Any]) -> tuple[Plan, Mapping[str, Any]]:
-        compiled, inputs = runner.place(((), arguments))
-        return compiled.plan, inputs
 
-    return Signature.of(function), place
+def _other_rows(cause: str) -> InputError:
+    return InputError(cause, remedy="name the rows that were scheduled, as they were, or schedule these")
+
+
+def _text(line: Line) -> str:
+    if line.size > MAX_ROW_BYTES:
+        raise PlanError(f"line {line.location.line} has {line.size} bytes", remedy=f"at most {MAX_ROW_BYTES}")
+    return line.data.decode("utf-8", "replace")

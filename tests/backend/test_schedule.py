@@ -1,4 +1,3 @@
-import json
 import random
 import time
 
@@ -7,15 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.backend.plan import PlanError
-from lmc.backend.schedule import Entry, Room, Schedule, schedule_batch
+from lmc.backend.schedule import Room, schedule_batch
 from lmc.backend.schedule_json import dump_schedule, load_schedule
 from lmc.backend.stages import Answer, Known
 from lmc.cache.node import common_prefix_length
 from lmc.cache.ranks import InstanceOrder, Layout
 from lmc.ir.engine import EngineInfo
-from lmc.ir.errors import InputError
-from tests.backend.programs import JUDGE, TOOLS, plan_of
+from tests.backend.programs import JUDGE, plan_of
 
 TWO_TEXTS = r"""
 module @f {
@@ -133,69 +130,6 @@ def test_time_grows_with_the_bytes_of_the_batch():
     assert min(seconds(4000) for _ in range(3)) < 30 * max(min(seconds(400) for _ in range(3)), 1e-4)
 
 
-def test_what_is_dumped_loads_as_the_same_schedule():
-    found = schedule_batch(plan_of(TOOLS), [{"item.title": text, "count": 3, "numbers": []} for text in "cab"])
-    assert load_schedule(dump_schedule(found)) == found
-    assert found.order == (1, 2, 0)
-    lines = dump_schedule(found).splitlines()
-    head = json.loads(lines[0])
-    assert (head.pop("stages")[0]["id"], head.pop("order"), head.pop("block")) == (found.stages[0].id, "tree", 1)
-    assert head == {"format": "lmc.schedule", "version": 3, "plan": "tools", "instances": 3}
-    assert json.loads(lines[1]) == [1, 0, [list(length) for length in found.entries[0].values]]
-
-
-STAGE = '{"id": "a", "base": null, "answered": false, "pieces": ["x", {"value": 0}], "after": [], "output": 3}'
-HEAD = (
-    '{"format": "lmc.schedule", "version": 3, "plan": "p", "instances": 2, "order": "tree", "block": 1, "stages": ['
-    + STAGE
-    + "]}\n"
-)
-ZERO, ONE = "[0, 0, [[4, 0]]]\n", "[1, 0, []]\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "cause"),
-    [
-        ("", "not a schedule"),
-        ("x" * 5000, "not a schedule"),
-        ("{\n", "not a schedule: "),
-        ("[]\n", "not a schedule"),
-        (HEAD.replace("lmc.schedule", "lmc.plan") + ZERO + ONE, "not a schedule"),
-        (HEAD.replace('"p"', "3") + ZERO + ONE, "not a schedule"),
-        (HEAD.replace('"block": 1', '"block": 0') + ZERO + ONE, "not a schedule"),
-        (HEAD.replace('"tree"', '"random"') + ZERO + ONE, "there is no order 'random'"),
-        (HEAD.replace('"tree"', "[]") + ZERO + ONE, "there is no order"),
-        (HEAD.replace("3,", '"1",', 1) + ZERO + ONE, "schedule version '1', this lmc reads 3"),
-        (HEAD.replace('"base": null', '"base": 0') + ZERO + ONE, "a number from 0 to -1 is needed, not 0"),
-        (HEAD.replace('{"value": 0}', '{"answer": 0}') + ZERO + ONE, "a number from 0 to -1 is needed"),
-        (HEAD.replace('{"value": 0}', '{"other": 0}') + ZERO + ONE, "not a piece of a prompt: an object"),
-        (HEAD.replace('"output": 3', '"output": -3') + ZERO + ONE, "is needed, not -3"),
-        (HEAD.replace('"after": [], ', "") + ZERO + ONE, "a stage lacks 'after'"),
-        (HEAD + ZERO, "the schedule is cut off: 1 of 2"),
-        (HEAD + ZERO + ZERO, "names every instance once"),
-        (HEAD + ZERO + "[true, 0, []]\n", "not an entry of a schedule: a list of 3"),
-        (HEAD + ZERO + "[1, -1, []]\n", "not an entry of a schedule"),
-        (HEAD + ZERO + "[1, 0, [[3, 4]]]\n", "a number from 0 to 3 is needed, not 4"),
-        (HEAD + ZERO + "1\n", "not an entry of a schedule: 1"),
-        (HEAD + ZERO + "[1\n", "not a schedule: "),
-    ],
-)
-def test_what_is_no_schedule_is_refused(text: str, cause: str):
-    with pytest.raises(PlanError, match=cause) as caught:
-        load_schedule(text)
-    assert caught.value.remedy
-
-
-@given(st.text(max_size=80), st.integers(0, 120), st.integers(0, 20))
-def test_a_damaged_schedule_loads_as_a_schedule_or_not_at_all(noise: str, place: int, cut: int):
-    text = dump_schedule(Schedule("p", (Entry(1, 0, ((3, 0),)), Entry(0, 4))))
-    try:
-        loaded = load_schedule(text[:place] + noise + text[place + cut :])
-    except PlanError:
-        return
-    assert sorted(loaded.order) == list(range(len(loaded.entries)))
-
-
 AGENTS = r"""
 module @f {
   func @f(%task: !text) {
@@ -291,10 +225,3 @@ def test_room_is_that_of_the_requests_that_an_engine_runs_at_once():
     assert Room.of(EngineInfo("e", 4096, 450), 8) == Room(450, batch=8)
     assert Room.of(EngineInfo("e", 4096, 450, max_running=2), 8) == Room(450, batch=2)
     assert Room.of(EngineInfo("e", 4096, 450, max_running=16), 8) == Room(450, batch=8)
-
-
-def test_a_schedule_that_foresees_too_much_is_refused():
-    lengths = "[[2000000000, 0]]"
-    loaded = load_schedule(HEAD + f"[0, 0, {lengths}]\n[1, 0, {lengths}]\n")
-    with pytest.raises(InputError, match="more than"):
-        loaded.requests()

@@ -37,11 +37,15 @@ def test_commands_run(command: str, folder: Path) -> None:
     run(command, folder)
 
 
-def test_the_schedule_that_is_written_can_be_simulated(folder: Path) -> None:
+def test_the_schedule_that_is_written_can_be_simulated_and_run(folder: Path) -> None:
     run(next(command for command in COMMANDS if command.startswith("lmc schedule")), folder)
     simulate = re.search(r"`(lmc simulate [^`]*)`", README)
     assert simulate is not None
     assert "hit rate" in run(simulate[1], folder)
+    kept = re.search(r"`(lmc run [^`]*--schedule [^`]*)`", README)
+    assert kept is not None
+    run(kept[1], folder)
+    assert len((folder / "judged.jsonl").read_text(encoding="utf-8").splitlines()) == 20
 
 
 def test_there_are_commands() -> None:
