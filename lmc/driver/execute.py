@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
+from lmc.backend.plan import Plan
 from lmc.backend.schedule import Room, schedule_batch
 from lmc.cache.ranks import Layout
 from lmc.driver.cancelling import CancellableEngine, error_of
@@ -96,7 +98,7 @@ class Execution:
         self._on_stopped = on_stopped
         self._position = 0
         self._layout = layout
-        self._layouts: dict[int, Layout] = {}
+        self._layouts: WeakKeyDictionary[Plan, Layout] = WeakKeyDictionary()
         self._limits = limits or Limits()
         self._resources = Resources(engine, self._limits)
         self._eager_engine = CancellableEngine(engine)
@@ -105,9 +107,9 @@ class Execution:
 
     async def run(self, jobs: Sequence[Job]) -> None:
         """Run ``jobs`` to their ends. Cancelling cancels their requests."""
-        variants: dict[int, list[Job]] = {}
+        variants: dict[Plan, list[Job]] = {}
         for job in jobs:
-            variants.setdefault(id(job.compiled), []).append(job)
+            variants.setdefault(job.compiled.plan, []).append(job)
         continued: set[asyncio.Future[None]] = set()
         tasks: list[asyncio.Future[None]] = []
         for members in variants.values():
@@ -152,12 +154,12 @@ class Execution:
             return range(len(jobs)), self._layout
         if len(jobs) == 1:
             return (0,), Layout()
-        layout = self._layouts.get(id(compiled))
+        layout = self._layouts.get(compiled.plan)
         room = Room.of(self._engine.info, self._limits.requests)
         inputs = [job.inputs for job in jobs]
         # In a thread, as others share this loop.
         schedule = await asyncio.to_thread(schedule_batch, compiled.plan, inputs, room, layout)
-        return schedule.order, self._layouts.setdefault(id(compiled), schedule.layout)
+        return schedule.order, self._layouts.setdefault(compiled.plan, schedule.layout)
 
     def _finished(self, job: Job, end: Finished, continued: set[asyncio.Future[None]]) -> None:
         if end.error is not None:

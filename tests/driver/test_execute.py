@@ -1,9 +1,15 @@
 import asyncio
+import gc
 import re
-from collections.abc import Mapping
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
+from lmc.backend.plan import Plan
+from lmc.backend.schedule import Room, Schedule, schedule_batch
+from lmc.cache.ranks import Layout
 from lmc.driver.compile import Variants
 from lmc.driver.execute import Execution, Job, execute
 from lmc.driver.registry import load_tokenizer
@@ -46,6 +52,36 @@ def test_instances_with_common_prefixes_start_one_after_the_other():
         )
     )
     assert order == [0, 2, 1, 3]
+
+
+def test_a_layout_goes_with_its_variant_and_with_no_later_one(monkeypatch: pytest.MonkeyPatch):
+    """Variants are dropped while a batch runs; another one may then stand at the same place of the memory."""
+    asked: list[Layout | None] = []
+
+    def schedule(plan: Plan, inputs: Sequence[Mapping[str, Any]], room: Room | None, layout: Layout | None) -> Schedule:
+        asked.append(layout)
+        return schedule_batch(plan, inputs, room, layout or Layout(block=len(asked)))
+
+    monkeypatch.setattr("lmc.driver.execute.schedule_batch", schedule)
+    monkeypatch.setattr("lmc.driver.execute.id", lambda _: 7, raising=False)
+    plans: list[weakref.ref[Plan]] = []
+
+    async def run_windows(execution: Execution) -> None:
+        jobs = jobs_of(programs.judge, {"essay": "a"}, {"essay": "b"})
+        plans.append(weakref.ref(jobs[0].compiled.plan))
+        await execution.run(jobs)
+        await execution.run(jobs)
+
+    async def run() -> None:
+        execution = Execution(programs.judge, LateEngine(most_seconds=0.0), lambda *_: None, seed=0)
+        await run_windows(execution)
+        await run_windows(execution)
+        gc.collect()
+        assert [plan() for plan in plans] == [None, None]
+        execution.close()
+
+    asyncio.run(run())
+    assert asked == [None, Layout(block=1), None, Layout(block=3)]
 
 
 class TimedEngine(LateEngine):
