@@ -173,7 +173,7 @@ def run_command(
             if scheduled is not None and data is not None:
                 rows, layout = schedule.in_order(scheduled, rows, runner.place, data)
             sink.profile = profile_file(profile, runner.program, (data, output, scheduled), merge=profile_merge)
-            with opened(output, data, out) as sink.file, _progress(data) as step, sink.profiled():
+            with opened(output, data, scheduled, out) as sink.file, _progress(data) as step, sink.profiled():
                 sink.run(runner.run_rows(rows, layout), interrupts, step)
         except KeyboardInterrupt:
             print_note(sink.interrupted())

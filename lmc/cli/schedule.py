@@ -38,7 +38,8 @@ def schedule_command(
     """Print the schedule of a batch: which rows share how much, in which order they start, and in blocks of how many.
 
     A schedule is JSON Lines: a header with the requests of an instance, then a line [row, shared characters, values]
-    for each row, in the order in which they start. No model is loaded. See what it is worth with lmc simulate.
+    for each row, in the order in which they start. No model is loaded. See what it is worth with lmc simulate, and have
+    lmc run --schedule keep to it: the header says for which plan and which rows it is.
     """
     given = Given(Wish(target_spec(model)), profile=profile, order_sections=order_sections)
     room = None if kv_tokens is None else schedule.Room(kv_tokens, batch)

@@ -107,7 +107,7 @@ def profile_file(path: str | None, program: str, others: Iterable[str | None], *
 
 
 @contextmanager
-def opened(path: str | None, data: str | None, out: IO[str]) -> Generator[IO[str] | None]:
+def opened(path: str | None, data: str | None, schedule: str | None, out: IO[str]) -> Generator[IO[str] | None]:
     """The file for the rows. Opened before anything runs, so that a wrong path costs nothing."""
     if path is None:
         yield None
@@ -115,8 +115,9 @@ def opened(path: str | None, data: str | None, out: IO[str]) -> Generator[IO[str
     if path == "-":
         yield out
         return
-    if data is not None and Path(path).is_file() and Path(data).is_file() and Path(path).samefile(data):
-        raise UsageError(f"{path} is the input, which is read while rows run", remedy="name another file for -o")
+    for name, what in ((data, "input, which is read while rows run"), (schedule, "schedule, which would be gone")):
+        if name is not None and Path(path).is_file() and Path(name).is_file() and Path(path).samefile(name):
+            raise UsageError(f"{path} is the {what}", remedy="name another file for -o")
     try:
         file = Path(path).open("w", encoding="utf-8")  # noqa: SIM115 - closed below, where that may fail
     except OSError as error:

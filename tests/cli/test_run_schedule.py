@@ -131,6 +131,15 @@ def test_rows_may_come_through_a_pipe(lmc, monkeypatch: pytest.MonkeyPatch):
     assert found == outputs(lmc("run", "p.py:agents", *ROWS, "--json", *TOY))
 
 
+def test_the_output_is_not_the_schedule(lmc):
+    made(lmc)
+    text = Path("s.jsonl").read_text()
+    said = lmc("run", "p.py:agents", *ROWS, "--schedule", "s.jsonl", "-o", "./s.jsonl", *TOY)
+    assert (said.code, Path("s.jsonl").read_text()) == (2, text)
+    assert "./s.jsonl is the schedule, which would be gone" in said.err
+    assert "name another file for -o" in said.err
+
+
 def test_the_rows_count_and_not_how_they_are_written(lmc):
     made(lmc, "tone=warm")
     write("rows.jsonl", [{"tone": "warm", "task": task} for task in TASKS])
