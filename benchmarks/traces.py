@@ -221,6 +221,16 @@ def rag(trace: Trace, count: int) -> None:
         trace.ask([*head, *chain(*(passages[each] for each in found)), *trace.text(15, 30)], 50, 120)
 
 
+def query_rewriting(trace: Trace, count: int) -> None:
+    """A question is rewritten first, then answered from one of twenty documents."""
+    rewrite, read = trace.text(40), trace.text(40)
+    documents = [trace.text(700, 900) for _ in range(20)]
+    for _ in trace.instances(count):
+        question = trace.text(15, 30)
+        rewritten = trace.ask(rewrite + question, 8, 24)
+        trace.ask(read + trace.rng.choice(documents) + rewritten.tokens, 16, 48, [rewritten])
+
+
 def map_reduce(trace: Trace, count: int) -> None:
     """Eight workers, each with its part of a document, and a reducer."""
     work, reduce = trace.text(150), trace.text(120)
@@ -294,6 +304,7 @@ WORKLOADS = {
     "multi_chain_reasoning": Workload(multi_chain_reasoning, 32, 32),
     "multi_document_qa": Workload(multi_document_qa, 36),
     "rag": Workload(rag, 120),
+    "query_rewriting": Workload(query_rewriting, 120),
     "map_reduce": Workload(map_reduce, 24),
     "debate": Workload(debate, 24),
     "reflect": Workload(reflect, 32),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain, takewhile
 from typing import Any
 
 from lmc.backend.plan import Plan
@@ -15,7 +16,7 @@ from lmc.ir.regions import RegionOp
 from lmc.ir.section_ops import SectionsOp
 from lmc.ir.tokens import common_length
 
-_ONLY_CONTEXT = (ContextOp, BeginOp, EndOp, PrefillOp)
+_ONLY_CONTEXT = (ContextOp, ExtendOp, SectionsOp, BeginOp, EndOp, PrefillOp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,15 @@ class KnownText:
             texts.append(text)
         return tuple(texts)
 
+    def reordered(self, places: Sequence[int]) -> KnownText:
+        """The same with its values in another order, each with the literals before it; the rest stays last."""
+        parts: list[list[str | Value]] = [[]]
+        for piece in self.pieces:
+            parts[-1].append(piece)
+            if isinstance(piece, Value):
+                parts.append([])
+        return replace(self, pieces=tuple(chain(*(parts[place] for place in places), parts[-1])))
+
     def shared(self, left: Sequence[str], right: Sequence[str]) -> int:
         """Leading characters that two instances have in common."""
         values = iter(zip(left, right, strict=False))
@@ -92,11 +102,11 @@ class _Collector:
             if isinstance(op, RegionOp):
                 self._visit_regions(op)
                 continue
+            if isinstance(op, ExtendOp | SectionsOp) and op.context in self.known:
+                self.pieces.extend(takewhile(lambda piece: isinstance(piece, str) or piece in self.known, op.text))
             if not all(value in self.known for value in op.operands):
                 continue
-            if isinstance(op, ExtendOp | SectionsOp):
-                self.pieces.extend(op.text)
-            elif isinstance(op, PyCallOp | ConcatOp):
+            if isinstance(op, PyCallOp | ConcatOp):
                 self.producers.update((value, op) for value in op.results)
             elif not isinstance(op, _ONLY_CONTEXT):
                 continue

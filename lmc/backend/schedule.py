@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, takewhile, zip_longest
 from typing import Any
 
 from lmc.backend.foreseen import CHARACTERS, Length, requests_of
 from lmc.backend.known_text import KnownText
 from lmc.backend.origin import Origin
 from lmc.backend.plan import Plan
-from lmc.backend.stages import Known, Stage, Unknown, stages_of
+from lmc.backend.stages import Known, Stage, Unknown, known_beginnings, stages_of
 from lmc.cache.layouts import choose_layout, middle
 from lmc.cache.mixing import Work, mixed
-from lmc.cache.ranks import InstanceOrder, Layout
+from lmc.cache.ranks import InstanceOrder, Layout, most_shared_first
 from lmc.cache.report import Report
 from lmc.cache.simulator import coarse_trial
 from lmc.cache.trace import TraceRequest
@@ -84,10 +85,10 @@ def schedule_batch(
 ) -> Schedule:
     """Put instances that share long prefixes side by side. ``inputs`` holds each instance's values by parameter name.
 
-    The text known before the run (literals, inputs, and what is computed from those alone) is compared exactly, in the
-    order in which the plan appends it to contexts; what comes after a model's answer plays no part. Of loops it is the
-    first round, of maps the first element, of conditions both arms. Time is that of sorting the texts. An instance
-    whose inputs don't fit comes first and fails when it runs.
+    The text known before the run (literals, inputs, and what is computed from those alone) is compared exactly, first
+    that of the request by which the batch shares most, else in the order in which the plan appends it to contexts; what
+    comes after a model's answer plays no part. Of loops it is the first round, of maps the first element, of conditions
+    both arms. Time is that of sorting the texts. An instance whose inputs don't fit comes first and fails when it runs.
 
     The ``layout`` is what was chosen for an earlier part of the batch. Without one it is tried out for the ``room``
     there is, on a part of the instances (``lmc.cache.layouts``): the size of blocks where the batch could not stay in
@@ -112,7 +113,12 @@ class _Batch:
     def __init__(self, plan: Plan, inputs: Sequence[Mapping[str, Any]]) -> None:
         self._reader = KnownText.of(plan)
         self._texts = [self._reader.read(values) for values in inputs]
-        self.stages = tuple(stages_of(plan, _numbers(self._reader)))
+        self.stages = stages_of(plan, _numbers(self._reader))
+        places = _most_shared_first(known_beginnings(self.stages), self._texts)
+        if places is not None:
+            self._reader = self._reader.reordered(places)
+            self._texts = [_picked(texts, places) for texts in self._texts]
+            self.stages = stages_of(plan, _numbers(self._reader))
         self._uses = Counter(
             piece.number for stage in self.stages for piece in stage.pieces if isinstance(piece, Known)
         )
@@ -135,11 +141,16 @@ class _Batch:
     def work(self, entries: Sequence[Entry]) -> list[Work]:
         """What each instance adds to those before it, in characters, beside what is the same for all of them."""
         decode = CHARACTERS * sum(stage.output for stage in self.stages)
+        if not entries:
+            return []
+        lengths = common = [length for length, _ in entries[0].values]
+        for entry in entries[1:]:
+            common = [min(least, same) for least, (_, same) in zip(common, entry.values, strict=False)]
+        first = replace(entries[0], values=tuple(zip_longest(lengths, common, fillvalue=0)))
         found: list[Work] = []
-        for entry in entries:
-            whole = sum(length for length, _ in entry.values)
-            shared = sum(shared for _, shared in entry.values)
-            found.append(Work(self._new_characters(entry), decode, whole, shared))
+        for entry in (first, *entries[1:]):
+            length, shared = (sum(column) for column in zip((0, 0), *entry.values, strict=True))
+            found.append(Work(self._new_characters(entry), decode, length, shared))
         return found
 
     def layout(self, order: Sequence[int], entries: Sequence[Entry], room: Room) -> Layout:
@@ -187,6 +198,37 @@ def _numbers(reader: KnownText) -> dict[Value, int]:
     for number, value in enumerate(piece for piece in reader.pieces if isinstance(piece, Value)):
         numbers.setdefault(value, number)
     return numbers
+
+
+def _most_shared_first(beginnings: Iterable[tuple[int, ...]], texts: Sequence[Sequence[str]]) -> list[int] | None:
+    """Numbers of values in the order in which a batch is best sorted by them; None where that is theirs.
+
+    ``beginnings`` are the values that requests begin with.
+    """
+    columns = list(dict.fromkeys(filter(None, beginnings)))
+    columns = [one for one in columns if not any(one != each and one == each[: len(one)] for each in columns)]
+    if len(columns) < 2:
+        return None
+    same: dict[str, str] = {}  # equal texts are compared at once where they are one object
+    rows = [tuple(same.setdefault(text, text) for text in each) for each in texts]
+    keys = [[_picked(row, column) for row in rows] for column in columns]
+    order = [columns[number] for number in most_shared_first(keys, _shared_characters)]
+    numbers = list(dict.fromkeys([*chain(*order), *range(max(map(len, rows), default=0))]))
+    return None if numbers == sorted(numbers) else numbers
+
+
+def _picked(texts: Sequence[str], numbers: Sequence[int]) -> tuple[str, ...]:
+    """Texts by their numbers, up to the first that is not there."""
+    return tuple(texts[number] for number in takewhile(lambda number: number < len(texts), numbers))
+
+
+def _shared_characters(left: Sequence[str], right: Sequence[str]) -> int:
+    shared = 0
+    for a, b in zip(left, right, strict=False):
+        if a != b:
+            return shared + common_length(a, b)
+        shared += len(a)
+    return shared
 
 
 def _lengths(before: Sequence[str], texts: Sequence[str]) -> list[Length]:

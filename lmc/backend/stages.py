@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lmc.backend.plan import Plan
@@ -78,6 +78,24 @@ def stages_of(plan: Plan, numbers: Mapping[Value, int]) -> tuple[Stage, ...]:
     walk = _Walk(numbers)
     walk.block(plan.module.main.body)
     return tuple(walk.stages)
+
+
+def known_beginnings(stages: Sequence[Stage]) -> list[tuple[int, ...]]:
+    """For each stage the numbers of the values that its prompt begins with, beside literals: what is known of it."""
+    found: list[tuple[int, ...]] = []
+    whole: list[bool] = []
+    for stage in stages:
+        numbers = [] if stage.base is None else list(found[stage.base])
+        is_known = stage.base is None or (whole[stage.base] and not stage.answered)
+        for piece in stage.pieces if is_known else ():
+            if isinstance(piece, Known):
+                numbers.append(piece.number)
+            elif not isinstance(piece, str):
+                is_known = False
+                break
+        found.append(tuple(numbers))
+        whole.append(is_known)
+    return found
 
 
 class _Walk:

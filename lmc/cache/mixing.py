@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 LOPSIDED = 0.1
-"""How far the share of prompt tokens that has been computed may be ahead of that of generated ones, or behind it."""
+"""How many tokens of prompts may be computed earlier or later than in step with answers, as a share of all tokens."""
 
 
 LEAD = 2
@@ -21,10 +21,10 @@ LEAD = 2
 
 
 class Work(NamedTuple):
-    """What an instance adds to those before it in the order of the tree.
+    """What an instance adds to those before it in the order of the tree; the first one, to what all of them share.
 
     `prefill` tokens of its prompts are shared with none of them, `decode` tokens are expected to be generated. Of the
-    `length` of its first prompt `shared` is that of the one before it.
+    `length` of what is known of its prompts `shared` is as in those of the one before it.
     """
 
     prefill: int
@@ -42,9 +42,7 @@ def mixed(work: Sequence[Work]) -> list[int] | None:
     """
     if len(work) < 2:
         return None
-    first, *others = work
-    common = min(each.shared for each in others)  # which the first one computes for all
-    work = [first._replace(prefill=max(first.prefill - common, 0)), *others]
+    common = min(each.shared for each in work)
     groups: list[list[int]] = []
     for place, each in enumerate(work):
         if place and 2 * (each.shared - common) > each.length - common:
@@ -58,7 +56,7 @@ def mixed(work: Sequence[Work]) -> list[int] | None:
     for each in excess:
         ahead += each
         furthest = max(furthest, abs(ahead))
-    if furthest <= LOPSIDED * prefill * decode:
+    if furthest <= LOPSIDED * (prefill + decode) * decode:
         return None
     reading = deque(number for number, each in enumerate(excess) if each > 0)
     writing = deque(number for number, each in enumerate(excess) if each <= 0)

@@ -1,20 +1,25 @@
 """The order of a batch: depth-first over the forest of its prompts, in blocks of instances.
 
 Over a batch known in advance, depth-first order of the tree of prompts is optimal where the cache holds the longest
-request (SGLang, arXiv 2312.07104, Theorem 3.1). So instances are sorted by what is known of their prompts, and the
-requests of one follow each other depth-first. But what is known does not say all: requests of one kind may share a
-prefix across instances that the instance's first prompt does not begin with (the system prompt of its second agent).
-Therefore instances come in blocks: within a block first all requests of the first kind, then all of the second. A block
-of one is instance by instance; it retains the least between requests of one instance. A block of all shares most.
+request (SGLang, arXiv 2312.07104, Theorem 3.1). So instances are sorted by what is known of their prompts, first of the
+request by which they share most, and the requests of one follow each other depth-first. But what is known does not say
+all: requests of one kind may share a prefix across instances that the instance's first prompt does not begin with (the
+system prompt of its second agent). Therefore instances come in blocks: within a block first all requests of the first
+kind, then all of the second. A block of one is instance by instance; it retains the least between requests of one
+instance. A block of all shares most.
 
 Where instances that read much and instances that write much would come one after the other, they may be mixed
 (`mixing.py`).
 """
 
 from bisect import bisect, insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise, zip_longest
+from typing import TypeVar
+
+import numpy as np
 
 from lmc.cache.mixing import Work, mixed
 from lmc.cache.node import Tokens, common_prefix_length
@@ -36,6 +41,9 @@ class Layout:
     order: InstanceOrder = InstanceOrder.TREE
     block: int = 1
 
+
+Key = TypeVar("Key", bytes, tuple[str, ...])
+"""What is known of a prompt, in a form that sorts like its text."""
 
 Members = Mapping[int, Sequence[int]]
 """The positions of each instance's requests."""
@@ -75,33 +83,51 @@ def instance_order(
 ) -> list[int]:
     """Instances in an order.
 
-    That of the tree sorts them by the known beginnings of their prompts: those that share more stand closer together.
+    That of the tree sorts them by the known beginnings of their prompts, first by those of the request by which
+    instances share most (`most_shared_first`).
     """
-    if order is InstanceOrder.GIVEN:
+    if order is InstanceOrder.GIVEN or len(members) < 2:
         return list(members)
-    keys = {
-        instance: b"".join(_known_bytes(requests[position]) for position in positions)
-        for instance, positions in members.items()
-    }
+    keys = {instance: [_known_bytes(requests[each]) for each in positions] for instance, positions in members.items()}
+    columns = _columns(keys.values())
+    places_of = {number: place for place, number in enumerate(most_shared_first(columns, _shared_bytes))}
+    for row in keys.values():
+        row[:] = [row[number] for number in sorted(range(len(row)), key=places_of.__getitem__)]
     found = sorted(members, key=lambda instance: (keys[instance], members[instance][0]))
     places = None if order is InstanceOrder.TREE else mixed(work_of(requests, members, found))
     return found if places is None else [found[place] for place in places]
 
 
+def most_shared_first(columns: Sequence[Sequence[Key]], shared: Callable[[Key, Key], int]) -> list[int]:
+    """Numbers of columns, those first by which a batch is best sorted: where neighbours then share most.
+
+    A column holds what is known of one request of each instance, `shared` says how much two of these share from their
+    beginnings. What all of them share does not count. Equal columns keep their order, so it is that of the program
+    where nothing speaks against it. Time is that of sorting each column.
+    """
+    weights: list[int] = []
+    for column in columns:
+        lengths = [shared(left, right) for left, right in pairwise(sorted(column))]
+        weights.append(sum(lengths) - len(lengths) * min(lengths, default=0))
+    return sorted(range(len(columns)), key=weights.__getitem__, reverse=True)
+
+
 def work_of(requests: Sequence[TraceRequest], members: Members, order: Sequence[int]) -> list[Work]:
     """What instances add to those before them in an order, of what is known of their prompts."""
+    known = [[requests[each].tokens[: requests[each].known] for each in members[instance]] for instance in order]
+    same = [
+        [common_prefix_length(left, right) for left, right in zip(before, row, strict=False)]
+        for before, row in pairwise(known)
+    ]
+    common = [min(column) for column in zip_longest(*same, fillvalue=0)]
     found: list[Work] = []
-    before: Tokens | None = None
-    for instance in order:
-        asked = [requests[position] for position in members[instance]]
-        first = asked[0].tokens[: asked[0].known]
-        shared = 0 if before is None else common_prefix_length(before, first)
-        last, prefill = first, first.size - shared
-        for request in asked[1:]:
-            prefill += request.known - _shared(last, request)
-            last = request.tokens[: request.known]
-        found.append(Work(prefill, sum(request.expected for request in asked), first.size, shared))
-        before = first
+    for instance, row, shared in zip(order, known, (common, *same), strict=True):
+        prefill = 0
+        for number, tokens in enumerate(row):
+            inside = common_prefix_length(row[number - 1], tokens) if number else 0
+            prefill += tokens.size - max(shared[number] if number < len(shared) else 0, inside)
+        decode = sum(requests[each].expected for each in members[instance])
+        found.append(Work(prefill, decode, sum(tokens.size for tokens in row), sum(shared)))
     return found
 
 
@@ -132,6 +158,20 @@ def depth_first(requests: Sequence[TraceRequest], positions: Sequence[int]) -> l
         beside = [place for place in (at - 1, at) if 0 <= place < len(ready)]
         at = max(beside, key=lambda place, last=last: (_shared(last, requests[ready[place][1]]), place), default=0)
     return order
+
+
+def _columns(rows: Iterable[Sequence[bytes]]) -> list[list[bytes]]:
+    """What rows of different lengths hold at each place."""
+    columns: list[list[bytes]] = []
+    for row in rows:
+        columns += ([] for _ in range(len(row) - len(columns)))
+        for column, each in zip(columns, row, strict=False):
+            column.append(each)
+    return columns
+
+
+def _shared_bytes(left: bytes, right: bytes) -> int:
+    return common_prefix_length(np.frombuffer(left, ">u4"), np.frombuffer(right, ">u4"))
 
 
 def _known_bytes(request: TraceRequest) -> bytes:

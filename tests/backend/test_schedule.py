@@ -188,6 +188,42 @@ def test_the_pool_decides_how_many_instances_go_kind_by_kind():
     assert schedule_batch(plan, inputs, Room(450, batch=1)).layout.block > 1
 
 
+REWRITTEN = """
+module @f {
+  func @f(%question: !text, %document: !text) {
+    %0 = lm.context : !ctx
+    %1 = lm.extend %0 ["Rewrite: ", %question] : !ctx
+    %2, %a = lm.gen %1 {id = "f/a", max_tokens = 8} : !ctx, !text
+    %3 = lm.extend %0 ["Read: ", %document, " Answer: ", %a] : !ctx
+    %4, %b = lm.gen %3 {id = "f/b", max_tokens = 8} : !ctx, !text
+    lm.return %4 (%b) {structure = "{\\"leaf\\":0}"}
+  }
+}
+"""
+
+
+def test_the_request_that_shares_most_decides():
+    """Questions are all different and come first; documents are few and long."""
+    documents = ["apples " * 30, "birds " * 30]
+    rows = [("d", 0), ("c", 1), ("b", 0), ("a", 1)]
+    inputs = [{"question": question, "document": documents[number]} for question, number in rows]
+    found = schedule_batch(plan_of(REWRITTEN), inputs)
+    assert found.order == (2, 0, 3, 1)
+    assert [entry.shared_characters > 180 for entry in found.entries] == [False, True, False, True]
+    first, second = (request for request in found.requests() if request.id in ("2/1", "0/1"))
+    assert common_prefix_length(first.tokens, second.tokens) >= 210 // 4
+    same = [{"question": question, "document": "the same " * 30} for question, _ in rows]
+    assert schedule_batch(plan_of(REWRITTEN), same).order == (3, 2, 1, 0)
+
+
+def test_rows_that_lack_a_value_come_first_whatever_decides():
+    documents = ["apples " * 30, "birds " * 30]
+    inputs = [{"question": f"q{5 - number}", "document": documents[number % 2]} for number in range(4)]
+    inputs.insert(2, {"question": "q"})
+    found = schedule_batch(plan_of(REWRITTEN), inputs)
+    assert found.order == (2, 3, 0, 4, 1)
+
+
 LONG_OR_SHORT = """
 module @f {
   func @f(%text: !text) {

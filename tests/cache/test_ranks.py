@@ -19,6 +19,27 @@ def test_instances_that_share_a_document_stand_side_by_side() -> None:
     assert ranks(requests, Layout(InstanceOrder.GIVEN)) == [0, 1, 2, 3, 4, 5]
 
 
+def test_instances_stand_side_by_side_by_the_request_that_shares_most() -> None:
+    """Each first asks something of its own; then all read one of two documents."""
+    rows: list[dict[str, Any]] = []
+    for instance in range(4):
+        rows.append({"tokens": [1, 50 - instance], "instance": instance})
+        document = [2, 7 + instance % 2] * 9
+        rows.append({"tokens": [*document, instance], "instance": instance, "known": 18, "after": [2 * instance]})
+    requests = trace(*rows)
+    assert instance_order(requests, members_of(requests)) == [2, 0, 3, 1]
+
+
+def test_what_all_instances_share_does_not_decide() -> None:
+    """The system prompt of the second request is long, but the same for all."""
+    rows: list[dict[str, Any]] = []
+    for instance in range(4):
+        rows.append({"tokens": [1, instance % 2, instance % 2, instance], "instance": instance})
+        rows.append({"tokens": [2] * 50 + [9 - instance], "instance": instance})
+    requests = trace(*rows)
+    assert instance_order(requests, members_of(requests)) == [0, 2, 1, 3]
+
+
 def test_an_instance_goes_down_a_branch_before_it_begins_the_next() -> None:
     requests = trace(
         {"tokens": [1, 2]},
