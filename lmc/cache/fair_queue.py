@@ -3,19 +3,26 @@
 A lane is what one client asks for: the instances of one batch run together, or a single request. Lanes of higher
 priority go before others. Among those of one priority deficit round robin decides (Shreedhar and Varghese, SIGCOMM
 1995): they stand in a ring, by the time their first waiting sequence came. Whoever is in front admits sequences, in the
-lane's own order (`order.py`), until they used up `QUANTUM` tokens (a sequence counts with the tokens it may grow to,
-less those it found in the cache), then goes to the back; what it used too much is subtracted from its next turn. A lane
-keeps its turn for thousands of tokens, not for one sequence, because its sequences are those that share prefixes.
+lane's own order (`order.py`), until they used up `QUANTUM` tokens, then goes to the back; what it used too much is
+subtracted from its next turn. A lane keeps its turn for thousands of tokens, not for one sequence, because its
+sequences are those that share prefixes.
+
+A sequence counts with the rows that it may have to compute: the tokens it may grow to, less those that it found in the
+cache and need not compute again. It counts with `MINIMUM` at the least, however much it found: it takes a slot for a
+step all the same, and a stream of what is cached to its end must not be free.
 
 Nobody starves. While a lane waits,
 
-- by *turns*, each other lane of its priority admits at most `QUANTUM` tokens and one sequence more before it;
-- by *aging*, whatever the priorities: a lane of which nothing was admitted while `AGE` tokens of others were is aged.
-  Of every two sequences one is that of an aged lane, of several the one that waits longest; so high priorities keep
-  half. A sequence that is first in its lane is passed by at most `AGE` tokens of others, then by two sequences for
-  each lane that aged before its own.
+- by *turns*, each lane of its priority that waited already admits less than `QUANTUM` tokens and one sequence more
+  before it, and no more than `QUANTUM / MINIMUM` sequences; lanes that come later admit none. All of them have one such
+  turn more for each whole `QUANTUM` that the lane itself used beyond its last turn;
+- by *aging*, whatever the priorities: a lane of which nothing was admitted while `AGE` tokens of others were, which are
+  no more than `AGE / MINIMUM` sequences, is aged. Of every two sequences one is that of an aged lane, of several the
+  one that was served longest ago; so high priorities keep half. A lane is passed by less than `AGE` tokens of others
+  and the sequence that completes them, then by one, and by two for each lane that had waited longer than it.
 
-Once its turn has come by aging, nobody passes it however large it is: it waits for room, and nothing is admitted.
+Both hold for the sequence that is first in its lane; in a lane its order decides. Once its turn has come by aging,
+nobody passes it however large it is: it waits for room, and nothing is admitted.
 
 Preempted sequences were admitted before and go first; they do not count again.
 """
@@ -28,6 +35,8 @@ from lmc.cache.sequence import Sequence
 
 QUANTUM = 4096
 AGE = 16 * QUANTUM
+MINIMUM = 16
+"""Tokens that a sequence counts with at the least. A step costs about as much as 80 rows and has several slots."""
 
 _Key = tuple[int, Hashable]
 
@@ -102,13 +111,12 @@ class FairQueue:
         key = (sequence.priority, sequence.lane)
         lane = self._lanes[key]
         self._last_was_aged = lane is self._aged_lane() and not self._last_was_aged
-        cost = sequence.capacity - sequence.shared
+        cost = max(sequence.capacity - sequence.computed, MINIMUM)
         lane.credit -= cost
         self._admitted_tokens += cost
         lane.served_at = self._admitted_tokens
         self._lanes.move_to_end(key)
         self.remove(sequence)
-        self._end_turn(sequence.priority)
         return sequence
 
     def remove(self, sequence: Sequence) -> None:
@@ -126,6 +134,7 @@ class FairQueue:
             del self._rings[sequence.priority][key]
             if not self._rings[sequence.priority]:
                 del self._rings[sequence.priority]
+        self._end_turn(sequence.priority)
 
     def _aged_lane(self) -> _Lane | None:
         """The lane that was not served for longest, if that is too long."""

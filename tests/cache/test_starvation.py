@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lmc.cache.eviction import NextUse
-from lmc.cache.fair_queue import AGE, QUANTUM
+from lmc.cache.fair_queue import AGE, MINIMUM, QUANTUM
 from lmc.cache.memory import SequenceMemory
 from lmc.cache.report import CostModel
 from lmc.cache.scheduler import Scheduler
@@ -22,16 +22,17 @@ RUNNING = 4
 
 
 class Server:
-    """A scheduler without a model; counts the tokens it admits of each lane."""
+    """A scheduler without a model; notes what it admits, and what that counts with."""
 
     def __init__(self) -> None:
         self.memory = SequenceMemory(POOL, scratch_page=POOL, eviction=NextUse())
         self.scheduler = Scheduler(self.memory, prefill_tokens=256, max_running=RUNNING)
         self.admitted: list[Sequence] = []
+        self.charges: list[int] = []
         self._seen: set[Sequence] = set()
 
-    def add(self, prompt: tuple[int, ...], **attributes: Any) -> Sequence:
-        made = Sequence(prompt, capacity=len(prompt) + 8, first_wanted_row=len(prompt) - 1)
+    def add(self, prompt: tuple[int, ...], output: int = 8, logits: int = 1, **attributes: Any) -> Sequence:
+        made = Sequence(prompt, capacity=len(prompt) + output, first_wanted_row=len(prompt) - logits)
         for name, value in attributes.items():
             setattr(made, name, value)
         self.scheduler.add(made)
@@ -45,6 +46,7 @@ class Server:
             if each not in self._seen:
                 self._seen.add(each)
                 self.admitted.append(each)
+                self.charges.append(max(each.capacity - each.computed, MINIMUM))
         for rows in slices:
             rows.sequence.computed = rows.end
             if rows.sequence.pending:
@@ -56,10 +58,9 @@ class Server:
                 ended.append(rows.sequence)
         return ended
 
-    def passed(self, waiting: Sequence, since: int) -> int:
-        """Tokens of others that were admitted from a moment on, until this one was."""
-        after = self.admitted[since : self.admitted.index(waiting)]
-        return sum(each.capacity - (each.found or 0) for each in after)
+    def passed(self, waiting: Sequence, since: int) -> list[int]:
+        """What those count with that were admitted from a moment on, until this one was."""
+        return self.charges[since : self.admitted.index(waiting)]
 
 
 @pytest.mark.parametrize(("priority", "bound"), [(0, QUANTUM), (-3, AGE)])
@@ -83,7 +84,31 @@ def test_an_endless_stream_with_a_long_shared_prefix_starves_nobody(priority: in
         if waiting in server.admitted:
             break
     longest = len(PREFIX) + 60 + 8
-    assert server.passed(waiting, since) <= bound + 2 * longest
+    assert sum(server.passed(waiting, since)) <= bound + 2 * longest
+
+
+@pytest.mark.parametrize(("priority", "bound"), [(0, QUANTUM), (-3, AGE)])
+@pytest.mark.parametrize("logits", [1, 0])
+def test_an_endless_stream_of_what_is_cached_to_its_end_starves_nobody(priority: int, bound: int, logits: int) -> None:
+    """The prompts of scores, of which a row is computed, and prefills, of which none is."""
+    server = Server()
+    server.add(PREFIX, lane="stream")
+    while not server.step():
+        pass
+
+    def more(count: int) -> None:
+        for _ in range(count):
+            server.add(PREFIX, output=0, logits=logits, lane="stream")
+
+    more(20)
+    waiting = server.add((9, 8, 7), lane="other", priority=priority)
+    since = len(server.admitted)
+    while waiting not in server.admitted:
+        more(len(server.step()))
+        assert len(server.admitted) - since <= bound // MINIMUM + RUNNING
+    passed = server.passed(waiting, since)
+    assert len(passed) == bound // MINIMUM
+    assert sum(passed) == bound
 
 
 def test_a_batch_makes_progress_beside_an_endless_stream_of_higher_priority() -> None:
@@ -98,9 +123,8 @@ def test_a_batch_makes_progress_beside_an_endless_stream_of_higher_priority() ->
             break
     places = [server.admitted.index(each) for each in batch]
     assert places == sorted(places)
-    costs = [each.capacity - (each.found or 0) for each in server.admitted]
     longest = len(PREFIX) + 60 + 8
-    assert all(sum(costs[first:second]) <= AGE + 2 * longest for first, second in pairwise([0, *places]))
+    assert all(sum(server.charges[first:second]) <= AGE + 2 * longest for first, second in pairwise([0, *places]))
 
 
 def mixed() -> list[TraceRequest]:

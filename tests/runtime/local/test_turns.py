@@ -1,9 +1,10 @@
 """Turns of instances at the admission of the engine."""
 
+from concurrent.futures import Future
 from typing import Any
 
-from lmc.cache.fair_queue import QUANTUM, FairQueue
-from lmc.ir.engine import Request, SamplingParams
+from lmc.cache.fair_queue import MINIMUM, QUANTUM, FairQueue
+from lmc.ir.engine import Request, SamplingParams, Score, ScoreRequest
 from lmc.ir.planned import Place
 from tests.runtime.local.conftest import OpenEngine
 
@@ -32,6 +33,31 @@ def test_the_engine_serves_a_late_instance_before_the_crowd_is_done(open_engine:
     assert sum(handle.future.done() for handle in crowd) <= QUANTUM // 63 + 1 + 4
     for handle in crowd:
         handle.cancel()
+
+
+def test_scores_of_a_cached_prompt_without_end_keep_nobody_waiting(open_engine: OpenEngine) -> None:
+    """Each that ends is asked for again, up to a limit. None computes more than a row, and yet each counts."""
+    engine = open_engine(max_running=4)
+    prompt = tuple(range(5, 45))
+    ended = 0
+    late = Future[Score]()
+
+    def ask() -> None:
+        engine.score(ScoreRequest(prompt, ((7,), (8,)), instance=7)).future.add_done_callback(again)
+
+    def again(_: object) -> None:
+        nonlocal ended
+        ended += 1
+        if not late.done() and ended < 3000:
+            ask()
+
+    engine.score(ScoreRequest(prompt, ((7,),), instance=7)).future.result(60)
+    for _ in range(20):
+        ask()
+    other = engine.score(ScoreRequest((9, 8, 7), ((7,), (8,)), instance=8))
+    other.future.add_done_callback(lambda future: late.set_result(future.result()))
+    assert late.result(60).prompt_tokens == 3
+    assert ended <= QUANTUM // MINIMUM + 4 + 20
 
 
 def test_a_prefill_takes_the_turn_and_the_priority_of_its_run(open_engine: OpenEngine) -> None:
