@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lmc.backend.stages import Answer, Known, Stage
+from lmc.backend.stages import Answer, Known, Stage, Unknown
 from lmc.cache.trace import MAX_TOKENS, TraceRequest
 from lmc.ir.errors import InputError
 
@@ -29,21 +29,42 @@ def requests_of(stages: Sequence[Stage], entries: Sequence[tuple[int, Sequence[L
     Raises:
         InputError: prompts and answers have more than ``MAX_TOKENS`` tokens in all.
     """
-    made = _Requests(stages)
-    found: list[TraceRequest] = []
     left = MAX_TOKENS
-    for instance, lengths in entries:
-        left -= sum(length for length, _ in lengths) // CHARACTERS
-        for request in made.of(instance, lengths) if left >= 0 else ():
-            left -= request.tokens.size + request.generated.size
-            found.append(request)
-            if left < 0:
-                break
+    for place, (_, lengths) in enumerate(entries):
+        left -= _tokens(stages, lengths)
         if left < 0:
             raise InputError(
-                f"the requests of the schedule have more than {MAX_TOKENS:,} tokens", remedy="schedule fewer instances"
+                f"the requests of the schedule have more than {MAX_TOKENS:,} tokens; those of its first {place:,} "
+                "instances have not",
+                remedy="schedule fewer instances",
             )
-    return found
+    made = _Requests(stages)
+    return [request for instance, lengths in entries for request in made.of(instance, lengths)]
+
+
+def _tokens(stages: Sequence[Stage], lengths: Sequence[Length]) -> int:
+    """Tokens of the prompts and answers of one instance."""
+    prompts: list[int] = []
+    for stage in stages:
+        size = 0
+        if stage.base is not None:
+            size = prompts[stage.base] + (stages[stage.base].output if stage.answered else 0)
+        for piece in stage.pieces:
+            match piece:
+                case str():
+                    size += _size(len(piece))
+                case Known(number):
+                    size += _size(lengths[number][0]) if number < len(lengths) else 1
+                case Answer(answered):
+                    size += stages[answered].output
+                case Unknown(tokens):
+                    size += tokens
+        prompts.append(max(size, 1))
+    return sum(prompts) + sum(stage.output for stage in stages)
+
+
+def _size(characters: int) -> int:
+    return -(-characters // CHARACTERS)
 
 
 class _Requests:
@@ -103,9 +124,9 @@ class _Requests:
 
     def _next_values(self, lengths: Sequence[Length]) -> Iterator[Tokens]:
         for number, (length, shared) in enumerate(lengths):
-            size = -(-length // CHARACTERS)
+            size = _size(length)
             before = self._values[number] if number < len(self._values) else np.empty(0, np.int32)
-            kept = before[: min(-(-shared // CHARACTERS) if shared == length else shared // CHARACTERS, size)]
+            kept = before[: min(_size(shared) if shared == length else shared // CHARACTERS, size)]
             yield np.concatenate([kept, self._new(size - kept.size)])
 
     def _new(self, count: int) -> Tokens:
@@ -116,7 +137,7 @@ class _Requests:
 def _hashed(text: str) -> Tokens:
     """Numbers, one for every few characters, that are equal as long as texts are; they are not negative."""
     points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.uint64)
-    padded = np.zeros(-(-points.size // CHARACTERS) * CHARACTERS, np.uint64)
+    padded = np.zeros(_size(points.size) * CHARACTERS, np.uint64)
     padded[: points.size] = points + np.uint64(1)
     mixed = (padded.reshape(-1, CHARACTERS) * _WORDS).sum(axis=1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return (mixed >> np.uint64(33)).astype(np.int32)

@@ -65,7 +65,13 @@ def load_schedule_lines(lines: Iterable[str]) -> Schedule:
 
 def is_schedule(first_line: str) -> bool:
     """Whether a file that begins so says that it is a schedule."""
-    return first_line.startswith(f'{{"format": "{FORMAT}"')
+    if f'"{FORMAT}"' not in first_line or len(first_line) > _MAX_HEAD:
+        return False
+    try:
+        head = parse_json(first_line, "schedule")
+    except PlanError:
+        return first_line.startswith('{"format"')  # and cut off
+    return isinstance(head, dict) and head.get("format") == FORMAT
 
 
 def _line(data: Any) -> str:

@@ -1,4 +1,5 @@
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 from lmc.backend.origin import Origin
 from lmc.backend.plan import PlanError
 from lmc.backend.schedule import Entry, Schedule, schedule_batch
-from lmc.backend.schedule_json import dump_schedule, load_schedule
+from lmc.backend.schedule_json import dump_schedule, is_schedule, load_schedule
 from lmc.ir.errors import InputError
 from tests.backend.programs import TOOLS, plan_of
 
@@ -83,8 +84,33 @@ def test_what_a_schedule_is_for_is_kept_in_its_file():
     assert load_schedule(dump_schedule(found)) == found
 
 
-def test_a_schedule_that_foresees_too_much_is_refused():
-    lengths = "[[2000000000, 0]]"
-    loaded = load_schedule(HEAD + f"[0, 0, {lengths}]\n[1, 0, {lengths}]\n")
-    with pytest.raises(InputError, match="more than"):
-        loaded.requests()
+@pytest.mark.parametrize(
+    ("said", "instead"),
+    [
+        ("[[4, 0]]", "[[2000000000, 0]]"),
+        ('"output": 3', '"output": 2000000000'),
+        ('{"value": 0}', '{"unknown": 2000000000}'),
+    ],
+)
+def test_a_schedule_that_foresees_too_much_is_refused(said: str, instead: str):
+    """Before memory is asked for: 8 GB that anybody could write into a line."""
+    text = (HEAD + ZERO + ONE).replace(said, instead)
+    assert instead in text
+    loaded = load_schedule(text)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match=r"more than [\d,]+ tokens; those of its first \d"):
+            loaded.requests()
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_schedule_is_known_by_its_first_line_however_it_is_spaced():
+    compact = json.dumps(json.loads(HEAD.strip()), separators=(",", ":"))
+    assert is_schedule(HEAD)
+    assert is_schedule(compact)
+    assert is_schedule(HEAD[:200])
+    assert not is_schedule('{"id": "\\"lmc.schedule\\"", "tokens": [1], "output": 1}')
+    assert not is_schedule('{"id": "lmc.schedule", "tokens": [1], "output": 1}')
+    assert not is_schedule("")
