@@ -22,6 +22,9 @@ from lmc.passes.kv_hints import without_hints
 from lmc.passes.making import make_op, with_ops
 from lmc.passes.prefix_tree import Measure
 
+_ATTENTION = 20_000
+"""Tokens of a prefix that cost as much again for attention: keys that cost as much as a row of weights, times two."""
+
 
 @dataclass(frozen=True)
 class KvLiveness(FunctionPass):
@@ -35,7 +38,9 @@ class KvLiveness(FunctionPass):
 
     A prefix that ``lm.prefill`` has pinned takes room until its ``lm.free``. Holding a token for a wave counts as
     computing ``wave_cost`` tokens: once the uses that are left save less than their waves cost, the prefix is let go,
-    and computed again if it has been evicted by then.
+    and computed again if it has been evicted by then. A token of a long prefix costs more to compute, as it attends to
+    those before it: that of one with 20,000 tokens twice as much as one of a few. Short ones are not pinned at all
+    (``minimum_tokens`` of hoist-prefixes).
 
     Sound everywhere, since ``lm.keep`` and ``lm.free`` are hints, which change no result.
 
@@ -156,7 +161,7 @@ class _Liveness:
     def _follow(self, kept: _Kept, hints: _Hints) -> None:
         """The hints about one context."""
         hints.add(KeepOp, kept, (), kept.waves[0])
-        let_go = self._let_go_after(kept.waves) if isinstance(kept.place.op, PrefillOp) else None
+        let_go = self._let_go_after(kept) if isinstance(kept.place.op, PrefillOp) else None
         for number, (wave, group) in enumerate(groupby(kept.uses, key=lambda use: use.wave)):
             later = kept.waves[number + 1] if number + 1 < len(kept.waves) else None
             if later is not None and wave == let_go:
@@ -169,12 +174,17 @@ class _Liveness:
             hints.add(FreeOp, kept, kept.uses, None)
         self._remark(kept)
 
-    def _let_go_after(self, waves: Sequence[int]) -> int | None:
+    def _let_go_after(self, kept: _Kept) -> int | None:
         """The wave after which a pinned prefix costs more than it saves."""
+        waves, worth = kept.waves, self._worth(kept)
         for number, wave in enumerate(waves[:-1]):
-            if len(waves) - number - 1 < self._owner.wave_cost * (waves[-1] - wave):
+            if worth * (len(waves) - number - 1) < self._owner.wave_cost * (waves[-1] - wave):
                 return wave
         return None
+
+    def _worth(self, kept: _Kept) -> float:
+        """What a token of a context costs to compute, as a multiple of one that attends to nothing."""
+        return 1 + self._lengths.whole[kept.value].tokens / _ATTENTION
 
     def _remark(self, kept: _Kept) -> None:
         if kept.waves[-1] == kept.place.wave:  # by calls that begin right then
@@ -192,7 +202,7 @@ class _Liveness:
     def _remark_let_go(self, kept: _Kept, number: int) -> None:
         length = self._lengths.whole[kept.value]
         wave, last = kept.waves[number], kept.waves[-1]
-        saved = _times(length, len(kept.waves) - number - 1)
+        saved = _times(length, self._worth(kept) * (len(kept.waves) - number - 1))
         cost = _times(length, self._owner.wave_cost * (last - wave))
         self._owner.applied(
             self._context,
