@@ -31,9 +31,9 @@ from typing import Any
 
 import lmc
 from benchmarks.engine import FOLDER
-from benchmarks.peers.shapes import vocabulary, words
+from benchmarks.peers.shapes import words
 from benchmarks.results import machine, processor, table, write_section
-from benchmarks.workloads import MARKS, tokenizer
+from benchmarks.workloads import make_small_model
 from lmc.driver.defaults import Wish
 from lmc.driver.engines import adopt_engine, close_engine
 from lmc.ir.engine import EngineStatistics
@@ -181,35 +181,6 @@ def run(mode: Mode, batch: Batch, workload: Workload, model: Path) -> Run:
         close_engine(Wish(target))
 
 
-def make_model(folder: Path) -> Path:
-    """Save the random model once: 4.7 million parameters in 6 layers, 8.2 million in its embedding."""
-    if (folder / "config.json").exists():
-        return folder
-    import torch
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=tokenizer().get_vocab_size(),
-        hidden_size=256,
-        intermediate_size=768,
-        num_hidden_layers=6,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=8192,
-        tie_word_embeddings=True,
-        initializer_range=0.08,
-        bos_token_id=0,
-        eos_token_id=1,
-    )
-    model: Any = LlamaForCausalLM(config)
-    with torch.no_grad():
-        model.model.embed_tokens.weight[: -len(vocabulary())] = 0  # no byte and no mark is ever the likeliest
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer(), **MARKS).save_pretrained(folder)
-    model.save_pretrained(folder)
-    return folder
-
-
 def measure(name: str, workload: Workload, model: Path, repeats: int) -> list[list[Run]]:
     """The runs of each mode; modes take turns. Ends the script where they gave different texts."""
     batch = batch_of(name, workload)
@@ -270,7 +241,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.write and options.workload:
         parser.error("--write keeps all of the table: leave --workload out")
-    model = make_model(FOLDER / "agents")
+    model = make_small_model(FOLDER / "agents")
     chosen = {name: WORKLOADS[name] for name in options.workload or WORKLOADS}
     measure("warm-up", Workload(workflows=1, agents=2, instances=2, running=2, fixed=32), model, repeats=1)
     lines = [

@@ -1,6 +1,7 @@
 """The workloads of `benchmarks/peers/shapes.py` as programs of lmc.
 
-Output lengths are fixed and no control flow hangs on what a model of random weights says.
+Output lengths are fixed and no control flow hangs on what a model of random weights says. Each returns all that was
+generated, in the order of the calls of its shape.
 """
 
 from typing import Any
@@ -16,6 +17,7 @@ from benchmarks.peers.shapes import (
     MMLU_HEAD,
     OPTIONS,
     REACT_EXAMPLES,
+    REPLY,
     SCORE,
     SHORT,
     STAGES,
@@ -32,9 +34,10 @@ def llm_judge(s: Any, article: str) -> Any:
     for view, dimension in zip(views, DIMENSIONS, strict=True):
         view.append(f" Judge its {dimension}:")
         view.gen("judgement", max_tokens=JUDGEMENT, min_tokens=JUDGEMENT)
-    s += " Views:" + "".join(view["judgement"] for view in views)
+    judgements = [view["judgement"] for view in views]
+    s += " Views:" + "".join(judgements)
     s += " Score:"
-    return s.gen("score", max_tokens=SCORE, min_tokens=SCORE)
+    return [*judgements, s.gen("score", max_tokens=SCORE, min_tokens=SCORE)]
 
 
 @lmc.jit
@@ -42,15 +45,16 @@ def tree_of_thought(s: Any, question: str) -> Any:
     s += TREE_HEAD
     s += question
     branches = [s]
+    thoughts = []
     for stage in STAGES:
         grown = []
         for branch in branches:
             for option, child in zip(OPTIONS, branch.fork(len(OPTIONS)), strict=True):
                 child.append(f" {option} {stage}:")
-                child.gen("thought", max_tokens=THOUGHT, min_tokens=THOUGHT)
+                thoughts.append(child.gen("thought", max_tokens=THOUGHT, min_tokens=THOUGHT))
                 grown.append(child)
         branches = grown
-    return [branch["thought"] for branch in branches]
+    return thoughts
 
 
 @lmc.jit
@@ -78,17 +82,30 @@ def mmlu(s: Any, shots: str, question: str) -> Any:
     s += MMLU_HEAD
     s += shots
     s += f"{question} Answer:"
-    return s.gen("letter", max_tokens=1, min_tokens=1)
+    return [s.gen("letter", max_tokens=1, min_tokens=1)]
 
 
 @lmc.jit
 def react(s: Any, question: str, observations: list[str]) -> Any:
     s += REACT_EXAMPLES
     s += f" Question:{question} Thought:"
+    thoughts = []
     for observation in observations:
-        s.gen("thought", max_tokens=ACTION, min_tokens=ACTION)
+        thoughts.append(s.gen("thought", max_tokens=ACTION, min_tokens=ACTION))
         s += f" Observation:{observation} Thought:"
-    return s.gen("thought", max_tokens=ACTION, min_tokens=ACTION)
+    return [*thoughts, s.gen("thought", max_tokens=ACTION, min_tokens=ACTION)]
+
+
+@lmc.jit
+def agents(s: Any, prompts: list[str], task: str) -> Any:
+    said = ""
+    answers = []
+    for agent, prompt in zip(s.fork(len(prompts)), prompts, strict=True):
+        agent.append(prompt)
+        agent.append(task + said)
+        said = agent.gen("answer", max_tokens=REPLY, min_tokens=REPLY)
+        answers.append(said)
+    return answers
 
 
 PROGRAMS = {
@@ -98,4 +115,5 @@ PROGRAMS = {
     "multi_turn_chat_long": multi_turn_chat_long,
     "mmlu": mmlu,
     "react": react,
+    "agents": agents,
 }

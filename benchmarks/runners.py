@@ -89,7 +89,10 @@ def row_key(name: str, *about: object) -> str:
 
 @lru_cache
 def _sources(name: str) -> str:
-    paths = [peers()[name].runner, *(FOLDER / file for file in ("protocol.py", "shapes.py", "gguf_model.py"))]
+    paths = [
+        peers()[name].runner,
+        *(FOLDER / file for file in ("protocol.py", "prefixes.py", "shapes.py", "gguf_model.py")),
+    ]
     paths += [FOLDER.parent / file for file in ("engine.py", "workloads.py", "programs.py")]
     package = FOLDER.parents[1] / "lmc"
     paths.append(package / "driver" / "openmp.py")  # how threads wait, in every runner of this interpreter
@@ -100,9 +103,13 @@ def _sources(name: str) -> str:
 
 
 class Runners:
-    """Runs jobs (`peers/protocol.py`); whoever stays is ended when another one's turn comes, and at the end."""
+    """Runs jobs (`peers/protocol.py`); whoever stays is ended when another one's turn comes, and at the end.
 
-    def __init__(self) -> None:
+    With ``all_stay`` that is everyone, whether a peer needs it or not.
+    """
+
+    def __init__(self, all_stay: bool = False) -> None:
+        self._all_stay = all_stay
         self._running: tuple[str, subprocess.Popen[str]] | None = None
         self._errors: Any = None
 
@@ -137,7 +144,7 @@ class Runners:
             process.wait()
             self._errors.seek(0)
             raise SystemExit(f"{name} failed:\n{self._errors.read()[-3000:]}")
-        if not peer.stays:
+        if not (peer.stays or self._all_stay):
             self._end()
         return answer
 

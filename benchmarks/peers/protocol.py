@@ -3,23 +3,41 @@
 A job holds `model` (folder), `dtype`, `device`, `threads` and `batches`; the first batch warms up and is not counted.
 For plain generation a batch is a list of prompts (token ids), `new_tokens` long answers are asked for, and the runner
 answers seconds and tokens of each batch. For a `workload` a batch is a list of rows of that shape, `texts` holds the
-tokens of every text in them, and the runner answers seconds, prompt tokens and generated tokens of each batch.
+tokens of every text in them, and the runner answers seconds and what was `Done` of each batch. A job may say
+`kv_tokens`, `max_running` and `longest`: the size of the KV pool, how many requests run at once, and tokens of the
+longest request; then the cache is empty when the job starts.
 """
 
 import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.peers.shapes import SHAPES, Call, Program, Row
+from benchmarks.peers.shapes import ALL_SHAPES, Call, Program, Row
 
 Job = dict[str, Any]
 Generate = Callable[[list[list[int]], int], list[list[int]]]
-RunPrograms = Callable[[Sequence[Program]], None]
-RunRows = Callable[[list[Row]], tuple[int, int]]
+RunPrograms = Callable[[Sequence[Program]], int | None]  # answers tokens of prompts that were cached, where it can tell
 
 LARGEST = 64  # prompts that a padded batch holds
+
+
+@dataclass(frozen=True)
+class Done:
+    """Tokens of all calls of some rows, and the answers of each row in the order of its shape: tokens, or texts.
+
+    ``cached_tokens`` are those of prompts that were in the cache; None where the engine does not say.
+    """
+
+    prompt_tokens: int
+    new_tokens: int
+    cached_tokens: int | None
+    answers: list[list[Any]]
+
+
+RunRows = Callable[[list[Row]], Done]
 
 
 def serve(load: Callable[[Job], Generate], load_rows: Callable[[Job], RunRows] | None = None) -> None:
@@ -40,7 +58,7 @@ def _measured_prompts(generate: Generate, job: Job) -> Callable[[Any], dict[str,
 
 
 def _measured_rows(run: RunRows, _job: Job) -> Callable[[Any], dict[str, Any]]:
-    return lambda rows: dict(zip(("prompt_tokens", "new_tokens"), run(rows), strict=True))
+    return lambda rows: vars(run(rows))
 
 
 def _answer(job: Job, run: Callable[[Any], dict[str, Any]]) -> None:
@@ -56,18 +74,20 @@ def _answer(job: Job, run: Callable[[Any], dict[str, Any]]) -> None:
 def call_by_call(job: Job, run_programs: RunPrograms) -> RunRows:
     """Run rows of the job's workload as calls of an engine, and count their tokens."""
     texts: dict[str, list[int]] = job["texts"]
-    calls = SHAPES[job["workload"]].calls
+    calls = ALL_SHAPES[job["workload"]].calls
 
-    def run(rows: list[Row]) -> tuple[int, int]:
+    def run(rows: list[Row]) -> Done:
         counts = [0, 0]
-        run_programs([counted(calls(row, texts.__getitem__), counts) for row in rows])
-        return counts[0], counts[1]
+        answers: list[list[list[int]]] = [[] for _ in rows]
+        programs = [calls(row, texts.__getitem__) for row in rows]
+        cached = run_programs([counted(program, counts, own) for program, own in zip(programs, answers, strict=True)])
+        return Done(counts[0], counts[1], cached, answers)
 
     return run
 
 
-def counted(program: Program, counts: list[int]) -> Program:
-    """The same program; adds the tokens of its prompts and answers to `counts`."""
+def counted(program: Program, counts: list[int], said: list[list[int]]) -> Program:
+    """The same program; adds the tokens of its prompts and answers to `counts`, and its answers to `said`."""
     answers: list[list[int]] | None = None
     while True:
         try:
@@ -77,12 +97,13 @@ def counted(program: Program, counts: list[int]) -> Program:
         answers = yield calls
         counts[0] += sum(len(call.prompt) for call in calls)
         counts[1] += sum(map(len, answers))
+        said += answers
 
 
 def in_step(generate: Generate, largest: int = LARGEST) -> RunPrograms:
     """One batch per program step over all instances: what a script does whose engine takes a list of prompts."""
 
-    def run(programs: Sequence[Program]) -> None:
+    def run(programs: Sequence[Program]) -> int | None:
         waiting = [(program, next(program)) for program in programs]
         while waiting:
             answers = _in_batches(generate, [call for _, calls in waiting for call in calls], largest)
@@ -94,6 +115,7 @@ def in_step(generate: Generate, largest: int = LARGEST) -> RunPrograms:
                 except StopIteration:
                     continue
             waiting = following
+        return None
 
     return run
 

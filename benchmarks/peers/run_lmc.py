@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +12,16 @@ from lmc.driver.openmp import SLEEPING_THREADS
 
 os.environ |= SLEEPING_THREADS  # before torch loads
 
-from benchmarks.peers.protocol import Generate, Job, RunRows, serve
+from benchmarks.peers.protocol import Done, Generate, Job, RunRows, serve
 
 POOL = 40_000  # tokens; llama.cpp has as many cells, vLLM's 2 GiB hold 46,000 tokens in fp32 and twice that in bf16
 
 
 def load(job: Job) -> Generate:
     """Open an engine with an empty cache."""
-    import torch
-
     from lmc.ir.engine import Request, SamplingParams
-    from lmc.runtime.local import load_local_engine
 
-    torch.set_num_threads(job["threads"])
-    engine = load_local_engine(job["model"], dtype=job["dtype"], device=job.get("device", "cpu"), kv_tokens=POOL)
+    engine, _ = _open(job)
 
     def generate(prompts: list[list[int]], new_tokens: int) -> list[list[int]]:
         sampling = SamplingParams(max_tokens=new_tokens, min_tokens=new_tokens)
@@ -35,19 +32,45 @@ def load(job: Job) -> Generate:
 
 
 def load_rows(job: Job) -> RunRows:
-    """Bind the program to the model, at the level that a user gets who asks for nothing."""
-    import torch
-
+    """Bind the program to an engine with an empty cache, at the level that a user gets who asks for nothing."""
     from benchmarks.programs import PROGRAMS
+    from lmc.ir.profile import Usage
 
-    torch.set_num_threads(job["threads"])
-    program = PROGRAMS[job["workload"]].on(f"local:{job['model']}", dtype=job["dtype"], kv_tokens=POOL, level="O2")
+    engine, target = _open(job)
+    program = PROGRAMS[job["workload"]].on(target, level="O2")
 
-    def run(rows: list[dict[str, Any]]) -> tuple[int, int]:
-        usages = [result.usage for result in program.batch(rows) if not _raise(result.error)]
-        return sum(usage.prompt_tokens for usage in usages), sum(usage.generated_tokens for usage in usages)
+    def run(rows: list[dict[str, Any]]) -> Done:
+        before = engine.statistics.prefilled_tokens
+        results = [result for result in program.batch(rows) if not _raise(result.error)]
+        used = sum((result.usage for result in results), Usage())
+        computed = engine.statistics.prefilled_tokens - before  # of prefixes that the program asked for too
+        answers = [result.value for result in results]
+        return Done(used.prompt_tokens, used.generated_tokens, used.prompt_tokens - computed, answers)
 
     return run
+
+
+def _open(job: Job) -> tuple[Any, str]:
+    """The engine, with an empty cache, and the name of a target that stands for it."""
+    sizes = {"kv_tokens": job.get("kv_tokens", POOL)}
+    if "max_running" in job:
+        sizes["max_running"] = job["max_running"]
+    engine, target = _engine(job["model"], job["dtype"], job.get("device", "cpu"), job["threads"], *sizes.items())
+    engine.flush_cache()
+    return engine, target
+
+
+@lru_cache(maxsize=1)
+def _engine(model: str, dtype: str, device: str, threads: int, *sizes: tuple[str, int]) -> tuple[Any, str]:
+    """Start an engine, once for all jobs that want the same."""
+    import torch
+
+    from lmc.driver.engines import adopt_engine
+    from lmc.runtime.local import load_local_engine
+
+    torch.set_num_threads(threads)
+    engine: Any = load_local_engine(model, dtype=dtype, device=device, **dict(sizes))  # pyright: ignore[reportArgumentType]
+    return engine, adopt_engine(engine)
 
 
 def _raise(error: BaseException | None) -> None:

@@ -22,26 +22,12 @@ from lmc.driver.openmp import SLEEPING_THREADS
 
 os.environ |= SLEEPING_THREADS  # before torch loads
 
+from benchmarks.peers.prefixes import Prefixes
 from benchmarks.peers.protocol import Generate, Job, RunRows, call_by_call, in_step, serve
 
 CHUNK = 512
 AT_ONCE = 512  # prompts of one program step
 RUNS = 15  # of what is measured; the fastest counts
-
-
-class Prefixes:
-    """Which prefixes were there before: each is one number."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, int], int] = {}
-
-    def add(self, tokens: list[int]) -> tuple[int, list[int]]:
-        """Count the positions whose prefix is new; and the numbers of all of them."""
-        before, place, places = len(self._known), 0, list[int]()
-        for token in tokens:
-            place = self._known.setdefault((place, token), len(self._known) + 1)
-            places.append(place)
-        return len(self._known) - before, places
 
 
 class Ceilings:

@@ -1,5 +1,6 @@
 """vLLM on the CPU with prefix caching, in an environment of its own; whole programs without a barrier between steps."""
 
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -14,6 +15,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.peers.protocol import Generate, Job, RunPrograms, RunRows, call_by_call, serve
 from benchmarks.peers.shapes import Call, Program
+
+BLOCK = 32  # tokens; the smallest one whose attention may use AMX
 
 
 def load(job: Job) -> Generate:
@@ -31,27 +34,41 @@ def load(job: Job) -> Generate:
 
 def load_rows(job: Job) -> RunRows:
     """Every program goes on as soon as its own calls are answered, as with the asynchronous engine."""
-    return call_by_call(job, _continuously(_open(job).llm_engine))
+    opened = _open(job)
+    if "kv_tokens" in job and not opened.reset_prefix_cache():
+        raise RuntimeError("vLLM did not empty its prefix cache")
+    return call_by_call(job, _continuously(opened.llm_engine))
 
 
 def _open(job: Job) -> Any:
-    return _engine(job["model"], job["dtype"], job["threads"])
+    pool = (job["kv_tokens"], job["max_running"], job["longest"]) if "kv_tokens" in job else None
+    return _engine(job["model"], job["dtype"], job["threads"], pool)
 
 
 @lru_cache(maxsize=1)
-def _engine(model: str, dtype: str, threads: int) -> Any:
-    """Start the engine, once for all jobs, on all threads; by default it takes one only."""
+def _engine(model: str, dtype: str, threads: int, pool: tuple[int, int, int] | None) -> Any:
+    """Start the engine, once for all jobs, on all threads; by default it takes one only.
+
+    Of a pool are said its tokens, how many requests run at once, and the tokens of the longest.
+    """
     os.environ["VLLM_CPU_OMP_THREADS_BIND"] = f"0-{threads - 1}"
     from vllm import LLM  # pyright: ignore[reportMissingImports]
 
-    return LLM(
-        model=model,
-        dtype=dtype,
-        enable_prefix_caching=True,
-        max_model_len=4096,
-        max_num_seqs=512,
-        seed=0,
-    )
+    options: dict[str, Any] = {"max_model_len": 4096, "max_num_seqs": 512}
+    if pool is not None:
+        kv_tokens, running, longest = pool
+        options = {
+            "max_model_len": longest,
+            "max_num_seqs": running,
+            "block_size": BLOCK,
+            "num_gpu_blocks_override": blocks(kv_tokens, running),
+        }
+    return LLM(model=model, dtype=dtype, enable_prefix_caching=True, seed=0, **options)
+
+
+def blocks(kv_tokens: int, running: int) -> int:
+    """Blocks that hold `kv_tokens`: the last one of each running request may be all but empty, and one is vLLM's."""
+    return math.ceil(kv_tokens / BLOCK) + running + 1
 
 
 def _sampling(new_tokens: int) -> Any:
@@ -63,7 +80,8 @@ def _sampling(new_tokens: int) -> Any:
 def _continuously(engine: Any) -> RunPrograms:
     numbers = count()
 
-    def run(programs: Sequence[Program]) -> None:
+    def run(programs: Sequence[Program]) -> int | None:
+        cached = 0
         places: dict[str, tuple[Program, dict[str, list[int]]]] = {}
 
         def submit(program: Program, calls: list[Call]) -> None:
@@ -80,6 +98,7 @@ def _continuously(engine: Any) -> RunPrograms:
             for output in engine.step():
                 if not output.finished:
                     continue
+                cached += output.num_cached_tokens or 0
                 program, answers = places.pop(output.request_id)
                 answers[output.request_id] = list(output.outputs[0].token_ids)
                 if not all(answers.values()):
@@ -88,6 +107,7 @@ def _continuously(engine: Any) -> RunPrograms:
                     submit(program, program.send(list(answers.values())))
                 except StopIteration:
                     continue
+        return cached
 
     return run
 

@@ -1,9 +1,9 @@
-"""The shapes of five well-known workloads as calls of an engine; standard library only, for the peers' environments.
+"""The shapes of well-known workloads as calls of an engine; standard library only, for the peers' environments.
 
 A shape is a generator over one row: it yields the calls that can run now and is sent their tokens. The same programs,
 as a user of lmc writes them, are in `benchmarks/programs.py`; a test holds that both ask for the same prompts, token
 for token. Shots, branches and turns are those of the SGLang paper (arXiv 2312.07104); lengths are a quarter of its
-instances, but for `mmlu` and `multi_turn_chat_short`, which are whole.
+instances, but for `mmlu` and `multi_turn_chat_short`, which are whole; `agents` are those of KVFlow (arXiv 2507.07400).
 
 Every word of `vocabulary()` is one token with the space before it, and the model of `benchmarks/workloads.py` says
 nothing else: text it wrote has as many tokens in a later prompt as it had when it was written, whatever the words are.
@@ -35,7 +35,7 @@ STAGES = ("plan", "execute", "reflect", "final")
 OPTIONS = ("first", "second")
 SHORT = (4, 8, 6, 5)
 LONG = (64, 96, 128, 96)
-JUDGEMENT, SCORE, THOUGHT, ACTION = 64, 2, 64, 48
+JUDGEMENT, SCORE, THOUGHT, ACTION, REPLY = 64, 2, 64, 48, 16
 
 JUDGE_HEAD = " You grade articles with care. Article:"
 TREE_HEAD = " Solve the question with a tree of thoughts. Question:"
@@ -133,6 +133,18 @@ def react(row: Row, encode: Encode) -> Program:
     yield [Call(context, ACTION)]
 
 
+def agents_rows(rng: random.Random, count: int) -> list[Row]:
+    """Eight workflows of four agents with long fixed prompts of their own; their instances come in turn."""
+    workflows = [[words(rng, 512) for _ in range(4)] for _ in range(8)]
+    return [{"prompts": workflows[number % 8], "task": words(rng, 24)} for number in range(count)]
+
+
+def agents(row: Row, encode: Encode) -> Program:
+    said: list[int] = []
+    for prompt in row["prompts"]:
+        (said,) = yield [Call(encode(prompt) + encode(row["task"]) + said, REPLY)]
+
+
 @dataclass(frozen=True)
 class Shape:
     """How rows of a workload are made, and the calls of one row. `instances` keeps every engine below two minutes."""
@@ -158,3 +170,5 @@ SHAPES = {
     "mmlu": Shape(80, mmlu_rows, mmlu),
     "react": Shape(12, react_rows, react),
 }
+
+ALL_SHAPES = SHAPES | {"agents": Shape(40, agents_rows, agents)}

@@ -1,6 +1,7 @@
 import pytest
 
-from benchmarks.agents import HEAD, MODES, Run, Workload, make_model, measure, rows_of
+from benchmarks.agents import HEAD, MODES, Run, Workload, measure, rows_of
+from benchmarks.workloads import make_small_model
 
 SMALL = Workload(workflows=2, agents=3, instances=3, running=2, fixed=40, task=4, answer=3)
 
@@ -8,7 +9,7 @@ SMALL = Workload(workflows=2, agents=3, instances=3, running=2, fixed=40, task=4
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[list[Run]]:
     """Ends with an error where not all modes gave the same texts."""
-    return measure("small", SMALL, make_model(tmp_path_factory.mktemp("agents")), repeats=1)
+    return measure("small", SMALL, make_small_model(tmp_path_factory.mktemp("agents")), repeats=1)
 
 
 def test_a_batch_finds_what_comes_again(runs: list[list[Run]]):

@@ -14,13 +14,14 @@ import pytest
 from benchmarks import engine, engine_cuda, results, runners, workloads
 from benchmarks.peers import protocol
 from benchmarks.peers.gguf_model import gguf_name, permuted
+from benchmarks.peers.prefixes import Prefixes
 from benchmarks.peers.run_llama_cpp import Source, continued, sources
-from benchmarks.peers.run_roofline import Prefixes
 from benchmarks.peers.run_vllm import _continuously
 from benchmarks.peers.shapes import Call
 
 SCRIPTS = (
-    *("constrained_generation.py", "engine.py", "engine_cuda.py", "engine_overhead.py", "kernels.py", "workloads.py"),
+    *("constrained_generation.py", "engine.py", "engine_cuda.py", "engine_overhead.py", "kernels.py"),
+    *("memory_pressure.py", "workloads.py"),
 )
 
 
@@ -70,6 +71,11 @@ def test_who_stays_answers_job_after_job_in_one_process(two_peers):
     assert [answer["seen"] for answer in goes + stays] == [0, 1, 0, 1, 2]
     assert len({answer["process"] for answer in goes}) == 2
     assert len({answer["process"] for answer in stays}) == 1
+
+
+def test_all_stay_where_they_take_turns(two_peers):
+    with runners.Runners(all_stay=True) as running:
+        assert len({running.run("goes", {"number": number})["process"] for number in range(2)}) == 1
 
 
 def test_a_runner_that_fails_ends_the_script_with_what_it_said(two_peers):
@@ -146,6 +152,7 @@ class OneByOne:
         def __init__(self, name: str, prompt: list[int], count: int) -> None:
             self.request_id = name
             self.finished = True
+            self.num_cached_tokens = 3
             self.outputs = [self]
             self.token_ids = prompt[-1:] * count
 
@@ -172,7 +179,7 @@ def test_programs_go_on_without_waiting_for_each_other(monkeypatch):
         ended.append(start)
 
     fake = OneByOne()
-    _continuously(fake)([program(10), program(20)])
+    assert _continuously(fake)([program(10), program(20)]) == 3 * len(fake.order)
     assert fake.order == [21, 20, 22, 11, 10, 12]
     assert ended == [20, 10]
 

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import workloads
 from benchmarks.peers import protocol
-from benchmarks.peers.shapes import SHAPES, Call
+from benchmarks.peers.shapes import ALL_SHAPES, Call
 from benchmarks.programs import PROGRAMS
 from lmc.driver.compile import compile_program
 from lmc.frontend.arguments import bind
@@ -57,14 +57,16 @@ def asked_by_shapes(workload: str, rows: list[dict]) -> Counter:
     texts: dict[str, list[int]] = {}
     work = workloads.work_of(workload, rows, texts)
     run = protocol.call_by_call({"workload": workload, "texts": texts}, protocol.in_step(generate, largest=5))
-    assert run(rows) == (work.prompt_tokens, work.new_tokens)
+    done = run(rows)
+    assert (done.prompt_tokens, done.new_tokens) == (work.prompt_tokens, work.new_tokens)
+    assert sum(len(answer) for answers in done.answers for answer in answers) == work.new_tokens
     assert sum(asked.values()) == work.calls
     return asked
 
 
-@pytest.mark.parametrize("workload", SHAPES)
+@pytest.mark.parametrize("workload", ALL_SHAPES)
 def test_programs_and_shapes_ask_for_the_same_tokens(workload: str):
-    _, rows = workloads.batches_of(workload, 3, 1)
+    rows = ALL_SHAPES[workload].rows(random.Random(workload), 3)
     engine = WordsEngine()
     for number, row in enumerate(rows):
         bound = bind(PROGRAMS[workload], (), row)
