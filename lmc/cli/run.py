@@ -18,8 +18,9 @@ from lmc.cli.sink import Sink, opened, profile_file
 from lmc.driver import (
     STANDARD_INPUT,
     ArgumentReader,
-    Entry,
     Given,
+    Layout,
+    Part,
     Runner,
     SavedRunner,
     Signature,
@@ -28,6 +29,7 @@ from lmc.driver import (
     count_lines,
     is_saved,
     load_program,
+    parts_of,
     schedule,
 )
 
@@ -135,8 +137,12 @@ def run_command(
 ) -> None:
     """Run a program: once with KEY=VALUE arguments, or for each row of a JSON Lines file.
 
-    Input rows are JSON objects of arguments, one to a line. They are read while others run, so that a pipe will do and
-    a file may have any size. Strict JSON: for a float that is NaN or infinite, write "NaN" or "Infinity" in quotes.
+    Input rows are JSON objects of arguments, one to a line. Strict JSON: for a float that is NaN or infinite, write
+    "NaN" or "Infinity" in quotes.
+
+    A file is read before its first row runs: rows that begin alike run side by side, wherever they stand. A file may
+    have any size: beyond some 170,000 rows of 1 kB it is read and put in order in parts of so many. What comes from
+    standard input or a pipe runs as it comes, and at most 512 rows at a time are put in order.
 
     Output rows are {"index", "value", "variables", "usage", "error"}. Each is written as soon as it is finished, so
     they are not in the order of the input: "index" counts its rows from 0, without blank lines. To sort them:
@@ -144,7 +150,7 @@ def run_command(
     jq -s -c 'sort_by(.index)[]' OUT.jsonl
 
     With --schedule all rows are read first, and run in the order and in the blocks that lmc schedule found for these
-    rows and this plan; a schedule of others is refused. Without, rows are put in order as they come, 512 at a time.
+    rows and this plan; a schedule of others is refused.
 
     What @lmc.jit(…) says in the file (target, seed, profile …) holds where no option says otherwise.
 
@@ -169,12 +175,10 @@ def run_command(
             wish = Wish(target_spec(model), dtype, _kv_tokens(kv_tokens), deterministic, device, prefill_tokens)
             given = Given(wish, seed, timeout=timeout, profile=profile_use, order_sections=order_sections)
             runner, signature = _load(program, given, functions)
-            rows, layout = _entries(ArgumentReader(signature), assignments or [], data), None
-            if scheduled is not None and data is not None:
-                rows, layout = schedule.in_order(scheduled, rows, runner.place, data)
+            parts, layout = _parts(ArgumentReader(signature), assignments or [], data, scheduled, runner.place)
             sink.profile = profile_file(profile, runner.program, (data, output, scheduled), merge=profile_merge)
             with opened(output, data, scheduled, out) as sink.file, _progress(data) as step, sink.profiled():
-                sink.run(runner.run_rows(rows, layout), interrupts, step)
+                sink.run(runner.run_rows(parts, layout), interrupts, step)
         except KeyboardInterrupt:
             print_note(sink.interrupted())
             raise typer.Exit(interrupts.exit_code) from None
@@ -183,13 +187,21 @@ def run_command(
         raise typer.Exit(FAILURE)
 
 
-def _entries(reader: ArgumentReader, assignments: list[str], data: str | None) -> Iterable[Entry]:
-    """The rows by number; the first is read now, so that a file that is no good costs nothing."""
+def _parts(
+    reader: ArgumentReader, assignments: list[str], data: str | None, scheduled: str | None, place: schedule.Place
+) -> tuple[Iterable[Part], Layout | None]:
+    """The rows in parts, and the layout of their schedule where they have one.
+
+    The first row is read now, so that a file that is no good costs nothing.
+    """
     fixed = reader.assignments(assignments)
     if data is None:
-        return iter([(0, ((), reader.complete(fixed)))])
+        return [[(0, ((), reader.complete(fixed)))]], None
     rows = reader.rows(data, fixed)
-    return ((number, row.error or ((), row.arguments)) for number, row in enumerate(rows))
+    if scheduled is None:
+        return parts_of(data, rows), None
+    part, layout = schedule.in_order(scheduled, rows, place, data)
+    return [part], layout
 
 
 def _load(name: str, given: Given, functions: str | None) -> tuple[Runner | SavedRunner, Signature]:

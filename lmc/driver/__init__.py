@@ -1,11 +1,13 @@
 """The driver: the one place that knows all stages. Command line and ``@lmc.jit`` are its clients (see README.md)."""
 
+from lmc.cache.ranks import Layout
 from lmc.driver import artifacts
 from lmc.driver.compile import Compiled, Variants
 from lmc.driver.defaults import DEFAULT_BACKEND, Wish
 from lmc.driver.engines import adopt_engine, close_engine, engine_info, flush_cache
 from lmc.driver.given import Given
 from lmc.driver.lines import STANDARD_INPUT, count_lines
+from lmc.driver.parts import parts_of
 from lmc.driver.profiles import ProfileFile, ProfileOption, read_profile
 from lmc.driver.programs import ProgramImportError, UsageError, load_program
 from lmc.driver.result import Result, describe_error, result_row
@@ -15,7 +17,7 @@ from lmc.driver.saved import SavedRunner, is_saved
 from lmc.driver.start import Options, check_option_names
 from lmc.driver.stream import AsyncStream, Stream
 from lmc.driver.version import version
-from lmc.driver.windows import Entry, WindowedRun
+from lmc.driver.windows import Part, WindowedRun
 from lmc.frontend.function import JittedFunction
 from lmc.ir.errors import InputError, LmcError
 from lmc.ir.profile import Profile, Usage
@@ -28,12 +30,13 @@ __all__ = [
     "AsyncStream",
     "BatchInterruptedError",
     "Compiled",
-    "Entry",
     "Given",
     "InputError",
     "JittedFunction",
+    "Layout",
     "LmcError",
     "Options",
+    "Part",
     "Profile",
     "ProfileFile",
     "ProfileOption",
@@ -60,6 +63,7 @@ __all__ = [
     "flush_cache",
     "is_saved",
     "load_program",
+    "parts_of",
     "read_profile",
     "result_row",
     "version",

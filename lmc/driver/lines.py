@@ -68,10 +68,14 @@ def read_lines(path: str) -> Iterator[Line]:
                 yield Line(location, data, size)
 
 
+def is_plain_file(path: str) -> bool:
+    """Whether all lines are there already, as those of standard input and of pipes may not be."""
+    return path != STANDARD_INPUT and Path(path).is_file()
+
+
 def count_lines(path: str, limit: int) -> int | None:
     """How many lines ``read_lines`` would give; None for what is no plain file, or larger than ``limit`` bytes."""
-    file = Path(path)
-    if path == STANDARD_INPUT or not file.is_file() or file.stat().st_size > limit:
+    if not is_plain_file(path) or Path(path).stat().st_size > limit:
         return None
     return sum(1 for _ in read_lines(path))
 

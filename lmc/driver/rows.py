@@ -25,10 +25,11 @@ _ARRAY_REMEDY = "write one JSON object to a line; `jq -c '.[]' FILE` makes such 
 
 @dataclass(frozen=True)
 class Row:
-    """One instance of a batch: its arguments by name, or what is wrong with it."""
+    """One instance of a batch: its arguments by name, or what is wrong with it; ``size`` are bytes of its line."""
 
     arguments: Mapping[str, Any]
     error: InputError | None = None
+    size: int = 0
 
 
 @dataclass(frozen=True)
@@ -123,9 +124,9 @@ class ArgumentReader:
 
     def _row(self, line: Line, fixed: Mapping[str, Any]) -> Row:
         try:
-            return Row(self._arguments_of(line, fixed))
+            return Row(self._arguments_of(line, fixed), size=line.size)
         except InputError as error:
-            return Row({}, InputError(error.cause, remedy=error.remedy, location=line.location))
+            return Row({}, InputError(error.cause, remedy=error.remedy, location=line.location), line.size)
 
     def _arguments_of(self, line: Line, fixed: Mapping[str, Any]) -> dict[str, Any]:
         data = parse_row(line)

@@ -16,7 +16,7 @@ from lmc.driver.result import Result
 from lmc.driver.service import service
 from lmc.driver.start import Arguments, Options, Prepared, Start, raise_error, report_failed
 from lmc.driver.stream import AsyncStream, Stream
-from lmc.driver.windows import Entry, WindowedRun
+from lmc.driver.windows import Part, Waiting, WindowedRun
 from lmc.frontend.arguments import bind
 from lmc.frontend.eager import EagerSession
 from lmc.frontend.eager_runs import run_eager
@@ -150,13 +150,14 @@ class Runner:
         start = self._entered()
         return start.iterate(start.prepare(batch))
 
-    def run_rows(self, rows: Iterable[Entry], layout: Layout | None = None) -> WindowedRun:
+    def run_rows(self, parts: Iterable[Part], layout: Layout | None = None) -> WindowedRun:
         """Numbers and results of rows that are read while others run, as they finish.
 
-        With a ``layout`` they start as they come, in its blocks; else in the order that is found for each window.
+        With a ``layout`` they start as they come, in its blocks; else in the order that is found for each part, and
+        for each window of parts that are small.
         """
         start = self._entered()
-        return WindowedRun(start.home, rows, _Windows(start, layout))
+        return WindowedRun(start.home, parts, _Windows(start, layout))
 
     def stream(self, arguments: Arguments) -> Stream:
         """One instance, token by token."""
@@ -236,10 +237,10 @@ class _Windows:
     def program(self) -> str:
         return self._start.function.name
 
-    def prepare(self, numbers: Sequence[int], batch: Sequence[Arguments]) -> list[Prepared]:
-        return self._start.prepare(batch, numbers)
+    def prepare(self, waiting: Waiting) -> Sequence[Prepared]:
+        return self._start.prepare_window(waiting)
 
-    async def run(self, prepared: list[Prepared], on_result: OnResult) -> None:
+    async def run(self, prepared: Sequence[Prepared], on_result: OnResult) -> None:
         jobs = report_failed(prepared, on_result)
         if not jobs:
             return

@@ -24,7 +24,7 @@ from lmc.driver.rows import Signature
 from lmc.driver.saved_arguments import signature_of
 from lmc.driver.service import service
 from lmc.driver.start import Arguments, Options
-from lmc.driver.windows import Entry, WindowedRun
+from lmc.driver.windows import Part, Waiting, WindowedRun
 from lmc.frontend.capture import capture
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.variants import Captured
@@ -88,18 +88,15 @@ class SavedRunner:
         """The plan, and its inputs. Nothing is run, and no engine is loaded."""
         return self.plan, arguments[1]
 
-    def run_rows(self, rows: Iterable[Entry], layout: Layout | None = None) -> WindowedRun:
-        """Numbers and results of rows that are read while others run, as they finish.
-
-        With a ``layout`` they start as they come, in its blocks; else in the order that is found for each window.
-        """
+    def run_rows(self, parts: Iterable[Part], layout: Layout | None = None) -> WindowedRun:
+        """Numbers and results of rows that are read while others run, as they finish: as ``Runner.run_rows`` does."""
         home = service()
         home.loop.check_outside()
         engine = home.engines.engine(self.target)
         cache = home.constraints.of(resolve_grammar_cache())
         check(cache, self.plan.module, engine.tokenizer)
         constraints = Constraints.of(self.plan.constraints, compiler(cache, engine.tokenizer), self.readers)
-        return WindowedRun(home, rows, _Windows(self, engine, constraints, layout))
+        return WindowedRun(home, parts, _Windows(self, engine, constraints, layout))
 
 
 class _Windows:
@@ -118,10 +115,12 @@ class _Windows:
     def program(self) -> str:
         return self._saved.plan.name
 
-    def prepare(self, numbers: Sequence[int], batch: Sequence[Arguments]) -> list[Instance]:
-        return [Instance(number, inputs) for number, (_, inputs) in zip(numbers, batch, strict=True)]
+    def prepare(self, waiting: Waiting) -> Sequence[Instance]:
+        instances = [Instance(number, inputs) for number, (_, inputs) in waiting]
+        waiting.clear()
+        return instances
 
-    async def run(self, prepared: list[Instance], on_result: OnResult) -> None:
+    async def run(self, prepared: Sequence[Instance], on_result: OnResult) -> None:
         if self._resources is None:
             self._resources = Resources(self._engine, self._saved.options.limits)
         first, self._position = self._position, self._position + len(prepared)

@@ -13,12 +13,13 @@ from lmc.backend.schedule_json import load_schedule_lines, schedule_lines
 from lmc.cache.ranks import InstanceOrder, Layout
 from lmc.driver.given import Given
 from lmc.driver.lines import MAX_ROW_BYTES, Line, read_lines, shown_path
+from lmc.driver.parts import entry_of
 from lmc.driver.programs import load_program
-from lmc.driver.rows import ArgumentReader, Signature
+from lmc.driver.rows import ArgumentReader, Row, Signature
 from lmc.driver.saved import is_saved, load_saved_plan
 from lmc.driver.saved_arguments import signature_of
 from lmc.driver.start import Arguments
-from lmc.driver.windows import Entry
+from lmc.driver.windows import Entry, Part
 from lmc.ir.errors import InputError
 
 __all__ = ["Room", "Schedule", "in_order", "read_schedule", "run", "schedule_lines"]
@@ -39,8 +40,7 @@ def run(name: str, data: str, given: Given, room: Room | None, fixed: list[str])
     signature, place = _saved(name, given) if is_saved(name) else _program(name, given)
     reader = ArgumentReader(signature)
     rows = reader.rows(data, reader.assignments(fixed))
-    entries: Iterator[Entry] = ((number, row.error or ((), row.arguments)) for number, row in enumerate(rows))
-    placed = [(plan, values) for _, plan, values in _placed(entries, place, data)]
+    placed = [(plan, values) for _, plan, values in _placed(rows, place, data)]
     plan, inputs = placed[0][0], [values for _, values in placed]
     return replace(schedule_batch(plan, inputs, room), origin=Origin(plan_digest(plan), inputs_digest(inputs)))
 
@@ -54,8 +54,8 @@ def read_schedule(path: str) -> Schedule:
         raise InputError(f"{shown_path(path)}: {error.cause}", remedy=error.remedy) from error
 
 
-def in_order(path: str, entries: Iterable[Entry], place: Place, data: str) -> tuple[list[Entry], Layout]:
-    """The rows ``entries`` of the file ``data`` in the order of the schedule in the file ``path``, and its layout.
+def in_order(path: str, file: Iterable[Row], place: Place, data: str) -> tuple[Part, Layout]:
+    """The rows of the ``file`` ``data`` in the order of the schedule in the file ``path``, and its layout.
 
     All rows are read now, as the last may be the first to start. Raises as ``read_schedule`` does, and ``InputError``
     for a schedule of another plan or of other rows, and for a row that can't be used.
@@ -64,7 +64,7 @@ def in_order(path: str, entries: Iterable[Entry], place: Place, data: str) -> tu
     shown, count = shown_path(path), len(schedule.entries)
     rows: list[Entry] = []
     inputs: list[Mapping[str, Any]] = []
-    for entry, plan, values in _placed(entries, place, data):
+    for entry, plan, values in _placed(file, place, data):
         if not rows:
             _check_plan(schedule, plan, shown)
         if len(rows) == count:
@@ -93,13 +93,13 @@ def _check_plan(schedule: Schedule, plan: Plan, shown: str) -> None:
         raise InputError(f"{shown} was made for another plan of {plan.name!r}", remedy=remedy)
 
 
-def _placed(entries: Iterable[Entry], place: Place, data: str) -> Iterator[tuple[Entry, Plan, Mapping[str, Any]]]:
+def _placed(rows: Iterable[Row], place: Place, data: str) -> Iterator[tuple[Entry, Plan, Mapping[str, Any]]]:
     """Each row with its plan, which is the same for all of them, and its inputs."""
     plan: Plan | None = None
-    for number, arguments in entries:
-        if isinstance(arguments, InputError):
-            raise arguments
-        its_plan, values = place(arguments)
+    for number, row in enumerate(rows):
+        if row.error is not None:
+            raise row.error
+        its_plan, values = place(((), row.arguments))
         if plan is not None and its_plan is not plan:
             raise InputError(
                 f"row {number} of {shown_path(data)} needs another plan than those before it: "
@@ -107,7 +107,7 @@ def _placed(entries: Iterable[Entry], place: Place, data: str) -> Iterator[tuple
                 remedy="schedule rows of one form, each form in a file of its own",
             )
         plan = its_plan
-        yield (number, arguments), plan, values
+        yield entry_of(number, row), plan, values
 
 
 def _saved(name: str, given: Given) -> tuple[Signature, Place]:

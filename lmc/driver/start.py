@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import difflib
 import queue
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lmc.driver.compile import DEFAULT_LEVEL, Compiled, Variants
+from lmc.backend.plan import Plan
+from lmc.driver.compile import DEFAULT_LEVEL, MAX_VARIANTS, Compiled, Variants
 from lmc.driver.constraints import compiler
 from lmc.driver.defaults import Wish
 from lmc.driver.execute import Job, OnResult, execute
@@ -102,24 +104,47 @@ class Start:
             order_sections=options.order_sections,
         )
 
-    def prepare(self, batch: Sequence[Arguments], numbers: Sequence[int] | None = None) -> list[Prepared]:
-        """Bind and compile each instance; a result where that fails. Loads the engine.
+    def prepare(self, batch: Sequence[Arguments]) -> list[Prepared]:
+        """Bind and compile each instance; a result where that fails. Loads the engine."""
+        self._check_target()
+        prepared = [self._prepare_one(number, arguments) for number, arguments in enumerate(batch)]
+        self._load_engine(prepared)
+        return prepared
 
-        ``numbers`` are those of the instances in their batch (0, 1, …), which their random draws are keyed by.
+    def prepare_window(self, waiting: deque[tuple[int, Arguments]]) -> list[Prepared]:
+        """``prepare`` rows that are taken off ``waiting``, by their numbers, which their random draws are keyed by.
+
+        These are all but those that would need more variants than are kept: rows of few variants are scheduled
+        together, and what rows of many variants have in common is little.
         """
-        self.home.engines.tokenizer(self.target)  # a target that is not there is an error of the call, not of each row
+        self._check_target()
         prepared: list[Prepared] = []
-        for number, (args, kwargs) in zip(numbers or range(len(batch)), batch, strict=True):
-            try:
-                bound = bind(self.function, args, kwargs)
-                found = self.variant(bound)
-            except Exception as error:  # the user's own code may raise while it is captured
-                prepared.append((number, Result.failed(error, Profile(self.function.name))))
-                continue
-            prepared.append((number, Job(number, bound, *found)))
+        plans: set[Plan] = set()
+        while waiting:
+            number, entry = self._prepare_one(*waiting[0])
+            if isinstance(entry, Job):
+                plans.add(entry.compiled.plan)
+                if len(plans) > MAX_VARIANTS:
+                    break
+            prepared.append((number, entry))
+            waiting.popleft()
+        self._load_engine(prepared)
+        return prepared
+
+    def _check_target(self) -> None:
+        """A target that is not there is an error of the call, not of each row."""
+        self.home.engines.tokenizer(self.target)
+
+    def _prepare_one(self, number: int, arguments: Arguments) -> Prepared:
+        try:
+            bound = bind(self.function, *arguments)
+            return number, Job(number, bound, *self.variant(bound))
+        except Exception as error:  # the user's own code may raise while it is captured
+            return number, Result.failed(error, Profile(self.function.name))
+
+    def _load_engine(self, prepared: Sequence[Prepared]) -> None:
         if any(isinstance(entry, Job) for _, entry in prepared):
             self.home.engines.engine(self.target)
-        return prepared
 
     def iterate(self, prepared: Sequence[Prepared], on_event: OnEvent | None = None) -> Iterator[tuple[int, Result]]:
         """Run what was prepared; results as they come."""

@@ -1,10 +1,11 @@
-"""Rows that are run while they are still being read: memory holds a few windows of them, however many there are."""
+"""Rows that are run while others are still being read: memory holds a few parts of them, however many there are."""
 
 from __future__ import annotations
 
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,7 +18,7 @@ from lmc.ir.errors import InputError, RequestCancelledError
 from lmc.ir.profile import Profile, Recording
 
 WINDOW = 512
-"""Rows that are scheduled together, and rows that are read ahead of those."""
+"""Rows that come one by one and are scheduled together, and rows that are read ahead of those."""
 START_BELOW = 256
 """The next window starts when fewer rows than this are under way, so that a slow row holds up no other."""
 PATIENCE = 0.05
@@ -27,6 +28,10 @@ _CLOSE_SECONDS = 10.0
 
 Entry = tuple[int, Arguments | InputError]
 """A row's number and its arguments, or why it has none."""
+Part = Sequence[Entry]
+"""Rows that came together and are scheduled together."""
+Waiting = deque[tuple[int, Arguments]]
+"""Rows that are read and not started."""
 
 
 class Work(Protocol):
@@ -37,11 +42,14 @@ class Work(Protocol):
         """Name of the program."""
         ...
 
-    def prepare(self, numbers: Sequence[int], batch: Sequence[Arguments]) -> Any:
-        """What ``run`` needs of these rows. Called in the thread of the iteration; may run the user's code."""
+    def prepare(self, waiting: Waiting) -> Sequence[Any]:
+        """Take rows that run together off ``waiting``, at least one; gives what ``run`` needs of each.
+
+        Called in the thread of the iteration; may run the user's code.
+        """
         ...
 
-    async def run(self, prepared: Any, on_result: OnResult) -> None:
+    async def run(self, prepared: Sequence[Any], on_result: OnResult) -> None:
         """Run them, in the background loop; several windows may be under way."""
         ...
 
@@ -52,9 +60,9 @@ class Work(Protocol):
 
 @dataclass(frozen=True)
 class _Read:
-    """A row was read."""
+    """Rows were read."""
 
-    entry: Entry
+    part: Part
 
 
 @dataclass(frozen=True)
@@ -91,30 +99,33 @@ _Event = _Read | _AllRead | _Found | _Ended | _Interrupt
 class WindowedRun:
     """A run over rows: iterate over it for numbers and results, in the order in which the rows finish.
 
-    A thread reads ahead. ``read`` counts the rows so far, ``all_read`` says whether there are more. What goes wrong
-    outside of a row, and ``interrupt``, stop what runs; what is finished by then still comes, and then the error.
+    A thread reads ``parts`` ahead; without any, ``put`` and ``end`` say what there is, from another thread than that of
+    the iteration. ``read`` counts the rows so far, ``all_read`` says whether there are more. What goes wrong outside
+    of a row, ``interrupt`` and ``cancel`` stop what runs; what is finished by then still comes, and then the error.
     """
 
-    def __init__(self, home: Service, rows: Iterable[Entry], work: Work) -> None:
+    def __init__(self, home: Service, parts: Iterable[Part] | None, work: Work) -> None:
         self.read = 0
         self.all_read = False
         self._unfinished = Recording()
         self._home = home
-        self._rows = rows
+        self._parts = parts
         self._work = work
         self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
-        self._ahead = threading.Semaphore(WINDOW)
+        self._room = threading.Condition()
+        self._ahead = 0
         self._stopped = False
         self._preparing = False
         self._read_error: BaseException | None = None
-        self._waiting: list[tuple[int, Arguments]] = []
+        self._waiting: Waiting = deque()
         self._waiting_since = 0.0
         self._windows: dict[int, Running[None]] = {}
         self._started = 0
         self._under_way = 0
 
     def __iter__(self) -> Generator[tuple[int, Result]]:
-        threading.Thread(target=self._read_ahead, name="lmc-rows", daemon=True).start()
+        if self._parts is not None:
+            threading.Thread(target=self._read_ahead, args=(self._parts,), name="lmc-rows", daemon=True).start()
         try:
             try:
                 yield from self._follow()
@@ -139,27 +150,50 @@ class WindowedRun:
         """
         if self._preparing:
             raise KeyboardInterrupt
+        self.cancel()
+
+    def cancel(self) -> None:
+        """End the iteration with ``KeyboardInterrupt``. For any thread."""
         self._events.put(_Interrupt())
 
-    def _read_ahead(self) -> None:
+    @property
+    def has_room(self) -> bool:
+        """Whether ``wait_for_room`` has nothing to wait for."""
+        return self._stopped or self._ahead < WINDOW
+
+    def wait_for_room(self) -> bool:
+        """Wait until fewer than ``WINDOW`` rows are read and not started; False where no more of them will be."""
+        with self._room:
+            self._room.wait_for(lambda: self.has_room)
+        return not self._stopped
+
+    def put(self, part: Part) -> None:
+        """Add rows."""
+        with self._room:
+            self._ahead += len(part)
+        self._events.put(_Read(part))
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Say that there are no more rows. ``error`` is raised once those before it are run."""
+        self._events.put(_AllRead(error))
+
+    def _read_ahead(self, parts: Iterable[Part]) -> None:
         error: BaseException | None = None
         try:
-            for entry in self._rows:
-                self._ahead.acquire()
-                if self._stopped:
-                    return
-                self._events.put(_Read(entry))
+            source = iter(parts)
+            while self.wait_for_room() and (part := next(source, None)) is not None:
+                self.put(part)
         except BaseException as raised:
             error = raised
-        self._events.put(_AllRead(error))
+        self.end(error)
 
     def _follow(self) -> Generator[tuple[int, Result]]:
         while not self.all_read or self._waiting or self._windows:
             if self._is_time_to_start():
                 self._start_window()
             match self._next_event():
-                case _Read((number, arguments)):
-                    yield from self._take(number, arguments)
+                case _Read(part):
+                    yield from self._take(part)
                 case _Found(number, result):
                     self._under_way -= 1
                     yield number, result
@@ -192,29 +226,34 @@ class WindowedRun:
         full = self.all_read or len(self._waiting) >= WINDOW
         return full or time.monotonic() >= self._waiting_since + PATIENCE
 
-    def _take(self, number: int, arguments: Arguments | InputError) -> Generator[tuple[int, Result]]:
-        self.read += 1
-        if isinstance(arguments, InputError):
-            self._ahead.release()
-            yield number, Result.failed(arguments, Profile(self._work.program))
-            return
-        if not self._waiting:
-            self._waiting_since = time.monotonic()
-        self._waiting.append((number, arguments))
+    def _take(self, part: Part) -> Generator[tuple[int, Result]]:
+        self.read += len(part)
+        for number, arguments in part:
+            if isinstance(arguments, InputError):
+                self._leave_room(1)
+                yield number, Result.failed(arguments, Profile(self._work.program))
+                continue
+            if not self._waiting:
+                self._waiting_since = time.monotonic()
+            self._waiting.append((number, arguments))
 
     def _start_window(self) -> None:
-        rows, self._waiting = self._waiting, []
-        self._ahead.release(len(rows))
         self._preparing = True
         try:
-            prepared = self._work.prepare([number for number, _ in rows], [arguments for _, arguments in rows])
+            prepared = self._work.prepare(self._waiting)
         finally:
             self._preparing = False
+        self._leave_room(len(prepared))
         self._started += 1
-        self._under_way += len(rows)
+        self._under_way += len(prepared)
         self._windows[self._started] = self._home.loop.start(self._run(self._started, prepared))
 
-    async def _run(self, window: int, prepared: Any) -> None:
+    def _leave_room(self, rows: int) -> None:
+        with self._room:
+            self._ahead -= rows
+            self._room.notify_all()
+
+    async def _run(self, window: int, prepared: Sequence[Any]) -> None:
         error: BaseException | None = None
         try:
             await self._work.run(prepared, lambda number, result: self._events.put(_Found(number, result)))
@@ -227,8 +266,9 @@ class WindowedRun:
         """Stop reading and running. What the reader waits for may never come: it is left behind."""
         if self._stopped:
             return
-        self._stopped = True
-        self._ahead.release()
+        with self._room:
+            self._stopped = True
+            self._room.notify_all()
         for window in self._windows.values():
             window.cancel()
         for window in self._windows.values():

@@ -195,7 +195,7 @@ def saved(folder: Path, program: lmc.Program, level: Any = "O2", target: str = "
 
 
 def one(plan: SavedRunner, **inputs: Any) -> lmc.Result:
-    [(_, result)] = list(plan.run_rows([(0, ((), inputs))]))
+    [(_, result)] = list(plan.run_rows([[(0, ((), inputs))]]))
     return result
 
 
@@ -265,7 +265,7 @@ def test_a_class_that_runs_code_is_called_back(tmp_path: Path):
 def test_a_plan_compiled_for_other_tokens_does_not_run(tmp_path: Path):
     path = saved(tmp_path, programs.forced, target="builtin")
     with pytest.raises(InputError, match="was compiled for the tokens of another model") as caught:
-        SavedRunner.load(path, Options(Wish("toy")), None).run_rows([(0, ((), {"essay": "x"}))])
+        SavedRunner.load(path, Options(Wish("toy")), None).run_rows([[(0, ((), {"essay": "x"}))]])
     assert caught.value.remedy == "compile the program again for this target"
     unbound = saved(tmp_path, programs.forced, "O0", target="builtin")  # no pass has looked at its tokens
     assert one(SavedRunner.load(unbound, Options(Wish("toy")), None), essay="x").error is None
@@ -275,7 +275,7 @@ def test_a_plan_whose_constraint_is_refused_does_not_start(tmp_path: Path, late:
     path = Path(saved(tmp_path, programs.judged, "O0"))
     path.write_text(path.read_text().replace("[a-z]{2,5}", "([a-z]{2,5}"))
     with pytest.raises(ConstraintError, match="the constraint of 'judged/why' is refused"):
-        SavedRunner.load(str(path), Options(Wish("toy")), None).run_rows([(0, ((), {"essay": "x"}))])
+        SavedRunner.load(str(path), Options(Wish("toy")), None).run_rows([[(0, ((), {"essay": "x"}))]])
     assert late.order == []
 
 

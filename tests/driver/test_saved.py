@@ -51,7 +51,7 @@ def test_a_saved_plan_gives_what_its_program_gives(tmp_path: Path, ir: bool, lat
     path = save(tmp_path, programs.judge, ir=ir)
     runner = SavedRunner.load(path, TOY, None)
     essays = ["ants", "birds", "ants again"]
-    found = dict(runner.run_rows([(number, ((), {"essay": essay})) for number, essay in enumerate(essays)]))
+    found = dict(runner.run_rows([[(number, ((), {"essay": essay})) for number, essay in enumerate(essays)]]))
     expected = programs.judge.on("toy", seed=4).batch([{"essay": essay} for essay in essays])
     for number, result in enumerate(expected):
         assert (found[number].value, found[number].text) == (result.value, result.text)
@@ -61,14 +61,14 @@ def test_its_functions_come_from_the_program_given_with_it(tmp_path: Path):
     runner = SavedRunner.load(save(tmp_path, noting, ARGUMENTS), TOY, other)
     assert runner.signature.needed == ("item.title", "times")
     assert runner.signature.types == {"item.title": str, "times": int}
-    [(_, result)] = runner.run_rows([(0, ((), INPUTS))])
+    [(_, result)] = runner.run_rows([[(0, ((), INPUTS))]])
     assert [result.value[0]] == programs.SIDE_EFFECTS
     assert result.value == noting.on("toy", seed=4)(**ARGUMENTS)
 
 
 def test_a_failure_is_its_instances(tmp_path: Path):
     runner = SavedRunner.load(save(tmp_path, programs.judge), TOY, None)
-    found = dict(runner.run_rows([(0, ((), {"essay": "x"})), (1, ((), {"text": "x"}))]))
+    found = dict(runner.run_rows([[(0, ((), {"essay": "x"})), (1, ((), {"text": "x"}))]]))
     assert found[0].error is None
     assert isinstance(found[1].error, InputError)
 
@@ -133,7 +133,7 @@ def test_of_a_plan_that_may_break_the_instances_fail_that_come_there(tmp_path: P
     path = tmp_path / f"saved.{suffix}"
     path.write_text(BREAKS_SOMETIMES if suffix == "lmir" else plan_text(lower(module, Target("toy"))))
     rows = [(number, ((), {"flag": bool(number), "dims": ["a", "b"]})) for number in range(2)]
-    found = dict(SavedRunner.load(str(path), TOY, None).run_rows(rows))
+    found = dict(SavedRunner.load(str(path), TOY, None).run_rows([rows]))
     expected = interpret(module, {"flag": False, "dims": ["a", "b"]}, ToyEngine(), run_seed=4)
     assert found[0].value == expected.value
     error = found[1].error
@@ -156,7 +156,7 @@ def test_files_that_can_not_be_read(tmp_path: Path):
 def test_closing_the_iterator_cancels(tmp_path: Path, late: LateEngine):
     late.stuck = {"judge/verdict"}
     runner = SavedRunner.load(save(tmp_path, programs.judge), TOY, None)
-    found = iter(runner.run_rows([(0, ((), {"essay": "x"})), (1, ((), {}))]))
+    found = iter(runner.run_rows([[(0, ((), {"essay": "x"})), (1, ((), {}))]]))
     assert next(found)[0] == 1
     found.close()
     end = time.monotonic() + 5

@@ -179,7 +179,7 @@ def test_a_saved_plan_calls_the_tools_as_its_program_does(tmp_path: Path):
     path.write_text(plan_text(works.on("toy").compile("ants").plan))
     assert CALLS == []
     runner = SavedRunner.load(str(path), Options(Wish("toy")), works)
-    [(_, result)] = runner.run_rows([(0, ((), {"topic": "ants"}))])
+    [(_, result)] = runner.run_rows([[(0, ((), {"topic": "ants"}))]])
     called = list(CALLS)
     CALLS.clear()
     assert result.value == works.on("toy")("ants")

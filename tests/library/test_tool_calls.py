@@ -164,7 +164,7 @@ def test_a_saved_plan_calls_the_same_tools(tmp_path: Path):
     path.write_text(plan_text(ask.on("toy").compile("ants").plan))
     runner = SavedRunner.load(str(path), Options(Wish("toy")), ask)
     rows = [(number, ((), {"topic": topic})) for number, topic in enumerate(TOPICS)]
-    found = dict(runner.run_rows(rows))
+    found = dict(runner.run_rows([rows]))
     called = sorted(CALLS)
     CALLS.clear()
     for number, result in enumerate(ask.on("toy").batch([{"topic": topic} for topic in TOPICS])):
