@@ -18,10 +18,10 @@ from lmc.ir.ops import SamplingOp
 from lmc.ir.planned import Place, Planned
 from lmc.ir.profile import Profile, Recording
 from lmc.ir.semantics import NO_CONSTRAINTS
+from lmc.runtime.calls_to_come import Outlook
 from lmc.runtime.events import OnEvent
 from lmc.runtime.frames import Left, report_forced
 from lmc.runtime.in_flight import InFlight
-from lmc.runtime.literal_prefixes import Prefixes
 from lmc.runtime.machine import Machine
 from lmc.runtime.operations import ask
 from lmc.runtime.prefixes import PinBudget
@@ -60,6 +60,7 @@ class Resources:
         self._engine = engine if isinstance(engine, Planned) else None
         self._open = None if self._engine is None else self._engine.expect((), Place(self.run, 0))
         self.budget = PinBudget.of(engine)
+        self.outlook = Outlook(engine)
         self.host_pool = DaemonPool(limits.host_threads, "lmc-host")
 
     def close(self) -> None:
@@ -157,6 +158,7 @@ class Executor:
             host_pool=shared.host_pool,
             in_flight=shared.in_flight,
             budget=shared.budget,
+            outlook=shared.outlook,
             run_seed=run_seed,
             on_event=on_event,
             request_timeout=shared.request_timeout,
@@ -204,7 +206,6 @@ class _Batch:
         self._on_cancelled = on_cancelled
         self._stage: Stage = around.prepared.main.whole
         self._values: dict[Value, Any] = {}
-        self._literals: Prefixes = {}
         self._recording = Recording()
         self._log: Memo | None = {} if around.prepared.may_break else None
 
@@ -217,7 +218,6 @@ class _Batch:
             if machine.end is None:
                 self._stage = self._around.prepared.own
                 self._values, self._recording, self._log = machine.environment, machine.recording, machine.log
-                self._literals = machine.literal_prefixes() if isinstance(self._around.engine, Planned) else {}
             positions = iter(range(len(self._order)))
             workers = [asyncio.ensure_future(self._work(positions)) for _ in self._order[: self._resources.window]]
             try:
@@ -286,7 +286,6 @@ class _Batch:
             instance=instance,
             position=position,
             log=log,
-            literals=self._literals,
         )
 
 

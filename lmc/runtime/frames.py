@@ -12,7 +12,7 @@ from lmc.ir.core import Op, Value
 from lmc.ir.errors import located
 from lmc.ir.interpreter import Memo
 from lmc.ir.ops import FreeOp, HostCallOp, KeepOp, PrefillOp, PyCallOp, SampleOp, SamplingOp, SelectOp
-from lmc.ir.regions import LEAVING
+from lmc.ir.regions import LEAVING, RegionOp
 from lmc.ir.statements import RAISING
 from lmc.runtime.early_calls import EarlyCalls
 from lmc.runtime.prefixes import HeldPrefixes
@@ -116,6 +116,11 @@ class Frame:
         """The instruction at ``index`` is under way until ``finish``, ``fail`` or ``stop``."""
         self._active[index] = activity
 
+    def has_begun(self, index: int) -> bool:
+        """Whether the instruction at ``index`` is under way, or finished. Without results nobody can tell: then too."""
+        results = self.body.ops[index].results
+        return index in self._active or not results or results[0] in self.environment
+
     def finish(self, index: int, results: tuple[Any, ...]) -> None:
         """Take the results of an instruction, and see who was waiting for them."""
         self._active.pop(index, None)
@@ -134,6 +139,8 @@ class Frame:
             self.prefixes.finished(index)
         if self.early is not None:
             self.early.finished(index)
+        if isinstance(op, RegionOp):
+            self.machine.to_come.over(self, op)
         self.machine.wake(self)
 
     def fail(self, index: int, error: BaseException) -> None:

@@ -23,12 +23,12 @@ from lmc.ir.hosts import Answer
 from lmc.ir.interpreter import Memo
 from lmc.ir.planned import Place
 from lmc.ir.profile import OpProfile, Recording
+from lmc.runtime.calls_to_come import CallsToCome
 from lmc.runtime.early_calls import BegunCalls
 from lmc.runtime.events import TokenEvent, branch_of
 from lmc.runtime.frames import Ending, Frame
 from lmc.runtime.host_calls import HostRun
 from lmc.runtime.kept_contexts import KeptContexts
-from lmc.runtime.literal_prefixes import CallsToCome, Prefixes, literal_prefixes
 from lmc.runtime.prepared import Stage
 from lmc.runtime.surroundings import Surroundings
 
@@ -81,8 +81,7 @@ class Machine:
     """One run of a stage of a plan. ``environment`` holds the values known before and takes the results.
 
     ``ask`` starts what can't be evaluated on the spot (``lmc.runtime.operations``). ``log`` takes the results of ops
-    that have an id, by ``semantics.runtime_id``; None where no memo may be needed. ``literals`` are what its calls
-    begin with (``literal_prefixes``).
+    that have an id, by ``semantics.runtime_id``; None where no memo may be needed.
     """
 
     def __init__(
@@ -95,7 +94,6 @@ class Machine:
         instance: int,
         position: int,
         log: Memo | None = None,
-        literals: Prefixes | None = None,
     ) -> None:
         self.recording = Recording()
         self.around = around
@@ -110,9 +108,9 @@ class Machine:
         self._resting = False
         self._over: asyncio.Event = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        body = around.prepared.main
-        self.to_come = CallsToCome(around.engine, body, literals or {}, self._place_at)
-        self._root = Frame(self, body, environment, stage=stage, place=(position,), log=log)
+        steps = around.prepared.steps_to_come if stage is not around.prepared.shared else ()
+        self.to_come = CallsToCome(around.outlook, steps, self._place_at)
+        self._root = Frame(self, around.prepared.main, environment, stage=stage, place=(position,), log=log)
 
     @property
     def environment(self) -> dict[Value, Any]:
@@ -132,7 +130,7 @@ class Machine:
     async def run(self) -> None:
         """Run to ``end``. Cancelling cancels every request in flight."""
         try:
-            self.to_come.expect()
+            self.to_come.expect(self._root)
             self.start([self._root])
             self._advance()
             await self._over.wait()
@@ -142,11 +140,6 @@ class Machine:
             self.kept.withdraw_all()
             self.to_come.withdraw_all()
             self._over.set()
-
-    def literal_prefixes(self) -> Prefixes:
-        """What calls of the program begin with in every instance, beside what is pinned by now."""
-        held = self._root.prefixes
-        return literal_prefixes(self._root.body, self.environment, lambda value: held is not None and held.holds(value))
 
     def let_go_of_prefixes(self) -> None:
         """Unpin every prefix that is still held."""
@@ -228,6 +221,8 @@ class Machine:
         except Exception as error:  # an engine should answer through its handle; one that does not fails alone
             self._answer(call, number, None, error)
             return False
+        if number == len(call.answers) - 1:
+            self.to_come.begun(call.frame, call.index)
         if handle.future.done():
             self._engine_answer(call, number, handle.future)
             return True

@@ -72,11 +72,11 @@ def generate(frame: Frame, index: int, op: SamplingOp) -> None:
     call = Call.begin(frame, index, len(requests), finish)
     call.unwanted = unwanted
     machine.kept.begun(frame, index, requests[0].prompt)
+    machine.around.outlook.asks(requests)
     for number, request in enumerate(_placed(frame, index, requests)):
         machine.request(
             call, number, partial(around.engine.submit, request, _on_delta(machine, op_id, op.name, number, context))
         )
-    machine.to_come.begun(frame, index)
 
 
 def select(frame: Frame, index: int, op: SelectOp) -> None:
@@ -100,9 +100,9 @@ def select(frame: Frame, index: int, op: SelectOp) -> None:
     call = Call.begin(frame, index, len(requests), finish)
     call.unwanted = unwanted
     machine.kept.begun(frame, index, requests[0].prompt)
+    machine.around.outlook.asks(requests)
     for number, request in enumerate(_placed(frame, index, requests)):
         machine.request(call, number, partial(engine.score, request))
-    machine.to_come.begun(frame, index)
 
 
 def prefill(frame: Frame, index: int, op: PrefillOp) -> None:

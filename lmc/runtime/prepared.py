@@ -18,6 +18,8 @@ from lmc.ir.ops import AssumeOp, FreeOp, HostCallOp, KeepOp, PrefillOp, Sampling
 from lmc.ir.ordering import shared_values, uses
 from lmc.ir.regions import RegionOp, may_break
 from lmc.ir.types import holds_context
+from lmc.runtime.beginnings import Step as StepToCome
+from lmc.runtime.beginnings import steps_to_come
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,11 @@ class PreparedPlan:
     shared: Stage
     own: Stage
     may_break: bool
+
+    @cached_property
+    def steps_to_come(self) -> tuple[StepToCome, ...]:
+        """See ``lmc.runtime.beginnings``."""
+        return steps_to_come(self.main)
 
 
 def prepare(plan: Plan) -> PreparedPlan:

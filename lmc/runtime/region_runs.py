@@ -87,6 +87,7 @@ class _CondRun(_Run):
         takes_then = control_flow.chosen_region(op, frame.environment) is op.then
         chosen, skipped = (then, op.otherwise) if takes_then else (otherwise, op.then)
         frame.machine.begun.region_is_skipped(skipped, frame.rounds)
+        frame.machine.to_come.skipped(frame, skipped)
         frame.machine.recording.branch(op.id, then=takes_then)
         self._child = self._make(chosen, (), None, frame.log)
 

@@ -20,3 +20,11 @@ class Scope(dict[Value, Any]):
     def __missing__(self, value: Value) -> Any:
         found = self[value] = self._outer[value]
         return found
+
+    def knows(self, value: Value) -> bool:
+        """Whether it is there, or in the blocks around."""
+        try:
+            self[value]
+        except KeyError:
+            return False
+        return True

@@ -9,6 +9,7 @@ from typing import Any
 from lmc.ir import semantics
 from lmc.ir.constraints import Constraints
 from lmc.ir.engine import Engine
+from lmc.runtime.calls_to_come import Outlook
 from lmc.runtime.events import OnEvent
 from lmc.runtime.in_flight import InFlight
 from lmc.runtime.prefixes import PinBudget
@@ -30,6 +31,7 @@ class Surroundings:
     host_pool: DaemonPool
     in_flight: InFlight
     budget: PinBudget
+    outlook: Outlook
     run_seed: int
     on_event: OnEvent | None
     request_timeout: float | None = None
