@@ -13,6 +13,8 @@ from lmc.cache.trace import TraceRequest
 
 SHARES = (10, 25, 50, 100)  # pool, in % of the distinct tokens
 BATCH = 8
+EACH_ONCE = "each once"
+SUMMARY_HEAD = ("p %", "experiments", "at the floor")
 
 
 class Traced:
@@ -30,12 +32,47 @@ class Traced:
         """So many percent of the distinct tokens, at least `batch` times the longest request."""
         return max(math.ceil(share * self.distinct / 100), batch * self.longest)
 
+    def experiments(self, batch: int) -> list["Experiment"]:
+        """Each pool once, however many shares come to it."""
+        shares: dict[int, list[int]] = {}
+        for share in SHARES:
+            shares.setdefault(self.pool(share, batch), []).append(share)
+        return [
+            Experiment(self, tuple(of_pool), pool, at_floor=pool == batch * self.longest)
+            for pool, of_pool in shares.items()
+        ]
+
     def served(self, policy: str, pool: int, batch: int) -> "Served":
         """What a policy makes of it."""
         key = policy, pool, batch
         if key not in self._reports:
             self._reports[key] = simulate(self.requests, policy=policy, kv_tokens=pool, batch=batch)
         return Served(self, self._reports[key])
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """A workload in one pool, of so many tokens. `at_floor` where that is what `batch` of the longest request need."""
+
+    traced: Traced
+    shares: tuple[int, ...]
+    pool: int
+    at_floor: bool
+
+    def cells(self) -> list[str]:
+        """Workload, shares and pool, as all tables show them."""
+        return [self.traced.name, ", ".join(map(str, self.shares)), f"{self.pool:,}"]
+
+
+def by_share(experiments: Sequence[Experiment]) -> dict[str, list[Experiment]]:
+    """Those of each share, of which some stand in several; and all of them."""
+    groups = {str(share): [each for each in experiments if share in each.shares] for share in SHARES}
+    return groups | {EACH_ONCE: [*experiments]}
+
+
+def summary_cells(share: str, group: Sequence[Experiment]) -> list[str]:
+    """Share, how many experiments, and how many of these in a pool at the floor."""
+    return [share, str(len(group)), str(sum(each.at_floor for each in group))]
 
 
 @dataclass(frozen=True)
@@ -89,6 +126,7 @@ def about(batch: int) -> str:
     cost = CostModel()
     return (
         f"At most {batch} requests at once; the pool is p % of the distinct tokens, those of answers too, and at least "
-        f"{batch} times the longest request. Seconds are predicted: {cost.step * 1e3:g} ms a step, {cost.row * 1e6:g} "
+        f"{batch} times the longest request (the floor): where that is more, several p are one experiment and one row. "
+        f"Seconds are predicted: {cost.step * 1e3:g} ms a step, {cost.row * 1e6:g} "
         f"µs a row, {cost.attended * 1e9:g} ns a row and key; tokens per second are those of prompts and answers.\n\n"
     )

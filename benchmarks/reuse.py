@@ -13,7 +13,17 @@ Three limits (`lmc/cache/optimum.py`, `lmc/cache/best_order.py`):
 import statistics
 from collections import Counter
 
-from benchmarks.replay import SHARES, Served, Traced, about, command_line, percent, traced
+from benchmarks.replay import (
+    SUMMARY_HEAD,
+    Experiment,
+    Served,
+    about,
+    by_share,
+    command_line,
+    percent,
+    summary_cells,
+    traced,
+)
 from benchmarks.results import table, write_section
 from benchmarks.traces import WORKLOADS, Workload, trace_of
 from lmc.cache.best_order import MOST_REQUESTS, best_order
@@ -24,11 +34,11 @@ from lmc.cache.trace import TraceRequest
 POLICY = "lmc"
 HEAD = (
     "workload",
+    "p %",
+    "pool",
     "instances",
     "requests",
     "prompt tokens",
-    "p %",
-    "pool",
     "hit rate %",
     "of order-free %",
     "of MIN %",
@@ -36,16 +46,14 @@ HEAD = (
 ORDER_HEAD = ("workload", "requests", "pool", "hits of lmc", "hits of the best order", "ratio %")
 
 
-def row(workload: Traced, share: int, served: Served) -> list[str]:
+def row(experiment: Experiment, served: Served) -> list[str]:
     """One line of the table of order-free bound and MIN."""
     report = served.report
     return [
-        workload.name,
-        instances_of(WORKLOADS[workload.name]),
+        *experiment.cells(),
+        instances_of(WORKLOADS[experiment.traced.name]),
         f"{report.requests:,}",
         f"{report.prompt_tokens:,}",
-        str(share),
-        f"{report.kv_tokens:,}",
         f"{100 * report.hit_rate:.1f}",
         f"{served.of_order_free:.2f}",
         f"{served.of_best_eviction:.2f}",
@@ -80,15 +88,15 @@ def few_requests(name: str) -> list[TraceRequest]:
     return [requests[place] for place in sorted(place for _, place in sorted(turns)[:MOST_REQUESTS])]
 
 
-def summary(found: dict[int, list[Served]]) -> str:
-    """Mean and least over the workloads, by size of the pool."""
+def summary(found: dict[Experiment, Served]) -> str:
+    """Mean and least over the workloads, by size of the pool, and over all experiments."""
     lines: list[list[str]] = []
-    for share, all_served in found.items():
-        bound = [served.of_order_free for served in all_served]
-        evicted = [served.of_best_eviction for served in all_served]
+    for share, group in by_share([*found]).items():
+        bound = [found[each].of_order_free for each in group]
+        evicted = [found[each].of_best_eviction for each in group]
         means = [statistics.fmean(bound), min(bound), statistics.fmean(evicted), min(evicted)]
-        lines.append([str(share), *(f"{value:.2f}" for value in means)])
-    return table(["p %", "of order-free %, mean", "least", "of MIN %, mean", "least"], lines)
+        lines.append([*summary_cells(share, group), *(f"{value:.2f}" for value in means)])
+    return table([*SUMMARY_HEAD, "of order-free %, mean", "least", "of MIN %, mean", "least"], lines)
 
 
 def main() -> None:
@@ -96,18 +104,16 @@ def main() -> None:
     options = parser.parse_args()
     if options.write and options.workload:
         parser.error("--write keeps all workloads: leave --workload out")
-    found: dict[int, list[Served]] = {share: [] for share in SHARES}
-    lines: list[list[str]] = []
+    found: dict[Experiment, Served] = {}
     orders: list[list[str]] = []
     ratios: list[float] = []
     for workload in traced(options.workload):
-        for share in SHARES:
-            served = workload.served(POLICY, workload.pool(share, options.batch), options.batch)
-            found[share].append(served)
-            lines.append(row(workload, share, served))
+        for experiment in workload.experiments(options.batch):
+            found[experiment] = workload.served(POLICY, experiment.pool, options.batch)
         line, ratio = order_row(workload.name)
         orders.append(line)
         ratios.append(ratio)
+    lines = [row(experiment, served) for experiment, served in found.items()]
     text = f"{summary(found)}\n{table([*HEAD, 'tokens/s'], lines)}\n"
     text += f"One request at a time; mean ratio {statistics.fmean(ratios):.2f} %, least {min(ratios):.2f} %.\n\n"
     text += table(ORDER_HEAD, orders)

@@ -72,15 +72,34 @@ def test_no_order_is_better_than_the_best(name: str):
     assert simulate(requests, policy=POLICIES[0], kv_tokens=pool, batch=1).hit_tokens <= best_order(requests, pool).hits
 
 
-def test_tables(monkeypatch, capsys):
+def test_shares_that_come_to_one_pool_are_one_experiment():
+    traced = Traced("rag", 2)
+    floor = 2 * traced.longest
+    found = traced.experiments(2)
+    assert [each.pool for each in found] == sorted({max(floor, traced.pool(share, 1)) for share in replay.SHARES})
+    assert sum((each.shares for each in found), ()) == replay.SHARES
+    assert [each.at_floor for each in found] == [each.pool == floor for each in found]
+    assert found[0].shares[:2] == (10, 25)
+    assert found[0].at_floor
+    groups = replay.by_share(found)
+    assert [*groups] == [*map(str, replay.SHARES), replay.EACH_ONCE]
+    assert groups["10"] == groups["25"] == found[:1]
+    assert groups[replay.EACH_ONCE] == found
+    assert replay.summary_cells("10", groups["10"]) == ["10", "1", "1"]
+
+
+@pytest.mark.parametrize("script", [policies, reuse])
+def test_tables(script, monkeypatch, capsys):
     monkeypatch.setattr(replay, "trace_of", lambda name, instances: trace_of(name, 2))
-    monkeypatch.setattr(sys, "argv", ["policies.py", "--workload", "rag", "--batch", "2"])
-    policies.main()
-    lines = capsys.readouterr().out.splitlines()
-    assert f"| p % | {' | '.join(POLICIES)} |" in lines
-    assert [line.split(" | ")[:2] for line in lines if line.startswith("| rag")] == [
-        ["| rag", str(share)] for share in replay.SHARES
-    ]
+    monkeypatch.setattr(sys, "argv", ["script", "--workload", "rag", "--batch", "2"])
+    script.main()
+    lines = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
+    experiments = Traced("rag", 2).experiments(2)
+    rows = [line for line in lines if line[:1] == ["rag"]]
+    assert [line[:3] for line in rows[: len(experiments)]] == [each.cells() for each in experiments]
+    assert ["each once", str(len(experiments)), "1"] in [line[:3] for line in lines]
+    if script is policies:
+        assert [*replay.SUMMARY_HEAD, *POLICIES] in lines
 
 
 def test_all_workloads_are_needed_to_write(monkeypatch, capsys):
