@@ -1,11 +1,12 @@
-"""Every example gives the same whatever the pool holds: from one request on, with the whole batch scheduled."""
+"""Every example gives the same whatever the pool holds: from one request to all, with the whole batch scheduled."""
 
+import itertools
 import os
 from typing import Any
 
 import pytest
 
-from lmc.driver import Options, Runner, Wish, close_engine
+from lmc.driver import Options, Runner, Wish, close_engine, engine_info
 from lmc.ir.engine import Request, ScoreRequest
 from lmc.runtime.local import LocalEngine
 from tests.examples.cases import EXAMPLES
@@ -13,8 +14,6 @@ from tests.examples.test_examples import facts
 
 FULL = os.environ.get("LMC_TEST_FULL") == "1"
 PLENTY = 8_000
-NAMES = [*EXAMPLES] if FULL else ["judge", "tree_of_thought", "multi_chain"]
-TIMES = (1, 2, 6) if FULL else (1,)
 
 
 def wish(kv_tokens: int) -> Wish:
@@ -22,21 +21,37 @@ def wish(kv_tokens: int) -> Wish:
     return Wish("builtin", kv_tokens=kv_tokens, deterministic=True)
 
 
-@pytest.mark.parametrize("name", NAMES)
+def sizes(largest: int, everything: int, full: bool = FULL) -> list[int]:
+    """Pools from one request to all that is ever asked for; with full counts those between too, each twice the last."""
+    doubled = itertools.takewhile(lambda size: size < everything, (largest << power for power in itertools.count()))
+    return [*itertools.islice(doubled, None if full else 1), everything]
+
+
+def test_sizes_of_pools():
+    for full in (False, True):
+        assert sizes(30, 30, full) == [30]
+    assert sizes(30, 200, full=False) == [30, 200]
+    assert sizes(30, 200, full=True) == [30, 60, 120, 200]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_outputs_are_those_of_the_unscheduled_run_at_every_size_of_the_pool(name: str, monkeypatch: pytest.MonkeyPatch):
     example = EXAMPLES[name]
     rows = [((), row) for row in (example.rows if FULL else example.rows[:2])]
-    largest = 1
+    largest = everything = 0
     submit, score = LocalEngine.submit, LocalEngine.score
 
+    def count(tokens: int) -> None:
+        nonlocal largest, everything
+        largest, everything = max(largest, tokens), everything + tokens
+
     def submit_measured(engine: LocalEngine, request: Request, *rest: Any) -> Any:
-        nonlocal largest
-        largest = max(largest, len(request.prompt) + request.sampling.max_tokens)
+        count(len(request.prompt) + request.sampling.max_tokens)
         return submit(engine, request, *rest)
 
     def score_measured(engine: LocalEngine, request: ScoreRequest) -> Any:
-        nonlocal largest
-        largest = max(largest, len(request.prompt) + max(map(len, request.continuations)))
+        for continuation in request.continuations:
+            count(len(request.prompt) + len(continuation))
         return score(engine, request)
 
     monkeypatch.setattr(LocalEngine, "submit", submit_measured)
@@ -44,9 +59,12 @@ def test_outputs_are_those_of_the_unscheduled_run_at_every_size_of_the_pool(name
     unscheduled = Runner(example.program, Options(wish(PLENTY), level="O0", requests=1))
     expected = [facts(result) for result in unscheduled.batch(rows)]
     monkeypatch.undo()
-    for times in TIMES:
-        room = wish(times * largest)
+    for size in sizes(largest, everything):
+        room = wish(size)
         results = Runner(example.program, Options(room)).batch(rows)
         assert [result.error for result in results] == [None] * len(rows)
-        assert [facts(result) for result in results] == expected, f"a pool for {times} requests"
+        assert [facts(result) for result in results] == expected, f"a pool of {size} tokens"
+        if size == everything:
+            statistics = engine_info(room)["statistics"]
+            assert (statistics["evicted_tokens"], statistics["preemptions"]) == (0, 0)
         close_engine(room)
