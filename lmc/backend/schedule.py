@@ -13,7 +13,7 @@ from lmc.backend.known_text import KnownText
 from lmc.backend.origin import Origin
 from lmc.backend.plan import Plan
 from lmc.backend.stages import Known, Stage, Unknown, known_beginnings, stages_of
-from lmc.cache.layouts import choose_layout, middle
+from lmc.cache.layouts import choose_layout, middle, roomy_block
 from lmc.cache.mixing import Work, mixed
 from lmc.cache.ranks import InstanceOrder, Layout, most_shared_first
 from lmc.cache.report import Report
@@ -155,10 +155,12 @@ class _Batch:
 
     def layout(self, order: Sequence[int], entries: Sequence[Entry], room: Room) -> Layout:
         """What is best for a part of the batch, as it is foreseen."""
-        all_fit = len(self.stages) < 2 or self._tokens(entries) <= room.kv_tokens
-        places = mixed(self.work(entries))
-        if len(entries) < 2 or (all_fit and places is None):
+        if len(entries) < 2:
             return _ONE_BY_ONE
+        all_fit = self._tokens(entries) <= room.kv_tokens
+        places = mixed(self.work(entries))
+        if places is None and (all_fit or len(self.stages) < 2):
+            return _ONE_BY_ONE if len(self.stages) < 2 else Layout(block=roomy_block(len(entries), room.batch))
         chosen = range(len(entries)) if places is None else places
         sample = self.entries([order[place] for place in sorted(chosen[middle(len(entries))])])
 

@@ -19,6 +19,8 @@ _REUSE = 0.99
 """Layouts that find so much of what the best one finds in the cache are looked at for their time."""
 _WORTH = 0.97
 """Larger blocks retain more, and lengths are guessed: one has to be so much faster than the best smaller one."""
+_WORTH_OF_ALL = 0.99
+"""The same where all instances are tried, the end of the batch too, where slots are empty."""
 
 
 Trial = Callable[[Sequence[TraceRequest], Layout, int], Report]
@@ -29,24 +31,28 @@ def choose_layout(requests: Sequence[TraceRequest], trial: Trial, *, batch: int,
     """The layout with which a batch probably finds most in the cache, and of those that which is fastest.
 
     `trial` gets requests as they are foreseen: what is known of them, and as much more as is expected. Where the pool
-    holds all of them (`all_fit`), the size of blocks makes no difference.
+    holds all of them (`all_fit`), the size of blocks is not tried out (`roomy_block`).
     """
     members = members_of(requests)
     order = instance_order(requests, members)
     places = mixed(work_of(requests, members, order))
-    sizes = [1]
-    if not all_fit and len(members) > 1 and max(map(len, members.values())) > 1:
-        tried = min(len(order), SAMPLE)
-        sizes += sorted({size for size in (batch, 2 * batch, tried) if 1 < size <= tried})
+    tried = min(len(order), SAMPLE)
+    if max(map(len, members.values())) == 1:
+        sizes = [1]
+    elif all_fit:
+        sizes = [roomy_block(len(order), batch)]
+    else:
+        sizes = sorted({1, *(size for size in (batch, 2 * batch, tried) if size <= tried)})
     if places is None and len(sizes) == 1:
-        return Layout()
+        return Layout(block=sizes[0])
     sample, scale = _sample(requests, members, order if places is None else [order[place] for place in places])
     reports = {size: trial(sample, Layout(block=size), scale) for size in sizes}
     most = max(report.hit_tokens for report in reports.values())
     good = [size for size, report in reports.items() if report.hit_tokens >= _REUSE * most]
     best = good[0]
     for size in good[1:]:
-        if reports[size].predicted_seconds < _WORTH * reports[best].predicted_seconds:
+        worth = _WORTH_OF_ALL if tried == len(order) else _WORTH
+        if reports[size].predicted_seconds < worth * reports[best].predicted_seconds:
             best = size
     if places is None:
         return Layout(block=best)
@@ -54,6 +60,15 @@ def choose_layout(requests: Sequence[TraceRequest], trial: Trial, *, batch: int,
     report = trial(sample, other, scale)
     is_faster = report.predicted_seconds < reports[best].predicted_seconds
     return other if is_faster and report.hit_tokens >= _REUSE * most else Layout(block=best)
+
+
+def roomy_block(instances: int, batch: int) -> int:
+    """How many instances go together where the pool holds all that they retain.
+
+    The order changes no hit then. More than run at once, so that there is always one whose next request can go: else
+    slots are empty at the end of each chain. Not all, so that the first results come before the last instance begins.
+    """
+    return min(instances, 2 * batch)
 
 
 def middle(count: int) -> slice:
@@ -87,7 +102,8 @@ def foreseen(requests: Sequence[TraceRequest]) -> list[TraceRequest]:
     """Requests as they can be known before anything is answered, all of them there from the start.
 
     Prompts have the length they have, but behind what is known of them tokens that occur nowhere else; one that goes on
-    from another and its answer goes on from what is foreseen of those. Answers are as long as expected.
+    from another and its answer goes on from what is foreseen of those. Answers are as long as expected on average, but
+    differ by up to half of that, evenly: with equal lengths all instances would end at once, which they never do.
     """
     unknown = _Unknown()
     given = {request.id: request for request in requests}
@@ -103,11 +119,16 @@ def foreseen(requests: Sequence[TraceRequest]) -> list[TraceRequest]:
         made[request.id] = replace(
             request,
             tokens=np.concatenate([prefix, unknown.tokens(request.tokens.size - covered)]),
-            generated=unknown.tokens(request.expected if request.generated.size else 0),
+            generated=unknown.tokens(_spread(request.expected, len(made)) if request.generated.size else 0),
             after=after,
             arrival=0.0,
         )
     return list(made.values())
+
+
+def _spread(expected: int, number: int) -> int:
+    """Lengths around the expected one: multiples of the golden ratio are spread evenly (Weyl)."""
+    return max(round(expected * (0.5 + number * 0.6180339887 % 1)), 1)
 
 
 class _Unknown:

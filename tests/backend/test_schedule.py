@@ -184,7 +184,7 @@ def test_the_pool_decides_how_many_instances_go_kind_by_kind():
     inputs = [{"task": f"{number:04} " * 8} for number in range(12)]
     plan = agents_plan(64, 100)
     assert schedule_batch(plan, inputs).layout == Layout()
-    assert schedule_batch(plan, inputs, Room(100_000, batch=1)).layout == Layout()
+    assert schedule_batch(plan, inputs, Room(100_000, batch=1)).layout == Layout(block=2)
     assert schedule_batch(plan, inputs, Room(450, batch=1)).layout.block > 1
 
 
