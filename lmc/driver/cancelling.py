@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from lmc.ir.engine import (
@@ -25,6 +25,7 @@ from lmc.ir.engine import (
 )
 from lmc.ir.errors import RequestCancelledError
 from lmc.ir.hosts import ProgramCancelled
+from lmc.ir.planned import Place
 from lmc.ir.tokenizer import Tokenizer
 
 T = TypeVar("T")
@@ -53,11 +54,14 @@ class _Answer:
 class CancellableEngine:
     """``engine``, until ``cancel``: then running requests are cancelled and new ones refused.
 
-    Both raise ``ProgramCancelled``, whatever the engine answers to being cancelled, and when.
+    Both raise ``ProgramCancelled``, whatever the engine answers to being cancelled, and when. Requests get the
+    ``place`` and the ``priority`` that are given here.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, place: Place | None = None, priority: int = 0) -> None:
         self._engine = engine
+        self._place = place
+        self._priority = priority
         self._running: dict[Future[Any], _Answer] = {}
         self._cancelled = False
         self._lock = threading.Lock()
@@ -76,11 +80,11 @@ class CancellableEngine:
 
     def submit(self, request: Request, on_delta: OnDelta | None = None) -> Handle[Generation]:
         self._check()
-        return self._watch(self._engine.submit(request, on_delta))
+        return self._watch(self._engine.submit(replace(request, place=self._place, priority=self._priority), on_delta))
 
     def score(self, request: ScoreRequest) -> Handle[Score]:
         self._check()
-        return self._watch(self._engine.score(request))
+        return self._watch(self._engine.score(replace(request, place=self._place, priority=self._priority)))
 
     def close(self) -> None:
         """Cancel; the engine itself belongs to somebody else."""

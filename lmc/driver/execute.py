@@ -26,6 +26,7 @@ from lmc.ir.engine import Engine
 from lmc.ir.errors import LmcError
 from lmc.ir.hosts import Cancellation, cancelled_by
 from lmc.ir.interpreter import Memo
+from lmc.ir.planned import Place
 from lmc.ir.profile import Profile
 from lmc.runtime.events import OnEvent, TokenEvent, branch_of
 from lmc.runtime.executor import Executor, Finished, Instance, Limits, Resources
@@ -101,7 +102,8 @@ class Execution:
         self._layouts: WeakKeyDictionary[Plan, Layout] = WeakKeyDictionary()
         self._limits = limits or Limits()
         self._resources = Resources(engine, self._limits)
-        self._eager_engine = CancellableEngine(engine)
+        # What is left of an instance that has begun goes before what others have to come to.
+        self._eager_engine = CancellableEngine(engine, Place(self._resources.run, 0), self._limits.priority)
         self._cancellation = Cancellation()
         self._eager_pool = DaemonPool(EAGER_THREADS, "lmc-eager")
 

@@ -184,3 +184,22 @@ def test_what_a_user_raises_in_the_eager_part_ends_its_instance_only():
     assert found[0].usage.calls == 1
     assert found[1].error is None
     assert found[1].usage.calls == 2
+
+
+def test_what_runs_eagerly_has_the_place_and_the_priority_of_its_batch(monkeypatch: pytest.MonkeyPatch):
+    engine = LateEngine()
+    seen: dict[str, Request] = {}
+    submit = LateEngine.submit
+
+    def record(self: LateEngine, request: Request, on_delta: OnDelta | None = None) -> LateHandle:
+        seen[request.op_id] = request
+        return submit(self, request, on_delta)
+
+    monkeypatch.setattr(LateEngine, "submit", record)
+    jobs = jobs_of(programs.breaks, {"topic": "a"}, {"topic": "b"})
+    asyncio.run(execute(programs.breaks, jobs, engine, lambda *_: None, seed=0, limits=Limits(priority=3)))
+    assert len(seen) >= 2
+    assert {request.priority for request in seen.values()} == {3}
+    places = [request.place for request in seen.values()]
+    assert len({place.run for place in places if place is not None}) == 1
+    assert None not in places
