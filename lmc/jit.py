@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from typing import Any, Literal, Never, overload
 
 from lmc.driver import (
+    Arguments,
     AsyncStream,
     Compiled,
     InputError,
@@ -130,8 +131,13 @@ class Program(JittedFunction):
         Arguments are passed as they are, as in a call: a dict does not become the pydantic model or dataclass that the
         annotation names, it is refused.
 
+        A list, or whatever else has a length, is put in order as a whole. Rows without a length, those of a generator,
+        are read while others run, in this thread: a few hundred ahead, which are put in order together. What the
+        generator raises is raised, and stops those that run.
+
         What fails has its ``error`` in its own result. Ctrl-C raises ``BatchInterruptedError``, which holds the
-        results so far. Raises ``InputError`` for no rows at all, and for what is no list of them.
+        results so far. Raises ``InputError`` for no rows at all, for what is no list of them, and for a list with a row
+        that is no dict; a generator's has that error in its own result, as others have run by then.
         """
         return self._runner.batch(_arguments(rows))
 
@@ -159,15 +165,25 @@ class Program(JittedFunction):
         return self._runner.run((args, kwargs)).value
 
 
-def _arguments(rows: Iterable[Mapping[str, Any]]) -> list[tuple[tuple[()], Mapping[str, Any]]]:
-    """Each row as arguments by name."""
+def _arguments(rows: Iterable[Mapping[str, Any]]) -> list[Arguments] | Iterator[Arguments | InputError]:
+    """Each row as arguments by name; rows that have no length are read when they are asked for."""
     if isinstance(rows, str | bytes | Mapping):
         raise InputError(f"a batch is a list of rows, not a {type(rows).__name__}", remedy="write [{...}, {...}]")
-    found = [((), row) for row in rows]
-    for number, (_, row) in enumerate(found):
-        if not isinstance(row, Mapping) or not all(isinstance(key, str) for key in row):
-            raise InputError(f"row {number} of the batch is {row!r:.80}", remedy='give a dict: {"argument": value}')
+    entries = (_by_name(number, row) for number, row in enumerate(rows))
+    if not isinstance(rows, Sized):
+        return entries
+    found: list[Arguments] = []
+    for entry in entries:
+        if isinstance(entry, InputError):
+            raise entry
+        found.append(entry)
     return found
+
+
+def _by_name(number: int, row: object) -> Arguments | InputError:
+    if isinstance(row, Mapping) and all(isinstance(key, str) for key in row):
+        return (), row
+    return InputError(f"row {number} of the batch is {row!r:.80}", remedy='give a dict: {"argument": value}')
 
 
 @overload

@@ -1,6 +1,8 @@
 import asyncio
 import inspect
 import math
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -162,3 +164,30 @@ def test_a_batch_that_is_no_list_of_rows_is_refused(rows: Any) -> None:
 
     with pytest.raises(lmc.InputError, match="batch"):
         program.batch(rows)
+
+
+def test_rows_of_a_generator_are_read_while_others_run() -> None:
+    started: list[str] = []
+
+    @lmc.tool
+    def tell(topic: str) -> None:
+        started.append(topic)
+
+    @lmc.jit(target="toy")
+    def program(s: lmc.State, topic: str) -> str:
+        tell(topic)
+        s += topic
+        return s.gen("answer", max_tokens=2)
+
+    def rows() -> Iterator[Any]:
+        yield {"topic": "a"}
+        while not started:
+            time.sleep(0.002)
+        yield 5
+        yield {"topic": "b"}
+
+    results = program.batch(rows())
+    assert [result.value for result in results] == [program(topic="a"), None, program(topic="b")]
+    assert isinstance(results[1].error, lmc.InputError)
+    assert str(results[1].error).startswith("row 1 of the batch is 5")
+    assert results[1].error.remedy == 'give a dict: {"argument": value}'

@@ -14,7 +14,7 @@ from lmc.driver.result import Result, describe_error, result_row
 from lmc.driver.rows import ArgumentReader, Row, Signature
 from lmc.driver.run import BatchInterruptedError, Runner
 from lmc.driver.saved import SavedRunner, is_saved
-from lmc.driver.start import Options, check_option_names
+from lmc.driver.start import Arguments, Options, check_option_names
 from lmc.driver.stream import AsyncStream, Stream
 from lmc.driver.version import version
 from lmc.driver.windows import Part, WindowedRun
@@ -27,6 +27,7 @@ __all__ = [
     "DEFAULT_BACKEND",
     "STANDARD_INPUT",
     "ArgumentReader",
+    "Arguments",
     "AsyncStream",
     "BatchInterruptedError",
     "Compiled",

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from lmc.backend.plan import Plan
 from lmc.cache.ranks import Layout
 from lmc.driver.compile import Compiled, Variants, compile_program
 from lmc.driver.defaults import Wish, resolve_grammar_cache, resolve_target
 from lmc.driver.execute import Execution, OnResult
+from lmc.driver.lazy_batch import LazyBatch
 from lmc.driver.profiles import ProfileOption, profile_for
 from lmc.driver.result import Result
 from lmc.driver.service import service
-from lmc.driver.start import Arguments, Options, Prepared, Start, raise_error, report_failed
+from lmc.driver.start import Arguments, Options, Prepared, Start, check_may_wait, raise_error, report_failed
 from lmc.driver.stream import AsyncStream, Stream
 from lmc.driver.windows import Part, Waiting, WindowedRun
 from lmc.frontend.arguments import bind
@@ -27,6 +28,7 @@ from lmc.ir.profile import Profile
 from lmc.ir.target import Target
 
 MAX_PRIORITY = 1000
+T = TypeVar("T", bound=Sequence[Any])
 
 
 class BatchInterruptedError(KeyboardInterrupt):
@@ -125,23 +127,34 @@ class Runner:
         start = self._entered()
         return raise_error((await start.gather([arguments]))[0])
 
-    def batch(self, batch: Iterable[Arguments]) -> list[Result]:
+    def batch(self, batch: Sequence[Arguments] | Iterator[Arguments | InputError]) -> list[Result]:
         """All instances, results in order; an instance's failure stands in its own result.
 
-        Ctrl-C raises ``BatchInterruptedError``, which holds what was finished.
+        A sequence is put in order as a whole. An iterator is read while others run, here, and put in order in windows;
+        what it raises stops those that run. Ctrl-C raises ``BatchInterruptedError``, which holds what was finished.
         """
-        rows = _some(batch)
-        cancelled = RequestCancelledError("the batch was interrupted before this instance was finished")
-        results = [Result.failed(cancelled, Profile(self._function.name))] * len(rows)
+        if isinstance(batch, Iterator):
+            check_may_wait()
+            lazy = self._lazy_batch()
+            try:
+                lazy.finish(batch)
+            except KeyboardInterrupt:
+                raise BatchInterruptedError(lazy.results(self._interrupted())) from None
+            return _some(lazy.results(self._interrupted()))
+        results = [self._interrupted()] * len(_some(batch))
         try:
-            for number, result in self.iterate(rows):
+            for number, result in self.iterate(batch):
                 results[number] = result
         except KeyboardInterrupt:
             raise BatchInterruptedError(results) from None
         return results
 
-    async def abatch(self, batch: Iterable[Arguments]) -> list[Result]:
+    async def abatch(self, batch: Sequence[Arguments] | Iterator[Arguments | InputError]) -> list[Result]:
         """``batch`` for use in an event loop."""
+        if isinstance(batch, Iterator):
+            lazy = self._lazy_batch()
+            await lazy.afinish(batch)
+            return _some(lazy.results(self._interrupted()))
         start = self._entered()
         return await start.gather(_some(batch))
 
@@ -156,8 +169,7 @@ class Runner:
         With a ``layout`` they start as they come, in its blocks; else in the order that is found for each part, and
         for each window of parts that are small.
         """
-        start = self._entered()
-        return WindowedRun(start.home, parts, _Windows(start, layout))
+        return self._windowed(parts, layout)
 
     def stream(self, arguments: Arguments) -> Stream:
         """One instance, token by token."""
@@ -181,6 +193,18 @@ class Runner:
         )
         outcome = run_eager(self._function, bind(self._function, *arguments), session)
         return Result.of(outcome)
+
+    def _windowed(self, parts: Iterable[Part] | None, layout: Layout | None = None) -> WindowedRun:
+        start = self._entered()
+        return WindowedRun(start.home, parts, _Windows(start, layout))
+
+    def _lazy_batch(self) -> LazyBatch:
+        return LazyBatch(self._windowed(None))
+
+    def _interrupted(self) -> Result:
+        """The result of an instance that has none."""
+        error = RequestCancelledError("the batch was interrupted before this instance was finished")
+        return Result.failed(error, Profile(self._function.name))
 
     def _entered(self) -> Start:
         """A call that enters the background loop."""
@@ -264,8 +288,7 @@ class _Windows:
             self._execution.close()
 
 
-def _some(batch: Iterable[Arguments]) -> list[Arguments]:
-    rows = list(batch)
+def _some(rows: T) -> T:
     if not rows:
         raise InputError("the batch is empty", remedy="give at least one instance")
     return rows

@@ -260,18 +260,26 @@ def test_a_program_in_an_async_tool_has_to_be_awaited():
         return inner.stream(topic).result.text
 
     @lmc.tool(effect="reads")
+    async def reads(topic: str) -> str:
+        return inner.batch(iter([{"topic": topic}]))[0].text
+
+    @lmc.tool(effect="reads")
     async def awaits(topic: str) -> str:
         return (await inner.arun(topic)).text
 
+    @lmc.tool(effect="reads")
+    async def awaits_rows(topic: str) -> str:
+        return (await inner.abatch(iter([{"topic": topic}])))[0].text
+
     @lmc.jit(target="toy")
     def outer(s: lmc.State, which: int) -> str:
-        return [blocks, streams, awaits][which]("ants")
+        return [blocks, streams, reads, awaits, awaits_rows][which]("ants")
 
-    for which in range(2):
+    for which in range(3):
         with pytest.raises(lmc.LmcError, match="a program was run from an async tool") as caught:
             outer(which)
         assert "arun" in str(caught.value)
-    assert outer(2) == inner.run("ants").text
+    assert outer(3) == outer(4) == inner.run("ants").text
 
 
 def test_an_async_function_that_is_not_declared_ends_the_capture():
