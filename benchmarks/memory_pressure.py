@@ -20,6 +20,7 @@ Runs are kept in `build/benchmark/memory_pressure.json` as they come; `--fresh` 
 
 import argparse
 import json
+import os
 import random
 import shlex
 import statistics
@@ -129,6 +130,7 @@ class Run:
     """One batch on one engine: `answers` are texts, by row and call."""
 
     seconds: float
+    cpu_seconds: float
     prompt_tokens: int
     cached_tokens: int
     answers: list[list[str]]
@@ -143,7 +145,7 @@ def run(engine: str, runners: Runners, job: dict[str, Any], size: Size) -> Run:
     answers = done["answers"]
     if engine != "lmc":
         answers = [[tokenizer().decode(said) for said in row] for row in answers]
-    return Run(done["seconds"], done["prompt_tokens"], done["cached_tokens"], answers)
+    return Run(done["seconds"], done["cpu_seconds"], done["prompt_tokens"], done["cached_tokens"], answers)
 
 
 def same_texts(name: str, found: dict[str, list[Run]]) -> None:
@@ -185,13 +187,14 @@ class Measurements:
 
 HEAD = (
     *("dtype", "workload", "instances", "calls", "tokens in prompts", "generated", "pool / distinct tokens"),
-    *("lmc s", "vLLM s", "vLLM / lmc", "lmc hits", "vLLM hits", "most hits"),
+    *("lmc s", "vLLM s", "vLLM / lmc", "lmc CPU s", "vLLM CPU s", "lmc hits", "vLLM hits", "most hits"),
 )
 
 
 def line(dtype: str, name: str, size: Size, found: dict[str, list[Run]]) -> list[str]:
     """A row of the table: medians of seconds and of hits, and the hits of an endless cache."""
     ours, theirs = (statistics.median(each.seconds for each in found[engine]) for engine in ENGINES)
+    cpu = [statistics.median(each.cpu_seconds for each in found[engine]) for engine in ENGINES]
     hits = [statistics.median(each.cached_tokens / each.prompt_tokens for each in found[engine]) for engine in ENGINES]
     return [
         dtype,
@@ -202,6 +205,7 @@ def line(dtype: str, name: str, size: Size, found: dict[str, list[Run]]) -> list
         f"{ours:.2f}",
         f"{theirs:.2f}",
         f"{theirs / ours:.2f}",
+        *(f"{seconds:.2f}" for seconds in cpu),
         *(f"{rate:.1%}" for rate in (*hits, 1 - size.needed / size.prompt_tokens)),
     ]
 
@@ -236,9 +240,11 @@ def main() -> None:
             lines.append(line(dtype, name, job_of(WORKLOADS[name], dtype, model, options.threads)[1], found))
     about = (
         f"{machine()}, {processor()}, {options.threads} threads each; {versions(ENGINES)}; medians of "
-        f"{options.repeats}. Pool of {KV_TOKENS:,} tokens, at most {RUNNING} requests at once, all instances there "
-        "from the start. Hits are the share of tokens in prompts that were not computed; the most are those of an "
-        "endless cache. In float32 both gave the same tokens in every run; in bfloat16 texts differ.\n\n"
+        f"{options.repeats}, load average {os.getloadavg()[1]:.1f}. Pool of {KV_TOKENS:,} tokens, at most "
+        f"{RUNNING} requests at once, all instances there "
+        "from the start. CPU seconds are those of all processes of an engine; hits, the share of tokens in prompts "
+        "that were not computed; most hits, those of an endless cache. In float32 both gave the same tokens in every "
+        "run; in bfloat16 texts differ.\n\n"
     )
     text = about + table(HEAD, lines)
     print(text, end="")

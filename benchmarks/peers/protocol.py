@@ -3,16 +3,19 @@
 A job holds `model` (folder), `dtype`, `device`, `threads` and `batches`; the first batch warms up and is not counted.
 For plain generation a batch is a list of prompts (token ids), `new_tokens` long answers are asked for, and the runner
 answers seconds and tokens of each batch. For a `workload` a batch is a list of rows of that shape, `texts` holds the
-tokens of every text in them, and the runner answers seconds and what was `Done` of each batch. A job may say
+tokens of every text in them, and the runner answers seconds and what was `Done` of each batch. Seconds are those of the
+clock, and those of the processor that the runner and all processes of its engine used. A job may say
 `kv_tokens`, `max_running` and `longest`: the size of the KV pool, how many requests run at once, and tokens of the
 longest request; then the cache is empty when the job starts.
 """
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from benchmarks.peers.shapes import ALL_SHAPES, Call, Program, Row
@@ -64,11 +67,33 @@ def _measured_rows(run: RunRows, _job: Job) -> Callable[[Any], dict[str, Any]]:
 def _answer(job: Job, run: Callable[[Any], dict[str, Any]]) -> None:
     answers: list[dict[str, Any]] = []
     for batch in job["batches"]:
-        start = time.perf_counter()
+        cpu, start = cpu_seconds(), time.perf_counter()
         answer = run(batch)
-        answers.append({"seconds": time.perf_counter() - start, **answer})
+        seconds = time.perf_counter() - start
+        answers.append({"seconds": seconds, "cpu_seconds": cpu_seconds() - cpu, **answer})
     counted = answers[1:]
     print("\n" + json.dumps({key: [answer[key] for answer in counted] for key in counted[0]}), flush=True)
+
+
+def cpu_seconds(processes: Path = Path("/proc")) -> float:
+    """Seconds of the processor that this process and its descendants have used; its own where there is no `/proc`."""
+    parents: dict[int, int] = {}
+    used: dict[int, int] = {}
+    for path in processes.glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        process = int(path.parent.name)
+        parents[process], used[process] = int(fields[1]), int(fields[11]) + int(fields[12])
+    if os.getpid() not in used:
+        return time.process_time()
+    family, grown = {os.getpid()}, True
+    while grown:
+        children = {process for process, parent in parents.items() if parent in family} - family
+        family |= children
+        grown = bool(children)
+    return sum(used[process] for process in family) / os.sysconf("SC_CLK_TCK")
 
 
 def call_by_call(job: Job, run_programs: RunPrograms) -> RunRows:

@@ -59,28 +59,29 @@ class Answers:
 
 
 def test_an_engine_that_did_other_work_is_refused():
-    done = {"seconds": [2.0], "prompt_tokens": [100], "new_tokens": [4], "cached_tokens": [30], "answers": [[["a"]]]}
+    done: dict[str, Any] = {"seconds": [2.0], "cpu_seconds": [1.5]}
+    done |= {"prompt_tokens": [100], "new_tokens": [4], "cached_tokens": [30], "answers": [[["a"]]]}
     runners: Any = Answers(**done)
-    assert run("lmc", runners, {"workload": "mmlu"}, SIZE) == Run(2.0, 100, 30, [["a"]])
+    assert run("lmc", runners, {"workload": "mmlu"}, SIZE) == Run(2.0, 1.5, 100, 30, [["a"]])
     runners = Answers(**done | {"prompt_tokens": [99]})
     with pytest.raises(SystemExit, match="lmc did other work in mmlu: 99 tokens in prompts"):
         run("lmc", runners, {"workload": "mmlu"}, SIZE)
 
 
 def test_texts_are_compared():
-    ours = Run(1.0, 100, 30, [[" a", " b"], [" c"]])
+    ours = Run(1.0, 0.5, 100, 30, [[" a", " b"], [" c"]])
     memory_pressure.same_texts("mmlu", {"lmc": [ours, ours], "vllm": [ours]})
-    theirs = Run(1.0, 100, 30, [[" a", " d"], [" c"]])
+    theirs = Run(1.0, 0.5, 100, 30, [[" a", " d"], [" c"]])
     with pytest.raises(SystemExit, match="mmlu: 1 of 6 generations differ from the first run's"):
         memory_pressure.same_texts("mmlu", {"lmc": [ours], "vllm": [ours, theirs]})
 
 
 def test_a_line_has_medians_and_what_is_possible():
     found = {
-        "lmc": [Run(seconds, 100, 40, []) for seconds in (2.0, 1.0, 9.0)],
-        "vllm": [Run(seconds, 100, 10, []) for seconds in (5.0, 3.0, 4.0)],
+        "lmc": [Run(seconds, seconds / 2, 100, 40, []) for seconds in (2.0, 1.0, 9.0)],
+        "vllm": [Run(seconds, seconds / 2, 100, 10, []) for seconds in (5.0, 3.0, 4.0)],
     }
     made = line("float32", "react", SIZE, found)
     assert len(made) == len(HEAD)
     assert made[:2] == ["float32", "react"]
-    assert made[-7:] == ["50%", "2.00", "4.00", "2.00", "40.0%", "10.0%", "40.0%"]
+    assert made[-9:] == ["50%", "2.00", "4.00", "2.00", "1.00", "2.00", "40.0%", "10.0%", "40.0%"]

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from importlib.metadata import version
 from pathlib import Path
 
@@ -113,6 +114,17 @@ def test_a_workload_answers_what_was_done(monkeypatch, capsys):
     answer = served(monkeypatch, capsys, job, lambda _: lambda prompts, new: [[0] * new for _ in prompts])
     assert answer["prompt_tokens"] == [works[1].prompt_tokens]
     assert answer["new_tokens"] == [works[1].new_tokens]
+
+
+def test_time_of_the_processor_is_that_of_all_processes(tmp_path):
+    tick = os.sysconf("SC_CLK_TCK")
+    stats = {os.getpid(): (1, 5), 2: (os.getpid(), 7), 3: (2, 20), 4: (1, 100)}  # its parent and what it used
+    for process, (parent, ticks) in stats.items():
+        (tmp_path / str(process)).mkdir()
+        fields = ["S", str(parent), *["0"] * 9, str(ticks), "1"]
+        (tmp_path / str(process) / "stat").write_text(f"{process} (a (name) b) {' '.join(fields)} 0", encoding="utf-8")
+    assert protocol.cpu_seconds(tmp_path) == (5 + 7 + 20 + 3) / tick
+    assert 0 < protocol.cpu_seconds(tmp_path / "nowhere") <= time.process_time()
 
 
 def test_every_prefix_is_computed_once():
