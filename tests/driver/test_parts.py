@@ -1,13 +1,20 @@
+import json
 import os
+import tracemalloc
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lmc.driver import parts
+from lmc.driver.defaults import Wish
 from lmc.driver.parts import parts_of
-from lmc.driver.rows import Row
+from lmc.driver.rows import ArgumentReader, Row, Signature
+from lmc.driver.run import Runner
+from lmc.driver.start import Options
 from lmc.ir.errors import InputError
+from tests.driver import programs
 
 
 def rows(count: int, size: int = 0) -> Iterator[Row]:
@@ -58,3 +65,22 @@ def test_where_reading_breaks_off_the_rows_before_come_first(data: str):
     assert [number for number, _ in next(source)] == [0, 1, 2]
     with pytest.raises(InputError, match="reading broke off"):
         next(source)
+
+
+def test_rows_hold_as_much_memory_as_is_counted_for_them(data: str):
+    count, size = 2000, 600
+    lines = (json.dumps({"essay": f"{number:05}" * (size // 5)}) + "\n" for number in range(count))
+    Path(data).write_text("".join(lines))
+    start = Runner(programs.judge, Options(Wish("toy")))._entered()
+    start.prepare([((), {"essay": "x"})])
+    reader = ArgumentReader(Signature.of(programs.judge))
+    tracemalloc.start()
+    try:
+        [part] = parts_of(data, reader.rows(data, {}))
+        waiting = deque((number, row) for number, row in part if not isinstance(row, InputError))
+        prepared = start.prepare_window(waiting)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(prepared) == len(part) == count
+    assert held / count < size + parts.ROW_BYTES
