@@ -186,11 +186,10 @@ def _is_pure(op: Op) -> bool:
 
 
 def _waiting(body: PreparedBody) -> set[int]:
-    """Instructions that wait for one that takes time; all others begin with the instance."""
+    """Instructions that wait for an answer; all others begin with the instance, or once a prefix is computed."""
     waiting: set[int] = set()
     for index, op in enumerate(body.ops):
-        takes_time = op.scope != "batch" if isinstance(op, PrefillOp) else not semantics.is_local(op)
-        if index in waiting or takes_time:
+        if index in waiting or not semantics.is_local(op):
             waiting.update(body.dependents[index])
     return waiting
 

@@ -46,7 +46,7 @@ class Outlook:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine if isinstance(engine, Planned) else None
-        self.tokens_of = lru_cache(maxsize=_REMEMBERED)(_stable_prefix)
+        self.tokens_of = lru_cache(maxsize=_REMEMBERED)(_tokens_of)
         self._asked = _asked_of(engine)
         self._pool = engine.info.kv_tokens or 0
         self._waiting: dict[CallsToCome, Callable[[], None]] = {}
@@ -89,9 +89,10 @@ def _asked_of(engine: Engine) -> list[int]:
         return [0]
 
 
-def _stable_prefix(context: Context) -> tuple[int, ...]:
+def _tokens_of(context: Context) -> tuple[int, ...]:
+    """Those of the text so far. Another text after it may change the last ones, which nobody finds then."""
     try:
-        return context.stable_prefix
+        return context.prompt
     except LmcError:  # the call that needs this prompt says so, with its own line
         return ()
 

@@ -103,7 +103,7 @@ def test_nothing_is_expected_of_an_instance_that_failed():
     engine.failing.add("f/a")
     [end] = _run(engine, ["this"])
     assert end.error is not None
-    assert [text for what, text, _ in engine.log if what == "withdraw" and SECOND.startswith(text) and text]
+    assert [text for what, text, _ in engine.log if what == "withdraw" and text.startswith(SECOND)]
     assert engine.open == {}
 
 

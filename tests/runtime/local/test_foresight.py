@@ -17,6 +17,7 @@ from lmc.frontend.arguments import bind
 from lmc.ir.context import Context
 from lmc.ir.engine import Generation, Handle, Request
 from lmc.ir.target import Target
+from lmc.ir.tokens import common_length
 from lmc.runtime.executor import Executor, Finished, Instance
 from lmc.runtime.local import LocalEngine
 from tests.runtime.local.conftest import OpenEngine
@@ -109,7 +110,7 @@ def _trace(
     made: list[dict[str, Any]] = []
     for instance, requests in enumerate(asked):
         for stage, request in enumerate(requests):
-            beginning = Context.empty(engine.tokenizer).text(known(ROWS[instance], stage))
+            beginning = Context.empty(engine.tokenizer).text(known(ROWS[instance], stage)).prompt
             made.append(
                 {
                     "id": f"{instance}/{stage}",
@@ -117,7 +118,7 @@ def _trace(
                     "output": ANSWER,
                     "after": [f"{instance}/{stage - 1}"] if stage else [],
                     "instance": instance,
-                    "known": len(beginning.stable_prefix if stage else beginning.prompt),
+                    "known": common_length(request.prompt, beginning),
                 }
             )
     return read_trace((None, entry) for entry in made)
