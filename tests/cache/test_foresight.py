@@ -39,7 +39,8 @@ def watched(requests: list[TraceRequest], monkeypatch: pytest.MonkeyPatch, polic
     monkeypatch.setitem(
         policies.POLICIES, policy, policies.Policy(lambda: policies.NextUse(told), made.order, made.turns)
     )
-    return Simulation(requests, policy=policy, cost=COST, **{"kv_tokens": 100, "batch": 1, **sizes}), told
+    kv_tokens, batch = sizes.get("kv_tokens", 100), sizes.get("batch", 1)
+    return Simulation(requests, policy=policy, cost=COST, kv_tokens=kv_tokens, batch=batch), told
 
 
 def test_known_prefixes_are_expected_at_first_and_prompts_when_they_can_be_served(monkeypatch) -> None:
