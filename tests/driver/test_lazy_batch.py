@@ -141,6 +141,15 @@ def test_what_no_row_is_to_blame_for_is_raised_without_reading_on(batch: Batch):
         batch(runner(programs.judge, "local:/nowhere"), endless)
 
 
+@pytest.fixture
+def heeds_ctrl_c() -> Iterator[None]:
+    """A process in the background may have inherited to ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_ctrl_c_keeps_what_is_finished(late: LateEngine):
     late.stuck = {"judge/verdict"}
 
