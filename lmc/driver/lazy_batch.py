@@ -14,8 +14,6 @@ from lmc.driver.windows import WindowedRun
 from lmc.ir.errors import InputError
 
 _STOP_SECONDS = 20.0
-_LOOK_SECONDS = 0.5
-"""A signal that comes just before a wait does not end it, but is seen between two."""
 
 LazyRows = Iterable[Arguments | InputError]
 """Rows that are read as they are needed: arguments, or why a row has none."""
@@ -43,8 +41,6 @@ class LazyBatch:
                     break
                 self._put(row)
             self._run.end()
-            while not wait([self._end], _LOOK_SECONDS).done:
-                pass
             self._end.result()
         except BaseException:
             self._run.cancel()
