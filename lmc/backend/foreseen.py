@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +21,19 @@ Length = tuple[int, int]
 """Characters of a value, and how many of them are those of the same value of the entry before."""
 
 
-def requests_of(stages: Sequence[Stage], entries: Sequence[tuple[int, Sequence[Length]]]) -> list[TraceRequest]:
+def requests_of(
+    stages: Sequence[Stage], entries: Sequence[tuple[int, Sequence[Length]]], *, scale: float = 1
+) -> list[TraceRequest]:
     """The requests of instances, in the order of the schedule; ``entries`` hold their numbers and their values.
 
-    A token stands for ``CHARACTERS`` characters. Equal numbers stand for equal texts; what is not known before the run
-    has numbers of its own. Time and memory are linear in the prompts.
+    A token stands for ``CHARACTERS`` characters, and for ``scale`` of the tokens that stages count. Equal numbers stand
+    for equal texts; what is not known before the run has numbers of its own. Time and memory are linear in the prompts.
 
     Raises:
         InputError: prompts and answers have more than ``MAX_TOKENS`` tokens in all.
     """
+    if scale != 1:
+        stages = [_scaled(stage, scale) for stage in stages]
     left = MAX_TOKENS
     for place, (_, lengths) in enumerate(entries):
         left -= _tokens(stages, lengths)
@@ -40,6 +45,16 @@ def requests_of(stages: Sequence[Stage], entries: Sequence[tuple[int, Sequence[L
             )
     made = _Requests(stages)
     return [request for instance, lengths in entries for request in made.of(instance, lengths)]
+
+
+def _scaled(stage: Stage, scale: float) -> Stage:
+    """A stage that counts in tokens of which each stands for `scale`."""
+
+    def scaled(tokens: int) -> int:
+        return max(round(tokens / scale), 1)
+
+    pieces = tuple(Unknown(scaled(piece.tokens)) if isinstance(piece, Unknown) else piece for piece in stage.pieces)
+    return replace(stage, pieces=pieces, output=scaled(stage.output))
 
 
 def _tokens(stages: Sequence[Stage], lengths: Sequence[Length]) -> int:

@@ -1,4 +1,4 @@
-"""What a plan appends to contexts before any model answers, by which the instances of a batch are put in order."""
+"""What inputs say of the texts of a plan: what comes before any answer puts the instances of a batch in order."""
 
 from __future__ import annotations
 
@@ -29,20 +29,29 @@ class _Given:
 
 @dataclass(frozen=True, slots=True)
 class KnownText:
-    """Literals, and values with what they are computed from, in the order in which contexts take them."""
+    """Literals, and values with what they are computed from, in the order in which contexts take them.
+
+    The first `shareable` values, and all literals, come before any answer. The others come after one: they say how long
+    prompts are, but no two instances share them.
+    """
 
     parameters: tuple[tuple[str, Value], ...]
     pieces: tuple[str | Value, ...]
     computes: tuple[tuple[Value, Op | _Given], ...]
+    shareable: int
 
     @classmethod
     def of(cls, plan: Plan) -> KnownText:
         """That of a plan. Regions count as if each ran once, in the order of the text."""
         found = _Collector({parameter.value for parameter in plan.parameters})
         found.visit(plan.module.main.body)
-        needed = _needed({piece for piece in found.pieces if isinstance(piece, Value)}, found.producers)
+        first = [piece for piece in found.pieces if isinstance(piece, Value)]
+        shareable = {*first}
+        later = [value for value in found.later if value not in shareable]
+        needed = _needed({*first, *later}, found.producers)
         computes = tuple((value, source) for value, source in found.producers.items() if value in needed)
-        return cls(tuple((entry.name, entry.value) for entry in plan.parameters), tuple(found.pieces), computes)
+        parameters = tuple((entry.name, entry.value) for entry in plan.parameters)
+        return cls(parameters, (*found.pieces, *later), computes, len(first))
 
     def read(self, inputs: Mapping[str, Any]) -> tuple[str, ...]:
         """One instance's values among the pieces, in order; up to the first that is no text or can't be computed."""
@@ -73,7 +82,7 @@ class KnownText:
 
     def shared(self, left: Sequence[str], right: Sequence[str]) -> int:
         """Leading characters that two instances have in common."""
-        values = iter(zip(left, right, strict=False))
+        values = iter(zip(left[: self.shareable], right[: self.shareable], strict=False))
         length = 0
         for piece in self.pieces:
             if isinstance(piece, str):
@@ -94,6 +103,7 @@ class _Collector:
 
     known: set[Value]
     pieces: list[str | Value] = field(default_factory=list[str | Value])
+    later: dict[Value, None] = field(default_factory=dict[Value, None])
     producers: dict[Value, Op | _Given] = field(default_factory=dict[Value, Op | _Given])
 
     def visit(self, block: Block) -> None:
@@ -102,8 +112,8 @@ class _Collector:
             if isinstance(op, RegionOp):
                 self._visit_regions(op)
                 continue
-            if isinstance(op, ExtendOp | SectionsOp) and op.context in self.known:
-                self.pieces.extend(takewhile(lambda piece: isinstance(piece, str) or piece in self.known, op.text))
+            if isinstance(op, ExtendOp | SectionsOp):
+                self._appended(op)
             if not all(value in self.known for value in op.operands):
                 continue
             if isinstance(op, PyCallOp | ConcatOp):
@@ -111,6 +121,13 @@ class _Collector:
             elif not isinstance(op, _ONLY_CONTEXT):
                 continue
             self.known.update(op.results)
+
+    def _appended(self, op: ExtendOp | SectionsOp) -> None:
+        before: list[str | Value] = []
+        if op.context in self.known:
+            before = [*takewhile(lambda piece: isinstance(piece, str) or piece in self.known, op.text)]
+        self.pieces += before
+        self.later.update((piece, None) for piece in op.text[len(before) :] if piece in self.known)
 
     def _visit_regions(self, op: RegionOp) -> None:
         flows = {place: source for source, place in op.flows() if place not in op.results}

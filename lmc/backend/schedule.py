@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, takewhile, zip_longest
 from typing import Any
 
@@ -20,10 +21,12 @@ from lmc.cache.report import Report
 from lmc.cache.simulator import coarse_trial
 from lmc.cache.trace import TraceRequest
 from lmc.ir.core import Value
-from lmc.ir.engine import EngineInfo
+from lmc.ir.engine import Engine
 from lmc.ir.tokens import common_length
 
 _ONE_BY_ONE = Layout()
+_SAMPLE_CHARACTERS = 4096
+"""Of the program's text, and of the instances', of which tokens are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +69,25 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What an engine has: tokens of its KV pool, requests that run at once, and prompt tokens that a step computes."""
+    """What an engine has: tokens of its KV pool, requests that run at once, and prompt tokens that a step computes.
+
+    ``tokens_of`` counts the tokens of a text; without it there are ``CHARACTERS`` characters to a token.
+    """
 
     kv_tokens: int
     batch: int = 256
     prefill_tokens: int = 512
+    tokens_of: Callable[[str], int] | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, info: EngineInfo, requests: int) -> Room | None:
+    def of(cls, engine: Engine, requests: int) -> Room | None:
         """That of an engine which gets up to ``requests`` at once; None where it does not say how large its pool is."""
+        info = engine.info
         if info.kv_tokens is None:
             return None
-        return cls(info.kv_tokens, requests if info.max_running is None else min(requests, info.max_running))
+        tokenizer = engine.tokenizer
+        batch = requests if info.max_running is None else min(requests, info.max_running)
+        return cls(info.kv_tokens, batch, tokens_of=lambda text: len(tokenizer.encode(text)))
 
 
 def schedule_batch(
@@ -94,9 +104,10 @@ def schedule_batch(
     there is, on a part of the instances (``lmc.cache.layouts``): the size of blocks where the batch could not stay in
     the KV pool as a whole, and whether to mix instances that read much and instances that read little where these
     stand apart. Without room either, instances go one by one, in the order of the tree. Outputs are taken to be as long
-    as the plan expects (``expected_tokens``, from a profile), else as ``max_tokens`` suggests.
+    as the plan expects (``expected_tokens``, from a profile), else as ``max_tokens`` suggests; then a size of blocks
+    has to do for answers that are as long as they may be, too.
     """
-    batch = _Batch(plan, inputs)
+    batch = _Batch(plan, inputs, room)
     order = batch.by_text()
     entries = batch.entries(order)
     if layout is None:
@@ -110,7 +121,7 @@ def schedule_batch(
 class _Batch:
     """The instances of a batch by what is known of their texts."""
 
-    def __init__(self, plan: Plan, inputs: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, plan: Plan, inputs: Sequence[Mapping[str, Any]], room: Room | None) -> None:
         self._reader = KnownText.of(plan)
         self._texts = [self._reader.read(values) for values in inputs]
         self.stages = stages_of(plan, _numbers(self._reader))
@@ -119,9 +130,11 @@ class _Batch:
             self._reader = self._reader.reordered(places)
             self._texts = [_picked(texts, places) for texts in self._texts]
             self.stages = stages_of(plan, _numbers(self._reader))
+        self._longest = stages_of(plan, _numbers(self._reader), longest=True)
         self._uses = Counter(
             piece.number for stage in self.stages for piece in stage.pieces if isinstance(piece, Known)
         )
+        self._characters = self._characters_of_a_token(room)
 
     def by_text(self) -> list[int]:
         """Instances in the order of the tree of their texts."""
@@ -140,7 +153,7 @@ class _Batch:
 
     def work(self, entries: Sequence[Entry]) -> list[Work]:
         """What each instance adds to those before it, in characters, beside what is the same for all of them."""
-        decode = CHARACTERS * sum(stage.output for stage in self.stages)
+        decode = round(self._characters * sum(stage.output for stage in self.stages))
         if not entries:
             return []
         lengths = common = [length for length, _ in entries[0].values]
@@ -164,6 +177,8 @@ class _Batch:
         chosen = range(len(entries)) if places is None else places
         sample = self.entries([order[place] for place in sorted(chosen[middle(len(entries))])])
 
+        coarseness = CHARACTERS / self._characters
+
         def trial(requests: Sequence[TraceRequest], layout: Layout, scale: int) -> Report:
             return coarse_trial(
                 requests,
@@ -171,27 +186,45 @@ class _Batch:
                 batch=room.batch,
                 prefill_tokens=room.prefill_tokens,
                 layout=layout,
-                scale=scale,
+                scale=scale * coarseness,
             )
 
-        requests = requests_of(self.stages, [(entry.instance, entry.values) for entry in sample])
-        return choose_layout(requests, trial, batch=room.batch, all_fit=all_fit)
+        lengths = [(entry.instance, entry.values) for entry in sample]
+        requests = requests_of(self.stages, lengths, scale=coarseness)
+        longest = requests_of(self._longest, lengths, scale=coarseness) if self._longest != self.stages else None
+        return choose_layout(requests, trial, batch=room.batch, all_fit=all_fit, longest=longest)
+
+    def _characters_of_a_token(self, room: Room | None) -> float:
+        """As the engine cuts what prompts hold: some of the program's own text, and of some instances'."""
+        if room is None or room.tokens_of is None:
+            return CHARACTERS
+        literal = "".join(piece for stage in self.stages for piece in stage.pieces if isinstance(piece, str))
+        given = "".join(text[:_SAMPLE_CHARACTERS] for texts in self._texts[middle(len(self._texts))] for text in texts)
+        sample = literal[:_SAMPLE_CHARACTERS] + given[:_SAMPLE_CHARACTERS]
+        count = room.tokens_of(sample.encode("utf-8", "replace").decode())  # what can't be encoded fails where it runs
+        return len(sample) / count if count else CHARACTERS
 
     def _tokens(self, entries: Sequence[Entry]) -> int:
         """Tokens that the requests of the batch leave in the cache at most, all of them together."""
-        fixed = sum(stage.output for stage in self.stages)
-        for piece in (piece for stage in self.stages for piece in stage.pieces):
+        fixed = sum(stage.output for stage in self._longest)
+        characters = 0
+        for piece in (piece for stage in self._longest for piece in stage.pieces):
             if isinstance(piece, str):
-                fixed += len(piece) // CHARACTERS
+                characters += len(piece)
             elif isinstance(piece, Unknown):
                 fixed += piece.tokens
             elif not isinstance(piece, Known):
-                fixed += self.stages[piece.stage].output
-        return len(entries) * fixed + sum(map(self._new_characters, entries)) // CHARACTERS
+                fixed += self._longest[piece.stage].output
+        characters = len(entries) * characters + sum(map(self._new_characters, entries))
+        return len(entries) * fixed + math.ceil(characters / self._characters)
 
     def _new_characters(self, entry: Entry) -> int:
         """Characters of its values that the entry before does not have, as often as prompts hold them."""
-        return sum(self._uses[number] * (length - shared) for number, (length, shared) in enumerate(entry.values))
+        shareable = self._reader.shareable
+        return sum(
+            self._uses[number] * (length - shared if number < shareable else length)
+            for number, (length, shared) in enumerate(entry.values)
+        )
 
 
 def _numbers(reader: KnownText) -> dict[Value, int]:

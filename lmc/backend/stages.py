@@ -69,13 +69,14 @@ class _Context:
     before: _Context | None = None
 
 
-def stages_of(plan: Plan, numbers: Mapping[Value, int]) -> tuple[Stage, ...]:
+def stages_of(plan: Plan, numbers: Mapping[Value, int], *, longest: bool = False) -> tuple[Stage, ...]:
     """The requests of one instance in program order. ``numbers`` are those of the values that inputs say.
 
     Regions count as if each ran once, of a conditional the likelier arm (the first where nobody knows). Prefills are no
-    requests here: they compute what these would.
+    requests here: they compute what these would. With ``longest``, answers that nobody has measured are as long as they
+    may be.
     """
-    walk = _Walk(numbers)
+    walk = _Walk(numbers, longest)
     walk.block(plan.module.main.body)
     return tuple(walk.stages)
 
@@ -101,9 +102,10 @@ def known_beginnings(stages: Sequence[Stage]) -> list[tuple[int, ...]]:
 class _Walk:
     """Goes through blocks in program order. Recursion is as deep as regions are nested."""
 
-    def __init__(self, numbers: Mapping[Value, int]) -> None:
+    def __init__(self, numbers: Mapping[Value, int], longest: bool) -> None:
         self.stages: list[Stage] = []
         self._numbers = numbers
+        self._longest = longest
         self._contexts: dict[Value, _Context] = {}
         self._answers: dict[Value, int] = {}
         self._waits: dict[Value, frozenset[int]] = {}
@@ -160,9 +162,10 @@ class _Walk:
             pieces.extend(reversed(step.piece))
             base, step = step, step.before
         draws = op.n if isinstance(op, SampleOp) else 1
+        output = _output(op, self._longest)
         for _ in range(draws):
             self.stages.append(
-                Stage(op.id, base.base, base.answered, tuple(reversed(pieces)), tuple(sorted(waits)), _output(op))
+                Stage(op.id, base.base, base.answered, tuple(reversed(pieces)), tuple(sorted(waits)), output)
             )
         for value in op.results:
             self._waits[value] = frozenset({stage})
@@ -188,9 +191,9 @@ class _Walk:
         return Answer(self._answers[part]) if part in self._answers else Unknown(_UNKNOWN)
 
 
-def _output(op: SamplingOp | SelectOp) -> int:
+def _output(op: SamplingOp | SelectOp, longest: bool) -> int:
     if isinstance(op, SelectOp):
         return 1
     if op.expected_tokens is not None:
         return max(op.expected_tokens, 1)
-    return op.max_tokens if op.max_tokens <= _LONG else op.max_tokens // 2
+    return op.max_tokens if longest or op.max_tokens <= _LONG else op.max_tokens // 2

@@ -1,6 +1,6 @@
 """How a batch is laid out: what is better depends on the pool and on costs, so it is tried out beforehand."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,11 +27,20 @@ Trial = Callable[[Sequence[TraceRequest], Layout, int], Report]
 """Serves requests in a layout, where one token stands for so many."""
 
 
-def choose_layout(requests: Sequence[TraceRequest], trial: Trial, *, batch: int, all_fit: bool = False) -> Layout:
+def choose_layout(
+    requests: Sequence[TraceRequest],
+    trial: Trial,
+    *,
+    batch: int,
+    all_fit: bool = False,
+    longest: Sequence[TraceRequest] | None = None,
+) -> Layout:
     """The layout with which a batch probably finds most in the cache, and of those that which is fastest.
 
     `trial` gets requests as they are foreseen: what is known of them, and as much more as is expected. Where the pool
-    holds all of them (`all_fit`), the size of blocks is not tried out (`roomy_block`).
+    holds all of them (`all_fit`), the size of blocks is not tried out (`roomy_block`). Where lengths of answers are
+    only guessed, `longest` are the same requests with answers as long as they may be: a size of blocks then counts with
+    the share of what can be found that it finds in the worse of the two cases.
     """
     members = members_of(requests)
     order = instance_order(requests, members)
@@ -45,10 +54,15 @@ def choose_layout(requests: Sequence[TraceRequest], trial: Trial, *, batch: int,
         sizes = sorted({1, *(size for size in (batch, 2 * batch, tried) if size <= tried)})
     if places is None and len(sizes) == 1:
         return Layout(block=sizes[0])
-    sample, scale = _sample(requests, members, order if places is None else [order[place] for place in places])
+    by_turns = order if places is None else [order[place] for place in places]
+    sample, scale = _sample(requests, members, by_turns)
     reports = {size: trial(sample, Layout(block=size), scale) for size in sizes}
-    most = max(report.hit_tokens for report in reports.values())
-    good = [size for size, report in reports.items() if report.hit_tokens >= _REUSE * most]
+    found = _found(reports)
+    if longest is not None and len(sizes) > 1:
+        worst, coarser = _sample(longest, members, by_turns)
+        also = _found({size: trial(worst, Layout(block=size), coarser) for size in sizes})
+        found = {size: min(share, also[size]) for size, share in found.items()}
+    good = [size for size, share in found.items() if share >= _REUSE * max(found.values())]
     best = good[0]
     for size in good[1:]:
         worth = _WORTH_OF_ALL if tried == len(order) else _WORTH
@@ -59,7 +73,13 @@ def choose_layout(requests: Sequence[TraceRequest], trial: Trial, *, batch: int,
     other = Layout(InstanceOrder.MIXED, best)
     report = trial(sample, other, scale)
     is_faster = report.predicted_seconds < reports[best].predicted_seconds
-    return other if is_faster and report.hit_tokens >= _REUSE * most else Layout(block=best)
+    return other if is_faster and report.hit_tokens >= _REUSE * reports[best].hit_tokens else Layout(block=best)
+
+
+def _found(reports: Mapping[int, Report]) -> dict[int, float]:
+    """By size of blocks, the share of what the best size finds that each one finds."""
+    most = max(report.hit_tokens for report in reports.values())
+    return {size: report.hit_tokens / most if most else 1.0 for size, report in reports.items()}
 
 
 def roomy_block(instances: int, batch: int) -> int:

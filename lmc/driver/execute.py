@@ -157,7 +157,7 @@ class Execution:
         if len(jobs) == 1:
             return (0,), Layout()
         layout = self._layouts.get(compiled.plan)
-        room = Room.of(self._engine.info, self._limits.requests)
+        room = Room.of(self._engine, self._limits.requests)
         inputs = [job.inputs for job in jobs]
         # In a thread, as others share this loop.
         schedule = await asyncio.to_thread(schedule_batch, compiled.plan, inputs, room, layout)

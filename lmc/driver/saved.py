@@ -141,7 +141,7 @@ class _Windows:
         if self._given is not None:
             return range(len(prepared)), self._given
         inputs = [instance.inputs for instance in prepared]
-        room = Room.of(self._engine.info, self._saved.options.limits.requests)
+        room = Room.of(self._engine, self._saved.options.limits.requests)
         schedule = await asyncio.to_thread(schedule_batch, self._saved.plan, inputs, room, self._layout)
         self._layout = schedule.layout
         return schedule.order, schedule.layout

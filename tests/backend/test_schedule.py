@@ -1,5 +1,7 @@
 import random
 import time
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from lmc.backend.schedule_json import dump_schedule, load_schedule
 from lmc.backend.stages import Answer, Known
 from lmc.cache.node import common_prefix_length
 from lmc.cache.ranks import InstanceOrder, Layout
-from lmc.ir.engine import EngineInfo
+from lmc.ir.engine import Engine, EngineInfo
 from tests.backend.programs import JUDGE, plan_of
 
 TWO_TEXTS = r"""
@@ -256,8 +258,74 @@ def test_long_texts_are_mixed_with_short_ones():
     assert schedule_batch(plan, inputs[16:], Room(100_000, batch=16)).layout == Layout()
 
 
+CHAT = """
+module @f {
+  func @f(%first: !text, %second: !text) {
+    %0 = lm.context : !ctx
+    %1 = lm.extend %0 ["Chat: ", %first] : !ctx
+    %2, %a = lm.gen %1 {id = "f/a", MEASURED max_tokens = 100} : !ctx, !text
+    %3 = lm.extend %2 [" ", %second, %a, %first] : !ctx
+    %4, %b = lm.gen %3 {id = "f/b", MEASURED max_tokens = 100} : !ctx, !text
+    lm.return %4 (%b) {structure = "{\\"leaf\\":0}"}
+  }
+}
+"""
+
+
+def chat_plan(measured=""):
+    return plan_of(CHAT.replace("MEASURED", measured))
+
+
+def test_what_inputs_say_behind_an_answer_counts_but_is_not_shared():
+    rows = [{"first": "a" * 40, "second": "z" * 400}, {"first": "a" * 40, "second": "z" * 400}, {"first": "b" * 40}]
+    found = schedule_batch(chat_plan(), rows)
+    assert found.order == (0, 1, 2)
+    assert [entry.shared_characters for entry in found.entries] == [0, 46, 6]
+    first, second, *_ = found.requests()
+    assert first.tokens.size == 2 + 10
+    assert second.tokens.size == 12 + 50 + 1 + 100 + 50 + 10
+    assert second.known == 12  # what is known stops where an answer comes
+
+
+def test_blocks_suit_answers_that_are_as_long_as_they_may_be():
+    """Half as long, all chats would stay in the pool; nobody has measured that they are."""
+    inputs = [{"first": f"{number:02}" + "a" * 78, "second": f"{number:02}" + "b" * 38} for number in range(12)]
+    room = Room(1450, batch=4)
+    assert schedule_batch(chat_plan("expected_tokens = 30,"), inputs, room).layout == Layout(block=8)
+    assert schedule_batch(chat_plan(), inputs, room).layout == Layout()
+
+
+def test_tokens_are_as_long_as_the_engine_cuts_them():
+    inputs = [{"first": f"{number:02}" + "a" * 78, "second": f"{number:02}" + "b" * 38} for number in range(12)]
+    plan = chat_plan("expected_tokens = 30,")
+    of_one = Room(1450, batch=4, tokens_of=len)
+    of_five = Room(1450, batch=4, tokens_of=lambda text: len(text) // 5)
+    assert schedule_batch(plan, inputs, of_one).layout == Layout()
+    assert schedule_batch(plan, inputs, of_five).layout == Layout(block=8)
+
+
+def test_text_that_no_tokenizer_takes_is_left_to_the_run():
+    counted: list[str] = []
+
+    def tokens_of(text: str) -> int:
+        counted.append(text)
+        return len(text.encode("utf-8"))
+
+    inputs = [{"first": "\ud800", "second": "x"}, {"first": "y", "second": "\udfff"}]
+    assert schedule_batch(chat_plan(), inputs, Room(4000, tokens_of=tokens_of)).layout == Layout(block=2)
+    assert counted == ["Chat:  ?xy?"]
+
+
 def test_room_is_that_of_the_requests_that_an_engine_runs_at_once():
-    assert Room.of(EngineInfo("e", 4096), 8) is None
-    assert Room.of(EngineInfo("e", 4096, 450), 8) == Room(450, batch=8)
-    assert Room.of(EngineInfo("e", 4096, 450, max_running=2), 8) == Room(450, batch=2)
-    assert Room.of(EngineInfo("e", 4096, 450, max_running=16), 8) == Room(450, batch=8)
+    def room(*info: Any, **more: Any) -> Room | None:
+        tokenizer = SimpleNamespace(encode=lambda text: text.split())
+        return Room.of(cast(Engine, SimpleNamespace(info=EngineInfo("e", 4096, *info, **more), tokenizer=tokenizer)), 8)
+
+    assert room() is None
+    assert room(450) == Room(450, batch=8)
+    assert room(450, max_running=2) == Room(450, batch=2)
+    found = room(450, max_running=16)
+    assert found == Room(450, batch=8)
+    assert found is not None
+    assert found.tokens_of is not None
+    assert found.tokens_of("three short words") == 3
