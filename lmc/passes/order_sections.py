@@ -67,11 +67,18 @@ class OrderSections(FunctionPass):
     ) -> None:
         before, after = _leading(op.text, context), _leading(text, context)
         who = "all instances of a batch" if op.context in same else "all that goes on from the context before it"
-        gained = max(after - before, 0)
-        message = f"movable sections come first: about {after} tokens of text, not {before}, are the same for {who}"
-        if not gained:
+        if after > before:
+            message = f"movable sections come first: about {after} tokens of text, not {before}, are the same for {who}"
+            self.applied(context, op.location, message)
+        elif after < before:
+            message = (
+                f"movable sections come first, of which some are known at run time only: about {after} tokens of text, "
+                f"not {before}, are the same for {who}; mark only what is always the same"
+            )
+            self.missed(context, op.location, message)
+        else:
             message = "movable sections come first, but what comes ahead of them is known at run time only"
-        self.applied(context, op.location, message)
+            self.applied(context, op.location, message)
 
     def _remark_missed(self, op: SectionsOp, movable: Sequence[Sequence[str | Value]], context: PassContext) -> None:
         """A movable section that is not known now keeps those behind it from being shared."""

@@ -295,6 +295,44 @@ def test_blocks_suit_answers_that_are_as_long_as_they_may_be():
     assert schedule_batch(chat_plan(), inputs, room).layout == Layout()
 
 
+def test_answers_that_have_to_be_long_are_expected_to_be():
+    (first, _) = schedule_batch(chat_plan("min_tokens = 90,"), [{"first": "a", "second": "b"}]).stages
+    assert first.output == 90
+
+
+ROUNDS = """
+module @f {
+  func @f(%text: !text, %more: !bool) {
+    %0 = lm.context : !ctx
+    %1 = lm.extend %0 ["Begin: ", %text] : !ctx
+    %2 = cf.loop (%1) {MEASURED limit = 5} : !ctx ^condition(%3: !ctx) {
+      %4, %n = lm.gen %3 {id = "f/go", max_tokens = 4} : !ctx, !text
+      cf.condition %more (%4)
+    } ^body(%5: !ctx) {
+      %6 = lm.extend %5 [" again ", %text] : !ctx
+      %7, %m = lm.gen %6 {id = "f/more", max_tokens = 100} : !ctx, !text
+      cf.yield (%7)
+    }
+    %8, %last = lm.gen %2 {id = "f/last", max_tokens = 2} : !ctx, !text
+    lm.return %8 (%last) {structure = "{\\"leaf\\":0}"}
+  }
+}
+"""
+
+
+def test_loops_have_as_many_rounds_as_were_counted():
+    def stages(measured: str):
+        return schedule_batch(plan_of(ROUNDS.replace("MEASURED", measured)), [{"text": "x" * 40}]).stages
+
+    once = stages("")
+    assert [stage.id for stage in once] == ["f/go", "f/more", "f/last"]
+    thrice = stages("expected_rounds = 2.6,")
+    assert [stage.id for stage in thrice] == ["f/go", "f/more", "f/go", "f/more", "f/go", "f/more", "f/last"]
+    assert [stage.base for stage in thrice] == [None, 0, 1, 2, 3, 4, 4]
+    assert all(stage.answered for stage in thrice[1:])
+    assert len(stages("expected_rounds = 1e9,")) == 11
+
+
 def test_tokens_are_as_long_as_the_engine_cuts_them():
     inputs = [{"first": f"{number:02}" + "a" * 78, "second": f"{number:02}" + "b" * 38} for number in range(12)]
     plan = chat_plan("expected_tokens = 30,")

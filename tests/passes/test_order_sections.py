@@ -66,3 +66,19 @@ def test_remarks_name_the_line_and_what_is_gained():
         "judge.py:7: order-sections: movable sections come first: about 7 tokens of text, not 0, are the same for all "
         "instances of a batch"
     ]
+
+
+def test_a_movable_section_that_costs_more_than_it_gains_is_no_gain():
+    _, remarks = run(
+        "order-sections",
+        """
+        %0 = lm.context : !ctx
+        %1 = lm.sections %0, user ["Be brief and kind, and fair.", %x, "Go."]
+          {kinds = ["section", "movable", "section"], lengths = [1, 1, 1]} : !ctx loc("judge.py":7)
+        lm.return %1
+        """,
+    )
+    assert [str(remark) for remark in remarks] == [
+        "judge.py:7: order-sections missed: movable sections come first, of which some are known at run time only: "
+        "about 0 tokens of text, not 7, are the same for all instances of a batch; mark only what is always the same"
+    ]
