@@ -153,7 +153,7 @@ def depth_first(requests: Sequence[TraceRequest], positions: Sequence[int]) -> l
             missing[follower] -= 1
             if not missing[follower]:
                 insort(ready, (_known_bytes(requests[follower]), follower))
-        last = requests[chosen].tokens
+        last = requests[chosen].tokens[: requests[chosen].known]
         at = bisect(ready, (_bytes(last), -1))
         beside = [place for place in (at - 1, at) if 0 <= place < len(ready)]
         at = max(beside, key=lambda place, last=last: (_shared(last, requests[ready[place][1]]), place), default=0)

@@ -57,6 +57,17 @@ def test_a_request_stands_behind_all_that_it_waits_for() -> None:
     assert depth_first(requests, range(4)) == [0, 1, 3, 2]
 
 
+def test_what_is_unknown_of_prompts_plays_no_part() -> None:
+    """What is behind the two known tokens of the first looks like the third, or like the second."""
+    orders = [
+        depth_first(
+            trace({"tokens": [1, 2, *tail], "known": 2}, {"tokens": [1, 2, 5, 5]}, {"tokens": [1, 2, 9, 9]}), range(3)
+        )
+        for tail in ([9, 9], [5, 5], [])
+    ]
+    assert orders[0] == orders[1] == orders[2]
+
+
 @pytest.mark.parametrize(
     ("block", "expected"),
     [(1, [0, 1, 2, 3, 4, 5]), (2, [0, 2, 1, 3, 4, 6]), (3, [0, 3, 1, 4, 2, 5])],

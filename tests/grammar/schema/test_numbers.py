@@ -122,17 +122,16 @@ def test_multiples(step: int):
 @example(Decimal("0.01"), [(1999, "0")], {})
 def test_multiples_are_those_of_decimals(step: Decimal, near: list[tuple[int, str]], bounds: dict[str, Any]):
     schema = {"type": "number", "multipleOf": float(step), **bounds}
+    values = [float(factor * step + Decimal(more)) for factor, more in near]
     try:
         automaton = automaton_of(schema)
-    except ConstraintError as error:
-        if "too large an automaton" not in error.cause:
+        for value in values:
+            text = f"{Decimal(repr(value)):f}"
+            if len(text.strip("-").replace(".", "")) <= 15 and value:
+                assert automaton.matches(text.removesuffix(".0").encode()) == is_valid(schema, value), text
+    except ConstraintError as error:  # its rows are made as they are needed: some steps cost more than is allowed
+        if not error.cause.endswith("too many steps at one place") and "too large an automaton" not in error.cause:
             raise
-        return
-    for factor, more in near:
-        value = float(factor * step + Decimal(more))
-        text = f"{Decimal(repr(value)):f}"
-        if len(text.strip("-").replace(".", "")) <= 15 and value:
-            assert automaton.matches(text.removesuffix(".0").encode()) == is_valid(schema, value), text
 
 
 def test_zeros_may_end_a_multiple():
