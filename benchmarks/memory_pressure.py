@@ -33,7 +33,7 @@ from typing import Any
 
 from benchmarks.engine import FOLDER, rows_kept
 from benchmarks.peers.prefixes import Prefixes
-from benchmarks.peers.shapes import ALL_SHAPES, Row
+from benchmarks.peers.shapes import ALL_SHAPES, Call, Row
 from benchmarks.results import machine, processor, table, write_section
 from benchmarks.runners import Runners, peers, row_key, versions
 from benchmarks.workloads import calls_of, make_small_model, make_words_model, tokenizer
@@ -80,7 +80,8 @@ WORKLOADS = {
 class Size:
     """What a batch asks for, in tokens but for `calls`.
 
-    With an endless cache ``needed`` tokens of prompts are computed, and ``distinct`` ones are held in the end.
+    With an endless cache that has served the rows which warm up, ``needed`` tokens of prompts are computed, and
+    ``distinct`` ones are held more in the end.
     """
 
     calls: int
@@ -99,13 +100,12 @@ def job_of(workload: Workload, dtype: str, model: Path, threads: int) -> tuple[d
     texts: dict[str, list[int]] = {}
     warm_up = ALL_SHAPES[workload.shape].rows(random.Random(f"{workload.shape}/0"), WARM_UP)
     batches = [warm_up, workload.rows()]
-    _, calls = [calls_of(workload.shape, rows, texts) for rows in batches]
+    before, calls = [calls_of(workload.shape, rows, texts) for rows in batches]
     prefixes = Prefixes()
-    needed = distinct = 0
-    for call in calls:
-        new = prefixes.add(call.prompt)[0]
-        needed += new
-        distinct += new + prefixes.add(call.prompt + [0] * (call.new_tokens - 1))[0]  # its last token is not computed
+    for call in before:
+        _add(prefixes, call)
+    new = [_add(prefixes, call) for call in calls]
+    needed, distinct = (sum(column) for column in zip(*new, strict=True))
     longest = max(len(call.prompt) + call.new_tokens for call in calls)
     if longest > LONGEST:
         raise ValueError(f"{workload.shape} has a request of {longest} tokens; {LONGEST} fit {RUNNING} times")
@@ -123,6 +123,12 @@ def job_of(workload: Workload, dtype: str, model: Path, threads: int) -> tuple[d
     }
     asked = (sum(len(call.prompt) for call in calls), sum(call.new_tokens for call in calls))
     return job, Size(len(calls), *asked, needed, distinct)
+
+
+def _add(prefixes: Prefixes, call: Call) -> tuple[int, int]:
+    """How many tokens of its prompt are new, and with those of its answer, of which the last is not computed."""
+    prompt = prefixes.add(call.prompt)[0]
+    return prompt, prompt + prefixes.add(call.prompt + [0] * (call.new_tokens - 1))[0]
 
 
 @dataclass(frozen=True)
