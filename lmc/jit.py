@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, Never, overload
 
 from lmc.driver import (
-    Arguments,
     AsyncStream,
     Compiled,
-    InputError,
     JittedFunction,
     Options,
     ProfileOption,
@@ -17,6 +15,7 @@ from lmc.driver import (
     Runner,
     Stream,
     Wish,
+    batch_arguments,
     check_option_names,
 )
 
@@ -132,18 +131,18 @@ class Program(JittedFunction):
         annotation names, it is refused.
 
         A list, or whatever else has a length, is put in order as a whole. Rows without a length, those of a generator,
-        are read while others run, in this thread: a few hundred ahead, which are put in order together. What the
-        generator raises is raised, and stops those that run.
+        are read while others run, in this thread: a few hundred ahead, which are put in order together. A row is copied
+        when it is read, not the values in it. What the generator raises is raised, and stops those that run.
 
         What fails has its ``error`` in its own result. Ctrl-C raises ``BatchInterruptedError``, which holds the
         results so far. Raises ``InputError`` for no rows at all, for what is no list of them, and for a list with a row
         that is no dict; a generator's has that error in its own result, as others have run by then.
         """
-        return self._runner.batch(_arguments(rows))
+        return self._runner.batch(batch_arguments(rows))
 
     async def abatch(self, rows: Iterable[Mapping[str, Any]]) -> list[Result]:
         """``batch`` for use in an event loop."""
-        return await self._runner.abatch(_arguments(rows))
+        return await self._runner.abatch(batch_arguments(rows))
 
     def stream(self, *args: Any, **kwargs: Any) -> Stream:
         """Run it and give the tokens of every branch as they come: ``for event in program.stream(…)``."""
@@ -163,27 +162,6 @@ class Program(JittedFunction):
 
     def run_alone(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         return self._runner.run((args, kwargs)).value
-
-
-def _arguments(rows: Iterable[Mapping[str, Any]]) -> list[Arguments] | Iterator[Arguments | InputError]:
-    """Each row as arguments by name; rows that have no length are read when they are asked for."""
-    if isinstance(rows, str | bytes | Mapping):
-        raise InputError(f"a batch is a list of rows, not a {type(rows).__name__}", remedy="write [{...}, {...}]")
-    entries = (_by_name(number, row) for number, row in enumerate(rows))
-    if not isinstance(rows, Sized):
-        return entries
-    found: list[Arguments] = []
-    for entry in entries:
-        if isinstance(entry, InputError):
-            raise entry
-        found.append(entry)
-    return found
-
-
-def _by_name(number: int, row: object) -> Arguments | InputError:
-    if isinstance(row, Mapping) and all(isinstance(key, str) for key in row):
-        return (), row
-    return InputError(f"row {number} of the batch is {row!r:.80}", remedy='give a dict: {"argument": value}')
 
 
 @overload

@@ -2,7 +2,7 @@ import asyncio
 import inspect
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +153,50 @@ def test_a_function_without_a_state_is_refused():
     with pytest.raises(lmc.CaptureError, match="no parameter for the state") as caught:
         lmc.jit(lambda: None)
     assert caught.value.remedy
+
+
+async def one_row() -> AsyncIterator[Any]:
+    yield {"name": "Ann"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind", "remedy"),
+    [
+        (5, "int", 'write [{"argument": value}, …]'),
+        (None, "NoneType", 'write [{"argument": value}, …]'),
+        ("abc", "str", 'write [{"argument": value}, …]'),
+        (one_row(), "async_generator", "read it first: [row async for row in rows]"),
+    ],
+)
+def test_what_is_no_batch_is_refused_at_its_line(rows: Any, kind: str, remedy: str) -> None:
+    for run in (TOY.batch, lambda given: asyncio.run(TOY.abatch(given))):
+        cause = rf"test_jit\.py:\d+: a batch is a list of rows, not of type {kind}\n"
+        with pytest.raises(lmc.InputError, match=cause) as caught:
+            run(rows)
+        assert caught.value.remedy == remedy
+
+
+class Greeter:
+    def __init__(self, greeting: str) -> None:
+        self.greeting = greeting
+
+    @lmc.jit(target="toy")
+    def greet(self, s: lmc.State, name: str) -> str:
+        s += f"{self.greeting} {name}"
+        s.gen("word", max_tokens=2)
+        return f"{self.greeting} {name}"
+
+
+def test_a_generator_may_fill_the_same_dict_for_each_row() -> None:
+    def rows() -> Iterator[Any]:
+        row: dict[str, Any] = {}
+        for number in range(5):
+            row["name"] = f"Ann {number}"
+            yield row
+
+    bound_method = Greeter("Hello").greet
+    for run in (bound_method.batch, lambda given: asyncio.run(bound_method.abatch(given))):
+        assert [result.value for result in run(rows())] == [f"Hello Ann {number}" for number in range(5)]
 
 
 @pytest.mark.parametrize("rows", ["abc", {"topic": "x"}, [{"topic": "x"}, 5], [{1: "x"}]])

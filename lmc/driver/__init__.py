@@ -2,6 +2,7 @@
 
 from lmc.cache.ranks import Layout
 from lmc.driver import artifacts
+from lmc.driver.batch_rows import batch_arguments
 from lmc.driver.compile import Compiled, Variants
 from lmc.driver.defaults import DEFAULT_BACKEND, Wish
 from lmc.driver.engines import adopt_engine, close_engine, engine_info, flush_cache
@@ -9,7 +10,7 @@ from lmc.driver.given import Given
 from lmc.driver.lines import STANDARD_INPUT, count_lines
 from lmc.driver.parts import parts_of
 from lmc.driver.profiles import ProfileFile, ProfileOption, read_profile
-from lmc.driver.programs import ProgramImportError, UsageError, load_program
+from lmc.driver.programs import ProgramImportError, UsageError, load_program, program_file
 from lmc.driver.result import Result, describe_error, result_row
 from lmc.driver.rows import ArgumentReader, Row, Signature
 from lmc.driver.run import BatchInterruptedError, Runner
@@ -56,6 +57,7 @@ __all__ = [
     "Wish",
     "adopt_engine",
     "artifacts",
+    "batch_arguments",
     "check_option_names",
     "close_engine",
     "count_lines",
@@ -65,6 +67,7 @@ __all__ = [
     "is_saved",
     "load_program",
     "parts_of",
+    "program_file",
     "read_profile",
     "result_row",
     "version",
