@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import lmc
+from lmc.backend.schedule import Room, schedule_batch
 from lmc.cache.ranks import InstanceOrder, Layout
 from lmc.cache.simulator import simulate
 from lmc.cache.trace import TraceRequest, read_trace
@@ -67,12 +68,12 @@ DOCUMENTS = [_words(20) for _ in range(6)]
 ROWS = [{"question": _words(2), "document": _rng.choice(DOCUMENTS)} for _ in range(24)]
 
 
-def _run(engine: LocalEngine, program: Any, block: int) -> list[list[Request]]:
+def _run(engine: LocalEngine, program: Any, block: int, rows: Sequence[Row] = ROWS) -> list[list[Request]]:
     """What the engine is asked by each instance in their order, when they run as they stand.
 
     As in a simulation, no step begins before every instance has asked for what comes next.
     """
-    asked: list[list[Request]] = [[] for _ in ROWS]
+    asked: list[list[Request]] = [[] for _ in rows]
     handles: list[Handle[Generation]] = []
     ends: dict[int, Finished] = {}
     submit, take = engine.submit, engine._worker._take_commands
@@ -84,7 +85,7 @@ def _run(engine: LocalEngine, program: Any, block: int) -> list[list[Request]]:
 
     def in_turn() -> bool:
         deadline = time.monotonic() + 20
-        while sum(not handle.future.done() for handle in handles) + len(ends) < len(ROWS):
+        while sum(not handle.future.done() for handle in handles) + len(ends) < len(rows):
             assert time.monotonic() < deadline
             time.sleep(0.0002)
         return take()
@@ -92,9 +93,9 @@ def _run(engine: LocalEngine, program: Any, block: int) -> list[list[Request]]:
     engine.submit, engine._worker._take_commands = watch, in_turn
     compiled = _compiled(program, engine)
     executor = Executor(engine, compiled.prepared, compiled.hosts)
-    instances = [Instance(number, row) for number, row in enumerate(ROWS)]
-    asyncio.run(executor.run_batch(instances, range(len(ROWS)), ends.__setitem__, block=block))
-    assert [ends[number].error for number in range(len(ROWS))] == [None] * len(ROWS)
+    instances = [Instance(number, row) for number, row in enumerate(rows)]
+    asyncio.run(executor.run_batch(instances, range(len(rows)), ends.__setitem__, block=block))
+    assert [ends[number].error for number in range(len(rows))] == [None] * len(rows)
     return asked
 
 
@@ -136,3 +137,29 @@ def test_an_engine_finds_as_much_in_its_cache_as_the_simulator(
     found = engine.statistics
     assert found.prompt_tokens == best.prompt_tokens
     assert found.cached_tokens >= 0.98 * best.hit_tokens
+
+
+def chat(s: Any, question: str, document: str) -> Any:
+    s += document
+    s.gen("first", max_tokens=80, min_tokens=80)
+    s += question
+    s.gen("second", max_tokens=80, min_tokens=80)
+    s += "And?"
+    return s.gen("third", max_tokens=2)
+
+
+@pytest.mark.parametrize("letters", ["abcdefgh ", "天地玄黄宇宙洪荒"])
+def test_the_size_of_blocks_suits_the_tokens_of_the_engine(open_engine: OpenEngine, letters: str) -> None:
+    """Chats of which the pool holds two: more of them at a time would lose each other's turns."""
+    rng = random.Random(2)
+    length = 60 // len(letters[0].encode())
+    rows = [{key: "".join(rng.choices(letters, k=length)) for key in ("question", "document")} for _ in range(8)]
+    found: list[int] = []
+    for chosen in (True, False):
+        engine = open_engine(kv_tokens=640, max_running=2)
+        room = Room.of(engine, 64)
+        assert room is not None
+        layout = schedule_batch(_compiled(chat, engine).plan, rows, room).layout if chosen else Layout()
+        _run(engine, chat, layout.block, rows)
+        found.append(engine.statistics.cached_tokens)
+    assert found[0] >= 0.98 * found[1] > 0
