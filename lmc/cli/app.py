@@ -10,7 +10,7 @@ import typer
 from lmc.cli.compile import compile_command
 from lmc.cli.grammar import grammar_command
 from lmc.cli.opt import OptCommand, opt_command
-from lmc.cli.output import print_error
+from lmc.cli.output import print_error, write_out
 from lmc.cli.run import run_command
 from lmc.cli.schedule import schedule_command
 from lmc.cli.simulate import simulate_command
@@ -38,7 +38,7 @@ app.command("opt", cls=OptCommand, no_args_is_help=True)(opt_command)
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"lmc {version()}")
+        write_out(f"lmc {version()}\n")
         raise typer.Exit
 
 

@@ -8,7 +8,16 @@ from typing import Annotated
 import typer
 
 from lmc.cli.options import OrderSections, ProfileUse
-from lmc.cli.output import MODELS, print_note, prints_to_stderr, target_spec, to_json, write_artifact
+from lmc.cli.output import (
+    MODELS,
+    check_output,
+    print_note,
+    prints_to_stderr,
+    target_spec,
+    to_json,
+    write_artifact,
+    write_out,
+)
 from lmc.driver import (
     ArgumentReader,
     Compiled,
@@ -18,6 +27,7 @@ from lmc.driver import (
     Wish,
     artifacts,
     load_program,
+    program_file,
 )
 
 
@@ -69,6 +79,7 @@ def compile_command(
     """
     if row is not None and data is None:
         raise UsageError("--row goes with --input", remedy="name the file that has the row: --input DATA.jsonl")
+    check_output(output, program=program_file(program), input=data, profile=profile)
     with prints_to_stderr():
         function = load_program(program)
         reader = ArgumentReader(Signature.of(function))
@@ -139,7 +150,7 @@ def _print_more(compiled: Compiled, emit: Emit, output: str | None, *, remarks: 
     if breaks:
         lines += [str(entry) for entry in compiled.breaks] or ["no breaks: captured to the end"]
     if emit is Emit.SUMMARY and output is None:
-        typer.echo("".join(f"{line}\n" for line in lines), nl=False)
+        write_out("".join(f"{line}\n" for line in lines))
         return
     for line in lines:
         print_note(line)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from lmc.cli.output import print_error, print_note, prints_to_stderr, target_spec, to_json
+from lmc.cli.output import print_error, print_note, prints_to_stderr, target_spec, to_json, write_out
 from lmc.driver import UsageError, grammar
 
 FAILURE = 1
@@ -55,7 +54,6 @@ def grammar_command(
     texts = {kind: text for kind, text in options.items() if text is not None}
     if len(texts) + (file is not None) != 1:
         raise UsageError("give one constraint: a file or one of the options", remedy="see lmc grammar --help")
-    out = sys.stdout
     with prints_to_stderr():
         if file is not None:
             given = grammar.given_file(file, whitespace.value)
@@ -64,10 +62,10 @@ def grammar_command(
         vocabulary = grammar.vocabulary_of(target_spec(tokenizer) or grammar.BUILTIN)
         found = [grammar.explain(each, vocabulary) for each in given]
     if as_json:
-        typer.echo(to_json([each.to_json() for each in found], indent=1), out)
+        write_out(to_json([each.to_json() for each in found], indent=1) + "\n")
     else:
         for number, each in enumerate(found):
-            typer.echo("\n" if number else "", out, nl=False)
+            write_out("\n" if number else "")
             _show(each, titled=len(found) > 1)
     if any(each.refused is not None for each in found):
         raise typer.Exit(FAILURE)
@@ -76,17 +74,15 @@ def grammar_command(
 def _show(found: grammar.Explanation, *, titled: bool) -> None:
     if titled:
         where = f"  ({found.given.location})" if found.given.location is not None else ""
-        typer.echo(f"{found.given.name}{where}")
+        write_out(f"{found.given.name}{where}\n")
     if found.refused is not None:
-        sys.stdout.flush()
         found.refused.location = found.refused.location or found.given.location
         print_error(found.refused)
         excerpt = grammar.excerpt(found.given, found.refused)
         if excerpt is not None:
             print_note(excerpt)
         return
-    for name, value in _rows(found):
-        typer.echo(f"{name:<17}{value}")
+    write_out("".join(f"{name:<17}{value}\n" for name, value in _rows(found)))
 
 
 def _rows(found: grammar.Explanation) -> list[tuple[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +9,7 @@ from typer.core import TyperCommand
 
 from lmc.cli.compile import Level
 from lmc.cli.options import ProfileUse
-from lmc.cli.output import MODELS, print_note, target_spec, write_artifact
+from lmc.cli.output import MODELS, check_output, print_note, target_spec, write_artifact, write_out
 from lmc.driver import UsageError, opt, read_profile
 
 _PRINT_AFTER = "--print-after"
@@ -26,8 +25,7 @@ class OptCommand(TyperCommand):
 
 def _print_passes(wanted: bool) -> None:
     if wanted:
-        for line in opt.list_passes():
-            typer.echo(line)
+        write_out("".join(f"{line}\n" for line in opt.list_passes()))
         raise typer.Exit
 
 
@@ -62,6 +60,7 @@ def opt_command(
     chosen = opt.choose_passes(passes, None if level is None else f"O{level.value}", print_after=print_after)
     if verify_only and (chosen.passes or output is not None):
         raise UsageError("--verify-only runs no pass and writes nothing", remedy="leave out one of them")
+    check_output(output, profile=profile)
     if profile is not None:
         opt.check_profile_is_used(chosen)
     measured = None if profile is None else read_profile(profile)
@@ -75,7 +74,6 @@ def opt_command(
     context = opt.context_for(target_spec(model), measured)
     text, result = opt.optimize(module, chosen, context=context, print_after=print_after, on_text=print_note)
     write_artifact(text, output)
-    sys.stdout.flush()  # what is said about the module comes after it, also where both streams are one
     if remarks:
         for line in map(str, result.remarks):
             print_note(line)

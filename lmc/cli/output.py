@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from contextlib import AbstractContextManager, redirect_stdout
+from contextlib import AbstractContextManager, redirect_stdout, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from rich.console import Console
 
@@ -46,15 +47,41 @@ def to_json(data: Any, *, indent: int | None = None) -> str:
     return text if text.isascii() or _is_utf8(text) else json.dumps(data, indent=indent, allow_nan=False)
 
 
+def write_out(text: str, file: IO[str] | None = None) -> None:
+    """Write ``text`` at once to an open file, or to standard output. Raises ``LmcError`` where that is full."""
+    out = sys.stdout if file is None else file
+    try:
+        out.write(text)
+        out.flush()
+    except BrokenPipeError:  # whoever reads has seen enough
+        raise
+    except OSError as error:
+        _forget(out)
+        raise LmcError(
+            f"{'standard output' if out.name == '<stdout>' else out.name} can't be written any further: "
+            f"{error.strerror}",
+            remedy="make room; what was written before is whole, but for its last line",
+        ) from error
+
+
 def write_artifact(text: str, path: str | None) -> None:
     """Write ``text`` to the file ``path``, or to standard output where that is None or ``-``."""
     if path is None or path == "-":
-        sys.stdout.write(text)
+        write_out(text)
         return
     try:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise cannot_write(path, error) from error
+
+
+def check_output(path: str | None, option: str = "-o", /, **read: str | None) -> None:
+    """Raise ``UsageError`` where the file of an option is one that the command reads: ``program``, ``input`` …."""
+    if path is None or not Path(path).is_file():
+        return
+    for what, name in read.items():
+        if name is not None and Path(name).is_file() and Path(path).samefile(name):
+            raise UsageError(f"{path} is the {what}, which would be gone", remedy=f"name another file for {option}")
 
 
 def cannot_write(path: str, error: OSError) -> UsageError:
@@ -67,6 +94,14 @@ def target_spec(model: str | None) -> str | None:
     if model is None or model in ("builtin", "toy") or model.startswith("local:"):
         return model
     return f"local:{model}"
+
+
+def _forget(out: IO[str]) -> None:
+    """Let what ``out`` still holds go nowhere: written again as the process ends, it would fail again."""
+    with suppress(OSError):  # not a file of the system
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, out.fileno())
+        os.close(null)
 
 
 def _is_utf8(text: str) -> bool:

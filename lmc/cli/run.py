@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from lmc.cli.interrupts import Interrupts
 from lmc.cli.options import OrderSections
-from lmc.cli.output import MODELS, print_note, prints_to_stderr, target_spec
+from lmc.cli.output import MODELS, check_output, print_note, prints_to_stderr, target_spec
 from lmc.cli.sink import Sink, opened, profile_file
 from lmc.driver import (
     STANDARD_INPUT,
@@ -30,6 +30,7 @@ from lmc.driver import (
     is_saved,
     load_program,
     parts_of,
+    program_file,
     schedule,
 )
 
@@ -168,6 +169,9 @@ def run_command(
     if scheduled is not None and (data is None or scheduled == data == STANDARD_INPUT):
         cause = "is for the rows of a file" if data is None else "and --input can't both be standard input"
         raise UsageError(f"--schedule {cause}", remedy="name the file of the rows: --input DATA.jsonl")
+    file = program_file(program)
+    check_output(output, program=file, input=data, schedule=scheduled, profile=profile_use)
+    check_output(profile, "--profile-generate", program=file)
     out = sys.stdout
     sink = Sink(out, as_json=as_json, many=data is not None)
     with prints_to_stderr(), Interrupts() as interrupts:
@@ -177,7 +181,7 @@ def run_command(
             runner, signature = _load(program, given, functions)
             parts, layout = _parts(ArgumentReader(signature), assignments or [], data, scheduled, runner.place)
             sink.profile = profile_file(profile, runner.program, (data, output, scheduled), merge=profile_merge)
-            with opened(output, data, scheduled, out) as sink.file, _progress(data) as step, sink.profiled():
+            with opened(output, out) as sink.file, _progress(data) as step, sink.profiled():
                 sink.run(runner.run_rows(parts, layout), interrupts, step)
         except KeyboardInterrupt:
             print_note(sink.interrupted())

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from lmc.cli.options import OrderSections, ProfileUse
-from lmc.cli.output import MODELS, print_note, prints_to_stderr, target_spec, write_artifact
-from lmc.driver import Given, Wish, schedule
+from lmc.cli.output import MODELS, check_output, print_note, prints_to_stderr, target_spec, write_artifact
+from lmc.driver import Given, Wish, program_file, schedule
 
 
 def schedule_command(
@@ -41,6 +41,7 @@ def schedule_command(
     for each row, in the order in which they start. No model is loaded. See what it is worth with lmc simulate, and have
     lmc run --schedule keep to it: the header says for which plan and which rows it is.
     """
+    check_output(output, program=program_file(program), input=data, profile=profile)
     given = Given(Wish(target_spec(model)), profile=profile, order_sections=order_sections)
     room = None if kv_tokens is None else schedule.Room(kv_tokens, batch)
     with prints_to_stderr():

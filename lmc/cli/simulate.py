@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from lmc.cli.output import to_json
+from lmc.cli.output import to_json, write_out
 from lmc.driver import simulate
 
 
@@ -46,14 +43,12 @@ def simulate_command(
     report = simulate.run(file, policy=policy, kv_tokens=kv_tokens, batch=batch, prefill_tokens=prefill_tokens)
     data = simulate.report_data(report)
     if as_json:
-        typer.echo(to_json(data))
+        write_out(to_json(data) + "\n")
         return
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    table.add_column()
-    table.add_column(justify="right")
-    for name, value in data.items():
-        table.add_row(name.replace("_", " "), _shown(name, value))
-    Console(file=sys.stdout, highlight=False).print(table)
+    shown = [_shown(name, value) for name, value in data.items()]
+    names, width = [name.replace("_", " ") for name in data], max(map(len, shown))
+    indent = max(map(len, names)) + 2
+    write_out("".join(f"{name:<{indent}}{text:>{width}}\n" for name, text in zip(names, shown, strict=True)))
 
 
 def _shown(name: str, value: float | str) -> str:

@@ -8,11 +8,9 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-import typer
-
 from lmc.cli.interrupts import Interrupts
-from lmc.cli.output import cannot_write, print_error, to_json
-from lmc.driver import LmcError, ProfileFile, Result, Usage, UsageError, WindowedRun, describe_error, result_row
+from lmc.cli.output import cannot_write, print_error, print_note, to_json, write_out
+from lmc.driver import ProfileFile, Result, Usage, UsageError, WindowedRun, describe_error, result_row
 
 
 class Sink:
@@ -53,7 +51,8 @@ class Sink:
             if self.profile is not None:
                 if self._rows is not None:
                     self.profile.add(self._rows.unfinished)
-                self.profile.write()
+                if not self.profile.write():
+                    print_note("nothing was measured: the file of --profile-generate was not written")
 
     def summary(self) -> str:
         """What it cost."""
@@ -77,11 +76,11 @@ class Sink:
         )
 
     def _write(self, number: int, result: Result) -> None:
-        line = to_json(result_row(number, result))
+        line = to_json(result_row(number, result)) + "\n"
         if self.file is not None:
-            _write_line(self.file, line)
+            write_out(line, self.file)
         if self._as_json:
-            typer.echo(line, self._out)
+            write_out(line, self._out)
         elif self.file is None:
             self._show(number, result)
 
@@ -90,10 +89,10 @@ class Sink:
             if result.error is not None:
                 print_error(result.error)
                 return
-            typer.echo(_shown(result, indent=1), self._out)
+            write_out(_shown(result, indent=1) + "\n", self._out)
             return
         said = f"error: {describe_error(result.error)}" if result.error is not None else _shown(result, indent=None)
-        typer.echo(f"{number}\t{said}", self._out)
+        write_out(f"{number}\t{said}\n", self._out)
 
 
 def profile_file(path: str | None, program: str, others: Iterable[str | None], *, merge: bool) -> ProfileFile | None:
@@ -107,7 +106,7 @@ def profile_file(path: str | None, program: str, others: Iterable[str | None], *
 
 
 @contextmanager
-def opened(path: str | None, data: str | None, schedule: str | None, out: IO[str]) -> Generator[IO[str] | None]:
+def opened(path: str | None, out: IO[str]) -> Generator[IO[str] | None]:
     """The file for the rows. Opened before anything runs, so that a wrong path costs nothing."""
     if path is None:
         yield None
@@ -115,9 +114,6 @@ def opened(path: str | None, data: str | None, schedule: str | None, out: IO[str
     if path == "-":
         yield out
         return
-    for name, what in ((data, "input, which is read while rows run"), (schedule, "schedule, which would be gone")):
-        if name is not None and Path(path).is_file() and Path(name).is_file() and Path(path).samefile(name):
-            raise UsageError(f"{path} is the {what}", remedy="name another file for -o")
     try:
         file = Path(path).open("w", encoding="utf-8")  # noqa: SIM115 - closed below, where that may fail
     except OSError as error:
@@ -136,16 +132,3 @@ def _shown(result: Result, *, indent: int | None) -> str:
     if isinstance(result.value, str) and indent is not None:
         return result.value
     return to_json(result_row(0, result)["value"], indent=indent)
-
-
-def _write_line(file: IO[str], line: str) -> None:
-    try:
-        file.write(line + "\n")
-        file.flush()
-    except BrokenPipeError:  # whoever reads has seen enough
-        raise
-    except OSError as error:
-        raise LmcError(
-            f"{file.name} can't be written any further: {error.strerror}",
-            remedy="make room; the rows written before are whole, but for the last one",
-        ) from error

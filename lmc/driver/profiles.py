@@ -67,6 +67,7 @@ class ProfileFile:
         self._path = Path(path).resolve()
         self._program = program
         self._recording = Recording()
+        self._counted = False
         if self._path.is_dir() or path == "-":
             raise UsageError(
                 f"--profile-generate {path} is no file", remedy="name a file, which the run writes at its end"
@@ -81,9 +82,15 @@ class ProfileFile:
     def add(self, profile: Profile) -> None:
         """Count what an instance did."""
         self._recording.add(profile)
+        self._counted |= bool(profile.ops or profile.branches or profile.repeats)
 
-    def write(self) -> None:
-        """Replace the file, which never holds half a profile. Raises ``UsageError`` where that fails."""
+    def write(self) -> bool:
+        """Replace the file, which never holds half a profile. Raises ``UsageError`` where that fails.
+
+        False, and the file is as it was, where nothing was counted: what it holds is worth more.
+        """
+        if not self._counted:
+            return False
         partial = self._path.with_name(f".{self._path.name}.{os.getpid()}.partial")
         try:
             partial.write_text(self._recording.profile(self._program).to_json(), encoding="utf-8")
@@ -92,6 +99,7 @@ class ProfileFile:
             with contextlib.suppress(OSError):
                 partial.unlink()
             raise self._cannot_write(error.strerror or str(error)) from error
+        return True
 
     def _cannot_write(self, why: str) -> UsageError:
         return UsageError(f"{self._shown} can't be written: {why}", remedy="name a file in a folder you may write to")

@@ -57,6 +57,11 @@ def load_program(spec: str) -> JittedFunction:
     return found[name]
 
 
+def program_file(spec: str) -> str:
+    """The file of what the user names: ``PROGRAM.py`` of ``PROGRAM.py:name``."""
+    return _split(spec)[0]
+
+
 def _split(spec: str) -> tuple[str, str | None]:
     """File and name. A colon that is part of the file's name is left alone."""
     file, colon, name = spec.rpartition(":")

@@ -100,6 +100,7 @@ def test_json(lmc, program: str):
         ([":judge", "--input", "none.jsonl"], 2, "none.jsonl can't be read", "JSON Lines"),
         ([":judge", "--input", "one.jsonl", "--row", "1"], 2, "one.jsonl has no row 1: it holds 1", "from 0"),
         ([":judge", "essay=x", "--row", "1"], 2, "--row goes with --input", "--input DATA.jsonl"),
+        ([":judge", "-o", "cli_program.py"], 2, "cli_program.py is the program, which would be gone", "another file"),
         ([":judge", "-o", "none/x"], 2, "none/x can't be written", "folder you may write to"),
         ([":judge", "--model", "none"], 1, "there is no model folder", "config.json"),
         ([":judge", "--model", "toy:3"], 1, "there is no model folder", "config.json"),

@@ -123,6 +123,20 @@ def test_rows_that_fail_are_measured_as_far_as_they_came(lmc, file: str, tmp_pat
     assert read(tmp_path).ops["answer/first"].usage.calls == 2
 
 
+def test_a_run_that_measured_nothing_leaves_the_file_as_it_was(lmc, file: str, tmp_path: Path):
+    run = ("run", f"{file}:answer", *TOY, "--profile-generate", "p.json")
+    (tmp_path / "no.jsonl").write_text('{"no": 1}\n')
+    said = lmc(*run, "--input", "no.jsonl")
+    assert (said.code, (tmp_path / "p.json").exists()) == (1, False)
+    assert "nothing was measured: the file of --profile-generate was not written" in said.err
+    said = lmc(*run, "topic=1")
+    assert (said.code, "nothing was measured" in said.err) == (0, False)
+    before = (tmp_path / "p.json").read_text()
+    for more in ((), ("--profile-use", "p.json"), ("--profile-merge",)):
+        assert "nothing was measured" in lmc(*run, "--input", "no.jsonl", *more).err
+        assert (tmp_path / "p.json").read_text() == before
+
+
 def test_a_run_that_is_interrupted_writes_what_it_has(start, file: str, tmp_path: Path):
     (tmp_path / "rows.jsonl").write_text("".join(f'{{"seconds": {seconds}}}\n' for seconds in (0, 60, 60)))
     command = ("run", f"{file}:slow", "--input", "rows.jsonl", "-o", "out.jsonl", "--profile", "p.json", *TOY)
@@ -158,6 +172,11 @@ def test_a_run_that_is_interrupted_writes_what_it_has(start, file: str, tmp_path
         (("run", "{}:other", "topic=1", "--profile", "p.json", "--profile-merge"), "of the program 'answer', not of"),
         (("run", "{}:answer", "--input", "rows.jsonl", "--profile", "rows.jsonl"), "rows.jsonl is a file of rows"),
         (("run", "{}:answer", "topic=1", "-o", "x", "--profile", "./x"), "./x is a file of rows"),
+        (
+            ("run", "{}:answer", "topic=1", "--profile-generate", "{}"),
+            "profiled.py is the program, which would be gone",
+        ),
+        (("run", "{}:answer", "topic=1", "--profile-use", "p.json", "-o", "p.json"), "p.json is the profile, which"),
         (("run", "{}:answer", "topic=1", "--profile", "no/p.json"), "no/p.json can't be written"),
         (("opt", "m.lmir", "--profile", "p.json"), "--profile-use is for the pass apply-profile, which is not run"),
     ],

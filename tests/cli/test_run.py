@@ -150,6 +150,7 @@ def test_text_that_utf_8_can_not_hold_is_escaped(lmc, program: str, tmp_path: Pa
         (["--input", "empty.jsonl"], 2, "empty.jsonl holds no rows", "one JSON object"),
         (["--input", "."], 2, ". can't be read: Is a directory", "JSON Lines"),
         (["--input", "rows.jsonl", "-o", "./rows.jsonl"], 2, "./rows.jsonl is the input", "another file"),
+        (["essay=x", "-o", "cli_program.py"], 2, "cli_program.py is the program", "another file"),
         (["--input", "rows.jsonl", "-o", "."], 2, ". can't be written: Is a directory", "folder you may write to"),
         (["--input", "rows.jsonl", "-o", "/dev/full"], 1, "/dev/full can't be written any further", "make room"),
         (["essay=x", "--model", "tpy"], 1, "there is no model folder", "did you mean toy? name a folder"),

@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from lmc.ir.profile import Profile
+
 PROGRAM = """import lmc
 
 
@@ -85,6 +87,19 @@ def test_what_is_wrong_is_said(lmc, arguments: tuple[str, ...], code: int, cause
     said = lmc("schedule", *arguments, "--model", "toy")
     assert (said.code, said.out) == (code, "")
     assert cause in said.err
+
+
+@pytest.mark.parametrize(
+    ("output", "what"), [("rows.jsonl", "input"), ("./rows.jsonl", "input"), ("p.py", "program"), ("r.json", "profile")]
+)
+@pytest.mark.usefixtures("folder")
+def test_the_output_is_none_of_the_files_that_are_read(lmc, output: str, what: str):
+    Path("r.json").write_text(Profile("agents").to_json())
+    before = Path(output).read_text()
+    said = lmc("schedule", "p.py:agents", "--input", "rows.jsonl", "--profile-use", "r.json", "-o", output)
+    assert (said.code, said.out, Path(output).read_text()) == (2, "", before)
+    assert f"error: {output} is the {what}, which would be gone" in said.err
+    assert "name another file for -o" in said.err
 
 
 @pytest.mark.usefixtures("folder")

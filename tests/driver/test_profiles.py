@@ -146,12 +146,32 @@ def test_a_file_is_replaced_or_added_to(tmp_path: Path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["p.json"]
 
 
+@pytest.mark.parametrize("merge", [False, True])
+def test_a_file_stays_as_it_was_where_nothing_was_counted(tmp_path: Path, merge: bool):
+    path = tmp_path / "p.json"
+    file = ProfileFile(str(path), "answer", merge=merge)
+    assert not file.write()
+    assert not path.exists()
+    path.write_text(Profile("answer", branches={"c": BranchProfile(1, 0)}).to_json())
+    before = path.stat().st_mtime_ns
+    file = ProfileFile(str(path), "answer", merge=merge)
+    file.add(Profile("answer"))
+    assert not file.write()
+    assert path.stat().st_mtime_ns == before
+    file.add(Profile("answer", ops={"answer/first": OpProfile(Usage(calls=1))}))
+    assert file.write()
+    assert read_profile(path).ops.keys() == {"answer/first"}
+
+
 def test_a_link_stays_one(tmp_path: Path):
     target, link = tmp_path / "p.json", tmp_path / "link.json"
     link.symlink_to(target)
-    ProfileFile(str(link), "answer", merge=True).write()
+    file = ProfileFile(str(link), "answer", merge=True)
+    one = Profile("answer", branches={"c": BranchProfile(1, 0)})
+    file.add(one)
+    file.write()
     assert link.is_symlink()
-    assert read_profile(target) == Profile("answer")
+    assert read_profile(target) == one
 
 
 def test_what_can_not_be_written_is_known_before_anything_runs(tmp_path: Path):
@@ -179,6 +199,7 @@ def test_a_file_that_can_not_be_written_in_the_end_stays_as_it_was(tmp_path: Pat
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
+    file.add(Profile("answer", branches={"c": BranchProfile(1, 0)}))
     monkeypatch.setattr(Path, "replace", refuse)
     with pytest.raises(UsageError, match="can't be written: No space left on device"):
         file.write()
