@@ -15,6 +15,7 @@ from lmc.backend.schedule import Entry, Schedule
 from lmc.backend.stages import Answer, Known, Piece, Stage, Unknown
 from lmc.backend.untrusted_json import fields_of, list_of_width, parse_json, shorten, text_of, truth_of
 from lmc.cache.ranks import InstanceOrder, Layout
+from lmc.ir.errors import Location
 
 FORMAT = "lmc.schedule"
 VERSION = 4
@@ -52,15 +53,24 @@ def schedule_lines(schedule: Schedule) -> Iterator[str]:
 
 def load_schedule(text: str) -> Schedule:
     """Read what ``dump_schedule`` wrote. Raises ``PlanError`` for anything else."""
-    return load_schedule_lines(text.splitlines())
+    return load_schedule_lines((None, line) for line in text.removesuffix("\n").split("\n"))
 
 
-def load_schedule_lines(lines: Iterable[str]) -> Schedule:
-    """``load_schedule`` from lines."""
+def load_schedule_lines(lines: Iterable[tuple[Location | None, str]]) -> Schedule:
+    """``load_schedule`` from lines with their places; an error has that of the first line that is wrong."""
+    place: Location | None = None
+
+    def texts() -> Iterator[str]:
+        nonlocal place
+        for location, text in lines:
+            place = location
+            yield text
+
     try:
-        return _load(iter(lines))
+        return _load(texts())
     except PlanError as error:
-        raise PlanError(error.cause, remedy="schedule the batch again") from error
+        location = error.location or place
+        raise PlanError(error.cause, remedy="schedule the batch again", location=location) from error
 
 
 def is_schedule(first_line: str) -> bool:
@@ -75,7 +85,7 @@ def is_schedule(first_line: str) -> bool:
 
 
 def _line(data: Any) -> str:
-    return json.dumps(data, ensure_ascii=False) + "\n"
+    return json.dumps(data) + "\n"
 
 
 def _dump_stage(stage: Stage) -> dict[str, Any]:
@@ -113,16 +123,20 @@ def _load(lines: Iterator[str]) -> Schedule:
     loaded: list[Stage] = []
     for data in list_of_width(stages, "stages"):
         loaded.append(_load_stage(data, len(loaded)))
-    entries: list[Entry] = []
+    entries: dict[int, Entry] = {}
     for line in lines:
         if len(line) > _MAX_LINE or len(entries) == MAX_INSTANCES:
             raise PlanError("not a schedule")
-        entries.append(_load_entry(parse_json(line, "schedule")))
-    if sorted(entry.instance for entry in entries) != list(range(len(entries))):
-        raise PlanError("a schedule names every instance once")
+        entry = _load_entry(parse_json(line, "schedule"))
+        if not 0 <= entry.instance < count:
+            raise PlanError(f"there is no instance {shorten(entry.instance)} of {shorten(count)}")
+        if entry.instance in entries:
+            raise PlanError(f"a schedule names every instance once, and {entry.instance} twice")
+        entries[entry.instance] = entry
     if count != len(entries):
-        raise PlanError(f"the schedule is cut off: {len(entries)} of {count} instances")
-    return Schedule(plan, tuple(entries), tuple(loaded), Layout(InstanceOrder(order), block), _load_origin(origin))
+        raise PlanError(f"the schedule is cut off: {len(entries)} of {shorten(count)} instances")
+    layout = Layout(InstanceOrder(order), block)
+    return Schedule(plan, tuple(entries.values()), tuple(loaded), layout, _load_origin(origin))
 
 
 def _load_origin(data: Any) -> Origin | None:

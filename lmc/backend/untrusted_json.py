@@ -16,6 +16,10 @@ def parse_json(text: str, what: str) -> Any:
     """``json.loads`` that fails in one way, and takes no number that JSON does not have."""
     try:
         return json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno} " if "\n" in text else ""
+        cause = f"not a {what}: {error.msg} at {place}column {error.colno}"
+        raise PlanError(cause, remedy="name a file written by lmc") from error
     except (ValueError, RecursionError) as error:
         raise PlanError(f"not a {what}: {error}", remedy="name a file written by lmc") from error
 

@@ -20,7 +20,7 @@ from lmc.driver.saved import is_saved, load_saved_plan
 from lmc.driver.saved_arguments import signature_of
 from lmc.driver.start import Arguments
 from lmc.driver.windows import Entry, Part
-from lmc.ir.errors import InputError
+from lmc.ir.errors import InputError, Location
 
 __all__ = ["Room", "Schedule", "in_order", "read_schedule", "run", "schedule_lines"]
 
@@ -45,13 +45,17 @@ def run(name: str, data: str, given: Given, room: Room | None, fixed: list[str])
     return replace(schedule_batch(plan, inputs, room), origin=Origin(plan_digest(plan), inputs_digest(inputs)))
 
 
-def read_schedule(path: str) -> Schedule:
-    """The schedule in a file (``-``: standard input). Raises ``UsageError``, and ``InputError`` where it is none."""
-    lines = read_lines(path)
+def read_schedule(path: str, lines: Iterable[Line] | None = None) -> Schedule:
+    """The schedule in a file (``-``: standard input), or in the ``lines`` read from it.
+
+    Raises ``UsageError``, and ``InputError`` with the line where it is none.
+    """
+    found = read_lines(path) if lines is None else lines
     try:
-        return load_schedule_lines(map(_text, lines))
+        return load_schedule_lines((line.location, _text(line)) for line in found)
     except PlanError as error:
-        raise InputError(f"{shown_path(path)}: {error.cause}", remedy=error.remedy) from error
+        error.location = error.location or Location(shown_path(path), 1)
+        raise
 
 
 def in_order(path: str, file: Iterable[Row], place: Place, data: str) -> tuple[Part, Layout]:
@@ -126,5 +130,5 @@ def _other_rows(cause: str) -> InputError:
 
 def _text(line: Line) -> str:
     if line.size > MAX_ROW_BYTES:
-        raise PlanError(f"line {line.location.line} has {line.size} bytes", remedy=f"at most {MAX_ROW_BYTES}")
-    return line.data.decode("utf-8", "replace")
+        raise PlanError(f"a line of {line.size} bytes is too large", location=line.location)
+    return line.data.decode("utf-8", "replace").rstrip("\r\n")

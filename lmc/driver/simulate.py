@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from lmc.backend.schedule_json import is_schedule, load_schedule_lines
+from lmc.backend.schedule_json import is_schedule
 from lmc.cache.ranks import InstanceOrder, Layout
 from lmc.cache.report import Report
 from lmc.cache.simulator import POLICIES, simulate
@@ -15,6 +15,7 @@ from lmc.cache.trace import TraceRequest, read_trace
 from lmc.driver.lines import Line, read_lines, shown_path
 from lmc.driver.programs import UsageError
 from lmc.driver.rows import parse_row
+from lmc.driver.schedule import read_schedule
 from lmc.ir.errors import InputError, Location
 
 __all__ = ["POLICIES", "Report", "read_requests", "report_data", "run"]
@@ -40,10 +41,10 @@ def read_requests(path: str) -> tuple[list[TraceRequest], Layout | None]:
     first = next(lines, None)
     if first is None:
         raise UsageError(f"{shown_path(path)} holds no requests", remedy="write one request as JSON to a line")
-    if is_schedule(_text(first)):
-        schedule = load_schedule_lines(map(_text, itertools.chain([first], lines)))
-        return schedule.requests(), replace(schedule.layout, order=InstanceOrder.GIVEN)
-    return read_trace(_values(itertools.chain([first], lines))), None
+    lines = itertools.chain([first], lines)
+    if is_schedule(first.data.decode("utf-8", "replace")):
+        return _of_schedule(path, lines)
+    return read_trace(_values(lines)), None
 
 
 def report_data(report: Report) -> dict[str, Any]:
@@ -65,8 +66,24 @@ def report_data(report: Report) -> dict[str, Any]:
     }
 
 
-def _text(line: Line) -> str:
-    return line.data.decode("utf-8", "replace")
+def _of_schedule(path: str, lines: Iterable[Line]) -> tuple[list[TraceRequest], Layout]:
+    """The requests of a schedule, each with the line of its instance."""
+    places: list[Location] = []
+
+    def noted() -> Iterator[Line]:
+        for line in lines:
+            places.append(line.location)
+            yield line
+
+    schedule = read_schedule(path, noted())
+    try:
+        requests = schedule.requests()
+    except InputError as error:
+        error.location = places[0]
+        raise
+    stands = dict(zip(schedule.order, places[1:], strict=True))
+    located = [replace(request, location=stands[request.instance]) for request in requests]
+    return located, replace(schedule.layout, order=InstanceOrder.GIVEN)
 
 
 def _values(lines: Iterator[Line]) -> Iterator[tuple[Location, Any]]:

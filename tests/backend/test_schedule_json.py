@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from lmc.backend.origin import Origin
 from lmc.backend.plan import PlanError
 from lmc.backend.schedule import Entry, Schedule, schedule_batch
-from lmc.backend.schedule_json import dump_schedule, is_schedule, load_schedule
-from lmc.ir.errors import InputError
+from lmc.backend.schedule_json import dump_schedule, is_schedule, load_schedule, load_schedule_lines
+from lmc.backend.stages import Stage
+from lmc.ir.errors import InputError, Location
 from tests.backend.programs import TOOLS, plan_of
 
 
@@ -22,6 +23,14 @@ def test_what_is_dumped_loads_as_the_same_schedule():
     assert (head.pop("stages")[0]["id"], head.pop("order"), head.pop("block")) == (found.stages[0].id, "tree", 1)
     assert head == {"format": "lmc.schedule", "version": 4, "plan": "tools", "instances": 3, "origin": None}
     assert json.loads(lines[1]) == [1, 0, [list(length) for length in found.entries[0].values]]
+
+
+@pytest.mark.parametrize("text", ["a\u2028b", "a\u0085b", "a\ud800b", "a\r\n\x0bb", "ä"])
+def test_what_a_program_says_is_no_end_of_a_line(text: str):
+    found = Schedule("p", (), (Stage("a", None, False, (text,), (), 3),))
+    dumped = dump_schedule(found)
+    assert dumped.isascii()
+    assert load_schedule(dumped) == found
 
 
 STAGE = '{"id": "a", "base": null, "answered": false, "pieces": ["x", {"value": 0}], "after": [], "output": 3}'
@@ -55,18 +64,38 @@ ZERO, ONE = "[0, 0, [[4, 0]]]\n", "[1, 0, []]\n"
         (HEAD.replace('"output": 3', '"output": -3') + ZERO + ONE, "is needed, not -3"),
         (HEAD.replace('"after": [], ', "") + ZERO + ONE, "a stage lacks 'after'"),
         (HEAD + ZERO, "the schedule is cut off: 1 of 2"),
-        (HEAD + ZERO + ZERO, "names every instance once"),
+        (HEAD + ZERO + ZERO, "names every instance once, and 0 twice"),
+        (HEAD + ZERO + "[2, 0, []]\n", "there is no instance 2 of 2"),
+        (HEAD + ZERO + "[-1, 0, []]\n", "there is no instance -1 of 2"),
         (HEAD + ZERO + "[true, 0, []]\n", "not an entry of a schedule: a list of 3"),
         (HEAD + ZERO + "[1, -1, []]\n", "not an entry of a schedule"),
         (HEAD + ZERO + "[1, 0, [[3, 4]]]\n", "a number from 0 to 3 is needed, not 4"),
         (HEAD + ZERO + "1\n", "not an entry of a schedule: 1"),
-        (HEAD + ZERO + "[1\n", "not a schedule: "),
+        (HEAD + ZERO + "[1\n", "not a schedule: Expecting ',' delimiter at column 3"),
     ],
 )
 def test_what_is_no_schedule_is_refused(text: str, cause: str):
     with pytest.raises(PlanError, match=cause) as caught:
         load_schedule(text)
     assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("lines", "number"),
+    [
+        (["{"], 1),
+        ([HEAD.replace('"tree"', "[]"), ZERO, ONE], 1),
+        ([HEAD, "[1", ONE], 2),
+        ([HEAD, ZERO, "[1, 0, [[3, 4]]]"], 3),
+        ([HEAD, ZERO, ZERO, ONE], 3),
+        ([HEAD, ZERO], 2),
+    ],
+)
+def test_the_line_that_is_wrong_is_named(lines: list[str], number: int):
+    places = [Location("s.jsonl", place) for place in range(1, len(lines) + 1)]
+    with pytest.raises(PlanError) as caught:
+        load_schedule_lines(zip(places, lines, strict=True))
+    assert caught.value.location == Location("s.jsonl", number)
 
 
 @given(st.text(max_size=80), st.integers(0, 400), st.integers(0, 80))

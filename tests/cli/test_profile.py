@@ -178,6 +178,7 @@ def test_a_run_that_is_interrupted_writes_what_it_has(start, file: str, tmp_path
         ),
         (("run", "{}:answer", "topic=1", "--profile-use", "p.json", "-o", "p.json"), "p.json is the profile, which"),
         (("run", "{}:answer", "topic=1", "--profile", "no/p.json"), "no/p.json can't be written"),
+        (("opt", "m.lmir", "-O2", "--profile", "p.json", "-o", "p.json"), "p.json is the profile, which would be gone"),
         (("opt", "m.lmir", "--profile", "p.json"), "--profile-use is for the pass apply-profile, which is not run"),
     ],
 )

@@ -150,9 +150,10 @@ def test_the_rows_count_and_not_how_they_are_written(lmc):
     ("arguments", "code", "cause", "remedy"),
     [
         (("p.py:agents", *ROWS, "--schedule", "no.jsonl"), 2, "no.jsonl can't be read", "JSON Lines"),
-        (("p.py:agents", *ROWS, "--schedule", "rows.jsonl"), 1, "rows.jsonl: not a schedule", "schedule the batch"),
-        (("p.py:agents", *ROWS, "--schedule", "old.jsonl"), 1, "old.jsonl: schedule version 2", "schedule the batch"),
-        (("p.py:agents", *ROWS, "--schedule", "cut.jsonl"), 1, "cut.jsonl: the schedule is cut off: 8 of 9", "again"),
+        (("p.py:agents", *ROWS, "--schedule", "rows.jsonl"), 1, "rows.jsonl:1: error: not a schedule", "again"),
+        (("p.py:agents", *ROWS, "--schedule", "old.jsonl"), 1, "old.jsonl:1: error: schedule version 2", "again"),
+        (("p.py:agents", *ROWS, "--schedule", "cut.jsonl"), 1, "cut.jsonl:9: error: the schedule is cut off", "again"),
+        (("p.py:agents", *ROWS, "--schedule", "empty"), 1, "empty:1: error: not a schedule", "schedule the batch"),
         (("p.py:agents", *ROWS, "--schedule", "unsaid.jsonl"), 1, "unsaid.jsonl does not say which", "lmc schedule"),
         (("p.py:other", *ROWS, "--schedule", "s.jsonl"), 1, "program 'agents', not of 'other'", "name the program"),
         (
@@ -212,6 +213,7 @@ def test_a_schedule_that_does_not_fit_is_refused_before_anything_runs(
     text = Path("s.jsonl").read_text()
     head = json.loads(text.partition("\n")[0])
     rest = text.partition("\n")[2]
+    Path("empty").touch()
     Path("old.jsonl").write_text(json.dumps({**head, "version": 2}) + "\n" + rest)
     Path("unsaid.jsonl").write_text(json.dumps({**head, "origin": None}) + "\n" + rest)
     Path("cut.jsonl").write_text("".join(text.splitlines(keepends=True)[:-1]))

@@ -62,6 +62,39 @@ def test_a_row_has_bounded_size(trace: str, monkeypatch: pytest.MonkeyPatch):
     assert str(raised.value.location) == f"{trace}:2"
 
 
+HEAD = (
+    '{"format": "lmc.schedule", "version": 4, "plan": "p", "instances": 2, "origin": null, "order": "tree", "block": 1,'
+    ' "stages": [{"id": "a", "base": null, "answered": false, "pieces": [{"value": 0}], "after": [], "output": 3}]}'
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "number", "cause"),
+    [
+        (["[1, 0, [[4, 0]]]", "", "[0, 0, [[5, 9]]]"], 4, "a number from 0 to 5 is needed, not 9"),
+        (["[1, 0, [[4, 0]]]", "", "[0,0"], 4, "not a schedule: .* at column 5"),
+        (["[1, 0, [[4, 0]]]"], 2, "the schedule is cut off: 1 of 2"),
+        (["", "[1, 0, [[4, 0]]]", "[0, 0, [[400, 0]]]"], 4, "request '0/0' needs 102 pages"),
+        (["[1, 0, [[4, 0]]]", "[0, 0, [[2000000000, 0]]]"], 1, "have more than"),
+    ],
+)
+def test_what_is_wrong_in_a_schedule_is_said_with_its_line(tmp_path: Path, lines: list[str], number: int, cause: str):
+    path = tmp_path / "s.jsonl"
+    path.write_text("\n".join([HEAD, *lines]))
+    with pytest.raises(InputError, match=cause) as raised:
+        run(str(path), policy="lmc", kv_tokens=100, batch=2, prefill_tokens=10)
+    assert str(raised.value.location) == f"{path}:{number}"
+
+
+def test_a_schedule_has_lines_of_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("lmc.driver.schedule.MAX_ROW_BYTES", len(HEAD))
+    path = tmp_path / "s.jsonl"
+    path.write_text(HEAD + "\n[1, 0, [" + " " * len(HEAD) + "]]\n")
+    with pytest.raises(InputError, match=rf"a line of {len(HEAD) + 10} bytes is too large") as raised:
+        read_requests(str(path))
+    assert str(raised.value.location) == f"{path}:2"
+
+
 def test_an_empty_file_holds_no_requests(tmp_path: Path):
     (tmp_path / "t.jsonl").write_text("\n\n")
     with pytest.raises(UsageError, match="holds no requests") as raised:
