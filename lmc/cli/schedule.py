@@ -43,7 +43,7 @@ def schedule_command(
     """
     check_output(output, program=program_file(program), input=data, profile=profile)
     given = Given(Wish(target_spec(model)), profile=profile, order_sections=order_sections)
-    room = None if kv_tokens is None else schedule.Room(kv_tokens, batch)
+    room = schedule.Room(schedule.HOLDS_ALL if kv_tokens is None else kv_tokens, batch)
     with prints_to_stderr():
         found = schedule.run(program, data, given, room, assignments or [])
     write_artifact("".join(schedule.schedule_lines(found)), output)

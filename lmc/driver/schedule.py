@@ -22,7 +22,10 @@ from lmc.driver.start import Arguments
 from lmc.driver.windows import Entry, Part
 from lmc.ir.errors import InputError, Location
 
-__all__ = ["Room", "Schedule", "in_order", "read_schedule", "run", "schedule_lines"]
+__all__ = ["HOLDS_ALL", "Room", "Schedule", "in_order", "read_schedule", "run", "schedule_lines"]
+
+HOLDS_ALL = 2**62
+"""Tokens of a KV pool that holds any batch."""
 
 
 class Place(Protocol):
@@ -31,7 +34,7 @@ class Place(Protocol):
     def __call__(self, arguments: Arguments, /) -> tuple[Plan, Mapping[str, Any]]: ...
 
 
-def run(name: str, data: str, given: Given, room: Room | None, fixed: list[str]) -> Schedule:
+def run(name: str, data: str, given: Given, room: Room, fixed: list[str]) -> Schedule:
     """Schedule the rows of a file (``-``: standard input) of a program or a saved plan; ``fixed`` are KEY=VALUE.
 
     Raises ``UsageError`` where a file can't be read, and ``InputError`` for a row that can't be used, or that needs

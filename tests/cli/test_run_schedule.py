@@ -100,7 +100,7 @@ def test_a_run_takes_order_and_blocks_of_a_schedule_and_gives_the_same(lmc, batc
 def test_the_order_is_that_of_the_file_and_no_other(lmc, batches: Batches):
     made(lmc)
     head, *lines = Path("s.jsonl").read_text().splitlines()
-    Path("s.jsonl").write_text("\n".join([head.replace('"block": 1', '"block": 2'), *reversed(lines)]) + "\n")
+    Path("s.jsonl").write_text("\n".join([head.replace('"block": 9', '"block": 2'), *reversed(lines)]) + "\n")
     order = [json.loads(line)[0] for line in reversed(lines)]
     assert len(outputs(lmc("run", "p.py:agents", *ROWS, "--schedule", "s.jsonl", "--json", *TOY))) == 9
     assert batches == [(order, 2)]

@@ -36,7 +36,7 @@ def test_rows_stand_beside_those_that_begin_alike(lmc):
     said = lmc("schedule", "p.py", "--input", "rows.jsonl", "--model", "toy")
     assert said.code == 0, said.err
     head, *entries = lines(said.out)
-    assert (head["plan"], head["instances"], head["block"]) == ("agents", 9, 1)
+    assert (head["plan"], head["instances"], head["block"]) == ("agents", 9, 9)
     assert [stage["id"] for stage in head["stages"]] == ["agents/fork/0/steps", "agents/text"]
     assert [entry[0] for entry in entries] == [0, 3, 6, 1, 4, 7, 2, 5, 8]
 
@@ -61,6 +61,17 @@ def test_what_is_written_is_simulated_in_its_blocks(lmc):
     hits = [json.loads(one_by_one.out)["hit_tokens"], *(each["hit_tokens"] for each in found)]
     assert hits == sorted(hits)
     assert hits[2] > 1.5 * hits[0]
+
+
+@pytest.mark.usefixtures("folder")
+def test_without_a_pool_it_is_as_if_one_held_all(lmc):
+    blocks: list[int] = []
+    for batch in ("1", "3", "256"):
+        options = ("schedule", "p.py", "--input", "rows.jsonl", "--model", "toy", "--batch", batch)
+        unsaid, large = lmc(*options), lmc(*options, "--kv-tokens", "100000000")
+        assert (unsaid.code, unsaid.out) == (0, large.out)
+        blocks.append(lines(unsaid.out)[0]["block"])
+    assert blocks == [2, 6, 9]
 
 
 @pytest.mark.usefixtures("folder")
