@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from lmc.driver.compile import DEFAULT_LEVEL
 from lmc.driver.defaults import Wish
-from lmc.driver.profiles import check_program, read_profile
+from lmc.driver.profiles import read_profile
 from lmc.driver.programs import UsageError
 from lmc.driver.run import Runner
 from lmc.driver.start import Options
@@ -52,9 +52,7 @@ class Given:
             raise UsageError(
                 f"-{level} looks at no profile", remedy=f"use -{DEFAULT_LEVEL}, or leave out --profile-use"
             )
-        profile = None if self.profile is None else read_profile(self.profile)
-        if profile is not None:
-            check_program(profile, function.name)
+        profile = None if self.profile is None else read_profile(self.profile, function.name)
         return Runner(function, own).with_options(
             function,
             self.wish,

@@ -16,8 +16,11 @@ ProfileOption = Profile | str | os.PathLike[str]
 """A profile, or the file that holds it."""
 
 
-def read_profile(path: str | os.PathLike[str]) -> Profile:
-    """The profile in a file. Raises ``UsageError`` where there is no file, ``InputError`` where there is no profile."""
+def read_profile(path: str | os.PathLike[str], program: str | None = None) -> Profile:
+    """The profile in a file, of ``program`` where that is known.
+
+    Raises ``UsageError`` where there is no file, ``InputError`` where there is no profile, or one of another program.
+    """
     shown = os.fspath(path)
     try:
         with Path(path).open(encoding="utf-8") as file:
@@ -28,9 +31,12 @@ def read_profile(path: str | os.PathLike[str]) -> Profile:
     except UnicodeDecodeError as error:
         raise UsageError(f"{shown} is no text", remedy="name a file that holds a saved Profile") from error
     try:
-        return Profile.from_json(text)
+        found = Profile.from_json(text)
+        if program is not None:
+            _check_program(found, program)
     except InputError as error:
         raise InputError(f"{shown}: {error.cause}", remedy=error.remedy) from error
+    return found
 
 
 def profile_for(program: str, option: ProfileOption) -> Profile:
@@ -38,15 +44,16 @@ def profile_for(program: str, option: ProfileOption) -> Profile:
     try:
         if not isinstance(option, Profile | str | os.PathLike):
             raise InputError(f"profile is {option!r:.80}", remedy="give a Profile, or the path of a file with one")
-        found = option if isinstance(option, Profile) else read_profile(option)
-        check_program(found, program)
+        if not isinstance(option, Profile):
+            return read_profile(option, program)
+        _check_program(option, program)
     except InputError as error:
         error.location = error.location or user_location()
         raise
-    return found
+    return option
 
 
-def check_program(profile: Profile, program: str) -> None:
+def _check_program(profile: Profile, program: str) -> None:
     """Raise ``InputError`` where ``profile`` is of another program."""
     if profile.program != program:
         raise InputError(
@@ -75,9 +82,7 @@ class ProfileFile:
         if not os.access(self._path.parent, os.W_OK):
             raise self._cannot_write("its folder is not there to write to")
         if merge and self._path.exists():
-            before = read_profile(path)
-            check_program(before, program)
-            self._recording.add(before)
+            self._recording.add(read_profile(path, program))
 
     def add(self, profile: Profile) -> None:
         """Count what an instance did."""

@@ -46,7 +46,13 @@ def load_profile(text: str) -> Profile:
 
 
 def _entries(data: Any, read: Callable[[Any], _Entry]) -> dict[str, _Entry]:
-    return {key: read(entry) for key, entry in _object(data, "entries by id").items()}
+    found: dict[str, _Entry] = {}
+    for key, entry in _object(data, "entries by id").items():
+        try:
+            found[key] = read(entry)
+        except ValueError as error:
+            raise ValueError(f"{key!r:.200}: {error}") from error
+    return found
 
 
 def _op_profile(data: Any) -> OpProfile:
@@ -54,7 +60,12 @@ def _op_profile(data: Any) -> OpProfile:
     bins = _counts(lengths, _count)
     if any(length_bin(start) != start for start, _ in bins):
         raise ValueError("lengths are not counted by bins")
-    return OpProfile(Usage(*_totals(usage, Usage)), _seconds(seconds), _count(longest), _counts(reasons, _text), bins)
+    found = OpProfile(Usage(*_totals(usage, Usage)), _seconds(seconds), _count(longest), _counts(reasons, _text), bins)
+    if length_bin(found.longest) != (bins[-1][0] if bins else 0):
+        raise ValueError(f"no output is counted that is as long as the longest, of {found.longest} tokens")
+    if not sum(start * count for start, count in bins) <= found.usage.generated_tokens <= found.outputs * longest:
+        raise ValueError(f"{found.outputs} outputs of such lengths can't have {found.usage.generated_tokens} tokens")
+    return found
 
 
 def _branch_profile(data: Any) -> BranchProfile:
@@ -62,7 +73,10 @@ def _branch_profile(data: Any) -> BranchProfile:
 
 
 def _repeat_profile(data: Any) -> RepeatProfile:
-    return RepeatProfile(*_totals(data, RepeatProfile))
+    found = RepeatProfile(*_totals(data, RepeatProfile))
+    if not found.most <= found.rounds <= found.runs * found.most:
+        raise ValueError(f"{found.runs} runs of at most {found.most} rounds can't have {found.rounds}")
+    return found
 
 
 def _totals(data: Any, kind: type[Any]) -> list[int]:

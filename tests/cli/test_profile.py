@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lmc.ir.profile import BranchProfile, Profile
+from lmc.ir.profile import BranchProfile, OpProfile, Profile, Usage, length_bins
 
 PROGRAM = """
 import time
@@ -159,17 +159,24 @@ def test_a_run_that_is_interrupted_writes_what_it_has(start, file: str, tmp_path
     [
         (("compile", "{}:answer", "--profile", "no.json"), "no.json can't be read"),
         (("compile", "{}:answer", "--profile", "rows.jsonl"), "rows.jsonl: not a profile"),
+        (("compile", "{}:answer", "--profile", "mean.json"), "mean.json: not a profile: 'answer/first': 1 outputs of"),
         (("compile", "{}:answer", "--profile", "p.json", "-O1"), "-O1 looks at no profile"),
         (("run", "{}:plain", "topic=1", "--profile-use", "p.json"), "-O0 looks at no profile"),
         (("run", "{}:answer", "topic=1", "--profile-use", "no.json"), "no.json can't be read"),
-        (("run", "{}:other", "topic=1", "--profile-use", "p.json"), "is of the program 'answer', not of 'other'"),
+        (
+            ("run", "{}:other", "topic=1", "--profile-use", "p.json"),
+            "p.json: the profile is of the program",
+        ),
         (("schedule", "{}:other", "--input", "rows.jsonl", "--profile-use", "p.json"), "of the program 'answer', not"),
         (("run", "m.lmir", "--profile-use", "p.json"), "--profile-use says how a program is compiled, and m.lmir is"),
         (("run", "m.lmir", "--no-order-sections"), "--order-sections says how a program is compiled, and m.lmir is"),
         (("schedule", "m.lmir", "--input", "rows.jsonl", "--profile", "p.json"), "and m.lmir is compiled already"),
         (("compile", "{}:other", "--profile", "p.json"), "is of the program 'answer', not of 'other'"),
         (("run", "{}:answer", "topic=1", "--profile-merge"), "--profile-merge goes with --profile-generate"),
-        (("run", "{}:other", "topic=1", "--profile", "p.json", "--profile-merge"), "of the program 'answer', not of"),
+        (
+            ("run", "{}:other", "topic=1", "--profile", "p.json", "--profile-merge"),
+            "p.json: the profile is of the program",
+        ),
         (("run", "{}:answer", "--input", "rows.jsonl", "--profile", "rows.jsonl"), "rows.jsonl is a file of rows"),
         (("run", "{}:answer", "topic=1", "-o", "x", "--profile", "./x"), "./x is a file of rows"),
         (
@@ -184,6 +191,8 @@ def test_a_run_that_is_interrupted_writes_what_it_has(start, file: str, tmp_path
 )
 def test_what_can_not_be_done_is_said(lmc, file: str, tmp_path: Path, arguments: tuple[str, ...], cause: str):
     data = rows(tmp_path, "1")
+    wrong = OpProfile(Usage(generated_tokens=48), longest=41, lengths=length_bins([41]))
+    (tmp_path / "mean.json").write_text(Profile("answer", {"answer/first": wrong}).to_json())
     (tmp_path / "p.json").write_text(Profile("answer").to_json())
     (tmp_path / "m.lmir").write_text("module @answer { func @answer() { %0 = lm.context : !ctx lm.return %0 } }")
     said = lmc(*(argument.format(file) for argument in arguments), *TOY)

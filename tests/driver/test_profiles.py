@@ -183,7 +183,7 @@ def test_what_can_not_be_written_is_known_before_anything_runs(tmp_path: Path):
     with pytest.raises(UsageError, match="can't be written: its folder is not there"):
         ProfileFile(str(tmp_path / "no" / "p.json"), "answer", merge=False)
     path.write_text(Profile("other").to_json())
-    with pytest.raises(InputError, match="is of the program 'other', not of 'answer'"):
+    with pytest.raises(InputError, match=r"p\.json: the profile is of the program 'other', not of 'answer'"):
         ProfileFile(str(path), "answer", merge=True)
     path.write_text("[]")
     with pytest.raises(InputError, match="not a profile"):

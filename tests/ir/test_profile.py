@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -12,19 +13,29 @@ from lmc.ir.interpreter import generation_profile
 from lmc.ir.profile import BranchProfile, OpProfile, Profile, Recording, RepeatProfile, Usage, length_bin, length_bins
 
 counts = st.integers(0, 10**6)
-usages = st.builds(Usage, counts, counts, counts, counts)
 reasons = st.dictionaries(st.sampled_from(["stop", "length", "eos"]), st.integers(1, 9)).map(
     lambda found: tuple(sorted(found.items()))
 )
-lengths = st.lists(st.integers(0, 5000), max_size=5).map(length_bins)
-op_profiles = st.builds(OpProfile, usages, st.floats(0, 1e6), counts, reasons, lengths)
+
+
+@st.composite
+def op_profiles(draw: st.DrawFn) -> OpProfile:
+    lengths = draw(st.lists(st.integers(0, 5000), max_size=5))
+    usage = Usage(draw(counts), draw(counts), sum(lengths), draw(counts))
+    return OpProfile(usage, draw(st.floats(0, 1e6)), max(lengths, default=0), draw(reasons), length_bins(lengths))
+
+
+def repeat_of(rounds: list[int]) -> RepeatProfile:
+    return RepeatProfile(len(rounds), sum(rounds), max(rounds, default=0))
+
+
 ids = st.text(max_size=4)
 profiles = st.builds(
     Profile,
     ids,
-    st.dictionaries(ids, op_profiles, max_size=3),
+    st.dictionaries(ids, op_profiles(), max_size=3),
     st.dictionaries(ids, st.builds(BranchProfile, counts, counts), max_size=3),
-    st.dictionaries(ids, st.builds(RepeatProfile, counts, counts, counts), max_size=3),
+    st.dictionaries(ids, st.lists(counts, max_size=5).map(repeat_of), max_size=3),
 )
 
 
@@ -119,9 +130,9 @@ def test_the_text_does_not_depend_on_the_order_of_ops():
     assert Profile("p", {"a": one, "b": other}).to_json() == Profile("p", {"b": other, "a": one}).to_json()
 
 
-OP = OpProfile(Usage(1, 2, 3, 4), 0.5, 7, (("eos", 1),), ((3, 1), (16, 2)))
+OP = OpProfile(Usage(1, 2, 36, 4), 0.5, 17, (("eos", 1),), ((3, 1), (16, 2)))
 GOOD: dict[str, Any] = json.loads(
-    Profile("p", {"a": OP}, {"c": BranchProfile(1, 2)}, {"l": RepeatProfile(1, 2, 3)}).to_json()
+    Profile("p", {"a": OP}, {"c": BranchProfile(1, 2)}, {"l": RepeatProfile(2, 4, 3)}).to_json()
 )
 
 
@@ -137,25 +148,45 @@ def op_with(**fields: Any) -> dict[str, Any]:
         ({"program": 1}, "not a profile: text is needed"),
         ({"more": 1}, "not a profile: a profile has exactly the fields version, program, ops, branches, repeats"),
         ({"ops": 1}, "not a profile: entries by id is an object"),
-        ({"ops": {"a": 1}}, "not a profile: an op is an object"),
-        ({"ops": {"a": {}}}, "not a profile: an op has exactly the fields usage, seconds"),
-        (op_with(longest=float("inf")), "not a profile: a count is a whole number from 0 on, not inf"),
-        (op_with(longest=-1), "not a profile: a count is a whole number from 0 on, not -1"),
-        (op_with(longest=2**63), "not a profile: a count is a whole number"),
-        (op_with(longest=True), "not a profile: a count is a whole number from 0 on, not True"),
-        (op_with(seconds=float("nan")), "not a profile: seconds are a finite number from 0 on, not nan"),
-        (op_with(seconds=float("inf")), "not a profile: seconds are a finite number"),
-        (op_with(seconds=-1), "not a profile: seconds are a finite number"),
-        (op_with(seconds="1"), "not a profile: seconds are a finite number"),
-        (op_with(finish_reasons=[1]), "not a profile: a list of pairs is needed"),
-        (op_with(finish_reasons=[["b", 1], ["a", 1]]), "not a profile: what was counted is not in order"),
-        (op_with(finish_reasons=[["a", 0]]), "not a profile: what was counted is not in order"),
-        (op_with(lengths=[[3, 1], [3, 1]]), "not a profile: what was counted is not in order"),
-        (op_with(lengths=[[17, 1]]), "not a profile: lengths are not counted by bins"),
-        (op_with(lengths=[["3", 1]]), "not a profile: a count is a whole number"),
-        (op_with(usage={"calls": "x"}), "not a profile: counts has exactly the fields prompt_tokens"),
-        ({"branches": {"c": {"then": 1}}}, "not a profile: counts has exactly the fields then, otherwise"),
-        ({"repeats": {"l": []}}, "not a profile: counts is an object"),
+        ({"ops": {"a": 1}}, "not a profile: 'a': an op is an object"),
+        ({"ops": {"a": {}}}, "not a profile: 'a': an op has exactly the fields usage, seconds"),
+        (op_with(longest=float("inf")), "not a profile: 'a': a count is a whole number from 0 on, not inf"),
+        (op_with(longest=-1), "not a profile: 'a': a count is a whole number from 0 on, not -1"),
+        (op_with(longest=2**63), "not a profile: 'a': a count is a whole number"),
+        (op_with(longest=True), "not a profile: 'a': a count is a whole number from 0 on, not True"),
+        (op_with(seconds=float("nan")), "not a profile: 'a': seconds are a finite number from 0 on, not nan"),
+        (op_with(seconds=float("inf")), "not a profile: 'a': seconds are a finite number"),
+        (op_with(seconds=-1), "not a profile: 'a': seconds are a finite number"),
+        (op_with(seconds="1"), "not a profile: 'a': seconds are a finite number"),
+        (op_with(finish_reasons=[1]), "not a profile: 'a': a list of pairs is needed"),
+        (op_with(finish_reasons=[["b", 1], ["a", 1]]), "not a profile: 'a': what was counted is not in order"),
+        (op_with(finish_reasons=[["a", 0]]), "not a profile: 'a': what was counted is not in order"),
+        (op_with(lengths=[[3, 1], [3, 1]]), "not a profile: 'a': what was counted is not in order"),
+        (op_with(lengths=[[17, 1]]), "not a profile: 'a': lengths are not counted by bins"),
+        (op_with(lengths=[["3", 1]]), "not a profile: 'a': a count is a whole number"),
+        (op_with(usage={"calls": "x"}), "not a profile: 'a': counts has exactly the fields prompt_tokens"),
+        ({"branches": {"c": {"then": 1}}}, "not a profile: 'c': counts has exactly the fields then, otherwise"),
+        ({"repeats": {"l": []}}, "not a profile: 'l': counts is an object"),
+        (
+            {"repeats": {"l": {"runs": 2, "rounds": 7, "most": 3}}},
+            "not a profile: 'l': 2 runs of at most 3 .* 7",
+        ),
+        (
+            {"repeats": {"l": {"runs": 2, "rounds": 2, "most": 3}}},
+            "not a profile: 'l': 2 runs of at most 3 .* 2",
+        ),
+        (op_with(longest=18), "not a profile: 'a': no output is counted that is as long as the longest, of 18 tokens"),
+        (op_with(longest=15), "not a profile: 'a': no output is counted that is as long as the longest, of 15 tokens"),
+        (op_with(lengths=[]), "not a profile: 'a': no output is counted that is as long as the longest, of 17 tokens"),
+        (
+            op_with(usage={**asdict(OP.usage), "generated_tokens": 52}),
+            "not a profile: 'a': 3 outputs of such lengths",
+        ),
+        (
+            op_with(usage={**asdict(OP.usage), "generated_tokens": 34}),
+            "not a profile: 'a': 3 outputs of such lengths",
+        ),
+        (op_with(longest=0, lengths=[]), "not a profile: 'a': 0 outputs of such lengths can't have 36 tokens"),
     ],
 )
 def test_what_is_no_profile_is_refused(change: dict[str, Any], cause: str):

@@ -55,7 +55,8 @@ def profiles_of(draw: st.DrawFn, module: Module) -> Profile:
         elif isinstance(op, CondOp) and op.id is not None:
             branches[op.id] = BranchProfile(draw(st.integers(0, 9)), draw(st.integers(0, 9)))
         elif isinstance(op, RegionOp) and op.id is not None:
-            repeats[op.id] = RepeatProfile(draw(st.integers(0, 3)), draw(st.integers(0, 9)), draw(st.integers(0, 9)))
+            rounds = draw(st.lists(st.integers(0, 9), max_size=3))
+            repeats[op.id] = RepeatProfile(len(rounds), sum(rounds), max(rounds, default=0))
     return Profile(module.name, ops, branches, repeats)
 
 
