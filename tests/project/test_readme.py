@@ -83,6 +83,14 @@ def test_the_token_table_is_that_of_the_results() -> None:
     assert [row for row in rows if row not in results.splitlines()] == []
 
 
+def test_the_sections_shown_change_places(folder: Path) -> None:
+    shown = next(block for block in README.split("```python\n")[1:] if "lmc.section(" in block).partition("```")[0]
+    (folder / "tone.py").write_text(f"import lmc\n\n\n{shown}", encoding="utf-8")
+    written, ordered = (run(f"lmc compile tone.py --emit ir {option}", folder) for option in ("", "--order-sections"))
+    assert 'user ["Essay: ", %essay, "\\nJudge its tone in a word.\\n"]' in written
+    assert 'lm.extend %0.open ["Judge its tone in a word.\\nEssay: "]' in ordered
+
+
 def test_every_architecture_is_named() -> None:
     named = re.search(r"to a folder with a\s+(.*?) model;", README, re.DOTALL)
     assert named is not None
