@@ -22,6 +22,7 @@ from lmc.cache.simulator import coarse_trial
 from lmc.cache.trace import TraceRequest
 from lmc.ir.core import Value
 from lmc.ir.engine import Engine
+from lmc.ir.tokenizer import Tokenizer
 from lmc.ir.tokens import common_length
 
 _ONE_BY_ONE = Layout()
@@ -85,9 +86,12 @@ class Room:
         info = engine.info
         if info.kv_tokens is None:
             return None
-        tokenizer = engine.tokenizer
         batch = requests if info.max_running is None else min(requests, info.max_running)
-        return cls(info.kv_tokens, batch, tokens_of=lambda text: len(tokenizer.encode(text)))
+        return cls(info.kv_tokens, batch).counted_by(engine.tokenizer)
+
+    def counted_by(self, tokenizer: Tokenizer) -> Room:
+        """The same for texts that ``tokenizer`` cuts."""
+        return replace(self, tokens_of=lambda text: len(tokenizer.encode(text)))
 
 
 def schedule_batch(

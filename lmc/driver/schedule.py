@@ -11,6 +11,7 @@ from lmc.backend.plan import Plan, PlanError
 from lmc.backend.schedule import Room, Schedule, schedule_batch
 from lmc.backend.schedule_json import load_schedule_lines, schedule_lines
 from lmc.cache.ranks import InstanceOrder, Layout
+from lmc.driver.defaults import resolve_target
 from lmc.driver.given import Given
 from lmc.driver.lines import MAX_ROW_BYTES, Line, read_lines, shown_path
 from lmc.driver.parts import entry_of
@@ -18,9 +19,11 @@ from lmc.driver.programs import load_program
 from lmc.driver.rows import ArgumentReader, Row, Signature
 from lmc.driver.saved import is_saved, load_saved_plan
 from lmc.driver.saved_arguments import signature_of
+from lmc.driver.service import service
 from lmc.driver.start import Arguments
 from lmc.driver.windows import Entry, Part
 from lmc.ir.errors import InputError, Location
+from lmc.ir.target import Target
 
 __all__ = ["HOLDS_ALL", "Room", "Schedule", "in_order", "read_schedule", "run", "schedule_lines"]
 
@@ -37,10 +40,11 @@ class Place(Protocol):
 def run(name: str, data: str, given: Given, room: Room, fixed: list[str]) -> Schedule:
     """Schedule the rows of a file (``-``: standard input) of a program or a saved plan; ``fixed`` are KEY=VALUE.
 
-    Raises ``UsageError`` where a file can't be read, and ``InputError`` for a row that can't be used, or that needs
-    another plan than those before it.
+    Tokens are those of the model that would run it. Raises ``UsageError`` where a file can't be read, and
+    ``InputError`` for a row that can't be used, or that needs another plan than those before it.
     """
-    signature, place = _saved(name, given) if is_saved(name) else _program(name, given)
+    signature, place, target = _saved(name, given) if is_saved(name) else _program(name, given)
+    room = room.counted_by(service().engines.tokenizer(target))
     reader = ArgumentReader(signature)
     rows = reader.rows(data, reader.assignments(fixed))
     placed = [(plan, values) for _, plan, values in _placed(rows, place, data)]
@@ -117,14 +121,16 @@ def _placed(rows: Iterable[Row], place: Place, data: str) -> Iterator[tuple[Entr
         yield entry_of(number, row), plan, values
 
 
-def _saved(name: str, given: Given) -> tuple[Signature, Place]:
-    plan = load_saved_plan(name, given.for_saved(name))
-    return signature_of(plan), lambda arguments: (plan, arguments[1])
+def _saved(name: str, given: Given) -> tuple[Signature, Place, Target]:
+    options = given.for_saved(name)
+    plan = load_saved_plan(name, options)
+    return signature_of(plan), lambda arguments: (plan, arguments[1]), resolve_target(options.wish)
 
 
-def _program(name: str, given: Given) -> tuple[Signature, Place]:
+def _program(name: str, given: Given) -> tuple[Signature, Place, Target]:
     function = load_program(name)
-    return Signature.of(function), given.runner(function).place
+    runner = given.runner(function)
+    return Signature.of(function), runner.place, runner.target()
 
 
 def _other_rows(cause: str) -> InputError:

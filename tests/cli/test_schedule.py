@@ -128,3 +128,27 @@ def lists(s, parts: list[str], times: int):
     said = lmc("schedule", "lists.py", "--input", "lists.jsonl", "--model", "toy")
     assert (said.code, said.out) == (1, "")
     assert "row 1 of lists.jsonl needs another plan" in said.err
+
+
+CHAT = """import lmc
+
+
+@lmc.jit
+def chat(s, first: str, second: str):
+    s += first
+    s.gen("a", max_tokens=16, min_tokens=16)
+    s += second
+    return s.gen("b", max_tokens=16, min_tokens=16)
+"""
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("text", "block"), [("and so ", 8), ("天地玄", 1)])
+def test_tokens_are_those_of_the_model(lmc, text: str, block: int):
+    """The pool holds all chats in English, and a few where a character has several tokens."""
+    Path("chat.py").write_text(CHAT)
+    rows = [{key: f"{number:02} of them: " + text * 15 for key in ("first", "second")} for number in range(16)]
+    Path("chats.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    said = lmc("schedule", "chat.py", "--input", "chats.jsonl", "--kv-tokens", "1800", "--batch", "4")
+    assert said.code == 0, said.err
+    assert lines(said.out)[0]["block"] == block
