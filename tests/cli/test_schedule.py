@@ -147,7 +147,7 @@ def chat(s, first: str, second: str):
 def test_tokens_are_those_of_the_model(lmc, text: str, block: int):
     """The pool holds all chats in English, and a few where a character has several tokens."""
     Path("chat.py").write_text(CHAT)
-    rows = [{key: f"{number:02} of them: " + text * 15 for key in ("first", "second")} for number in range(16)]
+    rows = [dict.fromkeys(("first", "second"), f"{number:02} of them: " + text * 15) for number in range(16)]
     Path("chats.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     said = lmc("schedule", "chat.py", "--input", "chats.jsonl", "--kv-tokens", "1800", "--batch", "4")
     assert said.code == 0, said.err
