@@ -48,6 +48,22 @@ def check_ownership(pool: PagePool, nodes: Sequence[RadixNode], held_pages: Iter
         raise InvariantError(f"{pool.used_count - owned.size} allocated pages belong to nobody (leak)")
 
 
+def check_counts(nodes: Sequence[RadixNode], count: int, tokens: int, pinned: int, clock: int) -> None:
+    """Check what a tree has counted of its nodes.
+
+    Raises:
+        InvariantError: it has another number of nodes, of tokens, or of tokens under pins, or one used after `clock`.
+    """
+    if len(nodes) != count:
+        raise InvariantError(f"{count} nodes counted, {len(nodes)} found")
+    if sum(node.length for node in nodes) != tokens:
+        raise InvariantError("total_tokens is not the number of tokens in the tree")
+    if sum(node.length for node in nodes if node.pin_count) != pinned:
+        raise InvariantError("pinned_tokens is not the number of tokens under pins")
+    if any(node.last_access > clock for node in nodes):
+        raise InvariantError("a node was used in the future")
+
+
 def _check_children(node: RadixNode) -> None:
     for token, child in node.children.items():
         if child.parent is not node:

@@ -65,8 +65,7 @@ class SequenceMemory:
         """
         if self._is_still_refused(sequence, headroom):
             return False
-        match = self.radix.match_prefix(sequence.settled_tokens, sequence.cache_key, run=sequence.run)
-        self.radix.pin(match.node)
+        match = self.radix.pin_prefix(sequence.settled_tokens, sequence.cache_key, run=sequence.run)
         needed = sequence.length - match.length
         if needed + headroom > self.available:
             self.radix.unpin(match.node)
@@ -92,11 +91,20 @@ class SequenceMemory:
         Raises:
             PoolExhaustedError: not even eviction frees enough; check `available` first.
         """
-        needed = length - sequence.page_count
-        if needed > self.pool.free_count:
-            self.radix.evict(needed - self.pool.free_count)
-        sequence.pages[sequence.page_count : length] = self.pool.allocate(needed)
+        sequence.pages[sequence.page_count : length] = self._take_pages(length - sequence.page_count)
         sequence.page_count = length
+
+    def try_grow(self, sequences: Items[Sequence]) -> bool:
+        """Give each settled token of all these sequences a page, or, where there are too few, none of them any."""
+        needed = sum(sequence.settled - sequence.page_count for sequence in sequences)
+        if needed > self.available:
+            return False
+        pages = self._take_pages(needed)
+        for sequence in sequences:
+            count = sequence.settled - sequence.page_count
+            sequence.pages[sequence.page_count : sequence.settled] = pages[:count]
+            sequence.page_count, pages = sequence.settled, pages[count:]
+        return True
 
     def fit(self, sequence: Sequence) -> None:
         """Let go of pages of tokens that the sequence has no more: of a draft that was refused, or rewritten ones."""
@@ -114,7 +122,8 @@ class SequenceMemory:
         start, end = sequence.computed, sequence.computed + count
         sequence.planned = end
         slots = sequence.pages[start:end].copy()
-        slots[: max(sequence.shared - start, 0)] = self._scratch_page
+        if start < sequence.shared:
+            slots[: sequence.shared - start] = self._scratch_page
         return Slice(sequence, start, end, slots)
 
     def take_shared_rows(self, sequence: Sequence, count: int) -> Slice:
@@ -198,6 +207,11 @@ class SequenceMemory:
         """
         self.radix.check_invariants(sequence.own_pages for sequence in running)
 
+    def _take_pages(self, count: int) -> Pages:
+        if count > self.pool.free_count:
+            self.radix.evict(count - self.pool.free_count)
+        return self.pool.allocate(count)
+
     def _is_still_refused(self, sequence: Sequence, headroom: int) -> bool:
         """Whether the last answer was no, and nothing happened since that could make it yes.
 
@@ -213,11 +227,9 @@ class SequenceMemory:
         """Hand the first `length` tokens and pages of a sequence over to the tree and move its pin to their end."""
         if sequence.node is None or length <= sequence.shared:
             return
-        inserted = self.radix.insert(
-            sequence.tokens[:length], sequence.pages[:length], sequence.cache_key, run=sequence.run
+        inserted = self.radix.extend(
+            sequence.node, sequence.tokens[:length], sequence.pages[:length], sequence.cache_key, run=sequence.run
         )
-        self.radix.pin(inserted.node)
-        self.radix.unpin(sequence.node)
         sequence.node = inserted.node
         sequence.pages[:length] = inserted.pages
         sequence.shared = length
@@ -226,8 +238,7 @@ class SequenceMemory:
         """Keep only the first `length` of a sequence's pages, which are all in the tree, and pin no more than that."""
         if sequence.node is None:
             return
-        match = self.radix.match_prefix(sequence.tokens[:length], sequence.cache_key, run=sequence.run)
-        self.radix.pin(match.node)
+        match = self.radix.pin_prefix(sequence.tokens[:length], sequence.cache_key, run=sequence.run)
         self.radix.unpin(sequence.node)
         self.pool.free(sequence.own_pages)
         sequence.node = match.node

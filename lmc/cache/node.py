@@ -85,6 +85,23 @@ class RadixNode:
         """Whether the way from the root to here goes through `other`."""
         return any(node is other for node in path_to_root(self))
 
+    def split(self, length: int) -> "RadixNode":
+        """Cut the edge after `length` tokens; the new upper node is returned, this one keeps the rest.
+
+        This is the lower part, so that pins held on it still mean the same prefix. Both parts are copies: a view would
+        keep the whole edge in memory after one part is evicted.
+        """
+        parent = self.parent
+        assert parent is not None
+        upper = RadixNode(self.tokens[:length].copy(), self.pages[:length].copy(), parent, self.last_access)
+        upper.pin_count = self.pin_count
+        upper.copy_uses(self)
+        self.tokens, self.pages = self.tokens[length:].copy(), self.pages[length:].copy()
+        self.parent = upper
+        upper.children[self.first_token] = self
+        parent.children[upper.first_token] = upper
+        return upper
+
     def copy_uses(self, other: "RadixNode") -> None:
         """Take over when and by whom another node was used."""
         self.hits = other.hits
@@ -121,9 +138,10 @@ def as_tokens(tokens: Sequence[int] | Tokens) -> Tokens:
 def common_prefix_length(left: Tokens, right: Tokens) -> int:
     """Number of leading tokens that two sequences share."""
     length = min(left.size, right.size)
-    different = left[:length] != right[:length]
-    first = int(different.argmax()) if length else 0
-    return first if length and different[first] else length
+    left, right = left[:length], right[:length]
+    if left.tobytes() == right.tobytes():
+        return length
+    return int((left != right).argmax())
 
 
 def concatenated_pages(path: Sequence[RadixNode]) -> Pages:

@@ -70,11 +70,12 @@ class PagePool:
         returned = np.asarray(pages, dtype=np.int64)
         if returned.size == 0:
             return
-        if returned.min() < 0 or returned.max() >= self._num_pages:
+        ascending = np.sort(returned)
+        if ascending[0] < 0 or ascending[-1] >= self._num_pages:
             raise InvariantError(f"freeing a page outside 0…{self._num_pages - 1}")
         if self._is_free[returned].any():
             raise InvariantError(f"double free of pages {returned[self._is_free[returned]][:8].tolist()}")
-        if returned.size > 1 and np.unique(returned).size != returned.size:
+        if (ascending[1:] == ascending[:-1]).any():
             raise InvariantError("one call frees the same page twice")
         self._is_free[returned] = True
         self._free_stack[self._free_count : self._free_count + returned.size] = returned[::-1]

@@ -7,11 +7,12 @@ holds a pin on the node where its prefix ends. The unit of eviction is one token
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import takewhile
 
 import numpy as np
 
 from lmc.cache.eviction import Eviction, LeastRecentlyUsed
-from lmc.cache.invariants import check_ownership, check_tree
+from lmc.cache.invariants import check_counts, check_ownership, check_tree
 from lmc.cache.node import (
     PrefixMatch,
     RadixNode,
@@ -72,12 +73,17 @@ class RadixCache:
         An edge that matches in part is split, so that the returned node ends exactly where the match ends.
         `extra_key` names the tree: sequences with different keys share nothing (adapter, RoPE variant, image content).
         """
-        key = as_tokens(tokens)
-        node, path = self._walk(self._root(extra_key), key)
-        for step in path:
-            step.hits += 1
-        self._touch(path, run)
-        return PrefixMatch(concatenated_pages(path), node)
+        match = self._match(as_tokens(tokens), extra_key, run)
+        self._offer(match.node)
+        return match
+
+    def pin_prefix(
+        self, tokens: Sequence[int] | Tokens, extra_key: Hashable = None, *, run: Hashable = None
+    ) -> PrefixMatch:
+        """`match_prefix`, and `pin` of what it finds."""
+        match = self._match(as_tokens(tokens), extra_key, run)
+        self.pin(match.node)
+        return match
 
     def insert(
         self, tokens: Sequence[int] | Tokens, pages: Pages, extra_key: Hashable = None, *, run: Hashable = None
@@ -87,20 +93,17 @@ class RadixCache:
         Where the tree already holds a token, it keeps its own page and the caller's page is freed if it differs.
         The match returned covers the whole sequence with the tree's pages: the caller must go on with those.
         """
-        key = as_tokens(tokens)
-        if key.size != pages.size:
-            raise ValueError(f"{key.size} tokens need {key.size} pages, got {pages.size}")
-        if not self.pool.is_allocated(pages):
-            raise InvariantError("inserting pages that are not allocated")
-        node, path = self._walk(self._root(extra_key), key)
-        matched = sum(step.length for step in path)
-        if matched < key.size:
-            node = self._add_leaf(node, key[matched:].copy(), pages[matched:].astype(np.int64))
-            path.append(node)
-        self._touch(path, run)
-        kept = concatenated_pages(path)
-        self.pool.free(pages[pages != kept])
-        return PrefixMatch(kept, node)
+        inserted = self._insert(as_tokens(tokens), pages, extra_key, run)
+        self._offer(inserted.node)
+        return inserted
+
+    def extend(
+        self, pinned: RadixNode, tokens: Tokens, pages: Pages, extra_key: Hashable = None, *, run: Hashable = None
+    ) -> PrefixMatch:
+        """`insert` of what goes on from a pinned prefix; one pin on that moves to the end."""
+        inserted = self._insert(tokens, pages, extra_key, run)
+        self._pin_each(takewhile(lambda step: step is not pinned, path_to_root(inserted.node)))
+        return inserted
 
     def pin(self, node: RadixNode) -> None:
         """Protect the prefix that ends at `node` from eviction, until as many calls of `unpin`.
@@ -110,11 +113,7 @@ class RadixCache:
         """
         if node.parent is None and not node.is_root:
             raise InvariantError("pin of a prefix that was evicted")
-        for step in path_to_root(node):
-            if step.pin_count == 0:
-                self._pinned_tokens += step.length
-                self._newly_pinned_tokens += step.length
-            step.pin_count += 1
+        self._pin_each(path_to_root(node))
 
     def unpin(self, node: RadixNode) -> None:
         """Take one pin off the prefix that ends at `node`.
@@ -199,14 +198,7 @@ class RadixCache:
         offered = set(self.eviction.candidates())
         if any(node.evictable and node not in offered for node in nodes):
             raise InvariantError("an evictable leaf was not offered for eviction")
-        if len(nodes) != self._node_count:
-            raise InvariantError(f"{self._node_count} nodes counted, {len(nodes)} found")
-        if sum(node.length for node in nodes) != self._total_tokens:
-            raise InvariantError("total_tokens is not the number of tokens in the tree")
-        if sum(node.length for node in nodes if node.pin_count) != self._pinned_tokens:
-            raise InvariantError("pinned_tokens is not the number of tokens under pins")
-        if any(node.last_access > self._clock for node in nodes):
-            raise InvariantError("a node was used in the future")
+        check_counts(nodes, self._node_count, self._total_tokens, self._pinned_tokens, self._clock)
 
     def _root(self, extra_key: Hashable) -> RadixNode:
         """The start of a tree; one that is new is kept from its first token on, until its last is gone."""
@@ -221,30 +213,13 @@ class RadixCache:
             if child is None:
                 break
             common = common_prefix_length(child.tokens, key[matched:])
-            node = child if common == child.length else self._split(child, common)
+            node = child if common == child.length else child.split(common)
             path.append(node)
             matched += common
             if node is not child:
+                self._node_count += 1
                 break
         return node, path
-
-    def _split(self, node: RadixNode, length: int) -> RadixNode:
-        """Cut the edge of `node` after `length` tokens; the new upper node is returned, `node` keeps the rest.
-
-        `node` stays the lower part, so that pins held on it still mean the same prefix. Both parts are copies: a view
-        would keep the whole edge in memory after one part is evicted.
-        """
-        parent = node.parent
-        assert parent is not None
-        upper = RadixNode(node.tokens[:length].copy(), node.pages[:length].copy(), parent, node.last_access)
-        upper.pin_count = node.pin_count
-        upper.copy_uses(node)
-        node.tokens, node.pages = node.tokens[length:].copy(), node.pages[length:].copy()
-        node.parent = upper
-        upper.children[node.first_token] = node
-        parent.children[upper.first_token] = upper
-        self._node_count += 1
-        return upper
 
     def _add_leaf(self, parent: RadixNode, tokens: Tokens, pages: Pages) -> RadixNode:
         leaf = RadixNode(tokens, pages, parent, last_access=-1)
@@ -280,13 +255,40 @@ class RadixCache:
             del self._roots[parent.extra_key]
         return parent
 
+    def _match(self, key: Tokens, extra_key: Hashable, run: Hashable) -> PrefixMatch:
+        node, path = self._walk(self._root(extra_key), key)
+        for step in path:
+            step.hits += 1
+        self._touch(path, run)
+        return PrefixMatch(concatenated_pages(path), node)
+
+    def _insert(self, key: Tokens, pages: Pages, extra_key: Hashable, run: Hashable) -> PrefixMatch:
+        if key.size != pages.size:
+            raise ValueError(f"{key.size} tokens need {key.size} pages, got {pages.size}")
+        if not self.pool.is_allocated(pages):
+            raise InvariantError("inserting pages that are not allocated")
+        node, path = self._walk(self._root(extra_key), key)
+        matched = sum(step.length for step in path)
+        if matched < key.size:
+            node = self._add_leaf(node, key[matched:].copy(), pages[matched:].astype(np.int64))
+            path.append(node)
+        self._touch(path, run)
+        kept = concatenated_pages(path)
+        self.pool.free(pages[pages != kept])
+        return PrefixMatch(kept, node)
+
+    def _pin_each(self, nodes: Iterable[RadixNode]) -> None:
+        for node in nodes:
+            if node.pin_count == 0:
+                self._pinned_tokens += node.length
+                self._newly_pinned_tokens += node.length
+            node.pin_count += 1
+
     def _touch(self, path: list[RadixNode], run: Hashable) -> None:
         self._clock += 1
         for node in path:
             node.last_access = self._clock
         self.eviction.used(path, run)
-        if path:
-            self._offer(path[-1])
 
     def _offer(self, node: RadixNode) -> None:
         if node.evictable:

@@ -1,5 +1,6 @@
 """A `SequenceMemory` that writes down who held pages when."""
 
+from collections.abc import Sequence as Sequences
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +45,12 @@ class RecordingMemory(SequenceMemory):
         super().grow(sequence, length)
         if sequence in self._admissions:  # else it is being admitted: what it gets belongs to that event
             self._pages_in_use[-1] = max(self._pages_in_use[-1], self._in_use())
+
+    def try_grow(self, sequences: Sequences[Sequence]) -> bool:
+        if not super().try_grow(sequences):
+            return False
+        self._pages_in_use[-1] = max(self._pages_in_use[-1], self._in_use())
+        return True
 
     def discard(self, sequence: Sequence) -> None:
         admission = self._admissions.pop(sequence, None)

@@ -88,8 +88,9 @@ class Scheduler:
 
         A slice may be empty: a prompt without wanted logits that is cached to its end.
         """
-        for sequence in self.running:
-            if sequence.settled > sequence.page_count:
+        growing = [sequence for sequence in self._running if sequence.settled > sequence.page_count]
+        if growing and not self.memory.try_grow(growing):
+            for sequence in growing:
                 self._make_room_for(sequence)
         slices: list[Slice] = []
         decoding: list[Sequence] = []
@@ -112,6 +113,8 @@ class Scheduler:
 
     def _admit(self, budget: int, slices: list[Slice]) -> None:
         """Start waiting sequences, as long as there is budget for rows of them."""
+        if not budget or len(self._running) >= self._max_running:
+            return
         reserve = sum(map(_growth, self._running))
         while budget and (admitted := self._admit_next(reserve)):
             budget -= self._prefill(admitted, budget, slices)

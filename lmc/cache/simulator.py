@@ -200,6 +200,8 @@ class Simulation:
 
     def _ranks(self, requests: Requests[TraceRequest]) -> list[int]:
         """The places of requests that come together."""
+        if len(requests) == 1:
+            return [0]
         layout = self._layout
         if layout is None:
             layout = choose_layout(requests, self._trial, batch=self._batch)

@@ -230,9 +230,9 @@ def test_a_request_that_waits_for_room_is_not_matched_again_at_every_step(monkey
     running = simulation.add((0,) * 8, 40)
     simulation.step()
     asked: list[int] = []
-    match_prefix = simulation.memory.radix.match_prefix
+    pin_prefix = simulation.memory.radix.pin_prefix
     monkeypatch.setattr(
-        simulation.memory.radix, "match_prefix", lambda *of, **by: asked.append(0) or match_prefix(*of, **by)
+        simulation.memory.radix, "pin_prefix", lambda *of, **by: asked.append(0) or pin_prefix(*of, **by)
     )
     waiting = simulation.add((1,) * 40, 2)
     for _ in range(30):
@@ -258,3 +258,37 @@ def test_a_request_that_waits_gets_in_as_soon_as_others_hold_enough_of_its_prefi
     memory.take_shared_rows(holder, 19)
     assert memory.try_admit(sharer, headroom=0)
     memory.check_invariants([holder, sharer])
+
+
+class _Counted(LeastRecentlyUsed):
+    asked = 0
+
+    def victim(self):
+        self.asked += 1
+        return super().victim()
+
+
+def test_a_step_makes_room_for_all_sequences_at_once() -> None:
+    eviction = _Counted()
+    simulation = Simulation(60, 64, 4, 0, eviction)
+    simulation.add((9,) * 50, 0)
+    simulation.run()
+    for first in range(3, 7):
+        simulation.add((first,) * 2, 9)
+    simulation.run()
+    assert simulation.memory.radix.evicted_tokens > 25
+    assert eviction.asked <= 11  # one of the four prompts, ten of steps; four times as often for one page at a time
+
+
+def test_sequences_that_cannot_all_grow_stay_as_they_are() -> None:
+    memory = SequenceMemory(10, scratch_page=SCRATCH)
+    sequences = [Sequence((token,) * 4, capacity=8, first_wanted_row=3) for token in (1, 2)]
+    for sequence in sequences:
+        assert memory.try_admit(sequence, headroom=0)
+        sequence.rewrite(4, [3, 3])
+    assert not memory.try_grow(sequences)
+    assert [sequence.page_count for sequence in sequences] == [4, 4]
+    sequences[1].rewrite(4, [])
+    assert memory.try_grow(sequences)
+    assert [sequence.page_count for sequence in sequences] == [6, 4]
+    memory.check_invariants(sequences)

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
-from lmc.cache import InvariantError, PagePool, PoolExhaustedError, RadixCache, RadixNode
+from lmc.cache import InvariantError, PagePool, PoolExhaustedError, PrefixMatch, RadixCache, RadixNode
 
 NUM_PAGES = 40
 Prefix = tuple[str | None, tuple[int, ...]]
@@ -117,10 +117,19 @@ class CacheMachine(RuleBasedStateMachine):
     def insert(self, request: Running, length: int) -> None:
         """Hand the first `length` tokens of a request over to the tree and move its pin there."""
         inserted = self.cache.insert(request.tokens[:length], request.pages[:length], request.key)
-        expected = self.model.insert(request.key, request.tokens[:length], request.pages[:length].tolist())
-        assert inserted.pages.tolist() == expected
         self.cache.pin(inserted.node)
         self.cache.unpin(request.node)
+        self.note_inserted(request, length, inserted)
+
+    def extend(self, request: Running, length: int) -> None:
+        """The same by one verb."""
+        tokens = np.array(request.tokens[:length], np.int32)
+        inserted = self.cache.extend(request.node, tokens, request.pages[:length], request.key)
+        self.note_inserted(request, length, inserted)
+
+    def note_inserted(self, request: Running, length: int, inserted: PrefixMatch) -> None:
+        expected = self.model.insert(request.key, request.tokens[:length], request.pages[:length].tolist())
+        assert inserted.pages.tolist() == expected
         self.model.pinned.append((request.key, request.tokens[:length]))
         self.model.pinned.remove((request.key, request.tokens[: request.shared]))
         request.pages = np.concatenate([inserted.pages, request.pages[length:]])
@@ -129,7 +138,7 @@ class CacheMachine(RuleBasedStateMachine):
     @rule(request=requests, fraction=st.floats(0, 1))
     def prefill_chunk(self, request: Running | None, fraction: float) -> None:
         if request in self.running:
-            self.insert(request, request.shared + round(fraction * (len(request.tokens) - request.shared)))
+            self.extend(request, request.shared + round(fraction * (len(request.tokens) - request.shared)))
 
     @rule(request=consumes(requests))
     def finish(self, request: Running | None) -> None:
@@ -150,9 +159,8 @@ class CacheMachine(RuleBasedStateMachine):
 
     @rule(target=plan_pins, key=extra_keys, tokens=sequences)
     def pin(self, key: str | None, tokens: tuple[int, ...]) -> tuple[RadixNode, Prefix]:
-        match = self.cache.match_prefix(tokens, key)
-        self.model.match(key, tokens)
-        self.cache.pin(match.node)
+        match = self.cache.pin_prefix(tokens, key)
+        assert match.pages.tolist() == self.model.match(key, tokens)
         prefix = key, tokens[: match.length]
         self.model.pinned.append(prefix)
         return match.node, prefix
