@@ -160,7 +160,7 @@ class _Liveness:
 
     def _follow(self, kept: _Kept, hints: _Hints) -> None:
         """The hints about one context."""
-        hints.add(KeepOp, kept, (), kept.waves[0])
+        hints.add(KeepOp, kept, (), self._uses.first[kept.value])  # a region may begin long before it uses it
         let_go = self._let_go_after(kept) if isinstance(kept.place.op, PrefillOp) else None
         for number, (wave, group) in enumerate(groupby(kept.uses, key=lambda use: use.wave)):
             later = kept.waves[number + 1] if number + 1 < len(kept.waves) else None

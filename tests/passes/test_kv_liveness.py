@@ -65,6 +65,26 @@ def test_hints_are_true(case: Case):
                 assert op.after or op.next_use + waves.start[block] == uses.first[op.context]
 
 
+def test_a_loop_that_uses_a_prefix_in_its_second_round_does_not_use_it_when_it_begins():
+    found = ops(
+        "kv-liveness",
+        """
+        %0 = lm.context : !ctx
+        %1 = lm.prefill %0 : !ctx
+        %2, %i = cf.loop (%0, %n) {id = "f/@region#1"} : !ctx, !int ^condition(%3: !ctx, %j: !int) {
+          %4, %a = lm.gen %3 (%j) {id = "f/a*"} : !ctx, !text
+          %flag = py.call lt (%j, 9) : !bool
+          cf.condition %flag (%4, %j)
+        } ^body(%5: !ctx, %k: !int) {
+          %m = py.call add (%k, 1) : !int
+          cf.yield (%1, %m)
+        }
+        lm.return %2
+        """,
+    )
+    assert "lm.keep %1 {next_use = 1}" in found
+
+
 @given(case=cases(max_ops=30))
 def test_a_pinned_prefix_is_freed_after_its_last_use_and_not_before(case: Case):
     body = (
