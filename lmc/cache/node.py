@@ -139,9 +139,11 @@ def common_prefix_length(left: Tokens, right: Tokens) -> int:
     """Number of leading tokens that two sequences share."""
     length = min(left.size, right.size)
     left, right = left[:length], right[:length]
-    if left.tobytes() == right.tobytes():
+    if left.tobytes() == right.tobytes():  # faster than to compare numbers, and mostly so
         return length
-    return int((left != right).argmax())
+    different = left != right
+    first = int(different.argmax())
+    return first if different[first] else length
 
 
 def concatenated_pages(path: Sequence[RadixNode]) -> Pages:
