@@ -136,3 +136,14 @@ def test_a_condition_that_capture_decided_is_kept(lmc, program: str, saved, run)
     good, bad = run("judge.json", {"essay": "birds"}, {"essay": "bad"})
     assert good["value"]["essay"] == "birds"
     assert bad["error"].startswith("in.jsonl:2: the plan was made for other values of essay")
+
+
+@pytest.mark.parametrize("option", ["-o", "--profile-generate"])
+@pytest.mark.parametrize(("file", "named"), [("saving.py", "saving.py:main"), ("./saving.py", "saving.py")])
+def test_the_program_of_a_plan_is_not_written_over(lmc, saved, tmp_path: Path, option: str, file: str, named: str):
+    saved("main")
+    (tmp_path / "in.jsonl").write_text('{"topic": "x"}\n')
+    said = lmc("run", "plan.json", "--program", named, "--input", "in.jsonl", option, file, *TOY)
+    assert (said.code, said.out, (tmp_path / "saving.py").read_text()) == (2, "", PROGRAM)
+    assert f"error: {file} is the program, which would be gone" in said.err
+    assert f"name another file for {option}" in said.err
