@@ -155,6 +155,10 @@ def test_a_function_without_a_state_is_refused():
     assert caught.value.remedy
 
 
+class Opaque:
+    __iter__ = None
+
+
 async def one_row() -> AsyncIterator[Any]:
     yield {"name": "Ann"}
 
@@ -165,6 +169,7 @@ async def one_row() -> AsyncIterator[Any]:
         (5, "int", 'write [{"argument": value}, …]'),
         (None, "NoneType", 'write [{"argument": value}, …]'),
         ("abc", "str", 'write [{"argument": value}, …]'),
+        (Opaque(), "Opaque", 'write [{"argument": value}, …]'),
         (one_row(), "async_generator", "read it first: [row async for row in rows]"),
     ],
 )
@@ -174,6 +179,27 @@ def test_what_is_no_batch_is_refused_at_its_line(rows: Any, kind: str, remedy: s
         with pytest.raises(lmc.InputError, match=cause) as caught:
             run(rows)
         assert caught.value.remedy == remedy
+
+
+class BadRows:
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError("no file is open")
+
+
+def test_the_error_of_a_class_of_rows_is_its_own() -> None:
+    for run in (TOY.batch, lambda given: asyncio.run(TOY.abatch(given))):
+        with pytest.raises(TypeError, match=r"^no file is open$"):
+            run(BadRows())
+
+
+class RowsByNumber:
+    def __getitem__(self, number: int) -> dict[str, str]:
+        return [{"name": "Ann"}, {"name": "Bob"}][number]
+
+
+def test_rows_may_be_read_by_number() -> None:
+    rows: Any = RowsByNumber()
+    assert [result.error for result in TOY.batch(rows)] == [None, None]
 
 
 class Greeter:

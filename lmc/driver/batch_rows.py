@@ -16,12 +16,9 @@ def batch_arguments(rows: Iterable[Mapping[str, Any]]) -> list[Arguments] | Iter
     Raises ``InputError`` for what is no list of rows, at the user's line, and for a row of a list that is no dict; for
     rows that are read later that error stands in the row's place.
     """
-    if isinstance(rows, str | bytes | Mapping):
+    if isinstance(rows, str | bytes | Mapping) or not _has_rows(type(rows)):
         raise _no_batch(rows)
-    try:
-        source = iter(rows)
-    except TypeError as error:
-        raise _no_batch(rows) from error
+    source = iter(rows)
     entries = (_by_name(number, row) for number, row in enumerate(source))
     if not isinstance(rows, Sized):
         return entries
@@ -31,6 +28,11 @@ def batch_arguments(rows: Iterable[Mapping[str, Any]]) -> list[Arguments] | Iter
             raise entry
         found.append(entry)
     return found
+
+
+def _has_rows(kind: type) -> bool:
+    """Whether ``iter`` takes objects of a class; what it raises for one that it takes is the user's own error."""
+    return getattr(kind, "__iter__", None) is not None or hasattr(kind, "__getitem__")
 
 
 def _no_batch(rows: object) -> InputError:
