@@ -65,7 +65,8 @@ def grammar_command(
         write_out(to_json([each.to_json() for each in found], indent=1) + "\n")
     else:
         for number, each in enumerate(found):
-            write_out("\n" if number else "")
+            if number:
+                write_out("\n")
             _show(each, titled=len(found) > 1)
     if any(each.refused is not None for each in found):
         raise typer.Exit(FAILURE)

@@ -63,7 +63,7 @@ def _op_profile(data: Any) -> OpProfile:
     found = OpProfile(Usage(*_totals(usage, Usage)), _seconds(seconds), _count(longest), _counts(reasons, _text), bins)
     if length_bin(found.longest) != (bins[-1][0] if bins else 0):
         raise ValueError(f"no output is counted that is as long as the longest, of {found.longest} tokens")
-    if not sum(start * count for start, count in bins) <= found.usage.generated_tokens <= found.outputs * longest:
+    if not sum(start * count for start, count in bins) <= found.usage.generated_tokens <= found.outputs * found.longest:
         raise ValueError(f"{found.outputs} outputs of such lengths can't have {found.usage.generated_tokens} tokens")
     return found
 
