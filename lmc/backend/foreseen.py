@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,42 +22,30 @@ Length = tuple[int, int]
 
 
 def requests_of(
-    stages: Sequence[Stage], entries: Sequence[tuple[int, Sequence[Length]]], *, scale: float = 1
+    stages: Sequence[Stage], entries: Sequence[tuple[int, Sequence[Length]]], *, characters: float = CHARACTERS
 ) -> list[TraceRequest]:
     """The requests of instances, in the order of the schedule; ``entries`` hold their numbers and their values.
 
-    A token stands for ``CHARACTERS`` characters, and for ``scale`` of the tokens that stages count. Equal numbers stand
-    for equal texts; what is not known before the run has numbers of its own. Time and memory are linear in the prompts.
+    A token stands for so many ``characters`` of a text. Equal numbers stand for equal texts; what is not known before
+    the run has numbers of its own. Time and memory are linear in the prompts.
 
     Raises:
         InputError: prompts and answers have more than ``MAX_TOKENS`` tokens in all.
     """
-    if scale != 1:
-        stages = [_scaled(stage, scale) for stage in stages]
     left = MAX_TOKENS
     for place, (_, lengths) in enumerate(entries):
-        left -= _tokens(stages, lengths)
+        left -= _tokens(stages, lengths, characters)
         if left < 0:
             raise InputError(
                 f"the requests of the schedule have more than {MAX_TOKENS:,} tokens; those of its first {place:,} "
                 "instances have not",
                 remedy="schedule fewer instances",
             )
-    made = _Requests(stages)
+    made = _Requests(stages, characters)
     return [request for instance, lengths in entries for request in made.of(instance, lengths)]
 
 
-def _scaled(stage: Stage, scale: float) -> Stage:
-    """A stage that counts in tokens of which each stands for `scale`."""
-
-    def scaled(tokens: int) -> int:
-        return max(round(tokens / scale), 1)
-
-    pieces = tuple(Unknown(scaled(piece.tokens)) if isinstance(piece, Unknown) else piece for piece in stage.pieces)
-    return replace(stage, pieces=pieces, output=scaled(stage.output))
-
-
-def _tokens(stages: Sequence[Stage], lengths: Sequence[Length]) -> int:
+def _tokens(stages: Sequence[Stage], lengths: Sequence[Length], characters: float) -> int:
     """Tokens of the prompts and answers of one instance."""
     prompts: list[int] = []
     for stage in stages:
@@ -67,9 +55,9 @@ def _tokens(stages: Sequence[Stage], lengths: Sequence[Length]) -> int:
         for piece in stage.pieces:
             match piece:
                 case str():
-                    size += _size(len(piece))
+                    size += _size(len(piece), characters)
                 case Known(number):
-                    size += _size(lengths[number][0]) if number < len(lengths) else 1
+                    size += _size(lengths[number][0], characters) if number < len(lengths) else 1
                 case Answer(answered):
                     size += stages[answered].output
                 case Unknown(tokens):
@@ -78,16 +66,18 @@ def _tokens(stages: Sequence[Stage], lengths: Sequence[Length]) -> int:
     return sum(prompts) + sum(stage.output for stage in stages)
 
 
-def _size(characters: int) -> int:
-    return -(-characters // CHARACTERS)
+def _size(length: int, characters: float) -> int:
+    return math.ceil(length / characters)
 
 
 class _Requests:
     """Makes requests instance by instance."""
 
-    def __init__(self, stages: Sequence[Stage]) -> None:
+    def __init__(self, stages: Sequence[Stage], characters: float) -> None:
         self._stages = stages
-        self._literals = {piece: _hashed(piece) for stage in stages for piece in stage.pieces if isinstance(piece, str)}
+        self._characters = characters
+        literals = {piece for stage in stages for piece in stage.pieces if isinstance(piece, str)}
+        self._literals = {piece: _hashed(piece, characters) for piece in literals}
         self._values: list[Tokens] = []
         self._fresh = -(2**31)
         self._known: list[int] = []
@@ -139,9 +129,9 @@ class _Requests:
 
     def _next_values(self, lengths: Sequence[Length]) -> Iterator[Tokens]:
         for number, (length, shared) in enumerate(lengths):
-            size = _size(length)
+            size = _size(length, self._characters)
             before = self._values[number] if number < len(self._values) else np.empty(0, np.int32)
-            kept = before[: min(_size(shared) if shared == length else shared // CHARACTERS, size)]
+            kept = before[: size if shared == length else int(shared / self._characters)]
             yield np.concatenate([kept, self._new(size - kept.size)])
 
     def _new(self, count: int) -> Tokens:
@@ -149,10 +139,12 @@ class _Requests:
         return np.arange(self._fresh - count, self._fresh, dtype=np.int64).astype(np.int32)
 
 
-def _hashed(text: str) -> Tokens:
-    """Numbers, one for every few characters, that are equal as long as texts are; they are not negative."""
-    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.uint64)
-    padded = np.zeros(_size(points.size) * CHARACTERS, np.uint64)
-    padded[: points.size] = points + np.uint64(1)
-    mixed = (padded.reshape(-1, CHARACTERS) * _WORDS).sum(axis=1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    return (mixed >> np.uint64(33)).astype(np.int32)
+def _hashed(text: str, characters: float) -> Tokens:
+    """Numbers, one for so many characters, that are equal as long as texts are; they are not negative."""
+    if not text:
+        return np.empty(0, np.int32)
+    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.uint64) + np.uint64(1)
+    numbers = np.arange(_size(points.size, characters))
+    starts = np.minimum((numbers * characters).astype(np.int64), points.size - 1)
+    mixed = np.add.reduceat(points * _WORDS[np.arange(points.size) % _WORDS.size], starts) + numbers.astype(np.uint64)
+    return ((mixed * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(33)).astype(np.int32)

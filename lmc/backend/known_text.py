@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, takewhile
 from typing import Any
@@ -57,10 +58,9 @@ class KnownText:
         """One instance's values among the pieces, in order; up to the first that is no text or can't be computed."""
         environment: dict[Value, Any] = {value: inputs[name] for name, value in self.parameters if name in inputs}
         for value, source in self.computes:
-            try:
+            # What the user's expression raises, the instance's run reports. What needs its value fails here too.
+            with suppress(Exception):
                 environment[value] = _compute(source, environment)
-            except Exception:  # what the user's expression raises, the instance's run reports
-                break
         texts: list[str] = []
         for piece in self.pieces:
             if isinstance(piece, str):

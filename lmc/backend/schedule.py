@@ -14,6 +14,7 @@ from lmc.backend.known_text import KnownText
 from lmc.backend.origin import Origin
 from lmc.backend.plan import Plan
 from lmc.backend.stages import Known, Stage, Unknown, known_beginnings, stages_of
+from lmc.backend.token_lengths import characters_of_a_token
 from lmc.cache.layouts import choose_layout, middle, roomy_block
 from lmc.cache.mixing import Work, mixed
 from lmc.cache.ranks import InstanceOrder, Layout, most_shared_first
@@ -26,8 +27,8 @@ from lmc.ir.tokenizer import Tokenizer
 from lmc.ir.tokens import common_length
 
 _ONE_BY_ONE = Layout()
-_SAMPLE_CHARACTERS = 4096
-"""Of the program's text, and of the instances', of which tokens are counted."""
+_EVERY = 6
+"""Tokens are counted in one of so many instances, of those that are tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Schedule:
 
     ``stages`` are the requests of an instance. In blocks of ``layout.block`` instances those of one stage are served
     together; ``layout.order`` says how the order came about. ``origin`` is what it was made for, where that
-    is known.
+    is known. A token has so many ``characters`` on average.
     """
 
     plan: str
@@ -57,6 +58,7 @@ class Schedule:
     stages: tuple[Stage, ...] = ()
     layout: Layout = _ONE_BY_ONE
     origin: Origin | None = None
+    characters: float = CHARACTERS
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -65,7 +67,8 @@ class Schedule:
 
     def requests(self) -> list[TraceRequest]:
         """What the simulator would serve: about so many tokens, shared as the texts are."""
-        return requests_of(self.stages, [(entry.instance, entry.values) for entry in self.entries])
+        lengths = [(entry.instance, entry.values) for entry in self.entries]
+        return requests_of(self.stages, lengths, characters=self.characters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ def schedule_batch(
     places = mixed(batch.work(entries)) if layout.order is InstanceOrder.MIXED else None
     if places is not None:
         entries = batch.entries([order[place] for place in places])
-    return Schedule(plan.name, tuple(entries), batch.stages, layout)
+    return Schedule(plan.name, tuple(entries), batch.stages, layout, characters=batch.characters)
 
 
 class _Batch:
@@ -129,20 +132,23 @@ class _Batch:
         self._reader = KnownText.of(plan)
         self._texts = [self._reader.read(values) for values in inputs]
         self.stages = stages_of(plan, _numbers(self._reader))
-        places = _most_shared_first(known_beginnings(self.stages), self._texts)
+        shareable = self._reader.shareable
+        beginnings = [
+            tuple(takewhile(lambda number: number < shareable, each)) for each in known_beginnings(self.stages)
+        ]
+        places = _most_shared_first(beginnings, self._texts)
         if places is not None:
             self._reader = self._reader.reordered(places)
             self._texts = [_picked(texts, places) for texts in self._texts]
             self.stages = stages_of(plan, _numbers(self._reader))
         self._longest = stages_of(plan, _numbers(self._reader), longest=True)
-        self._uses = Counter(
-            piece.number for stage in self.stages for piece in stage.pieces if isinstance(piece, Known)
-        )
-        self._characters = self._characters_of_a_token(room)
+        self._beginnings, self._later = _uses(self.stages)
+        self.characters = self._characters_of_a_token(room)
 
     def by_text(self) -> list[int]:
         """Instances in the order of the tree of their texts."""
-        return sorted(range(len(self._texts)), key=lambda index: (self._texts[index], index))
+        shareable = self._reader.shareable
+        return sorted(range(len(self._texts)), key=lambda index: (self._texts[index][:shareable], index))
 
     def entries(self, order: Sequence[int]) -> list[Entry]:
         """Instances in an order, each with what it shares with the one before."""
@@ -157,7 +163,7 @@ class _Batch:
 
     def work(self, entries: Sequence[Entry]) -> list[Work]:
         """What each instance adds to those before it, in characters, beside what is the same for all of them."""
-        decode = round(self._characters * sum(stage.output for stage in self.stages))
+        decode = round(self.characters * sum(stage.output for stage in self.stages))
         if not entries:
             return []
         lengths = common = [length for length, _ in entries[0].values]
@@ -181,8 +187,6 @@ class _Batch:
         chosen = range(len(entries)) if places is None else places
         sample = self.entries([order[place] for place in sorted(chosen[middle(len(entries))])])
 
-        coarseness = CHARACTERS / self._characters
-
         def trial(requests: Sequence[TraceRequest], layout: Layout, scale: int) -> Report:
             return coarse_trial(
                 requests,
@@ -190,23 +194,23 @@ class _Batch:
                 batch=room.batch,
                 prefill_tokens=room.prefill_tokens,
                 layout=layout,
-                scale=scale * coarseness,
+                scale=scale,
             )
 
         lengths = [(entry.instance, entry.values) for entry in sample]
-        requests = requests_of(self.stages, lengths, scale=coarseness)
-        longest = requests_of(self._longest, lengths, scale=coarseness) if self._longest != self.stages else None
+        requests = requests_of(self.stages, lengths, characters=self.characters)
+        longest = None
+        if self._longest != self.stages:
+            longest = requests_of(self._longest, lengths, characters=self.characters)
         return choose_layout(requests, trial, batch=room.batch, all_fit=all_fit, longest=longest)
 
     def _characters_of_a_token(self, room: Room | None) -> float:
-        """As the engine cuts what prompts hold: some of the program's own text, and of some instances'."""
+        """As the engine cuts what inputs say, by some instances; where they say nothing, the program's own text."""
         if room is None or room.tokens_of is None:
             return CHARACTERS
-        literal = "".join(piece for stage in self.stages for piece in stage.pieces if isinstance(piece, str))
-        given = "".join(text[:_SAMPLE_CHARACTERS] for texts in self._texts[middle(len(self._texts))] for text in texts)
-        sample = literal[:_SAMPLE_CHARACTERS] + given[:_SAMPLE_CHARACTERS]
-        count = room.tokens_of(sample.encode("utf-8", "replace").decode())  # what can't be encoded fails where it runs
-        return len(sample) / count if count else CHARACTERS
+        some = self._texts[middle(len(self._texts))][::_EVERY]
+        literals = (piece for stage in self.stages for piece in stage.pieces if isinstance(piece, str))
+        return characters_of_a_token([*chain(*some)] or [*literals], room.tokens_of)
 
     def _tokens(self, entries: Sequence[Entry]) -> int:
         """Tokens that the requests of the batch leave in the cache at most, all of them together."""
@@ -220,15 +224,29 @@ class _Batch:
             elif not isinstance(piece, Known):
                 fixed += self._longest[piece.stage].output
         characters = len(entries) * characters + sum(map(self._new_characters, entries))
-        return len(entries) * fixed + math.ceil(characters / self._characters)
+        return len(entries) * fixed + math.ceil(characters / self.characters)
 
     def _new_characters(self, entry: Entry) -> int:
-        """Characters of its values that the entry before does not have, as often as prompts hold them."""
-        shareable = self._reader.shareable
+        """Characters of its values that the entry before does not have, as often as prompts hold them.
+
+        Behind an answer nothing is what the entry before has.
+        """
         return sum(
-            self._uses[number] * (length - shared if number < shareable else length)
+            self._beginnings[number] * (length - shared) + self._later[number] * length
             for number, (length, shared) in enumerate(entry.values)
         )
+
+
+def _uses(stages: Sequence[Stage]) -> tuple[Counter[int], Counter[int]]:
+    """How often prompts hold each value, by its number: where they begin, as far as that is known, and behind that."""
+    beginnings, later = Counter[int](), Counter[int]()
+    known = known_beginnings(stages)
+    for stage, beginning in zip(stages, known, strict=True):
+        numbers = [piece.number for piece in stage.pieces if isinstance(piece, Known)]
+        own = len(beginning) - (0 if stage.base is None else len(known[stage.base]))
+        beginnings.update(numbers[:own])
+        later.update(numbers[own:])
+    return beginnings, later
 
 
 def _numbers(reader: KnownText) -> dict[Value, int]:

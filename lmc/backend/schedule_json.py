@@ -18,13 +18,13 @@ from lmc.cache.ranks import InstanceOrder, Layout
 from lmc.ir.errors import Location
 
 FORMAT = "lmc.schedule"
-VERSION = 4
+VERSION = 5
 MAX_INSTANCES = 10_000_000
 MAX_LENGTH = 2**31
 _MAX_LINE = 2**24
 _MAX_HEAD = 2**26
 _DIGEST = re.compile("[0-9a-f]{64}")
-_FIELDS = ("format", "version", "plan", "instances", "origin", "order", "block", "stages")
+_FIELDS = ("format", "version", "plan", "instances", "origin", "order", "block", "characters", "stages")
 _STAGE = ("id", "base", "answered", "pieces", "after", "output")
 
 
@@ -44,6 +44,7 @@ def schedule_lines(schedule: Schedule) -> Iterator[str]:
             "origin": None if schedule.origin is None else asdict(schedule.origin),
             "order": schedule.layout.order,
             "block": schedule.layout.block,
+            "characters": schedule.characters,
             "stages": [_dump_stage(stage) for stage in schedule.stages],
         }
     )
@@ -115,9 +116,11 @@ def _load(lines: Iterator[str]) -> Schedule:
         raise PlanError("not a schedule")
     if head.get("version") != VERSION:
         raise PlanError(f"schedule version {shorten(head.get('version'))}, this lmc reads {VERSION}")
-    _, _, plan, count, origin, order, block, stages = fields_of(head, _FIELDS, "a schedule")
+    _, _, plan, count, origin, order, block, characters, stages = fields_of(head, _FIELDS, "a schedule")
     if not isinstance(plan, str) or type(count) is not int or type(block) is not int or block < 1:
         raise PlanError("not a schedule")
+    if type(characters) not in (int, float) or not 0.01 <= characters <= 10_000:
+        raise PlanError(f"a token does not have {shorten(characters)} characters")
     if order not in tuple(InstanceOrder):
         raise PlanError(f"there is no order {shorten(order)}")
     loaded: list[Stage] = []
@@ -136,7 +139,7 @@ def _load(lines: Iterator[str]) -> Schedule:
     if count != len(entries):
         raise PlanError(f"the schedule is cut off: {len(entries)} of {shorten(count)} instances")
     layout = Layout(InstanceOrder(order), block)
-    return Schedule(plan, tuple(entries.values()), tuple(loaded), layout, _load_origin(origin))
+    return Schedule(plan, tuple(entries.values()), tuple(loaded), layout, _load_origin(origin), characters)
 
 
 def _load_origin(data: Any) -> Origin | None:

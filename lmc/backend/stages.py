@@ -9,7 +9,7 @@ from lmc.backend.plan import Plan
 from lmc.ir.core import Block, Op, Value
 from lmc.ir.ops import BeginOp, ContextOp, ExtendOp, SampleOp, SamplingOp, SelectOp
 from lmc.ir.ordering import uses
-from lmc.ir.region_ops import CondOp, LoopOp
+from lmc.ir.region_ops import CondOp
 from lmc.ir.regions import RegionOp
 from lmc.ir.section_ops import SectionsOp
 from lmc.ir.types import CTX
@@ -18,10 +18,6 @@ _LONG = 64
 """An output that may be longer is taken to be half as long as it may, where no profile says more."""
 _UNKNOWN = 16
 """Tokens of a text that nobody knows, of a tool for one."""
-_MANY_ROUNDS = 8
-"""Of a loop whose rounds nobody has counted, at the worst."""
-_MOST_STAGES = 256
-"""Where there are so many, loops are not gone through again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +72,9 @@ class _Context:
 def stages_of(plan: Plan, numbers: Mapping[Value, int], *, longest: bool = False) -> tuple[Stage, ...]:
     """The requests of one instance in program order. ``numbers`` are those of the values that inputs say.
 
-    Regions count as if each ran once, of a conditional the likelier arm (the first where nobody knows), and loops as
-    often as a profile says. Prefills are no requests here: they compute what these would. With ``longest``, answers
-    that nobody has measured are as long as they may be, and loops whose rounds nobody has counted have many.
+    Regions count as if each ran once, of a conditional the likelier arm (the first where nobody knows). Prefills are no
+    requests here: they compute what these would. With ``longest``, answers that nobody has measured are as long as they
+    may be.
     """
     walk = _Walk(numbers, longest)
     walk.block(plan.module.main.body)
@@ -126,32 +122,18 @@ class _Walk:
         if isinstance(op, CondOp):
             regions = op.regions[:1] if op.probability is None or op.probability >= 0.5 else op.regions[1:]
         flows = tuple(op.flows())
-        for number in range(self._rounds(op)):
-            if number and len(self.stages) >= _MOST_STAGES:
-                break
-            for source, place in op.carried() if number else ():
-                self._same(source, place)
-            for region in regions:
-                inside = set(region.parameters) if not number or region is not op.regions[0] else set[Value]()
-                for source, place in flows:
-                    if place in inside:
-                        self._same(source, place)
-                self.block(region)
+        for region in regions:
+            inside = set(region.parameters)
+            for source, place in flows:
+                if place in inside:
+                    self._same(source, place)
+            self.block(region)
         for source, place in flows:
             if place in op.results:
                 self._same(source, place)
         for value in op.results:
             if value.type == CTX:
                 self._contexts.setdefault(value, _Context(piece=(Unknown(_UNKNOWN),)))
-
-    def _rounds(self, op: RegionOp) -> int:
-        if not isinstance(op, LoopOp):
-            return 1
-        if op.expected_rounds is not None:
-            rounds = max(round(op.expected_rounds), 1)
-        else:
-            rounds = _MANY_ROUNDS if self._longest else 1
-        return rounds if op.limit is None else min(rounds, op.limit)
 
     def _same(self, source: Value, place: Value) -> None:
         if source in self._contexts:

@@ -19,7 +19,7 @@ class CostModel:
     row: float = 1e-4
     attended: float = 1e-8
 
-    def coarse(self, scale: float) -> "CostModel":
+    def coarse(self, scale: int) -> "CostModel":
         """The costs where one row stands for so many."""
         return CostModel(self.step * scale, self.row * scale, self.attended * scale * scale)
 

@@ -63,7 +63,7 @@ def coarse_trial(
     kv_tokens: int,
     batch: int,
     layout: Layout,
-    scale: float,
+    scale: int,
     policy: str = "lmc",
     prefill_tokens: int = 512,
     cost: CostModel | None = None,
@@ -75,9 +75,9 @@ def coarse_trial(
     return simulate(
         requests,
         policy=policy,
-        kv_tokens=max(int(kv_tokens / scale), *(request.cached_length for request in requests)),
+        kv_tokens=max(kv_tokens // scale, *(request.cached_length for request in requests)),
         batch=batch,
-        prefill_tokens=max(int(prefill_tokens / scale), 1),
+        prefill_tokens=max(prefill_tokens // scale, 1),
         layout=layout,
         cost=(CostModel() if cost is None else cost).coarse(scale),
     )

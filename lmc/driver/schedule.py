@@ -40,11 +40,12 @@ class Place(Protocol):
 def run(name: str, data: str, given: Given, room: Room, fixed: list[str]) -> Schedule:
     """Schedule the rows of a file (``-``: standard input) of a program or a saved plan; ``fixed`` are KEY=VALUE.
 
-    Tokens are those of the model that would run it. Raises ``UsageError`` where a file can't be read, and
+    The tokens of a pool are those of the model that would run it. Raises ``UsageError`` where a file can't be read, and
     ``InputError`` for a row that can't be used, or that needs another plan than those before it.
     """
     signature, place, target = _saved(name, given) if is_saved(name) else _program(name, given)
-    room = room.counted_by(service().engines.tokenizer(target))
+    if not is_saved(name) or room.kv_tokens != HOLDS_ALL:  # else no model has to be there
+        room = room.counted_by(service().engines.tokenizer(target))
     reader = ArgumentReader(signature)
     rows = reader.rows(data, reader.assignments(fixed))
     placed = [(plan, values) for _, plan, values in _placed(rows, place, data)]

@@ -112,8 +112,8 @@ class RepeatProfile:
 class Profile:
     """A program's record: what each op cost, by its id in the run, and what each op with regions did, by its id.
 
-    ``branches`` are the ``cf.cond``, ``repeats`` the ``cf.loop``, ``cf.map`` and ``cf.race``. What asks no model may run,
-    and is counted then, before it is clear that a program ends in front of it.
+    ``branches`` are the ``cf.cond``, ``repeats`` the ``cf.loop``, ``cf.map`` and ``cf.race``. What asks no model may
+    run, and is counted then, before it is clear that a program ends in front of it.
     """
 
     program: str

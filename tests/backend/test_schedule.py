@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmc.backend import schedule
 from lmc.backend.schedule import Room, schedule_batch
 from lmc.backend.schedule_json import dump_schedule, load_schedule
 from lmc.backend.stages import Answer, Known
 from lmc.cache.node import common_prefix_length
 from lmc.cache.ranks import InstanceOrder, Layout
+from lmc.cache.simulator import coarse_trial
 from lmc.ir.engine import Engine, EngineInfo
 from tests.backend.programs import JUDGE, plan_of
 
@@ -287,6 +289,37 @@ def test_what_inputs_say_behind_an_answer_counts_but_is_not_shared():
     assert second.known == 12  # what is known stops where an answer comes
 
 
+def test_what_inputs_say_behind_an_answer_orders_nothing():
+    rows = [{"first": "a", "second": second} for second in "cab"]
+    assert schedule_batch(chat_plan(), rows).order == (0, 1, 2)
+
+
+def test_a_text_that_comes_again_behind_an_answer_is_kept_for_each_instance(monkeypatch: pytest.MonkeyPatch):
+    """The first text is the same for all; behind the answer each has it on its own."""
+    plan, same = chat_plan("expected_tokens = 30,"), "a" * 4000
+    inputs = [{"first": same, "second": f"{number:02}"} for number in range(12)]
+    assert schedule_batch(plan, inputs, Room(20_000, batch=4)).layout == Layout(block=8)
+    tried: list[int] = []
+
+    def trial(requests: Any, **more: Any) -> Any:
+        tried.append(more["layout"].block)
+        return coarse_trial(requests, **more)
+
+    monkeypatch.setattr(schedule, "coarse_trial", trial)
+    schedule_batch(plan, inputs, Room(9_000, batch=4))
+    assert tried == [1, 4, 8, 12]
+
+
+def test_what_fails_behind_an_answer_leaves_the_rest():
+    text = CHAT.replace("MEASURED", "").replace('["Chat: ", %first]', '["Chat: ", %f]').replace("%second, %a", "%u, %a")
+    computes = "    %u = py.call str.upper (%second) : !text\n    %f = py.call str.strip (%first) : !text\n"
+    plan = plan_of(text.replace("    %0 = lm.context", computes + "    %0 = lm.context"))
+    found = schedule_batch(plan, [{"first": "b ", "second": 7}, {"first": " a", "second": "x"}])
+    assert found.order == (1, 0)
+    assert found.entries[1].shared_characters == len("Chat: ")
+    assert len(found.entries[1].values) == 1
+
+
 def test_blocks_suit_answers_that_are_as_long_as_they_may_be():
     """Half as long, all chats would stay in the pool; nobody has measured that they are."""
     inputs = [{"first": f"{number:02}" + "a" * 78, "second": f"{number:02}" + "b" * 38} for number in range(12)]
@@ -300,39 +333,6 @@ def test_answers_that_have_to_be_long_are_expected_to_be():
     assert first.output == 90
 
 
-ROUNDS = """
-module @f {
-  func @f(%text: !text, %more: !bool) {
-    %0 = lm.context : !ctx
-    %1 = lm.extend %0 ["Begin: ", %text] : !ctx
-    %2 = cf.loop (%1) {MEASURED limit = 5} : !ctx ^condition(%3: !ctx) {
-      %4, %n = lm.gen %3 {id = "f/go", max_tokens = 4} : !ctx, !text
-      cf.condition %more (%4)
-    } ^body(%5: !ctx) {
-      %6 = lm.extend %5 [" again ", %text] : !ctx
-      %7, %m = lm.gen %6 {id = "f/more", max_tokens = 100} : !ctx, !text
-      cf.yield (%7)
-    }
-    %8, %last = lm.gen %2 {id = "f/last", max_tokens = 2} : !ctx, !text
-    lm.return %8 (%last) {structure = "{\\"leaf\\":0}"}
-  }
-}
-"""
-
-
-def test_loops_have_as_many_rounds_as_were_counted():
-    def stages(measured: str):
-        return schedule_batch(plan_of(ROUNDS.replace("MEASURED", measured)), [{"text": "x" * 40}]).stages
-
-    once = stages("")
-    assert [stage.id for stage in once] == ["f/go", "f/more", "f/last"]
-    thrice = stages("expected_rounds = 2.6,")
-    assert [stage.id for stage in thrice] == ["f/go", "f/more", "f/go", "f/more", "f/go", "f/more", "f/last"]
-    assert [stage.base for stage in thrice] == [None, 0, 1, 2, 3, 4, 4]
-    assert all(stage.answered for stage in thrice[1:])
-    assert len(stages("expected_rounds = 1e9,")) == 11
-
-
 def test_tokens_are_as_long_as_the_engine_cuts_them():
     inputs = [{"first": f"{number:02}" + "a" * 78, "second": f"{number:02}" + "b" * 38} for number in range(12)]
     plan = chat_plan("expected_tokens = 30,")
@@ -340,6 +340,14 @@ def test_tokens_are_as_long_as_the_engine_cuts_them():
     of_five = Room(1450, batch=4, tokens_of=lambda text: len(text) // 5)
     assert schedule_batch(plan, inputs, of_one).layout == Layout()
     assert schedule_batch(plan, inputs, of_five).layout == Layout(block=8)
+
+
+def test_all_of_a_text_counts_for_the_length_of_tokens():
+    """A text that begins in English and goes on in Chinese; half of the other one's."""
+    text = "and so " * 200 + "天" * 2800
+    rows = [{"first": text, "second": "and so " * 100}] * 2
+    room = Room(4000, tokens_of=lambda part: len(part) // 4 + 2 * part.count("天"))
+    assert 0.5 < schedule_batch(chat_plan(), rows, room).characters < 1.5
 
 
 def test_text_that_no_tokenizer_takes_is_left_to_the_run():
@@ -351,7 +359,7 @@ def test_text_that_no_tokenizer_takes_is_left_to_the_run():
 
     inputs = [{"first": "\ud800", "second": "x"}, {"first": "y", "second": "\udfff"}]
     assert schedule_batch(chat_plan(), inputs, Room(4000, tokens_of=tokens_of)).layout == Layout(block=2)
-    assert counted == ["Chat:  ?xy?"]
+    assert counted == ["?", "x"]
 
 
 def test_room_is_that_of_the_requests_that_an_engine_runs_at_once():

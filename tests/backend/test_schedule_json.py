@@ -21,7 +21,8 @@ def test_what_is_dumped_loads_as_the_same_schedule():
     lines = dump_schedule(found).splitlines()
     head = json.loads(lines[0])
     assert (head.pop("stages")[0]["id"], head.pop("order"), head.pop("block")) == (found.stages[0].id, "tree", 1)
-    assert head == {"format": "lmc.schedule", "version": 4, "plan": "tools", "instances": 3, "origin": None}
+    assert head.pop("characters") == 4
+    assert head == {"format": "lmc.schedule", "version": 5, "plan": "tools", "instances": 3, "origin": None}
     assert json.loads(lines[1]) == [1, 0, [list(length) for length in found.entries[0].values]]
 
 
@@ -35,8 +36,8 @@ def test_what_a_program_says_is_no_end_of_a_line(text: str):
 
 STAGE = '{"id": "a", "base": null, "answered": false, "pieces": ["x", {"value": 0}], "after": [], "output": 3}'
 HEAD = (
-    '{"format": "lmc.schedule", "version": 4, "plan": "p", "instances": 2, "origin": null, '
-    '"order": "tree", "block": 1, "stages": [' + STAGE + "]}\n"
+    '{"format": "lmc.schedule", "version": 5, "plan": "p", "instances": 2, "origin": null, '
+    '"order": "tree", "block": 1, "characters": 4, "stages": [' + STAGE + "]}\n"
 )
 ZERO, ONE = "[0, 0, [[4, 0]]]\n", "[1, 0, []]\n"
 
@@ -51,9 +52,12 @@ ZERO, ONE = "[0, 0, [[4, 0]]]\n", "[1, 0, []]\n"
         (HEAD.replace("lmc.schedule", "lmc.plan") + ZERO + ONE, "not a schedule"),
         (HEAD.replace('"p"', "3") + ZERO + ONE, "not a schedule"),
         (HEAD.replace('"block": 1', '"block": 0') + ZERO + ONE, "not a schedule"),
+        (HEAD.replace('"characters": 4', '"characters": 0') + ZERO + ONE, "a token does not have 0 characters"),
+        (HEAD.replace('"characters": 4', '"characters": true') + ZERO + ONE, "a token does not have True characters"),
+        (HEAD.replace('"characters": 4', '"characters": 1e999') + ZERO + ONE, "a token does not have inf characters"),
         (HEAD.replace('"tree"', '"random"') + ZERO + ONE, "there is no order 'random'"),
         (HEAD.replace('"tree"', "[]") + ZERO + ONE, "there is no order"),
-        (HEAD.replace("4,", '"1",', 1) + ZERO + ONE, "schedule version '1', this lmc reads 4"),
+        (HEAD.replace("5,", '"1",', 1) + ZERO + ONE, "schedule version '1', this lmc reads 5"),
         (HEAD.replace('"origin": null', '"origin": {"plan": "a"}') + ZERO + ONE, "an origin lacks 'inputs'"),
         (HEAD.replace('"origin": null', '"origin": 3') + ZERO + ONE, "an origin is an object, not 3"),
         (HEAD.replace('"origin": null', '"origin": {"plan": "a", "inputs": "b"}') + ZERO + ONE, "not the digests of"),

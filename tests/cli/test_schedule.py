@@ -44,20 +44,20 @@ def test_rows_stand_beside_those_that_begin_alike(lmc):
 @pytest.mark.usefixtures("folder")
 def test_what_is_written_is_simulated_in_its_blocks(lmc):
     found: list[dict] = []
-    for kv_tokens in ("100000", "300"):
+    for kv_tokens in ("100000", "1200"):
         options = ("--kv-tokens", kv_tokens, "--batch", "1", "--model", "toy", "-o", "s.jsonl")
         said = lmc("schedule", "p.py", "--input", "rows.jsonl", *options)
         assert (said.code, said.out) == (0, ""), said.err
         block = json.loads(Path("s.jsonl").read_text().partition("\n")[0])["block"]
         assert f"9 rows in blocks of {block}" in said.err
-        simulated = lmc("simulate", "s.jsonl", "--kv-tokens", "300", "--batch", "1", "--json")
+        simulated = lmc("simulate", "s.jsonl", "--kv-tokens", "1200", "--batch", "1", "--json")
         assert simulated.code == 0, simulated.err
         found.append({"block": block, **json.loads(simulated.out)})
     assert found[0]["block"] == 2 < found[1]["block"]
     assert found[0]["requests"] == found[1]["requests"] == 18
     written = Path("s.jsonl").read_text()
     Path("one.jsonl").write_text(written.replace(f'"block": {found[1]["block"]}', '"block": 1', 1))
-    one_by_one = lmc("simulate", "one.jsonl", "--kv-tokens", "300", "--batch", "1", "--json")
+    one_by_one = lmc("simulate", "one.jsonl", "--kv-tokens", "1200", "--batch", "1", "--json")
     hits = [json.loads(one_by_one.out)["hit_tokens"], *(each["hit_tokens"] for each in found)]
     assert hits == sorted(hits)
     assert hits[2] > 1.5 * hits[0]

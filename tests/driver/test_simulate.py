@@ -63,7 +63,8 @@ def test_a_row_has_bounded_size(trace: str, monkeypatch: pytest.MonkeyPatch):
 
 
 HEAD = (
-    '{"format": "lmc.schedule", "version": 4, "plan": "p", "instances": 2, "origin": null, "order": "tree", "block": 1,'
+    '{"format": "lmc.schedule", "version": 5, "plan": "p", "instances": 2, "origin": null, "order": "tree", '
+    '"block": 1, "characters": 4,'
     ' "stages": [{"id": "a", "base": null, "answered": false, "pieces": [{"value": 0}], "after": [], "output": 3}]}'
 )
 
