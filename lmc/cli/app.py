@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +13,7 @@ import typer
 from lmc.cli.compile import compile_command
 from lmc.cli.grammar import grammar_command
 from lmc.cli.opt import OptCommand, opt_command
-from lmc.cli.output import print_error, write_out
+from lmc.cli.output import forget, print_error, write_out
 from lmc.cli.run import run_command
 from lmc.cli.schedule import schedule_command
 from lmc.cli.simulate import simulate_command
@@ -53,8 +56,16 @@ def _options(
 
 def main() -> None:
     """Run the command line of this process and exit."""
+    if not sys.stdout:  # whoever started the process closed it
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
     try:
         app()
     except LmcError as error:
         print_error(error)
         sys.exit(USAGE if isinstance(error, UsageError) else FAILURE)
+    except OSError as error:  # where help, which typer writes, finds no room
+        if error.errno != errno.ENOSPC:
+            raise
+        forget(sys.stdout)
+        print_error(LmcError(str(error), remedy="make room"))
+        sys.exit(FAILURE)

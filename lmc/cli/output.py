@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from rich.console import Console
 
-from lmc.driver import LmcError, ProgramImportError, UsageError, describe_error
+from lmc.driver import STANDARD_INPUT, LmcError, ProgramImportError, UsageError, describe_error
 
 MODELS = "builtin, toy, or the path of a model folder"
 
@@ -56,12 +56,20 @@ def write_out(text: str, file: IO[str] | None = None) -> None:
     except BrokenPipeError:  # whoever reads has seen enough
         raise
     except OSError as error:
-        _forget(out)
+        forget(out)
         raise LmcError(
             f"{'standard output' if out.name == '<stdout>' else out.name} can't be written any further: "
             f"{error.strerror}",
-            remedy="make room; what was written before is whole, but for its last line",
+            remedy="make room; what was written is not all of it",
         ) from error
+
+
+def forget(out: IO[str]) -> None:
+    """Let what ``out`` still holds go nowhere: written again as the process ends, it would fail again."""
+    with suppress(OSError):  # not a file of the system
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, out.fileno())
+        os.close(null)
 
 
 def write_artifact(text: str, path: str | None) -> None:
@@ -76,11 +84,14 @@ def write_artifact(text: str, path: str | None) -> None:
 
 
 def check_output(path: str | None, option: str = "-o", /, **read: str | None) -> None:
-    """Raise ``UsageError`` where the file of an option is one that the command reads: ``program``, ``input`` …."""
+    """Raise ``UsageError`` where the file of an option is one that the command reads: ``program``, ``input`` ….
+
+    A file read is named, or ``-`` for standard input, which may be a file too.
+    """
     if path is None or not Path(path).is_file():
         return
     for what, name in read.items():
-        if name is not None and Path(name).is_file() and Path(path).samefile(name):
+        if name is not None and _is_file(name, Path(path)):
             raise UsageError(f"{path} is the {what}, which would be gone", remedy=f"name another file for {option}")
 
 
@@ -96,12 +107,13 @@ def target_spec(model: str | None) -> str | None:
     return f"local:{model}"
 
 
-def _forget(out: IO[str]) -> None:
-    """Let what ``out`` still holds go nowhere: written again as the process ends, it would fail again."""
-    with suppress(OSError):  # not a file of the system
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, out.fileno())
-        os.close(null)
+def _is_file(name: str, file: Path) -> bool:
+    if name != STANDARD_INPUT:
+        return Path(name).is_file() and file.samefile(name)
+    try:
+        return os.path.samestat(os.fstat(0), file.stat())
+    except OSError:  # standard input is closed
+        return False
 
 
 def _is_utf8(text: str) -> bool:

@@ -169,10 +169,11 @@ def run_command(
     if scheduled is not None and (data is None or scheduled == data == STANDARD_INPUT):
         cause = "is for the rows of a file" if data is None else "and --input can't both be standard input"
         raise UsageError(f"--schedule {cause}", remedy="name the file of the rows: --input DATA.jsonl")
-    for source in (program_file(named) for named in (program, functions) if named is not None):
-        check_output(output, program=source)
-        check_output(profile, "--profile-generate", program=source)
-    check_output(output, input=data, schedule=scheduled, profile=profile_use)
+    for option, path in (("-o", output), ("--profile-generate", profile)):
+        for source in (program_file(named) for named in (program, functions) if named is not None):
+            check_output(path, option, program=source)
+        check_output(path, option, input=data, schedule=scheduled)
+    check_output(output, profile=profile_use)
     out = sys.stdout
     sink = Sink(out, as_json=as_json, many=data is not None)
     with prints_to_stderr(), Interrupts() as interrupts:

@@ -1,5 +1,6 @@
 """What commands print, where it can't be written."""
 
+import errno
 import subprocess
 import sys
 from pathlib import Path
@@ -44,3 +45,21 @@ def test_the_process_ends_without_a_word_more():
     assert done.returncode == 1
     assert done.stderr.startswith(f"error: standard output {NO_ROOM}")
     assert len(done.stderr.splitlines()) == 2
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"]])
+def test_help_that_finds_no_room_is_told(arguments: list[str]):
+    code = "import sys; sys.argv[0] = 'lmc'; from lmc.cli import main; main()"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, "-c", code, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "error: [Errno 28] No space left on device\n  remedy: make room\n"
+
+
+def test_another_error_of_the_system_is_no_lack_of_room(lmc, monkeypatch: pytest.MonkeyPatch):
+    def fails() -> str:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr("lmc.cli.app.version", fails)
+    with pytest.raises(OSError, match="Input/output error"):
+        lmc("--version")

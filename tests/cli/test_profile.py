@@ -177,7 +177,7 @@ def test_a_run_that_is_interrupted_writes_what_it_has(start, file: str, tmp_path
             ("run", "{}:other", "topic=1", "--profile", "p.json", "--profile-merge"),
             "p.json: the profile is of the program",
         ),
-        (("run", "{}:answer", "--input", "rows.jsonl", "--profile", "rows.jsonl"), "rows.jsonl is a file of rows"),
+        (("run", "{}:answer", "--input", "rows.jsonl", "--profile", "rows.jsonl"), "rows.jsonl is the input, which"),
         (("run", "{}:answer", "topic=1", "-o", "x", "--profile", "./x"), "./x is a file of rows"),
         (
             ("run", "{}:answer", "topic=1", "--profile-generate", "{}"),
