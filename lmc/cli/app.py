@@ -56,7 +56,10 @@ def _options(
 
 def main() -> None:
     """Run the command line of this process and exit."""
-    if not sys.stdout:  # whoever started the process closed it
+    # Whoever started the process may have closed them.
+    if not sys.stdin:
+        sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
+    if not sys.stdout:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
     try:
         app()

@@ -70,6 +70,16 @@ def test_the_output_may_be_another_file_than_standard_input(program: str, tmp_pa
     assert sorted(row["index"] for row in found) == [0, 1]
 
 
+def test_standard_input_that_is_closed_is_empty(program: str, tmp_path: Path):
+    (tmp_path / "none.jsonl").write_text("")
+    closed, empty = (
+        run(redirection, "run", f"{program}:quiet", "--input", "-", *TOY)
+        for redirection in ("<&-", f"< {tmp_path / 'none.jsonl'}")
+    )
+    assert "Traceback" not in closed.stderr
+    assert (closed.returncode, closed.stdout, closed.stderr) == (empty.returncode, empty.stdout, empty.stderr)
+
+
 def test_standard_input_that_is_closed_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def closed(_: int) -> os.stat_result:
         raise OSError(errno.EBADF, "Bad file descriptor")
