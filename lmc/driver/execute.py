@@ -106,6 +106,7 @@ class Execution:
         self._eager_engine = CancellableEngine(engine, Place(self._resources.run, 0), self._limits.priority)
         self._cancellation = Cancellation()
         self._eager_pool = DaemonPool(EAGER_THREADS, "lmc-eager")
+        self._schedule_pool = DaemonPool(1, "lmc-schedule")
 
     async def run(self, jobs: Sequence[Job]) -> None:
         """Run ``jobs`` to their ends. Cancelling cancels their requests."""
@@ -131,6 +132,7 @@ class Execution:
         self._cancellation.cancel()
         self._eager_engine.cancel()
         self._eager_pool.shutdown(wait=False, cancel_futures=True)
+        self._schedule_pool.shutdown(wait=False, cancel_futures=True)
         self._resources.close()
 
     async def _run_variant(self, jobs: Sequence[Job], position: int, continued: set[asyncio.Future[None]]) -> None:
@@ -159,8 +161,9 @@ class Execution:
         layout = self._layouts.get(compiled.plan)
         room = Room.of(self._engine, self._limits.requests)
         inputs = [job.inputs for job in jobs]
-        # In a thread, as others share this loop.
-        schedule = await asyncio.to_thread(schedule_batch, compiled.plan, inputs, room, layout)
+        # In a thread, as others share this loop; in a daemon, as a process that is told to end does not wait for it.
+        work = partial(schedule_batch, compiled.plan, inputs, room, layout)
+        schedule = await asyncio.get_running_loop().run_in_executor(self._schedule_pool, work)
         return schedule.order, self._layouts.setdefault(compiled.plan, schedule.layout)
 
     def _finished(self, job: Job, end: Finished, continued: set[asyncio.Future[None]]) -> None:
