@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -14,6 +14,7 @@ from lmc.backend.schedule import Room, schedule_batch
 from lmc.cache.ranks import Layout
 from lmc.driver.cancelling import CancellableEngine, error_of
 from lmc.driver.compile import Compiled
+from lmc.driver.options import Options
 from lmc.driver.result import Result, stopped
 from lmc.frontend.arguments import Bound
 from lmc.frontend.eager import EagerSession, OnText
@@ -67,6 +68,12 @@ async def execute(
         await execution.run(jobs)
     finally:
         execution.close()
+
+
+def limits_of(options: Options) -> Limits:
+    """Return the bounds that the executor keeps under ``options``."""
+    limits = Limits(request_timeout=options.timeout, priority=options.priority)
+    return limits if options.requests is None else replace(limits, requests=options.requests)
 
 
 class Execution:
