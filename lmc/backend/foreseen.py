@@ -34,7 +34,7 @@ def requests_of(
     """
     left = MAX_TOKENS
     for place, (_, lengths) in enumerate(entries):
-        left -= tokens_of(stages, lengths, characters)
+        left -= _tokens(stages, lengths, characters)
         if left < 0:
             raise InputError(
                 f"the requests of the schedule have more than {MAX_TOKENS:,} tokens; those of its first {place:,} "
@@ -45,13 +45,8 @@ def requests_of(
     return [request for instance, lengths in entries for request in made.of(instance, lengths)]
 
 
-def tokens_of(stages: Sequence[Stage], lengths: Sequence[Length], characters: float) -> int:
+def _tokens(stages: Sequence[Stage], lengths: Sequence[Length], characters: float) -> int:
     """Tokens of the prompts and answers of one instance."""
-    return sum(prompts_of(stages, lengths, characters)) + sum(stage.output for stage in stages)
-
-
-def prompts_of(stages: Sequence[Stage], lengths: Sequence[Length], characters: float) -> list[int]:
-    """Tokens of each prompt of one instance."""
     prompts: list[int] = []
     for stage in stages:
         size = 0
@@ -68,7 +63,7 @@ def prompts_of(stages: Sequence[Stage], lengths: Sequence[Length], characters: f
                 case Unknown(tokens):
                     size += tokens
         prompts.append(max(size, 1))
-    return prompts
+    return sum(prompts) + sum(stage.output for stage in stages)
 
 
 def _size(length: int, characters: float) -> int:

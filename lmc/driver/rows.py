@@ -14,8 +14,8 @@ from typing import Any, Literal, get_args, get_origin
 
 import pydantic
 
-from lmc.driver.errors import UsageError
 from lmc.driver.lines import MAX_ROW_BYTES, Line, read_lines, shown_path
+from lmc.driver.programs import UsageError
 from lmc.frontend.function import JittedFunction
 from lmc.ir.errors import InputError
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version as version_of
+import importlib.metadata
 
-__version__ = version_of("lmc-compiler")
+
+def version() -> str:
+    """The version of the installed distribution."""
+    return importlib.metadata.version("lmc-compiler")

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
+import functools
 import html
 import inspect
 import json
 import math
 import operator
 import re
+import sys
 import textwrap
+import threading
+from collections.abc import Iterator
+from contextvars import ContextVar
 from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MemberDescriptorType, MethodType
 from typing import Any, Generic
 
@@ -21,6 +26,7 @@ from lmc.frontend.function import JittedFunction
 from lmc.frontend.growing import element_type
 from lmc.frontend.harmless import is_harmless_type, is_standard_module
 from lmc.frontend.leaving import Leaving
+from lmc.frontend.locations import is_user_file
 from lmc.frontend.proxy import Grown, Proxy, holds_proxy, items_of, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.rewrite import FRAME_FUNCTIONS
@@ -44,6 +50,13 @@ _IN_PLACE = frozenset(id(function) for name, function in vars(operator).items() 
 FRAME_FUNCTION_IDS = frozenset(id(getattr(builtins, name)) for name in FRAME_FUNCTIONS if hasattr(builtins, name))
 _SCALAR_TYPES = (TEXT, INT, FLOAT, BOOL, NONE)
 _MAX_REACH = 4
+# What belongs to the thread that makes or asks for it, by standard module.
+_THREAD_STATE = {
+    "sqlite3": ("connect", "Connection"),
+    "decimal": ("getcontext", "setcontext", "localcontext"),
+    "threading": ("local", "current_thread", "get_ident", "get_native_id"),
+    "contextvars": ("ContextVar", "copy_context"),
+}
 # What a class may define to take part in the making of its instances.
 _MAKING = frozenset({"__init__", "__new__", "__post_init__", "__setattr__", "__getattribute__", "model_post_init"})
 _PLAIN_FACTORIES: tuple[Any, ...] = (None, dataclasses.MISSING, list, dict, set, tuple)
@@ -104,11 +117,23 @@ class HostCalls(Leaving):
         inner = function.function if isinstance(function, Tool) else function
         if inspect.iscoroutinefunction(inner) and inner is function:
             raise recorder.stop(f"{inner.__name__}() is async", "declare it, and it is waited for: @lmc.tool")
-        name = _reached_program(inner, _MAX_REACH, set())
+        called = getattr(inner, "__name__", "the function")
+        name = _reached_program(inner)
+        if name is not None and isinstance(inner, type):
+            raise recorder.stop(
+                f"{called}() makes an object that has, or calls, the program {name}()",
+                "make the object before the program runs, and pass it as an argument",
+            )
         if name is not None:
             raise recorder.stop(
-                f"{getattr(inner, '__name__', 'the function')}() calls the program {name}(), but is not transformed",
+                f"{called}() calls the program {name}(), but is not transformed",
                 "decorate it with @lmc.jit too, or call the program here",
+            )
+        state = _reached_thread_state(inner) if inner is function else None
+        if state is not None:
+            raise recorder.stop(
+                f"{called}() uses state of its thread ({state}), and the next function may run in another thread",
+                "do all that needs it in one function, and declare that (@lmc.tool)",
             )
 
     def _declared(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Effect, Type]:
@@ -264,27 +289,78 @@ def _is_plain_model(base: Any) -> bool:
     )
 
 
-def _reached_program(function: Any, depth: int, seen: set[int]) -> str | None:
-    """The name of a jitted function that ``function`` refers to, itself or through functions it refers to."""
-    while isinstance(function, MethodType):
-        function = function.__func__
-    if isinstance(function, Tool):
-        function = function.function
-    if not isinstance(function, FunctionType) or depth == 0 or id(function) in seen:
-        return None
+def _reached_program(function: Any) -> str | None:
+    """The name of a jitted function that ``function`` refers to, itself or through what it refers to."""
+    found = _referred(function, _MAX_REACH, set())
+    return next((value.name for _, value in found if isinstance(value, JittedFunction)), None)
+
+
+def _reached_thread_state(function: Any) -> str | None:
+    """The name of state of a thread that ``function`` is, or that the user's own code behind it refers to."""
+    loaded = {module: names for module, names in _THREAD_STATE.items() if module in sys.modules}
+    bound = {id(getattr(sys.modules[module], name)) for module, names in loaded.items() for name in names}
+    if id(function) in bound:
+        return function.__name__
+    if isinstance(getattr(function, "__self__", None), ContextVar):
+        return "a ContextVar"
+    for user, value in _referred(function, _MAX_REACH, set()):
+        kind = value if isinstance(value, type) else type(value)
+        if (id(value) in bound or issubclass(kind, threading.local | ContextVar)) and _is_users(user):
+            return value.__name__ if id(value) in bound else f"a {kind.__name__}"
+    return None
+
+
+def _referred(function: Any, depth: int, seen: set[int]) -> Iterator[tuple[Any, Any]]:
+    """What ``function``, or a class, refers to by name, and what that refers to, each after what refers to it."""
+    function = _unwrapped(function)
+    if depth == 0 or id(function) in seen or is_standard_module(getattr(function, "__module__", None) or "builtins"):
+        return
     seen.add(id(function))
-    if is_standard_module(function.__module__ or "builtins"):
-        return None
+    if isinstance(function, FunctionType):
+        held = _held(function)
+    elif isinstance(function, type):
+        own = [base for base in function.__mro__ if not is_standard_module(base.__module__)]
+        held = [value for base in own for value in vars(base).values()]
+    else:
+        return
+    for value in held:
+        yield function, value
+        yield from _referred(value, depth - 1, seen)
+
+
+def _unwrapped(function: Any) -> Any:
+    """The plain function that a method, a tool, a property, a cached or a partial function calls."""
+    for _ in range(_MAX_REACH):
+        if isinstance(function, MethodType | staticmethod | classmethod):
+            function = function.__func__
+        elif isinstance(function, Tool):
+            function = function.function
+        elif isinstance(function, property):
+            function = function.fget
+        elif isinstance(function, functools.partial):
+            function = function.func
+        elif isinstance(function, functools._lru_cache_wrapper):  # pyright: ignore[reportPrivateUsage]
+            function = function.__wrapped__
+        else:
+            return function
+    return function
+
+
+def _held(function: FunctionType) -> list[Any]:
+    """The values of the names of ``function``, and the parts of standard modules that it may name."""
     held = [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
     names = {name for code in (function.__code__, *_codes(function.__code__)) for name in code.co_names}
     held += [function.__globals__[name] for name in sorted(names) if name in function.__globals__]
-    for value in held:
-        if isinstance(value, JittedFunction):
-            return value.name
-        found = _reached_program(value, depth - 1, seen)
-        if found is not None:
-            return found
-    return None
+    modules = [value for value in held if inspect.ismodule(value) and value.__name__ in _THREAD_STATE]
+    held += [getattr(module, name) for module in modules for name in sorted(names) if hasattr(module, name)]
+    return held
+
+
+def _is_users(holder: Any) -> bool:
+    """Whether a function or class stands in a file of the user's own."""
+    code = getattr(holder, "__code__", None)
+    file = code.co_filename if code is not None else getattr(sys.modules.get(holder.__module__), "__file__", None)
+    return file is not None and is_user_file(file) and "site-packages" not in file
 
 
 def _codes(code: Any) -> list[Any]:

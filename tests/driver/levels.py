@@ -107,7 +107,8 @@ def _end(result: Result) -> tuple[Any, ...]:
         return ("raised", type(result.error), result.error.cause)
     if result.error is not None:
         return ("raised", *described(result.error))
-    return ("gave", repr(result.value), result.value, result.variables, result.text)
+    messages = [dict(message) for message in result.messages]
+    return ("gave", repr(result.value), result.value, result.variables, result.text, messages)
 
 
 def _in_order(effects: list[Any]) -> list[Any]:

@@ -11,7 +11,8 @@ from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
 from tests.driver.levels import check_levels
 from tests.frontend.condition_strategies import CONDITIONS_HEADER, conditional_programs
-from tests.frontend.corpus import conditions, loops
+from tests.frontend.corpus import conditions, loops, thread_state
+from tests.frontend.corpus.cases import CASES as CORPUS
 from tests.frontend.corpus.conditions.cases import CONDITIONS, INPUTS
 from tests.frontend.corpus.loops.cases import LOOPS
 from tests.frontend.loop_strategies import LOOPS_HEADER, looping_programs
@@ -20,6 +21,7 @@ from tests.frontend.strategies import arguments, load
 for package in (conditions, loops):
     for found in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{found.name}")
+STATEFUL = thread_state.__name__
 CASES = {**CONDITIONS, **LOOPS}
 
 
@@ -33,6 +35,14 @@ def test_every_level_is_plain_python(name):
     program = CASES[name].program
     for given_text in INPUTS[: 2 if settings.default.max_examples < 100 else 60]:  # type: ignore[union-attr]
         check_levels(capture(program, bind(program, given_text, {})), lambda given_text=given_text: given_text)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, case in CORPUS.items() if case.program.function.__module__ == STATEFUL]
+)
+def test_no_level_loses_the_state_of_a_thread(name):
+    case = CORPUS[name]
+    check_levels(capture(case.program, bind(case.program, case.args, {})), lambda: case.args)
 
 
 @settings(max_examples=max(5, settings.default.max_examples // 5))  # type: ignore[union-attr]

@@ -186,4 +186,5 @@ def _end(run: Callable[[], Outcome]) -> tuple[Any, ...]:
         if isinstance(error, KeyboardInterrupt):
             raise
         return ("raised", *described(error))
-    return ("gave", repr(outcome.value), outcome.value, outcome.variables, outcome.text)
+    messages = [dict(message) for message in outcome.messages]
+    return ("gave", repr(outcome.value), outcome.value, outcome.variables, outcome.text, messages)

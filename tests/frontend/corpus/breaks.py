@@ -314,3 +314,17 @@ class Items:
 
 
 ITEMS = Items()
+
+
+class Asker:
+    @JittedFunction
+    def ask(self, s, question: str):
+        s += question
+        return s.gen("answer", max_tokens=2)
+
+
+@case("w", stops="Asker() makes an object that has, or calls, the program ask()")
+def makes_an_object_with_a_program(s, a: str):
+    s += a
+    asker = Asker()
+    return asker.ask(a), s.gen("g", max_tokens=2)
