@@ -3,9 +3,10 @@ from typing import Any
 import pytest
 
 from benchmarks import captured_share
-from benchmarks.captured_share import Program, Share, corpus, line_of, measure, summary
+from benchmarks.captured_share import Program, Share, corpus, line_of, measure, report, summary
 from lmc.frontend.function import JittedFunction
 from tests.frontend.corpus.conditions.cases import CONDITIONS
+from tests.frontend.ordinary.cases import CASES as ORDINARY
 
 EVALUATE = eval
 
@@ -73,15 +74,33 @@ def test_runs_that_differ_are_refused(monkeypatch: pytest.MonkeyPatch):
 def test_groups_and_all_of_them_are_summed_up():
     shares = [Share("a", "p", 4, 4, ()), Share("a", "q", 4, 1, (("f.py:1", "why"),)), Share("b", "r", 2, 2, ())]
     assert summary(shares) == [
-        ["a", "2", "1", "8", "5", "62.5%", "62.5%"],
-        ["b", "1", "1", "2", "2", "100.0%", "100.0%"],
-        ["all", "3", "2", "10", "7", "70.0%", "75.0%"],
+        ["a", "2", "1", "50.0%", "8", "5", "62.5%"],
+        ["b", "1", "1", "100.0%", "2", "2", "100.0%"],
+        ["all", "3", "2", "66.7%", "10", "7", "70.0%"],
     ]
+
+
+def test_the_headline_leaves_the_adversarial_corpora_out():
+    broken = (("f.py:1", "why"),)
+    shares = [
+        Share("examples", "p", 4, 4, ()),
+        Share("ordinary", "q", 4, 2, broken),
+        Share("loops", "r", 10, 1, broken),
+        Share("corpus", "silent", 0, 0, ()),
+    ]
+    text = report(shares)
+    headline, adversarial = text.split("Corpora of programs that are hard to capture:")
+    assert "| all | 2 | 1 | 50.0% | 8 | 6 | 75.0% |" in headline
+    assert "| all | 1 | 0 | 0.0% | 10 | 1 | 10.0% |" in adversarial
+    assert "| ordinary/q | 4 | 2 | 50% | f.py:1 | why |" in adversarial
+    assert "examples/p" not in text
+    assert "1 programs generate nothing" in text
 
 
 def test_the_corpus_has_programs_of_every_group():
     groups: dict[str, int] = {}
     for program in corpus():
         groups[program.group] = groups.get(program.group, 0) + 1
-    assert set(groups) >= {"examples", "sglang", "corpus", "conditions"}
+    assert set(groups) >= {"examples", "sglang", "ordinary", "corpus", "conditions"}
+    assert groups["ordinary"] == len(ORDINARY) >= 60
     assert groups["conditions"] == len(CONDITIONS) >= 60

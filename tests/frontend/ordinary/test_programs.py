@@ -1,0 +1,96 @@
+"""Ordinary programs do the same in every mode: value, variables, transcript, messages, output, log and effects."""
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import redirect_stdout
+from io import TextIOBase
+
+import pytest
+
+from lmc.frontend.arguments import bind
+from lmc.frontend.capture import capture
+from lmc.frontend.variants import Captured
+from tests.driver.levels import check_levels
+from tests.frontend.harness import EFFECTS, check, operations_of, stop_at
+from tests.frontend.ordinary.cases import CASES, Arguments, Ordinary
+
+FULL = os.environ.get("LMC_TEST_FULL") == "1"
+
+
+class Screen(TextIOBase):
+    """Standard output as an effect that the harness compares."""
+
+    def write(self, text: str) -> int:
+        EFFECTS.append(("printed", text))
+        return len(text)
+
+
+class Log(logging.Handler):
+    """Log records as effects that the harness compares."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        EFFECTS.append(("logged", record.levelname, record.getMessage()))
+
+
+@pytest.fixture(autouse=True)
+def _output_is_an_effect() -> Iterator[None]:
+    log = Log()
+    logging.getLogger().addHandler(log)
+    try:
+        with redirect_stdout(Screen()):
+            yield
+    finally:
+        logging.getLogger().removeHandler(log)
+
+
+def agree(case: Ordinary, make: Callable[[], Arguments], captured: Captured | None = None) -> Captured:
+    """Check one input: its arguments and what tools wrote are compared after each run, too."""
+    last: list[Arguments] = []
+
+    def fresh() -> Arguments:
+        last[:] = [make()]
+        return last[0]
+
+    return check(case.program, fresh, captured=captured, watch=lambda: (last, case.writes))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_interpreter_agrees_with_plain_python(name: str):
+    case = CASES[name]
+    captures: list[Captured] = []
+    for make in case.runs():
+        fitting = [one for one in captures if one.matches(bind(case.program, make(), {}))]
+        for captured in fitting if FULL else fitting[:1]:  # of another input
+            agree(case, make, captured)
+        if FULL or not fitting:
+            captures.append(agree(case, make))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_level_agrees_with_plain_python(name: str):
+    case = CASES[name]
+    for make in case.runs() if FULL else case.runs()[:1]:
+        check_levels(capture(case.program, bind(case.program, make(), {})), make)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_continuation_from_the_middle_agrees_with_plain_python(name: str):
+    case = CASES[name]
+    for make in case.runs() if FULL else case.runs()[-1:]:
+        operations = operations_of(case.program, make(), {})
+        for number in places(operations):
+            with pytest.MonkeyPatch.context() as patch:
+                stop_at(patch, number)
+                agree(case, make)
+
+
+def places(operations: int) -> Iterable[int]:
+    """Numbers of the operations that captures are forced to end at."""
+    return range(1, operations + 1, max(1, operations // 20)) if FULL else (max(1, operations // 2),)
+
+
+def test_every_program_has_several_inputs():
+    assert len(CASES) >= 60
+    assert all(len(case.inputs) >= 3 for case in CASES.values())
+    assert len({case.program for case in CASES.values()}) == len(CASES)
