@@ -1,5 +1,5 @@
 """The command ``lmc``."""
 
-from lmc.cli.app import main
+from lmc.cli.start import main
 
 __all__ = ["main"]

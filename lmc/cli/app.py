@@ -25,7 +25,6 @@ USAGE = 2
 app = typer.Typer(
     name="lmc",
     help="An optimizing compiler for programs that call language models.",
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

@@ -56,7 +56,7 @@ def compile_command(
     *,
     data: Annotated[
         str | None,
-        typer.Option("--input", metavar="DATA.jsonl|-", help="Compile for a row of a file: the first, or --row."),
+        typer.Option("--input", metavar="DATA|-", help="Compile for a row of a file: the first, or --row."),
     ] = None,
     row: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="With --input, the row; counted from 0, as lmc run does.")
@@ -75,7 +75,8 @@ def compile_command(
 ) -> None:
     """Compile a program and show its IR, its plan, what its constraints allow, or a summary.
 
-    Runs nothing of it, and loads no model. What @lmc.jit(…) says in the file holds where no option says otherwise.
+    Imports the file, which runs its top-level code; name only files that you trust. Calls neither the program nor its
+    tools, and loads no model. Options of the command override @lmc.jit(…).
     """
     if row is not None and data is None:
         raise UsageError("--row goes with --input", remedy="name the file that has the row: --input DATA.jsonl")

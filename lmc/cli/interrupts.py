@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_SIGNALLED = 128
+SIGNALLED = 128
+"""Plus the number of a signal: the exit code of a process that it ended."""
+
+
+def end_at_once(number: int, _frame: FrameType | None) -> NoReturn:
+    """Handle a signal while nothing is worth keeping: as Python starts, and as it ends."""
+    os._exit(SIGNALLED + number)
 
 
 def _raise() -> None:
@@ -29,7 +37,7 @@ class Interrupts:
     @property
     def exit_code(self) -> int:
         """The exit code of a process that the signal ended: 130 for Ctrl-C, 143 for SIGTERM."""
-        return _SIGNALLED + self._number
+        return SIGNALLED + self._number
 
     def __enter__(self) -> Interrupts:
         for number in _SIGNALS:
@@ -40,6 +48,15 @@ class Interrupts:
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    @contextmanager
+    def raising(self) -> Generator[None]:
+        """In the block, the first signal raises ``KeyboardInterrupt``: it waits for something outside the process."""
+        tell, self.tell = self.tell, _raise
+        try:
+            yield
+        finally:
+            self.tell = tell
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         self._number = number

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 from contextlib import AbstractContextManager, redirect_stdout, suppress
 from pathlib import Path
@@ -26,7 +27,7 @@ def prints_to_stderr() -> AbstractContextManager[object]:
 
 def print_error(error: BaseException) -> None:
     """An error on standard error: where, what, remedy."""
-    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    console = stderr_console()
     if isinstance(error, ProgramImportError) and error.traceback:
         console.print(error.traceback, style="dim", markup=False)
     where = f"{error.location}: " if isinstance(error, LmcError) and error.location is not None else ""
@@ -38,7 +39,12 @@ def print_error(error: BaseException) -> None:
 
 def print_note(text: str) -> None:
     """A line for the person at the terminal, on standard error."""
-    Console(stderr=True, soft_wrap=True, highlight=False).print(text, markup=False)
+    stderr_console().print(text, markup=False)
+
+
+def stderr_console() -> Console:
+    """The terminal, or what standard error is."""
+    return Console(stderr=True, soft_wrap=True, highlight=False)
 
 
 def to_json(data: Any, *, indent: int | None = None) -> str:
@@ -47,21 +53,67 @@ def to_json(data: Any, *, indent: int | None = None) -> str:
     return text if text.isascii() or _is_utf8(text) else json.dumps(data, indent=indent, allow_nan=False)
 
 
+def shorten(text: str, width: int) -> str:
+    """``text`` in at most ``width`` characters."""
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
 def write_out(text: str, file: IO[str] | None = None) -> None:
-    """Write ``text`` at once to an open file, or to standard output. Raises ``LmcError`` where that is full."""
+    """Write ``text`` at once to an open file, or to standard output. Raises ``LmcError`` where that is full.
+
+    A regular file that has room for a part of ``text`` gets nothing of it, so that its last line is whole.
+    """
     out = sys.stdout if file is None else file
+    size = _size(out)
+    data = text.encode(getattr(out, "encoding", None) or "utf-8", getattr(out, "errors", None) or "strict")
     try:
-        out.write(text)
-        out.flush()
+        _write(out, text, data)
     except BrokenPipeError:  # whoever reads has seen enough
         raise
     except OSError as error:
+        _cut(out, size, len(data))
         forget(out)
         raise LmcError(
             f"{'standard output' if out.name == '<stdout>' else out.name} can't be written any further: "
             f"{error.strerror}",
             remedy="make room; what was written is not all of it",
         ) from error
+
+
+def write_whole(file: int, data: bytes) -> None:
+    """Write all of ``data`` to a descriptor. Raises ``OSError`` where there is room for a part of it only."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+
+
+def _write(out: IO[str], text: str, data: bytes) -> None:
+    """Write ``data``, which is ``text`` encoded. An unbuffered stream (python -u) drops what a full disk can't take."""
+    out.flush()
+    try:
+        file = out.fileno()
+    except (OSError, ValueError):  # no file of the system
+        out.write(text)
+        out.flush()
+        return
+    write_whole(file, data)
+
+
+def _size(out: IO[str]) -> int | None:
+    """Bytes of a regular file; None for what is none."""
+    try:
+        status = os.fstat(out.fileno())
+    except (OSError, ValueError):  # closed, or no file of the system
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def _cut(out: IO[str], size: int | None, written: int) -> None:
+    """Remove the part of ``written`` bytes that a file of ``size`` bytes had room for, and nothing of anyone else's."""
+    now = _size(out)
+    if size is not None and now is not None and size < now <= size + written:
+        with suppress(OSError):
+            os.ftruncate(out.fileno(), size)
 
 
 def forget(out: IO[str]) -> None:

@@ -3,40 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import ExitStack
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from lmc import driver
 from lmc.cli.interrupts import Interrupts
 from lmc.cli.options import OrderSections
 from lmc.cli.output import MODELS, check_output, print_note, prints_to_stderr, target_spec
-from lmc.cli.sink import Sink, opened, profile_file
-from lmc.driver import (
-    STANDARD_INPUT,
-    ArgumentReader,
-    Given,
-    Layout,
-    Part,
-    Runner,
-    SavedRunner,
-    Signature,
-    UsageError,
-    Wish,
-    count_lines,
-    is_saved,
-    load_program,
-    parts_of,
-    program_file,
-    schedule,
-)
+from lmc.cli.progress import show_progress
+from lmc.cli.rows_file import RowsFile, is_stream, record_path
+from lmc.cli.sink import RowsStream, Sink, profile_file
 
 FAILURE = 1
-_MOST_COUNTED = 2**28
-"""Bytes of an input file up to which its rows are counted for the progress bar."""
 
 
 def _seconds(value: float | None) -> float | None:
@@ -49,7 +30,7 @@ def _kv_tokens(text: str | None) -> int | Literal["auto"] | None:
     if text is None or text == "auto":
         return text
     if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise UsageError(f"--kv-tokens is {text!r}", remedy="give a number of tokens from 1 on, or auto")
+        raise driver.UsageError(f"--kv-tokens is {text!r}", remedy="give a number of tokens from 1 on, or auto")
     return int(text)
 
 
@@ -67,7 +48,11 @@ def run_command(
     *,
     data: Annotated[
         str | None,
-        typer.Option("--input", metavar="DATA.jsonl|-", help="Run for each row of arguments; - is standard input."),
+        typer.Option(
+            "--input",
+            metavar="DATA|-",
+            help="Run for each row of a file (.jsonl, .csv, .tsv, .json); - is standard input.",
+        ),
     ] = None,
     scheduled: Annotated[
         str | None,
@@ -77,9 +62,18 @@ def run_command(
     output: Annotated[
         str | None,
         typer.Option(
-            "-o", "--output", metavar="OUT.jsonl", help="Write a row per instance to this file, replacing it."
+            "-o",
+            "--output",
+            metavar="OUT.jsonl",
+            help="Write a row per instance to this file, replacing it once the first row succeeds.",
         ),
     ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the file of -o: run the rows that it does not hold.")
+    ] = False,
+    ordered: Annotated[
+        bool, typer.Option("--ordered", help="Write the rows in input order: a file at the end, a stream as it can.")
+    ] = False,
     seed: Annotated[int | None, typer.Option(help="Seed of the random draws: 0, or what @lmc.jit says.")] = None,
     dtype: Annotated[str | None, typer.Option(help="Precision of a local model: float32 or bfloat16.")] = None,
     kv_tokens: Annotated[
@@ -136,19 +130,25 @@ def run_command(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON row per instance.")] = False,
 ) -> None:
-    """Run a program: once with KEY=VALUE arguments, or for each row of a JSON Lines file.
+    """Run a program: once with KEY=VALUE arguments, or for each row of a file.
 
-    Input rows are JSON objects of arguments, one to a line. Strict JSON: for a float that is NaN or infinite, write
-    "NaN" or "Infinity" in quotes.
+    Input rows are JSON objects of arguments, one to a line; standard input and pipes have this form. Strict JSON: for a
+    float that is NaN or infinite, write "NaN" or "Infinity" in quotes. A .json file may be an array of such objects. A
+    .csv or .tsv file has a header row with the names of the arguments, and its cells are read as KEY=VALUE words are.
 
     A file is read before its first row runs: rows that begin alike run side by side, wherever they stand. A file may
     have any size: beyond some 170,000 rows of 1 kB it is read and put in order in parts of so many. What comes from
     standard input or a pipe runs as it comes, and at most 512 rows at a time are put in order.
 
-    Output rows are {"index", "value", "variables", "usage", "error"}. Each is written as soon as it is finished, so
-    they are not in the order of the input: "index" counts its rows from 0, without blank lines. To sort them:
+    Output rows are {"index", "value", "variables", "usage", "error"}. Each is written as soon as it is finished, in any
+    order: "index" counts the input rows from 0, without blank lines. --ordered writes them in input order.
 
-    jq -s -c 'sort_by(.index)[]' OUT.jsonl
+    OUT.jsonl is replaced when the first row succeeds; a run that fails before leaves it as it was. OUT.jsonl.meta.json
+    beside it describes the run: program, model, options and inputs. After an interruption, the same command with
+    --resume runs the rows that OUT.jsonl does not hold; it refuses another program, model, option or input. Rows that
+    failed are kept. To run them again, delete them first:
+
+    jq -c 'select(.error == null)' OUT.jsonl > KEPT && mv KEPT OUT.jsonl
 
     With --schedule all rows are read first, and run in the order and in the blocks that lmc schedule found for these
     rows and this plan; a schedule of others is refused.
@@ -159,43 +159,81 @@ def run_command(
     cached and how long it took: at the end, also where rows fail or the run is interrupted. --profile-use plans by
     that, here or in lmc compile; both may name one file.
 
-    A row that fails does not stop the others; then the exit code is 1. Ctrl-C (exit code 130) and SIGTERM (143) keep
-    every row that is finished; a second one ends lmc at once.
+    A row that fails does not stop the others; then the exit code is 1, and the first errors and their causes are
+    printed. Ctrl-C (exit code 130) and SIGTERM (143) keep every row that is finished; a second one ends lmc at once.
     """
     if profile_merge and profile is None:
-        raise UsageError(
+        raise driver.UsageError(
             "--profile-merge goes with --profile-generate", remedy="name the file: --profile-generate FILE"
         )
-    if scheduled is not None and (data is None or scheduled == data == STANDARD_INPUT):
+    if scheduled is not None and (data is None or scheduled == data == driver.STANDARD_INPUT):
         cause = "is for the rows of a file" if data is None else "and --input can't both be standard input"
-        raise UsageError(f"--schedule {cause}", remedy="name the file of the rows: --input DATA.jsonl")
+        raise driver.UsageError(f"--schedule {cause}", remedy="name the file of the rows: --input DATA.jsonl")
+    if resume and (output is None or is_stream(output)):
+        raise driver.UsageError("--resume goes with -o OUT.jsonl", remedy="name the file of the earlier run")
     for option, path in (("-o", output), ("--profile-generate", profile)):
-        for source in (program_file(named) for named in (program, functions) if named is not None):
+        for source in (driver.program_file(named) for named in (program, functions) if named is not None):
             check_output(path, option, program=source)
         check_output(path, option, input=data, schedule=scheduled)
     check_output(output, profile=profile_use)
     out = sys.stdout
-    sink = Sink(out, as_json=as_json, many=data is not None)
+    others = (data, output, scheduled, None if output is None else record_path(output))
+    sink = Sink(out, as_json=as_json, many=data is not None, ordered=ordered)
     with prints_to_stderr(), Interrupts() as interrupts:
         try:
-            wish = Wish(target_spec(model), dtype, _kv_tokens(kv_tokens), deterministic, device, prefill_tokens)
-            given = Given(wish, seed, timeout=timeout, profile=profile_use, order_sections=order_sections)
+            wish = driver.Wish(target_spec(model), dtype, _kv_tokens(kv_tokens), deterministic, device, prefill_tokens)
+            given = driver.Given(wish, seed, timeout=timeout, profile=profile_use, order_sections=order_sections)
+            rows_file = None if output is None or is_stream(output) else RowsFile(output, ordered=ordered)
             runner, signature = _load(program, given, functions)
-            parts, layout = _parts(ArgumentReader(signature), assignments or [], data, scheduled, runner.place)
-            sink.profile = profile_file(profile, runner.program, (data, output, scheduled), merge=profile_merge)
-            with opened(output, out) as sink.file, _progress(data) as step, sink.profiled():
-                sink.run(runner.run_rows(parts, layout), interrupts, step)
+            parts, layout = _parts(driver.ArgumentReader(signature), assignments or [], data, scheduled, runner.place)
+            sink.profile = profile_file(profile, runner.program, others, merge=profile_merge)
+            with ExitStack() as stack:
+                if rows_file is not None:
+                    sink.rows_file = stack.enter_context(rows_file)
+                    record = _record(runner, [named for named in (program, functions) if named], assignments, data)
+                    sink.done = rows_file.resume(record) if resume else rows_file.start(record)
+                elif output is not None:
+                    sink.stream = stack.enter_context(RowsStream(output, out, interrupts))
+                progress = stack.enter_context(show_progress(data, len(sink.done)))
+                stack.enter_context(sink.profiled())
+                sink.run(runner.run_rows(_without(parts, sink.done), layout), interrupts, progress)
         except KeyboardInterrupt:
             print_note(sink.interrupted())
+            _print_notes(sink)
             raise typer.Exit(interrupts.exit_code) from None
     print_note(sink.summary())
-    if sink.failed:
+    _print_notes(sink)
+    if sink.failures.count or sink.failed_before:
         raise typer.Exit(FAILURE)
 
 
+def _print_notes(sink: Sink) -> None:
+    if sink.rows_file is not None and sink.rows_file.note is not None:
+        print_note(sink.rows_file.note)
+    for line in sink.failures.lines() if sink.many else ():
+        print_note(line)
+
+
+def _record(
+    runner: driver.Runner | driver.SavedRunner, named: list[str], assignments: list[str] | None, data: str | None
+) -> driver.RunRecord:
+    target = runner.target if isinstance(runner, driver.SavedRunner) else runner.target()
+    options = {"seed": runner.options.seed, "order_sections": runner.options.order_sections}
+    return driver.record_run(runner.program, named, target, options=options, arguments=assignments or [], rows=data)
+
+
+def _without(parts: Iterable[driver.Part], done: set[int]) -> Iterable[driver.Part]:
+    """The rows that are not ``done``."""
+    return ([entry for entry in part if entry[0] not in done] for part in parts) if done else parts
+
+
 def _parts(
-    reader: ArgumentReader, assignments: list[str], data: str | None, scheduled: str | None, place: schedule.Place
-) -> tuple[Iterable[Part], Layout | None]:
+    reader: driver.ArgumentReader,
+    assignments: list[str],
+    data: str | None,
+    scheduled: str | None,
+    place: driver.schedule.Place,
+) -> tuple[Iterable[driver.Part], driver.Layout | None]:
     """The rows in parts, and the layout of their schedule where they have one.
 
     The first row is read now, so that a file that is no good costs nothing.
@@ -205,29 +243,20 @@ def _parts(
         return [[(0, ((), reader.complete(fixed)))]], None
     rows = reader.rows(data, fixed)
     if scheduled is None:
-        return parts_of(data, rows), None
-    part, layout = schedule.in_order(scheduled, rows, place, data)
+        return driver.parts_of(data, rows), None
+    part, layout = driver.schedule.in_order(scheduled, rows, place, data)
     return [part], layout
 
 
-def _load(name: str, given: Given, functions: str | None) -> tuple[Runner | SavedRunner, Signature]:
-    if is_saved(name):
-        saved = SavedRunner.load(name, given.for_saved(name), None if functions is None else load_program(functions))
+def _load(
+    name: str, given: driver.Given, functions: str | None
+) -> tuple[driver.Runner | driver.SavedRunner, driver.Signature]:
+    if driver.is_saved(name):
+        saved = driver.SavedRunner.load(
+            name, given.for_saved(name), None if functions is None else driver.load_program(functions)
+        )
         return saved, saved.signature
     if functions is not None:
-        raise UsageError("--program goes with a saved plan", remedy="leave it out: a program has its functions")
-    function = load_program(name)
-    return given.runner(function), Signature.of(function)
-
-
-@contextmanager
-def _progress(data: str | None) -> Generator[Callable[[], object]]:
-    """A bar on standard error for batches; nothing where that is no terminal. A large file has no total."""
-    console = Console(stderr=True)
-    if data is None or not console.is_terminal:
-        yield lambda: None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("running", total=count_lines(data, _MOST_COUNTED))
-        yield lambda: progress.advance(task)
+        raise driver.UsageError("--program goes with a saved plan", remedy="leave it out: a program has its functions")
+    function = driver.load_program(name)
+    return given.runner(function), driver.Signature.of(function)

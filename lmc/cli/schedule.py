@@ -22,7 +22,7 @@ def schedule_command(
         list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Arguments that are the same for every row.")
     ] = None,
     *,
-    data: Annotated[str, typer.Option("--input", metavar="DATA.jsonl|-", help="The rows; - is standard input.")],
+    data: Annotated[str, typer.Option("--input", metavar="DATA|-", help="The rows; - is standard input.")],
     model: Annotated[str | None, typer.Option(help=f"For what it is compiled: {MODELS}.")] = None,
     kv_tokens: Annotated[
         int | None,

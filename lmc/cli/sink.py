@@ -2,45 +2,66 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from lmc import driver
+from lmc.cli.failures import Failures
 from lmc.cli.interrupts import Interrupts
 from lmc.cli.output import cannot_write, print_error, print_note, to_json, write_out
-from lmc.driver import ProfileFile, Result, Usage, UsageError, WindowedRun, describe_error, result_row
+from lmc.cli.progress import Progress
+from lmc.cli.rows_file import RowsFile
+
+Finished = tuple[int, "driver.Result", str]
+"""Number, result and line of a row that is finished."""
 
 
 class Sink:
-    """Where results go: each is written at once, and counted."""
+    """Where results go: each is written at once, and counted. With ``ordered`` they are printed in input order."""
 
-    def __init__(self, out: IO[str], *, as_json: bool, many: bool) -> None:
+    def __init__(self, out: IO[str], *, as_json: bool, many: bool, ordered: bool = False) -> None:
         self._out = out
-        self.file: IO[str] | None = None
-        self.profile: ProfileFile | None = None
-        self.failed = 0
+        self.rows_file: RowsFile | None = None
+        self.stream: RowsStream | None = None
+        self.profile: driver.ProfileFile | None = None
+        self.done: set[int] = set()
+        """Numbers of the rows that are there from an earlier run."""
+        self.failures = Failures()
         self._count = 0
+        self._printed = 0
         self._as_json = as_json
-        self._many = many
-        self._usage = Usage()
+        self.many = many
+        self._ordered = ordered
+        self._usage = driver.Usage()
         self._start = time.monotonic()
-        self._rows: WindowedRun | None = None
+        self._rows: driver.WindowedRun | None = None
 
-    def run(self, rows: WindowedRun, interrupts: Interrupts, step: Callable[[], object]) -> None:
+    def run(self, rows: driver.WindowedRun, interrupts: Interrupts, progress: Progress) -> None:
         """Write the results of ``rows`` as they come. Raises ``KeyboardInterrupt`` once they are written."""
         self._rows = rows
         interrupts.tell = rows.interrupt
-        with closing(iter(rows)) as results:
-            for number, result in results:
-                self._write(number, result)
-                self._count += 1
-                self.failed += result.error is not None
-                self._usage += result.usage
-                if self.profile is not None:
-                    self.profile.add(result.profile)
-                step()
+        with closing(iter(rows)) as found, closing(self._kept(found, progress)) as results:
+            for number, result, line in in_order(results, self.done) if self._ordered else results:
+                self._print(number, result, line)
+
+    def _kept(self, results: Iterable[tuple[int, driver.Result]], progress: Progress) -> Generator[Finished]:
+        """The ``results`` with their lines, once they are in the file and counted."""
+        for number, result in results:
+            line = to_json(driver.result_row(number, result)) + "\n"
+            if self.rows_file is not None:
+                self.rows_file.write(number, line, succeeded=result.error is None)
+            self._count += 1
+            if result.error is not None:
+                self.failures.add(number, result.error)
+            self._usage += result.usage
+            if self.profile is not None:
+                self.profile.add(result.profile)
+            progress(failed=result.error is not None)
+            yield number, result, line
 
     @contextmanager
     def profiled(self) -> Generator[None]:
@@ -55,9 +76,10 @@ class Sink:
                     print_note("nothing was measured: the file of --profile-generate was not written")
 
     def summary(self) -> str:
-        """What it cost."""
-        rows = f"{self._count:,} rows, {self.failed:,} failed; " if self._many else ""
-        return rows + self._costs()
+        """The rows and what they cost."""
+        before = f" ({len(self.done):,} more were there already, {self.failed_before:,} of them failed)"
+        rows = f"{self._count:,} rows, {self.failures.count:,} failed{before if self.done else ''}; "
+        return (rows if self.many or self.done else "") + self._costs()
 
     def interrupted(self) -> str:
         """What was done when it was interrupted."""
@@ -65,70 +87,122 @@ class Sink:
             return "interrupted before anything ran"
         read = f"{self._rows.read:,}"
         total = f"{read} rows" if self._rows.all_read else f"the {read} rows read so far"
-        done = f"{self._count:,} of {total} were finished and are kept" if self._many else "the run was not finished"
-        return f"interrupted: {done}; {self._costs()}"
+        done = f"{self._count:,} of {total} were finished and are kept" if self.many else "the run was not finished"
+        before = f" ({len(self.done):,} more were there already)" if self.done else ""
+        return f"interrupted: {done}{before}; {self._costs()}"
+
+    @property
+    def failed_before(self) -> int:
+        """The rows of an earlier run that failed."""
+        return 0 if self.rows_file is None else self.rows_file.failed_before
 
     def _costs(self) -> str:
-        used = self._usage + (Usage() if self._rows is None else self._rows.unfinished.usage)
+        used = self._usage + (driver.Usage() if self._rows is None else self._rows.unfinished.usage)
         return (
             f"prompt tokens {used.prompt_tokens:,} ({used.cached_tokens:,} cached), "
             f"generated {used.generated_tokens:,}, calls {used.calls:,}, {time.monotonic() - self._start:.1f} s"
         )
 
-    def _write(self, number: int, result: Result) -> None:
-        line = to_json(result_row(number, result)) + "\n"
-        if self.file is not None:
-            write_out(line, self.file)
-        if self._as_json:
-            write_out(line, self._out)
-        elif self.file is None:
-            self._show(number, result)
+    def _print(self, number: int, result: driver.Result, line: str) -> None:
+        try:
+            if self.stream is not None:
+                self.stream.write(line)
+            if self._as_json:
+                write_out(line, self._out)
+            elif self.stream is None and self.rows_file is None:
+                self._show(number, result)
+        except driver.LmcError as error:
+            written = f"; {self._printed:,} rows were written" if self.many else ""
+            raise driver.LmcError(error.cause + written, remedy=error.remedy) from error
+        self._printed += 1
 
-    def _show(self, number: int, result: Result) -> None:
-        if not self._many:
+    def _show(self, number: int, result: driver.Result) -> None:
+        if not self.many:
             if result.error is not None:
                 print_error(result.error)
                 return
             write_out(_shown(result, indent=1) + "\n", self._out)
             return
-        said = f"error: {describe_error(result.error)}" if result.error is not None else _shown(result, indent=None)
+        said = (
+            f"error: {driver.describe_error(result.error)}" if result.error is not None else _shown(result, indent=None)
+        )
         write_out(f"{number}\t{said}\n", self._out)
 
 
-def profile_file(path: str | None, program: str, others: Iterable[str | None], *, merge: bool) -> ProfileFile | None:
+def profile_file(
+    path: str | None, program: str, others: Iterable[str | None], *, merge: bool
+) -> driver.ProfileFile | None:
     """The file for the profile, which is none of the ``others``."""
     if path is None:
         return None
     for other in others:
         if other is not None and Path(other).resolve() == Path(path).resolve():
-            raise UsageError(f"--profile-generate {path} is a file of rows", remedy="name another file for the profile")
-    return ProfileFile(path, program, merge=merge)
+            raise driver.UsageError(
+                f"--profile-generate {path} is a file of rows", remedy="name another file for the profile"
+            )
+    return driver.ProfileFile(path, program, merge=merge)
 
 
-@contextmanager
-def opened(path: str | None, out: IO[str]) -> Generator[IO[str] | None]:
-    """The file for the rows. Opened before anything runs, so that a wrong path costs nothing."""
-    if path is None:
-        yield None
-        return
-    if path == "-":
-        yield out
-        return
+class RowsStream:
+    """Standard output (``-``), a pipe or a device that takes output rows: opened for the first of them.
+
+    A context manager. Raises ``UsageError`` where it can't be opened.
+    """
+
+    def __init__(self, path: str, out: IO[str], interrupts: Interrupts) -> None:
+        self._path = path
+        self._file = out if path == "-" else None
+        self._interrupts = interrupts
+
+    def __enter__(self) -> RowsStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._path == "-":
+            return
+        with suppress(OSError):  # every row was flushed; an error of that is reported, and closing would raise it again
+            if self._file is not None:
+                self._file.close()
+            elif Path(self._path).is_fifo():  # whoever waits there for the first row sees that there is none
+                os.close(os.open(self._path, os.O_WRONLY | os.O_NONBLOCK))
+
+    def write(self, line: str) -> None:
+        """Write a line. Raises ``LmcError`` where that fails."""
+        if self._file is None:
+            try:
+                with self._interrupts.raising():  # a pipe opens when somebody reads it
+                    self._file = Path(self._path).open("a", encoding="utf-8")  # noqa: SIM115 - closed at the end
+            except OSError as error:
+                raise cannot_write(self._path, error) from error
+        write_out(line, self._file)
+
+
+def in_order(results: Iterable[Finished], done: set[int]) -> Generator[Finished]:
+    """The ``results`` by number from 0 on, without the numbers that are ``done``; each comes when those before it have.
+
+    Where ``results`` ends by an error, those that wait for others come before it.
+    """
+    held: dict[int, Finished] = {}
+    following = 0
     try:
-        file = Path(path).open("w", encoding="utf-8")  # noqa: SIM115 - closed below, where that may fail
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    try:
-        yield file
-    finally:
-        with suppress(OSError):  # every row was flushed; what that raised was told, and closing would raise it again
-            file.close()
+        for finished in results:
+            held[finished[0]] = finished
+            while following in held or following in done:
+                if following in held:
+                    yield held.pop(following)
+                following += 1
+    except GeneratorExit:
+        raise
+    except BaseException:
+        yield from (held[number] for number in sorted(held))
+        raise
+    yield from (held[number] for number in sorted(held))
 
 
-def _shown(result: Result, *, indent: int | None) -> str:
+def _shown(result: driver.Result, *, indent: int | None) -> str:
     """A value for people: text as it is, anything else as JSON. A program that returns nothing shows its whole text."""
     if result.value is None and indent is not None:
         return result.text
     if isinstance(result.value, str) and indent is not None:
         return result.value
-    return to_json(result_row(0, result)["value"], indent=indent)
+    return to_json(driver.result_row(0, result)["value"], indent=indent)

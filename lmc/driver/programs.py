@@ -140,7 +140,7 @@ def _is_taken(name: str, path: Path) -> bool:
 
 def _import_error(error: BaseException, path: Path, shown: str) -> ProgramImportError:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).suffix == ".py"]
-    own = [frame for frame in frames if not _is_library(frame.filename)]
+    own = [frame for frame in frames if not is_library(frame.filename)]
     line = own[-1].lineno if own else None
     where = Location(own[-1].filename, line) if line is not None else None
     if isinstance(error, SyntaxError) and error.lineno is not None:
@@ -153,7 +153,8 @@ def _import_error(error: BaseException, path: Path, shown: str) -> ProgramImport
     return ProgramImportError(f"{shown} can't be imported: {said}", remedy=remedy, location=where, trace=trace)
 
 
-def _is_library(file: str) -> bool:
+def is_library(file: str) -> bool:
+    """Whether a file belongs to Python, to lmc or to an installed package, and so is not the user's."""
     return file.startswith(("<frozen", str(Path(__file__).parents[1]), sys.base_prefix)) or "site-packages" in file
 
 

@@ -44,6 +44,11 @@ def make_engine(target: Target) -> Engine:
     return _ENTRIES[target.kind].engine(target)
 
 
+def model_folder(target: Target) -> Path | None:
+    """The folder of a target's model; None where it has none. Raises ``InputError`` where the folder is not there."""
+    return _folder(target) if target.kind in ("builtin", "local") else None
+
+
 def _check_here(target: Target) -> None:
     """Raise ``InputError`` for a given engine, which only its own process has, until it is discarded."""
     if target.kind == GIVEN:

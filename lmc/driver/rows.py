@@ -1,4 +1,4 @@
-"""Inputs from files and command lines: JSON Lines and ``key=value``, typed by the program's annotations."""
+"""Inputs from files and command lines: rows and ``key=value``, typed by the program's annotations."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import pydantic
 
-from lmc.driver.lines import MAX_ROW_BYTES, Line, read_lines, shown_path
+from lmc.driver.lines import MAX_ROW_BYTES, Line, is_array, is_plain_file, read_array, read_lines, shown_path
 from lmc.driver.programs import UsageError
+from lmc.driver.tables import Record, Table, count_records, is_table, read_table
 from lmc.frontend.function import JittedFunction
 from lmc.ir.errors import InputError
 
@@ -111,16 +113,49 @@ class ArgumentReader:
             )
 
     def rows(self, path: str, fixed: Mapping[str, Any]) -> Iterator[Row]:
-        """The rows of a JSON Lines file (``-``: standard input), each read when it is asked for.
+        """The rows of a file (``-``: standard input), each read when it is asked for.
 
-        A row is an object of arguments; ``fixed`` ones are added to every row. One that can't be used comes with its
-        error; blank lines are left out. Raises ``UsageError`` where the file can't be read or holds no row.
+        A file named ``.csv`` or ``.tsv`` is a table whose header names the arguments; its cells are typed as
+        ``key=value`` words are, and an empty cell leaves out an argument that is no text and has a default. A file
+        named ``.json`` may be an array of objects. Any other holds JSON Lines: an object of arguments on each.
+
+        ``fixed`` arguments are added to every row. A row that can't be used comes with its error; blank lines are left
+        out. Raises ``UsageError`` where the file can't be read, is of another kind, or holds no row.
         """
-        lines = read_lines(path)
-        first = next(lines, None)
-        if first is None:
+        if is_table(path):
+            return self._table_rows(path, fixed)
+        lines = read_array(path) if is_array(path) else read_lines(path)
+        first = list(itertools.islice(lines, 2 if is_plain_file(path) else 1))
+        if not first:
             raise UsageError(f"{shown_path(path)} holds no rows", remedy="write one JSON object of arguments to a line")
-        return (self._row(line, fixed) for line in itertools.chain([first], lines))
+        _check_one_line_each(first, path)
+        return (self._row(line, fixed) for line in itertools.chain(first, lines))
+
+    def _table_rows(self, path: str, fixed: Mapping[str, Any]) -> Iterator[Row]:
+        table = read_table(path)
+        try:
+            for name in table.names:
+                self._check_not_fixed(name, fixed)
+        except InputError as error:
+            raise UsageError(error.cause, remedy=error.remedy, location=table.location) from error
+        first = next(table.records, None)
+        if first is None:
+            raise UsageError(f"{path} holds no rows", remedy="write a row of arguments below the header")
+        return (self._table_row(table, record, fixed) for record in itertools.chain([first], table.records))
+
+    def _table_row(self, table: Table, record: Record, fixed: Mapping[str, Any]) -> Row:
+        try:
+            if record.error is not None:
+                raise record.error
+            cells = zip(table.names, record.cells, strict=True)
+            arguments = {name: self._from_text(name, cell) for name, cell in cells if not self._is_left_out(name, cell)}
+            return Row(self._completed(arguments, fixed), size=record.size)
+        except InputError as error:
+            return Row({}, InputError(error.cause, remedy=error.remedy, location=record.location), record.size)
+
+    def _is_left_out(self, name: str, cell: str) -> bool:
+        is_text = name not in self._signature.types or self._signature.types[name] is str
+        return not cell and name in self._signature.optional and not is_text
 
     def _row(self, line: Line, fixed: Mapping[str, Any]) -> Row:
         try:
@@ -134,10 +169,16 @@ class ArgumentReader:
             remedy = _ARRAY_REMEDY if isinstance(data, list) else 'write {"argument": value, …} on each line'
             raise InputError(f"the row is {describe_value(data)}, no object", remedy=remedy)
         for key in data:
-            self._check_known(key)
-            if key in fixed:
-                raise InputError(f"argument {key!r} stands in the row and in the command", remedy="leave out one")
-        arguments = {key: self._convert(key, value) for key, value in data.items()}
+            self._check_not_fixed(key, fixed)
+        return self._completed({key: self._convert(key, value) for key, value in data.items()}, fixed)
+
+    def _check_not_fixed(self, key: str, fixed: Mapping[str, Any]) -> None:
+        """Raise ``InputError`` for a name that the program does not take, or that the command gives too."""
+        self._check_known(key)
+        if key in fixed:
+            raise InputError(f"argument {key!r} stands in the row and in the command", remedy="leave out one")
+
+    def _completed(self, arguments: dict[str, Any], fixed: Mapping[str, Any]) -> dict[str, Any]:
         arguments.update(fixed)
         if missing := self._missing(arguments):
             raise InputError(f"the row lacks {', '.join(missing)}", remedy=f"add it: {self._signature}")
@@ -202,6 +243,35 @@ class ArgumentReader:
 
     def _type_name(self, key: str) -> str:
         return inspect.formatannotation(self._signature.types[key])
+
+
+def count_rows(path: str, limit: int) -> int | None:
+    """How many rows a plain file holds; None for what is no plain file, larger than ``limit`` bytes, or no good."""
+    if not is_plain_file(path) or Path(path).stat().st_size > limit:
+        return None
+    try:
+        if is_table(path):
+            return count_records(path)
+        return sum(1 for _ in (read_array(path) if is_array(path) else read_lines(path)))
+    except InputError:  # the run reports it
+        return None
+
+
+def _check_one_line_each(first: Sequence[Line], path: str) -> None:
+    """Raise ``UsageError`` for a JSON text spread over lines: its first line opens it, and the second is no row."""
+    opening = first[0].data.strip()
+    if len(first) < 2 or opening not in (b"[", b"{"):
+        return
+    try:
+        parse_row(first[1])
+    except InputError:
+        what, command, more = ("object", "jq -c .", "")
+        if opening == b"[":
+            what, command, more = ("array", "jq -c '.[]'", ", or name it .json")
+        raise UsageError(
+            f"{path} holds a JSON {what} over several lines, not one row to a line",
+            remedy=f"write JSON Lines: {command} {path} > rows.jsonl{more}",
+        ) from None
 
 
 _SCALARS: Mapping[Any, str] = {int: "no int", float: "no float", bool: "no bool: write true or false"}

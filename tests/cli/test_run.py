@@ -274,6 +274,8 @@ def test_a_batch_shows_its_progress_on_a_terminal(program: str, tmp_path: Path):
     assert done.returncode == 0
     assert "running" in shown
     assert "3/3" in shown
+    assert "0 failed" in shown
+    assert "left" in shown
 
 
 def test_a_saved_plan_is_run(lmc, program: str, tmp_path: Path):

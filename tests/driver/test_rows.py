@@ -7,9 +7,8 @@ from typing import Any, Literal
 import pydantic
 import pytest
 
-from lmc.driver.lines import count_lines
 from lmc.driver.programs import UsageError
-from lmc.driver.rows import ArgumentReader, Signature
+from lmc.driver.rows import ArgumentReader, Signature, count_rows
 from lmc.frontend.function import JittedFunction
 from lmc.ir.errors import InputError
 
@@ -246,7 +245,7 @@ def test_a_file_that_is_no_text(tmp_path: Path, data: bytes, cause: str, remedy:
 
 def test_lines_are_counted_in_plain_files_that_are_not_too_large(tmp_path: Path):
     path = write(tmp_path, b'{"essay": "1"}\n\n{"essay": "2"}')
-    assert count_lines(path, 1000) == 2
-    assert count_lines(path, 5) is None
-    assert count_lines(str(tmp_path), 1000) is None
-    assert count_lines("-", 1000) is None
+    assert count_rows(path, 1000) == 2
+    assert count_rows(path, 5) is None
+    assert count_rows(str(tmp_path), 1000) is None
+    assert count_rows("-", 1000) is None
