@@ -37,7 +37,7 @@ from benchmarks.workloads import make_small_model
 from lmc.driver.defaults import Wish
 from lmc.driver.engines import adopt_engine, close_engine
 from lmc.ir.engine import EngineStatistics
-from lmc.jit import Level
+from lmc.program import Level
 from lmc.runtime.local import load_local_engine
 
 

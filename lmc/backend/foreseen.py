@@ -34,7 +34,7 @@ def requests_of(
     """
     left = MAX_TOKENS
     for place, (_, lengths) in enumerate(entries):
-        left -= _tokens(stages, lengths, characters)
+        left -= tokens_of(stages, lengths, characters)
         if left < 0:
             raise InputError(
                 f"the requests of the schedule have more than {MAX_TOKENS:,} tokens; those of its first {place:,} "
@@ -45,8 +45,13 @@ def requests_of(
     return [request for instance, lengths in entries for request in made.of(instance, lengths)]
 
 
-def _tokens(stages: Sequence[Stage], lengths: Sequence[Length], characters: float) -> int:
+def tokens_of(stages: Sequence[Stage], lengths: Sequence[Length], characters: float) -> int:
     """Tokens of the prompts and answers of one instance."""
+    return sum(prompts_of(stages, lengths, characters)) + sum(stage.output for stage in stages)
+
+
+def prompts_of(stages: Sequence[Stage], lengths: Sequence[Length], characters: float) -> list[int]:
+    """Tokens of each prompt of one instance."""
     prompts: list[int] = []
     for stage in stages:
         size = 0
@@ -63,7 +68,7 @@ def _tokens(stages: Sequence[Stage], lengths: Sequence[Length], characters: floa
                 case Unknown(tokens):
                     size += tokens
         prompts.append(max(size, 1))
-    return sum(prompts) + sum(stage.output for stage in stages)
+    return prompts
 
 
 def _size(length: int, characters: float) -> int:

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, takewhile, zip_longest
 from typing import Any
 
-from lmc.backend.foreseen import CHARACTERS, Length, requests_of
+from lmc.backend.foreseen import CHARACTERS, Length, prompts_of, requests_of, tokens_of
 from lmc.backend.known_text import KnownText
 from lmc.backend.origin import Origin
 from lmc.backend.plan import Plan
 from lmc.backend.stages import Known, Stage, Unknown, known_beginnings, stages_of
 from lmc.backend.token_lengths import characters_of_a_token
-from lmc.cache.layouts import choose_layout, middle, roomy_block
+from lmc.cache.layouts import affordable, choose_layout, middle, roomy_block
 from lmc.cache.mixing import Work, mixed
 from lmc.cache.ranks import InstanceOrder, Layout, most_shared_first
 from lmc.cache.report import Report
@@ -27,6 +27,8 @@ from lmc.ir.tokenizer import Tokenizer
 from lmc.ir.tokens import common_length
 
 _ONE_BY_ONE = Layout()
+_MARGIN = 2
+"""A prompt is taken to be too long beyond so many times the context: its tokens are estimated by its characters."""
 _EVERY = 6
 """Tokens are counted in one of so many instances, of those that are tried."""
 
@@ -75,13 +77,20 @@ class Schedule:
 class Room:
     """What an engine has: tokens of its KV pool, requests that run at once, and prompt tokens that a step computes.
 
+    No prompt is longer than ``context_length`` tokens, or than the pool (None: the pool is the only bound).
     ``tokens_of`` counts the tokens of a text; without it there are ``CHARACTERS`` characters to a token.
     """
 
     kv_tokens: int
     batch: int = 256
     prefill_tokens: int = 512
+    context_length: int | None = None
     tokens_of: Callable[[str], int] | None = field(default=None, compare=False)
+
+    @property
+    def longest_prompt(self) -> int:
+        """Tokens that a prompt may have."""
+        return self.kv_tokens if self.context_length is None else min(self.kv_tokens, self.context_length)
 
     @classmethod
     def of(cls, engine: Engine, requests: int) -> Room | None:
@@ -90,7 +99,7 @@ class Room:
         if info.kv_tokens is None:
             return None
         batch = requests if info.max_running is None else min(requests, info.max_running)
-        return cls(info.kv_tokens, batch).counted_by(engine.tokenizer)
+        return cls(info.kv_tokens, batch, context_length=info.context_length).counted_by(engine.tokenizer)
 
     def counted_by(self, tokenizer: Tokenizer) -> Room:
         """The same for texts that ``tokenizer`` cuts."""
@@ -105,7 +114,8 @@ def schedule_batch(
     The text known before the run (literals, inputs, and what is computed from those alone) is compared exactly, first
     that of the request by which the batch shares most, else in the order in which the plan appends it to contexts; what
     comes after a model's answer plays no part. Of loops it is the first round, of maps the first element, of conditions
-    both arms. Time is that of sorting the texts. An instance whose inputs don't fit comes first and fails when it runs.
+    both arms. Time is that of sorting the texts. An instance whose inputs don't fit comes first and fails when it runs,
+    and so does one whose prompts are much longer than the engine's context: its texts take no part in the schedule.
 
     The ``layout`` is what was chosen for an earlier part of the batch. Without one it is tried out for the ``room``
     there is, on a part of the instances (``lmc.cache.layouts``): the size of blocks where the batch could not stay in
@@ -130,8 +140,11 @@ class _Batch:
 
     def __init__(self, plan: Plan, inputs: Sequence[Mapping[str, Any]], room: Room | None) -> None:
         self._reader = KnownText.of(plan)
-        self._texts = [self._reader.read(values) for values in inputs]
+        self._texts: list[tuple[str, ...]] = [self._reader.read(values) for values in inputs]
         self.stages = stages_of(plan, _numbers(self._reader))
+        self.characters = self._characters_of_a_token(room)
+        if room is not None:
+            self._leave_out_longer_than(room.longest_prompt)
         shareable = self._reader.shareable
         beginnings = [
             tuple(takewhile(lambda number: number < shareable, each)) for each in known_beginnings(self.stages)
@@ -143,7 +156,6 @@ class _Batch:
             self.stages = stages_of(plan, _numbers(self._reader))
         self._longest = stages_of(plan, _numbers(self._reader), longest=True)
         self._beginnings, self._later = _uses(self.stages)
-        self.characters = self._characters_of_a_token(room)
 
     def by_text(self) -> list[int]:
         """Instances in the order of the tree of their texts."""
@@ -164,14 +176,15 @@ class _Batch:
     def work(self, entries: Sequence[Entry]) -> list[Work]:
         """What each instance adds to those before it, in characters, beside what is the same for all of them."""
         decode = round(self.characters * sum(stage.output for stage in self.stages))
-        if not entries:
-            return []
-        lengths = common = [length for length, _ in entries[0].values]
-        for entry in entries[1:]:
+        start = next((place for place, entry in enumerate(entries) if entry.values), None)
+        if start is None:
+            return [Work(0, decode, 0, 0)] * len(entries)
+        lengths = common = [length for length, _ in entries[start].values]
+        for entry in entries[start + 1 :]:
             common = [min(least, same) for least, (_, same) in zip(common, entry.values, strict=False)]
-        first = replace(entries[0], values=tuple(zip_longest(lengths, common, fillvalue=0)))
+        first = replace(entries[start], values=tuple(zip_longest(lengths, common, fillvalue=0)))
         found: list[Work] = []
-        for entry in (first, *entries[1:]):
+        for entry in (*entries[:start], first, *entries[start + 1 :]):
             length, shared = (sum(column) for column in zip((0, 0), *entry.values, strict=True))
             found.append(Work(self._new_characters(entry), decode, length, shared))
         return found
@@ -185,7 +198,11 @@ class _Batch:
         if places is None and (all_fit or len(self.stages) < 2):
             return _ONE_BY_ONE if len(self.stages) < 2 else Layout(block=roomy_block(len(entries), room.batch))
         chosen = range(len(entries)) if places is None else places
-        sample = self.entries([order[place] for place in sorted(chosen[middle(len(entries))])])
+        sizes = [
+            tokens_of(self.stages, entries[place].values, self.characters) for place in chosen[middle(len(chosen))]
+        ]
+        tried = chosen[middle(len(chosen))][affordable(sizes)]
+        sample = self.entries([order[place] for place in sorted(tried)])
 
         def trial(requests: Sequence[TraceRequest], layout: Layout, scale: int) -> Report:
             return coarse_trial(
@@ -211,6 +228,15 @@ class _Batch:
         some = self._texts[middle(len(self._texts))][::_EVERY]
         literals = (piece for stage in self.stages for piece in stage.pieces if isinstance(piece, str))
         return characters_of_a_token([*chain(*some)] or [*literals], room.tokens_of)
+
+    def _leave_out_longer_than(self, most: int) -> None:
+        """Drop the texts of instances with a prompt of more than ``most`` tokens, with a margin for the estimate."""
+        bound = _MARGIN * most
+        for index, texts in enumerate(self._texts):
+            if sum(map(len, texts)) > bound * self.characters:
+                lengths = [(len(text), 0) for text in texts]
+                if max(prompts_of(self.stages, lengths, self.characters), default=0) > bound:
+                    self._texts[index] = ()
 
     def _tokens(self, entries: Sequence[Entry]) -> int:
         """Tokens that the requests of the batch leave in the cache at most, all of them together."""

@@ -13,6 +13,8 @@ from lmc.cache.trace import TraceRequest
 
 SAMPLE = 48
 """Instances that are tried at most; of larger batches those in the middle of the order, which share as much as any."""
+TRIED_TOKENS = 2**22
+"""Tokens of prompts and answers that a trial serves at most; fewer instances are tried where they have more."""
 _ROWS = 10_000
 """Rows of answers that a trial computes at most: where there are more, one stands for several tokens."""
 _REUSE = 0.99
@@ -45,7 +47,10 @@ def choose_layout(
     members = members_of(requests)
     order = instance_order(requests, members)
     places = mixed(work_of(requests, members, order))
-    tried = min(len(order), SAMPLE)
+    by_turns = order if places is None else [order[place] for place in places]
+    sizes_of = [sum(_size(requests[position]) for position in members[instance]) for instance in by_turns]
+    by_turns = by_turns[affordable(sizes_of)]
+    tried = len(by_turns)
     if max(map(len, members.values())) == 1:
         sizes = [1]
     elif all_fit:
@@ -54,7 +59,6 @@ def choose_layout(
         sizes = sorted({1, *(size for size in (batch, 2 * batch, tried) if size <= tried)})
     if places is None and len(sizes) == 1:
         return Layout(block=sizes[0])
-    by_turns = order if places is None else [order[place] for place in places]
     sample, scale = _sample(requests, members, by_turns)
     reports = {size: trial(sample, Layout(block=size), scale) for size in sizes}
     found = _found(reports)
@@ -97,9 +101,28 @@ def middle(count: int) -> slice:
     return slice(start, start + SAMPLE)
 
 
-def _sample(requests: Sequence[TraceRequest], members: Members, order: Sequence[int]) -> tuple[list[TraceRequest], int]:
-    """The requests of instances in the middle of an order, as they are foreseen, and for how many tokens one stands."""
-    positions = sorted(position for instance in order[middle(len(order))] for position in members[instance])
+def affordable(sizes: Sequence[int]) -> slice:
+    """The places of those that are tried, of instances with so many tokens each: at least two, where there are two."""
+    part = middle(len(sizes))
+    first, end = part.start, min(part.stop, len(sizes))
+    total = sum(sizes[first:end])
+    while total > TRIED_TOKENS and end - first > 2:
+        if (end - first) % 2:
+            total -= sizes[first]
+            first += 1
+        else:
+            end -= 1
+            total -= sizes[end]
+    return slice(first, end)
+
+
+def _size(request: TraceRequest) -> int:
+    return request.tokens.size + request.generated.size
+
+
+def _sample(requests: Sequence[TraceRequest], members: Members, tried: Sequence[int]) -> tuple[list[TraceRequest], int]:
+    """The requests of some instances, as they are foreseen, and for how many tokens one stands."""
+    positions = sorted(position for instance in tried for position in members[instance])
     sample = foreseen([requests[position] for position in positions])
     scale = max(1, -(-sum(request.generated.size for request in sample) // _ROWS))
     return [_coarse(request, scale) for request in sample], scale

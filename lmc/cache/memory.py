@@ -227,11 +227,11 @@ class SequenceMemory:
         """Hand the first `length` tokens and pages of a sequence over to the tree and move its pin to their end."""
         if sequence.node is None or length <= sequence.shared:
             return
-        inserted = self.radix.extend(
-            sequence.node, sequence.tokens[:length], sequence.pages[:length], sequence.cache_key, run=sequence.run
-        )
+        start = sequence.shared
+        tokens, pages = sequence.tokens[start:length], sequence.pages[start:length]
+        inserted = self.radix.extend(sequence.node, tokens, pages, run=sequence.run)
         sequence.node = inserted.node
-        sequence.pages[:length] = inserted.pages
+        sequence.pages[start:length] = inserted.pages
         sequence.shared = length
 
     def _unshare(self, sequence: Sequence, length: int) -> None:

@@ -7,7 +7,6 @@ holds a pin on the node where its prefix ends. The unit of eviction is one token
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from itertools import takewhile
 
 import numpy as np
 
@@ -93,16 +92,22 @@ class RadixCache:
         Where the tree already holds a token, it keeps its own page and the caller's page is freed if it differs.
         The match returned covers the whole sequence with the tree's pages: the caller must go on with those.
         """
-        inserted = self._insert(as_tokens(tokens), pages, extra_key, run)
+        inserted, path = self._insert(self._root(extra_key), as_tokens(tokens), pages)
+        self._touch(path, run)
         self._offer(inserted.node)
         return inserted
 
-    def extend(
-        self, pinned: RadixNode, tokens: Tokens, pages: Pages, extra_key: Hashable = None, *, run: Hashable = None
-    ) -> PrefixMatch:
-        """`insert` of what goes on from a pinned prefix; one pin on that moves to the end."""
-        inserted = self._insert(tokens, pages, extra_key, run)
-        self._pin_each(takewhile(lambda step: step is not pinned, path_to_root(inserted.node)))
+    def extend(self, pinned: RadixNode, tokens: Tokens, pages: Pages, *, run: Hashable = None) -> PrefixMatch:
+        """`insert` of the tokens that follow a pinned prefix; one pin on that prefix moves to the end.
+
+        The match returned covers these tokens alone. The prefix is not compared again, so a prompt that is inserted
+        part by part is compared once.
+        """
+        before = list(path_to_root(pinned))
+        start = self._root(pinned.extra_key) if pinned.is_root else pinned  # an empty tree's root may be another by now
+        inserted, path = self._insert(start, tokens, pages)
+        self._touch([*reversed(before), *path], run)
+        self._pin_each(path)
         return inserted
 
     def pin(self, node: RadixNode) -> None:
@@ -205,7 +210,7 @@ class RadixCache:
         return self._roots.get(extra_key) or RadixNode.root(extra_key)
 
     def _walk(self, node: RadixNode, key: Tokens) -> tuple[RadixNode, list[RadixNode]]:
-        """Follow `key` down from a root: the node where the match ends (split if need be) and the nodes passed."""
+        """Follow `key` down from a node: the node where the match ends (split if need be) and the nodes passed."""
         matched = 0
         path: list[RadixNode] = []
         while matched < key.size:
@@ -262,20 +267,20 @@ class RadixCache:
         self._touch(path, run)
         return PrefixMatch(concatenated_pages(path), node)
 
-    def _insert(self, key: Tokens, pages: Pages, extra_key: Hashable, run: Hashable) -> PrefixMatch:
+    def _insert(self, start: RadixNode, key: Tokens, pages: Pages) -> tuple[PrefixMatch, list[RadixNode]]:
+        """Put tokens with their pages below a node; gives their match and the nodes passed."""
         if key.size != pages.size:
             raise ValueError(f"{key.size} tokens need {key.size} pages, got {pages.size}")
         if not self.pool.is_allocated(pages):
             raise InvariantError("inserting pages that are not allocated")
-        node, path = self._walk(self._root(extra_key), key)
+        node, path = self._walk(start, key)
         matched = sum(step.length for step in path)
         if matched < key.size:
             node = self._add_leaf(node, key[matched:].copy(), pages[matched:].astype(np.int64))
             path.append(node)
-        self._touch(path, run)
         kept = concatenated_pages(path)
         self.pool.free(pages[pages != kept])
-        return PrefixMatch(kept, node)
+        return PrefixMatch(kept, node), path
 
     def _pin_each(self, nodes: Iterable[RadixNode]) -> None:
         for node in nodes:

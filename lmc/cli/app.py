@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from lmc import driver
 from lmc.cli.compile import compile_command
 from lmc.cli.grammar import grammar_command
 from lmc.cli.opt import OptCommand, opt_command
@@ -17,7 +18,6 @@ from lmc.cli.output import forget, print_error, write_out
 from lmc.cli.run import run_command
 from lmc.cli.schedule import schedule_command
 from lmc.cli.simulate import simulate_command
-from lmc.driver import LmcError, UsageError, version
 
 FAILURE = 1
 USAGE = 2
@@ -40,7 +40,7 @@ app.command("opt", cls=OptCommand, no_args_is_help=True)(opt_command)
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        write_out(f"lmc {version()}\n")
+        write_out(f"lmc {driver.__version__}\n")
         raise typer.Exit
 
 
@@ -62,12 +62,12 @@ def main() -> None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
     try:
         app()
-    except LmcError as error:
+    except driver.LmcError as error:
         print_error(error)
-        sys.exit(USAGE if isinstance(error, UsageError) else FAILURE)
+        sys.exit(USAGE if isinstance(error, driver.UsageError) else FAILURE)
     except OSError as error:  # where help, which typer writes, finds no room
         if error.errno != errno.ENOSPC:
             raise
         forget(sys.stdout)
-        print_error(LmcError(str(error), remedy="make room"))
+        print_error(driver.LmcError(str(error), remedy="make room"))
         sys.exit(FAILURE)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from lmc import driver
 from lmc.cli.options import OrderSections, ProfileUse
 from lmc.cli.output import (
     MODELS,
@@ -17,17 +18,6 @@ from lmc.cli.output import (
     to_json,
     write_artifact,
     write_out,
-)
-from lmc.driver import (
-    ArgumentReader,
-    Compiled,
-    Given,
-    Signature,
-    UsageError,
-    Wish,
-    artifacts,
-    load_program,
-    program_file,
 )
 
 
@@ -79,33 +69,37 @@ def compile_command(
     tools, and loads no model. Options of the command override @lmc.jit(…).
     """
     if row is not None and data is None:
-        raise UsageError("--row goes with --input", remedy="name the file that has the row: --input DATA.jsonl")
-    check_output(output, program=program_file(program), input=data, profile=profile)
+        raise driver.UsageError("--row goes with --input", remedy="name the file that has the row: --input DATA.jsonl")
+    check_output(output, program=driver.program_file(program), input=data, profile=profile)
     with prints_to_stderr():
-        function = load_program(program)
-        reader = ArgumentReader(Signature.of(function))
+        function = driver.load_program(program)
+        reader = driver.ArgumentReader(driver.Signature.of(function))
         fixed = reader.assignments(assignments or [])
         chosen = None if level is None else f"O{level.value}"
-        given = Given(Wish(target_spec(model)), level=chosen, profile=profile, order_sections=order_sections)
+        given = driver.Given(
+            driver.Wish(target_spec(model)), level=chosen, profile=profile, order_sections=order_sections
+        )
         runner = given.runner(function)
         arguments = _arguments(reader, fixed) if data is None else _row(reader, fixed, data, row or 0)
         compiled = runner.compile(arguments)
     if as_json:
         if emit is not Emit.SUMMARY:
-            raise UsageError("--json is for the summary; IR and plan have one form each", remedy="leave out --json")
-        write_artifact(to_json(artifacts.summary(compiled), indent=1) + "\n", output)
+            raise driver.UsageError(
+                "--json is for the summary; IR and plan have one form each", remedy="leave out --json"
+            )
+        write_artifact(to_json(driver.artifacts.summary(compiled), indent=1) + "\n", output)
         return
     if emit is Emit.PLAN:
         with prints_to_stderr():
-            plan = artifacts.saved_plan(compiled, arguments)
-        write_artifact(artifacts.plan_text(plan), output)
-        _print_frozen(artifacts.frozen_lines(plan))
+            plan = driver.artifacts.saved_plan(compiled, arguments)
+        write_artifact(driver.artifacts.plan_text(plan), output)
+        _print_frozen(driver.artifacts.frozen_lines(plan))
     else:
         write_artifact(_artifact(compiled, emit), output)
     _print_more(compiled, emit, output, remarks=remarks, breaks=breaks)
 
 
-def _arguments(reader: ArgumentReader, fixed: dict[str, object]) -> tuple[tuple[()], dict[str, object]] | None:
+def _arguments(reader: driver.ArgumentReader, fixed: dict[str, object]) -> tuple[tuple[()], dict[str, object]] | None:
     if not fixed:
         return None
     reader.check_complete(fixed)
@@ -113,7 +107,7 @@ def _arguments(reader: ArgumentReader, fixed: dict[str, object]) -> tuple[tuple[
 
 
 def _row(
-    reader: ArgumentReader, fixed: dict[str, object], data: str, number: int
+    reader: driver.ArgumentReader, fixed: dict[str, object], data: str, number: int
 ) -> tuple[tuple[()], dict[str, object]]:
     """The arguments of one row. Says which, because rows of other shapes become other plans."""
     count = 0
@@ -124,15 +118,15 @@ def _row(
             raise row.error
         print_note(f"compiled for row {number} of {data} only; lmc run compiles for others as it meets them")
         return (), dict(row.arguments)
-    raise UsageError(f"{data} has no row {number}: it holds {count}", remedy="rows are counted from 0")
+    raise driver.UsageError(f"{data} has no row {number}: it holds {count}", remedy="rows are counted from 0")
 
 
-def _artifact(compiled: Compiled, emit: Emit) -> str:
+def _artifact(compiled: driver.Compiled, emit: Emit) -> str:
     if emit is Emit.IR:
-        return artifacts.module_text(compiled.module)
+        return driver.artifacts.module_text(compiled.module)
     if emit is Emit.GRAMMAR:
-        return to_json(artifacts.grammar(compiled), indent=1) + "\n"
-    return artifacts.summary_text(compiled)
+        return to_json(driver.artifacts.grammar(compiled), indent=1) + "\n"
+    return driver.artifacts.summary_text(compiled)
 
 
 def _print_frozen(frozen: list[str]) -> None:
@@ -143,7 +137,7 @@ def _print_frozen(frozen: list[str]) -> None:
         )
 
 
-def _print_more(compiled: Compiled, emit: Emit, output: str | None, *, remarks: bool, breaks: bool) -> None:
+def _print_more(compiled: driver.Compiled, emit: Emit, output: str | None, *, remarks: bool, breaks: bool) -> None:
     """Remarks and breaks: after the summary, or on standard error, where they can't get into an artifact."""
     lines: list[str] = []
     if remarks:

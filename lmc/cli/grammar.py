@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from lmc import driver
 from lmc.cli.output import print_error, print_note, prints_to_stderr, target_spec, to_json, write_out
-from lmc.driver import UsageError, grammar
 
 FAILURE = 1
 
@@ -40,7 +40,7 @@ def grammar_command(
     ] = None,
     tokenizer: Annotated[
         str, typer.Option(metavar="FOLDER|builtin", help="Whose tokens: a model folder, builtin or toy.")
-    ] = grammar.BUILTIN,
+    ] = "builtin",
     whitespace: Annotated[
         Whitespace, typer.Option(help="Of a schema's JSON: none, or as printers write it.")
     ] = Whitespace.COMPACT,
@@ -53,14 +53,14 @@ def grammar_command(
     options = {"regex": regex, "schema": schema, "choices": choices, "grammar": lark}
     texts = {kind: text for kind, text in options.items() if text is not None}
     if len(texts) + (file is not None) != 1:
-        raise UsageError("give one constraint: a file or one of the options", remedy="see lmc grammar --help")
+        raise driver.UsageError("give one constraint: a file or one of the options", remedy="see lmc grammar --help")
     with prints_to_stderr():
         if file is not None:
-            given = grammar.given_file(file, whitespace.value)
+            given = driver.grammar.given_file(file, whitespace.value)
         else:
-            given = [grammar.given_text(kind, text, whitespace.value) for kind, text in texts.items()]
-        vocabulary = grammar.vocabulary_of(target_spec(tokenizer) or grammar.BUILTIN)
-        found = [grammar.explain(each, vocabulary) for each in given]
+            given = [driver.grammar.given_text(kind, text, whitespace.value) for kind, text in texts.items()]
+        vocabulary = driver.grammar.vocabulary_of(target_spec(tokenizer) or driver.grammar.BUILTIN)
+        found = [driver.grammar.explain(each, vocabulary) for each in given]
     if as_json:
         write_out(to_json([each.to_json() for each in found], indent=1) + "\n")
     else:
@@ -72,21 +72,21 @@ def grammar_command(
         raise typer.Exit(FAILURE)
 
 
-def _show(found: grammar.Explanation, *, titled: bool) -> None:
+def _show(found: driver.grammar.Explanation, *, titled: bool) -> None:
     if titled:
         where = f"  ({found.given.location})" if found.given.location is not None else ""
         write_out(f"{found.given.name}{where}\n")
     if found.refused is not None:
         found.refused.location = found.refused.location or found.given.location
         print_error(found.refused)
-        excerpt = grammar.excerpt(found.given, found.refused)
+        excerpt = driver.grammar.excerpt(found.given, found.refused)
         if excerpt is not None:
             print_note(excerpt)
         return
     write_out("".join(f"{name:<17}{value}\n" for name, value in _rows(found)))
 
 
-def _rows(found: grammar.Explanation) -> list[tuple[str, str]]:
+def _rows(found: driver.grammar.Explanation) -> list[tuple[str, str]]:
     facts = found.facts
     assert facts is not None
     rows = [("constraint", f"{found.given.source.kind}, {facts.kind}"), ("digest", facts.digest)]

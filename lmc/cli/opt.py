@@ -7,10 +7,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from lmc import driver
 from lmc.cli.compile import Level
 from lmc.cli.options import ProfileUse
 from lmc.cli.output import MODELS, check_output, print_note, target_spec, write_artifact, write_out
-from lmc.driver import UsageError, opt, read_profile
 
 _PRINT_AFTER = "--print-after"
 
@@ -19,13 +19,13 @@ class OptCommand(TyperCommand):
     """Lets ``--print-after`` stand alone: then it means every pass."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        every = f"{_PRINT_AFTER}={opt.ALL_PASSES}"
+        every = f"{_PRINT_AFTER}={driver.opt.ALL_PASSES}"
         return super().parse_args(ctx, [every if argument == _PRINT_AFTER else argument for argument in args])
 
 
 def _print_passes(wanted: bool) -> None:
     if wanted:
-        write_out("".join(f"{line}\n" for line in opt.list_passes()))
+        write_out("".join(f"{line}\n" for line in driver.opt.list_passes()))
         raise typer.Exit
 
 
@@ -57,22 +57,22 @@ def opt_command(
     Without passes: check the module and print it as lmc writes it. Remarks, times and the modules of --print-after go
     to standard error.
     """
-    chosen = opt.choose_passes(passes, None if level is None else f"O{level.value}", print_after=print_after)
+    chosen = driver.opt.choose_passes(passes, None if level is None else f"O{level.value}", print_after=print_after)
     if verify_only and (chosen.passes or output is not None):
-        raise UsageError("--verify-only runs no pass and writes nothing", remedy="leave out one of them")
+        raise driver.UsageError("--verify-only runs no pass and writes nothing", remedy="leave out one of them")
     check_output(output, profile=profile)
     if profile is not None:
-        opt.check_profile_is_used(chosen)
-    measured = None if profile is None else read_profile(profile)
+        driver.opt.check_profile_is_used(chosen)
+    measured = None if profile is None else driver.read_profile(profile)
     try:
-        module = opt.read_module(file)
-    except opt.ParseError as error:
+        module = driver.opt.read_module(file)
+    except driver.opt.ParseError as error:
         print_note(str(error))  # a diagnostic: place, text and caret, remedy
         raise typer.Exit(1) from None
     if verify_only:
         return
-    context = opt.context_for(target_spec(model), measured)
-    text, result = opt.optimize(module, chosen, context=context, print_after=print_after, on_text=print_note)
+    context = driver.opt.context_for(target_spec(model), measured)
+    text, result = driver.opt.optimize(module, chosen, context=context, print_after=print_after, on_text=print_note)
     write_artifact(text, output)
     if remarks:
         for line in map(str, result.remarks):

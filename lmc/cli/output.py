@@ -8,11 +8,12 @@ import stat
 import sys
 from contextlib import AbstractContextManager, redirect_stdout, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from rich.console import Console
+from lmc import driver
 
-from lmc.driver import STANDARD_INPUT, LmcError, ProgramImportError, UsageError, describe_error
+if TYPE_CHECKING:
+    from rich.console import Console
 
 MODELS = "builtin, toy, or the path of a model folder"
 
@@ -28,23 +29,25 @@ def prints_to_stderr() -> AbstractContextManager[object]:
 def print_error(error: BaseException) -> None:
     """An error on standard error: where, what, remedy."""
     console = stderr_console()
-    if isinstance(error, ProgramImportError) and error.traceback:
+    if isinstance(error, driver.ProgramImportError) and error.traceback:
         console.print(error.traceback, style="dim", markup=False)
-    where = f"{error.location}: " if isinstance(error, LmcError) and error.location is not None else ""
-    said = describe_error(error).removeprefix(where)
+    where = f"{error.location}: " if isinstance(error, driver.LmcError) and error.location is not None else ""
+    said = driver.describe_error(error).removeprefix(where)
     console.print(where, end="", style="bold", markup=False)
     console.print("error: ", end="", style="bold red", markup=False)
     console.print(said, markup=False)
 
 
+def stderr_console() -> Console:
+    """Return a console on standard error. rich is imported here: commands that print no note start without it."""
+    from rich.console import Console
+
+    return Console(stderr=True, soft_wrap=True, highlight=False)
+
+
 def print_note(text: str) -> None:
     """A line for the person at the terminal, on standard error."""
     stderr_console().print(text, markup=False)
-
-
-def stderr_console() -> Console:
-    """The terminal, or what standard error is."""
-    return Console(stderr=True, soft_wrap=True, highlight=False)
 
 
 def to_json(data: Any, *, indent: int | None = None) -> str:
@@ -73,7 +76,7 @@ def write_out(text: str, file: IO[str] | None = None) -> None:
     except OSError as error:
         _cut(out, size, len(data))
         forget(out)
-        raise LmcError(
+        raise driver.LmcError(
             f"{'standard output' if out.name == '<stdout>' else out.name} can't be written any further: "
             f"{error.strerror}",
             remedy="make room; what was written is not all of it",
@@ -144,12 +147,16 @@ def check_output(path: str | None, option: str = "-o", /, **read: str | None) ->
         return
     for what, name in read.items():
         if name is not None and _is_file(name, Path(path)):
-            raise UsageError(f"{path} is the {what}, which would be gone", remedy=f"name another file for {option}")
+            raise driver.UsageError(
+                f"{path} is the {what}, which would be gone", remedy=f"name another file for {option}"
+            )
 
 
-def cannot_write(path: str, error: OSError) -> UsageError:
+def cannot_write(path: str, error: OSError) -> driver.UsageError:
     """The error of a file that can't be written."""
-    return UsageError(f"{path} can't be written: {error.strerror}", remedy="name a file in a folder you may write to")
+    return driver.UsageError(
+        f"{path} can't be written: {error.strerror}", remedy="name a file in a folder you may write to"
+    )
 
 
 def target_spec(model: str | None) -> str | None:
@@ -160,7 +167,7 @@ def target_spec(model: str | None) -> str | None:
 
 
 def _is_file(name: str, file: Path) -> bool:
-    if name != STANDARD_INPUT:
+    if name != driver.STANDARD_INPUT:
         return Path(name).is_file() and file.samefile(name)
     try:
         return os.path.samestat(os.fstat(0), file.stat())

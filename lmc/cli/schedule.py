@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from lmc import driver
 from lmc.cli.options import OrderSections, ProfileUse
 from lmc.cli.output import MODELS, check_output, print_note, prints_to_stderr, target_spec, write_artifact
-from lmc.driver import Given, Wish, program_file, schedule
 
 
 def schedule_command(
@@ -41,12 +41,12 @@ def schedule_command(
     for each row, in the order in which they start. No model is loaded. See what it is worth with lmc simulate, and have
     lmc run --schedule keep to it: the header says for which plan and which rows it is.
     """
-    check_output(output, program=program_file(program), input=data, profile=profile)
-    given = Given(Wish(target_spec(model)), profile=profile, order_sections=order_sections)
-    room = schedule.Room(schedule.HOLDS_ALL if kv_tokens is None else kv_tokens, batch)
+    check_output(output, program=driver.program_file(program), input=data, profile=profile)
+    given = driver.Given(driver.Wish(target_spec(model)), profile=profile, order_sections=order_sections)
+    room = driver.schedule.Room(driver.schedule.HOLDS_ALL if kv_tokens is None else kv_tokens, batch)
     with prints_to_stderr():
-        found = schedule.run(program, data, given, room, assignments or [])
-    write_artifact("".join(schedule.schedule_lines(found)), output)
+        found = driver.schedule.run(program, data, given, room, assignments or [])
+    write_artifact("".join(driver.schedule.schedule_lines(found)), output)
     if output is not None:
         how = "reading and writing mixed, in" if found.layout.order == "mixed" else "in"
         print_note(f"{len(found.entries):,} rows {how} blocks of {found.layout.block:,}")

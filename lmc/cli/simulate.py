@@ -6,8 +6,11 @@ from typing import Annotated
 
 import typer
 
+from lmc import driver
 from lmc.cli.output import to_json, write_out
-from lmc.driver import simulate
+
+POLICIES = ("lmc", "next-use", "lru", "lfu", "lpm", "fcfs", "optimal")
+"""Those of the driver, repeated here so that the help of other commands does not load the simulator."""
 
 
 def simulate_command(
@@ -17,8 +20,8 @@ def simulate_command(
     *,
     kv_tokens: Annotated[int, typer.Option(metavar="TOKENS", min=1, help="Size of the KV pool.")],
     policy: Annotated[
-        str, typer.Option(metavar="|".join(simulate.POLICIES), help="Who is served next, and what is evicted.")
-    ] = simulate.POLICIES[0],
+        str, typer.Option(metavar="|".join(POLICIES), help="Who is served next, and what is evicted.")
+    ] = POLICIES[0],
     batch: Annotated[int, typer.Option(metavar="N", min=1, help="Requests that run together.")] = 256,
     prefill_tokens: Annotated[
         int, typer.Option(metavar="TOKENS", min=1, help="Tokens of prompts that are computed in a step.")
@@ -40,8 +43,8 @@ def simulate_command(
 
     Seconds are predicted for an 8B model on one A100.
     """
-    report = simulate.run(file, policy=policy, kv_tokens=kv_tokens, batch=batch, prefill_tokens=prefill_tokens)
-    data = simulate.report_data(report)
+    report = driver.simulate.run(file, policy=policy, kv_tokens=kv_tokens, batch=batch, prefill_tokens=prefill_tokens)
+    data = driver.simulate.report_data(report)
     if as_json:
         write_out(to_json(data) + "\n")
         return

@@ -29,7 +29,6 @@ from lmc.passes.base import PassContext, Remark
 from lmc.passes.pipelines import pipeline
 from lmc.runtime.prepared import PreparedPlan, prepare
 
-DEFAULT_LEVEL = "O2"
 MAX_VARIANTS = 64
 
 

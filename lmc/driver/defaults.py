@@ -9,32 +9,21 @@ import difflib
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from lmc.driver.options import Wish
 from lmc.grammar.store import MAX_BYTES, IndexFolder, IndexStore
 from lmc.ir.errors import ConstraintError, InputError
-from lmc.ir.target import KINDS, KvTokens, Target
+from lmc.ir.target import KINDS, Target
 
 ENVIRONMENT = "LMC_TARGET"
 FALLBACK = "builtin"
 GRAMMAR_CACHE = "LMC_GRAMMAR_CACHE"
 GRAMMAR_CACHE_MB = "LMC_GRAMMAR_CACHE_MB"
 OFF = "off"
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What the user asked for, as far as it was asked for: a target in words, and how its engine is to be set up."""
-
-    target: str | None = None
-    dtype: str | None = None
-    kv_tokens: KvTokens | None = None
-    deterministic: bool | None = None
-    device: str | None = None
-    prefill_tokens: int | None = None
 
 
 _CACHE_SETTINGS = ("grammar_cache", "grammar_cache_mb")

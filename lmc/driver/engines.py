@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from lmc.driver.defaults import Wish, resolve_target
+from lmc.driver.defaults import resolve_target
+from lmc.driver.options import Wish
 from lmc.driver.service import service
 from lmc.ir.engine import CacheFlushing, Engine
 

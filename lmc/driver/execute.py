@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -14,6 +14,7 @@ from lmc.backend.schedule import Room, schedule_batch
 from lmc.cache.ranks import Layout
 from lmc.driver.cancelling import CancellableEngine, error_of
 from lmc.driver.compile import Compiled
+from lmc.driver.options import Options
 from lmc.driver.result import Result, stopped
 from lmc.frontend.arguments import Bound
 from lmc.frontend.eager import EagerSession, OnText
@@ -69,6 +70,12 @@ async def execute(
         execution.close()
 
 
+def limits_of(options: Options) -> Limits:
+    """Return the bounds that the executor keeps under ``options``."""
+    limits = Limits(request_timeout=options.timeout, priority=options.priority)
+    return limits if options.requests is None else replace(limits, requests=options.requests)
+
+
 class Execution:
     """What the instances of a batch share, whether they are run all at once or window by window.
 
@@ -106,6 +113,7 @@ class Execution:
         self._eager_engine = CancellableEngine(engine, Place(self._resources.run, 0), self._limits.priority)
         self._cancellation = Cancellation()
         self._eager_pool = DaemonPool(EAGER_THREADS, "lmc-eager")
+        self._schedule_pool = DaemonPool(1, "lmc-schedule")
 
     async def run(self, jobs: Sequence[Job]) -> None:
         """Run ``jobs`` to their ends. Cancelling cancels their requests."""
@@ -131,6 +139,7 @@ class Execution:
         self._cancellation.cancel()
         self._eager_engine.cancel()
         self._eager_pool.shutdown(wait=False, cancel_futures=True)
+        self._schedule_pool.shutdown(wait=False, cancel_futures=True)
         self._resources.close()
 
     async def _run_variant(self, jobs: Sequence[Job], position: int, continued: set[asyncio.Future[None]]) -> None:
@@ -159,8 +168,9 @@ class Execution:
         layout = self._layouts.get(compiled.plan)
         room = Room.of(self._engine, self._limits.requests)
         inputs = [job.inputs for job in jobs]
-        # In a thread, as others share this loop.
-        schedule = await asyncio.to_thread(schedule_batch, compiled.plan, inputs, room, layout)
+        # In a thread, as others share this loop; in a daemon, as a process that is told to end does not wait for it.
+        work = partial(schedule_batch, compiled.plan, inputs, room, layout)
+        schedule = await asyncio.get_running_loop().run_in_executor(self._schedule_pool, work)
         return schedule.order, self._layouts.setdefault(compiled.plan, schedule.layout)
 
     def _finished(self, job: Job, end: Finished, continued: set[asyncio.Future[None]]) -> None:

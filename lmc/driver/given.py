@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
-from lmc.driver.compile import DEFAULT_LEVEL
-from lmc.driver.defaults import Wish
+from lmc.driver.errors import UsageError
+from lmc.driver.options import DEFAULT_LEVEL, Options, Wish
 from lmc.driver.profiles import read_profile
-from lmc.driver.programs import UsageError
 from lmc.driver.run import Runner
-from lmc.driver.start import Options
 from lmc.frontend.function import JittedFunction
 
 
@@ -53,8 +51,8 @@ class Given:
                 f"-{level} looks at no profile", remedy=f"use -{DEFAULT_LEVEL}, or leave out --profile-use"
             )
         profile = None if self.profile is None else read_profile(self.profile, function.name)
-        return Runner(function, own).with_options(
-            function,
+        options = own.updated(
+            function.name,
             self.wish,
             seed=self.seed,
             level=self.level,
@@ -62,6 +60,7 @@ class Given:
             profile=profile,
             order_sections=self.order_sections,
         )
+        return Runner(function, options)
 
     def for_saved(self, path: str) -> Options:
         """The options of a saved plan. Raises ``UsageError`` for those that say how a program is compiled."""

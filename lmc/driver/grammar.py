@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from lmc.driver.constraints import constrained
-from lmc.driver.defaults import Wish, resolve_target
-from lmc.driver.programs import UsageError, load_program
+from lmc.driver.defaults import resolve_target
+from lmc.driver.errors import UsageError
+from lmc.driver.options import Wish
+from lmc.driver.programs import load_program
 from lmc.driver.registry import load_tokenizer
 from lmc.frontend.capture import capture
 from lmc.grammar.compiling import compile_source

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from lmc.driver.programs import UsageError
+from lmc.driver.errors import UsageError
 from lmc.ir.errors import InputError, Location
 
 MAX_ROW_BYTES = 64 * 2**20

@@ -6,8 +6,9 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from lmc.driver.defaults import Wish, resolve_grammar_cache, resolve_target
-from lmc.driver.programs import UsageError
+from lmc.driver.defaults import resolve_grammar_cache, resolve_target
+from lmc.driver.errors import UsageError
+from lmc.driver.options import Wish
 from lmc.driver.service import service
 from lmc.ir.core import Module
 from lmc.ir.errors import InputError, ParseError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lmc.backend.plan import JsonClass, Plan
-from lmc.driver.programs import UsageError
+from lmc.driver.errors import UsageError
 from lmc.frontend.conversions import ClassReader
 from lmc.frontend.variants import Captured
 from lmc.ir.constraints import Reader

@@ -6,7 +6,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from lmc.driver.programs import UsageError
+from lmc.driver.errors import UsageError
 from lmc.frontend.locations import user_location
 from lmc.ir.errors import InputError
 from lmc.ir.profile import Profile, Recording

@@ -11,22 +11,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from lmc.driver.errors import ProgramImportError, UsageError
 from lmc.frontend.function import JittedFunction
-from lmc.ir.errors import InputError, LmcError, Location
+from lmc.ir.errors import LmcError, Location
 
 _ENCODING_REMEDY = "save the file as UTF-8, or declare its encoding in its first line: # -*- coding: latin-1 -*-"
-
-
-class UsageError(InputError):
-    """A command line that can't be obeyed: no such file, no such program, wrong arguments."""
-
-
-class ProgramImportError(LmcError):
-    """The user's file raised while it was imported. ``traceback`` holds the frames of the user's own files."""
-
-    def __init__(self, cause: str, *, remedy: str, location: Location | None, trace: str) -> None:
-        super().__init__(cause, remedy=remedy, location=location)
-        self.traceback = trace
 
 
 def load_program(spec: str) -> JittedFunction:

@@ -15,8 +15,8 @@ from typing import Any, Literal, get_args, get_origin
 
 import pydantic
 
+from lmc.driver.errors import UsageError
 from lmc.driver.lines import MAX_ROW_BYTES, Line, is_array, is_plain_file, read_array, read_lines, shown_path
-from lmc.driver.programs import UsageError
 from lmc.driver.tables import Record, Table, count_records, is_table, read_table
 from lmc.frontend.function import JittedFunction
 from lmc.ir.errors import InputError

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from lmc.backend.plan import Plan
 from lmc.cache.ranks import Layout
 from lmc.driver.compile import Compiled, Variants, compile_program
-from lmc.driver.defaults import Wish, resolve_grammar_cache, resolve_target
-from lmc.driver.execute import Execution, OnResult
+from lmc.driver.defaults import resolve_grammar_cache, resolve_target
+from lmc.driver.execute import Execution, OnResult, limits_of
 from lmc.driver.lazy_batch import LazyBatch
-from lmc.driver.profiles import ProfileOption, profile_for
+from lmc.driver.options import Options
 from lmc.driver.result import Result
 from lmc.driver.service import service
-from lmc.driver.start import Arguments, Options, Prepared, Start, check_may_wait, raise_error, report_failed
+from lmc.driver.start import Arguments, Prepared, Start, check_may_wait, raise_error, report_failed
 from lmc.driver.stream import AsyncStream, Stream
 from lmc.driver.windows import Part, Waiting, WindowedRun
 from lmc.frontend.arguments import bind
 from lmc.frontend.eager import EagerSession
 from lmc.frontend.eager_runs import run_eager
 from lmc.frontend.function import JittedFunction
-from lmc.frontend.locations import user_location
 from lmc.ir.errors import InputError, RequestCancelledError
 from lmc.ir.profile import Profile
 from lmc.ir.target import Target
 
-MAX_PRIORITY = 1000
 T = TypeVar("T", bound=Sequence[Any])
 
 
@@ -52,44 +49,6 @@ class Runner:
     def program(self) -> str:
         """Name of the program."""
         return self._function.name
-
-    def with_options(
-        self,
-        function: JittedFunction,
-        wish: Wish,
-        *,
-        seed: int | None = None,
-        level: str | None = None,
-        timeout: float | None = None,
-        profile: ProfileOption | None = None,
-        order_sections: bool | None = None,
-        priority: int | None = None,
-    ) -> Runner:
-        """A runner of ``function``, which is the same program, under other options; what is None stays as it is.
-
-        A file with a profile is read now.
-        """
-        known = self.options.wish
-        merged = replace(known, **{name: value for name, value in asdict(wish).items() if value is not None})
-        if seed is not None:
-            check_seed(seed)
-        if timeout is not None:
-            check_timeout(timeout)
-        if order_sections is not None:
-            check_flag("order_sections", order_sections)
-        if priority is not None:
-            check_priority(priority)
-        options = Options(
-            merged,
-            self.options.seed if seed is None else seed,
-            self.options.level if level is None else level,
-            self.options.timeout if timeout is None else timeout,
-            self.options.requests,
-            self.options.profile if profile is None else profile_for(function.name, profile),
-            self.options.order_sections if order_sections is None else order_sections,
-            self.options.priority if priority is None else priority,
-        )
-        return Runner(function, options, self._variants)
 
     def target(self) -> Target:
         """Where a call that starts now runs."""
@@ -219,36 +178,6 @@ class Runner:
         return Start(self._function, self._variants, self.options, self.target(), home, constraints)
 
 
-def check_seed(seed: object) -> None:
-    """Raise ``InputError`` at the user's line for what is no seed."""
-    if type(seed) is not int:
-        raise InputError(f"seed is {seed!r}", remedy="give an integer", location=user_location())
-
-
-def check_flag(name: str, value: object) -> None:
-    """Raise ``InputError`` at the user's line for what is no bool."""
-    if type(value) is not bool:
-        raise InputError(f"{name} is {value!r}", remedy="give True or False", location=user_location())
-
-
-def check_priority(priority: object) -> None:
-    """Raise ``InputError`` at the user's line for what is no priority."""
-    if type(priority) is not int or abs(priority) > MAX_PRIORITY:
-        raise InputError(
-            f"priority is {priority!r}",
-            remedy=f"give an integer from -{MAX_PRIORITY} to {MAX_PRIORITY}; 0 is that of all others",
-            location=user_location(),
-        )
-
-
-def check_timeout(timeout: object) -> None:
-    """Raise ``InputError`` at the user's line for what is no number of seconds."""
-    if type(timeout) not in (int, float) or not cast("float", timeout) > 0:
-        raise InputError(
-            f"timeout is {timeout!r}", remedy="give a number of seconds greater than 0", location=user_location()
-        )
-
-
 class _Windows:
     """Windows of one program's rows."""
 
@@ -277,7 +206,7 @@ class _Windows:
                 on_result,
                 seed=start.options.seed,
                 compile=start.compile,
-                limits=start.options.limits,
+                limits=limits_of(start.options),
                 on_stopped=on_result,
                 layout=self._layout,
             )

@@ -16,7 +16,7 @@ import pydantic
 from lmc.driver.lines import is_plain_file
 from lmc.driver.programs import UsageError, is_library, program_file
 from lmc.driver.registry import model_folder
-from lmc.driver.version import version
+from lmc.driver.version import __version__
 from lmc.ir.errors import InputError
 from lmc.ir.target import Target
 
@@ -51,7 +51,7 @@ class RunRecord:
 
     def to_json(self) -> str:
         """Versioned JSON."""
-        return json.dumps({"format": FORMAT, "version": VERSION, "lmc": version(), **asdict(self)}, indent=1) + "\n"
+        return json.dumps({"format": FORMAT, "version": VERSION, "lmc": __version__, **asdict(self)}, indent=1) + "\n"
 
     @classmethod
     def from_json(cls, text: bytes, shown: str) -> RunRecord:

@@ -15,15 +15,16 @@ from lmc.backend.schedule import Room, schedule_batch
 from lmc.cache.ranks import Layout
 from lmc.driver.constraints import check, compiler
 from lmc.driver.defaults import resolve_grammar_cache, resolve_target
-from lmc.driver.execute import OnResult
+from lmc.driver.errors import UsageError
+from lmc.driver.execute import OnResult, limits_of
 from lmc.driver.opt import read_module
+from lmc.driver.options import Options
 from lmc.driver.plan_classes import readers_of
-from lmc.driver.programs import UsageError
 from lmc.driver.result import Result, stopped
 from lmc.driver.rows import Signature
 from lmc.driver.saved_arguments import signature_of
 from lmc.driver.service import service
-from lmc.driver.start import Arguments, Options
+from lmc.driver.start import Arguments
 from lmc.driver.windows import Part, Waiting, WindowedRun
 from lmc.frontend.capture import capture
 from lmc.frontend.function import JittedFunction
@@ -122,7 +123,7 @@ class _Windows:
 
     async def run(self, prepared: Sequence[Instance], on_result: OnResult) -> None:
         if self._resources is None:
-            self._resources = Resources(self._engine, self._saved.options.limits)
+            self._resources = Resources(self._engine, limits_of(self._saved.options))
         first, self._position = self._position, self._position + len(prepared)
         order, layout = await self._order(prepared)
         await self._executor.run_batch(
@@ -141,7 +142,7 @@ class _Windows:
         if self._given is not None:
             return range(len(prepared)), self._given
         inputs = [instance.inputs for instance in prepared]
-        room = Room.of(self._engine, self._saved.options.limits.requests)
+        room = Room.of(self._engine, limits_of(self._saved.options).requests)
         schedule = await asyncio.to_thread(schedule_batch, self._saved.plan, inputs, room, self._layout)
         self._layout = schedule.layout
         return schedule.order, schedule.layout

@@ -12,8 +12,8 @@ from lmc.cache.ranks import InstanceOrder, Layout
 from lmc.cache.report import Report
 from lmc.cache.simulator import POLICIES, simulate
 from lmc.cache.trace import TraceRequest, read_trace
+from lmc.driver.errors import UsageError
 from lmc.driver.lines import Line, read_lines, shown_path
-from lmc.driver.programs import UsageError
 from lmc.driver.rows import parse_row
 from lmc.driver.schedule import read_schedule
 from lmc.ir.errors import InputError, Location

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import queue
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lmc.backend.plan import Plan
-from lmc.driver.compile import DEFAULT_LEVEL, MAX_VARIANTS, Compiled, Variants
+from lmc.driver.compile import MAX_VARIANTS, Compiled, Variants
 from lmc.driver.constraints import compiler
-from lmc.driver.defaults import Wish
-from lmc.driver.execute import Job, OnResult, execute
+from lmc.driver.execute import Job, OnResult, execute, limits_of
+from lmc.driver.options import Options
 from lmc.driver.result import Result
 from lmc.driver.service import Service
 from lmc.frontend.arguments import Bound, bind
@@ -23,54 +22,16 @@ from lmc.frontend.locations import user_location
 from lmc.frontend.tool_calls import in_tool_loop
 from lmc.grammar.sharing import ConstraintCache
 from lmc.ir.constraints import Compile
-from lmc.ir.errors import InputError, LmcError
+from lmc.ir.errors import LmcError
 from lmc.ir.profile import Profile
 from lmc.ir.target import Target
 from lmc.runtime.events import OnEvent
-from lmc.runtime.executor import Limits
 
 Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]
 """Positional and keyword arguments of one instance."""
 
 Prepared = tuple[int, Job | Result]
 """An instance's number and what is to run, or its result where that is settled."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How a program runs, as far as the user said so: see ``Program.on``.
-
-    ``requests`` is how many requests and instances of a batch run at the same time, ``profile`` what earlier runs
-    measured, for the passes. With ``order_sections`` movable sections of text go ahead (``lmc.section``).
-    Requests of higher ``priority`` go before others of the engine.
-    """
-
-    wish: Wish = field(default_factory=Wish)
-    seed: int = 0
-    level: str = DEFAULT_LEVEL
-    timeout: float | None = None
-    requests: int | None = None
-    profile: Profile | None = None
-    order_sections: bool = False
-    priority: int = 0
-
-    @property
-    def limits(self) -> Limits:
-        """What the executor keeps to."""
-        limits = Limits(request_timeout=self.timeout, priority=self.priority)
-        return limits if self.requests is None else replace(limits, requests=self.requests)
-
-
-def check_option_names(unknown: Iterable[str], known: Sequence[str]) -> None:
-    """Raise ``InputError`` at the user's line for an option that there is none of; ``known`` are those there are."""
-    for name in unknown:
-        near = difflib.get_close_matches(name, known, n=1)
-        guess = f"did you mean {near[0]!r}? " if near else ""
-        raise InputError(
-            f"there is no option {name!r}",
-            remedy=f"{guess}The options are {', '.join(known)}",
-            location=user_location(),
-        )
 
 
 @dataclass(frozen=True)
@@ -162,7 +123,7 @@ class Start:
                 on_result,
                 seed=self.options.seed,
                 compile=self.compile,
-                limits=self.options.limits,
+                limits=limits_of(self.options),
                 on_event=on_event,
             )
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
+from importlib.metadata import version as version_of
 
-
-def version() -> str:
-    """The version of the installed distribution."""
-    return importlib.metadata.version("lmc-compiler")
+__version__ = version_of("lmc-compiler")

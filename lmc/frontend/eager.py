@@ -162,6 +162,7 @@ class EagerSession(Session):
             op_id=op.id,
             run_seed=self.run_seed,
             instance=self.instance,
+            context_length=self.engine.info.context_length,
             constraints=constraints,
         )
         asked = enumerate(timed(requests, self.timeout))
@@ -178,7 +179,10 @@ class EagerSession(Session):
         """Results of a choice."""
         start = time.perf_counter()
         choices = selection.choices_of(op, {})
-        requests = selection.requests_of(op, context, choices, op_id=op.id, instance=self.instance)
+        length = self.engine.info.context_length
+        requests = selection.requests_of(
+            op, context, choices, op_id=op.id, instance=self.instance, context_length=length
+        )
         scores = self._wait([self.engine.score(request) for request in timed(requests, self.timeout)])
         self._record(op.id, score_profile(scores, time.perf_counter() - start))
         results = selection.results_of(op, context, requests, choices, scores)

@@ -118,7 +118,7 @@ class Reads(Base):
             return
         owner = self._loaded(self.recorder, module)
         for name in names:
-            if name not in vars(owner):
+            if not _holds(owner, name):
                 self._loaded(self.recorder, f"{module}.{name}")
             else:
                 self._outside_attribute(self.recorder, owner, name)
@@ -247,7 +247,7 @@ class Reads(Base):
         """The attribute, and whether it is data to be guarded; breaks where reading it would run the user's code."""
         kind = type(owner)
         if isinstance(owner, ModuleType):
-            if name not in vars(owner) and not is_standard_module(owner.__name__):
+            if not _holds(owner, name) and not is_standard_module(owner.__name__):
                 raise self._runs_code(recorder, owner, name)
             return getattr(owner, name), True
         if isinstance(owner, type):
@@ -280,6 +280,11 @@ class Reads(Base):
             f"reading {name!r} of a {self.describe(owner)} may run its own code",
             "read it before the program is called and pass it in, or read it in a tool",
         )
+
+
+def _holds(module: ModuleType, name: str) -> bool:
+    """Return whether a name of a module can be read without running the user's code: lmc loads its own on first use."""
+    return hasattr(module, name) if module.__name__ == "lmc" else name in vars(module)
 
 
 def _stands_before(owner: Any, name: str, found: Any) -> bool:

@@ -1,10 +1,8 @@
-"""Constraints on what a generation may say, compiled to automata over tokens. See README.md."""
+"""Constraints on the output of a generation, compiled to automata over tokens. See README.md.
 
-from lmc.grammar.compiling import compile, compile_source
-from lmc.grammar.facts import Facts
-from lmc.grammar.interface import Constraint
-from lmc.grammar.sources import Source
-from lmc.grammar.vocabulary import Vocabulary
-from lmc.ir.errors import ConstraintError
+``__init__.pyi`` lists the exported names; each module is imported on the first use of one of its names.
+"""
 
-__all__ = ["Constraint", "ConstraintError", "Facts", "Source", "Vocabulary", "compile", "compile_source"]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

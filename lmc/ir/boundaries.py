@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tokenizers import pre_tokenizers
+
 # Pre-tokenizer patterns for which a boundary two pre-tokens before the end of the text is final, whatever follows.
 # Each alternative looks at most one character past its match, so text added at the end can only change the last
 # pre-token and, through the English contractions ("'" + "l" + "l"), the one before it.
@@ -23,6 +25,9 @@ _QWEN_PATTERN = _LLAMA3_PATTERN.replace(r"\p{N}{1,3}", r"\p{N}")
 _STABLE_PATTERNS = frozenset({_GPT2_PATTERN, _LLAMA3_PATTERN, _QWEN_PATTERN})
 UNSTABLE_WORDS = 2
 _STABLE_NORMALIZERS = frozenset({"NFC", "NFD", "NFKC", "NFKD"})
+_KEEPING_PRE_TOKENIZERS = frozenset({"ByteLevel", "Digits", "Metaspace"})
+_JOINED_CHARACTERS = 4
+"""Characters that a form of Unicode normalization makes one of at most: U+1F82 has four in its decomposition."""
 _LAST_ASCII = re.compile(r"[\x00-\x7f][^\x00-\x7f]*\Z")
 
 
@@ -41,6 +46,26 @@ def normalizes_stably(definition: dict[str, Any]) -> bool:
     if normalizer.get("type") == "Sequence":
         return all(normalizes_stably({"normalizer": member}) for member in normalizer.get("normalizers", ()))
     return normalizer.get("type") in _STABLE_NORMALIZERS
+
+
+def longest_token(definition: dict[str, Any]) -> int | None:
+    """Characters of a text that one token stands for at most; None where the tokenizer may drop some, or is not known.
+
+    Known are byte-complete BPE models: each character of the text is in some token, and none is an unknown one that
+    stands for any number of characters.
+    """
+    model = definition.get("model")
+    if not isinstance(model, dict) or model.get("type") != "BPE" or not isinstance(model.get("vocab"), dict):
+        return None
+    pre_tokenizer = definition.get("pre_tokenizer")
+    maps_bytes = any(member.get("type") == "ByteLevel" for member in _members(pre_tokenizer, "pretokenizers") or ())
+    if not maps_bytes and model.get("byte_fallback") is not True:
+        return None
+    bytes_of_text = pre_tokenizers.ByteLevel.alphabet() if maps_bytes else [f"<0x{byte:02X}>" for byte in range(256)]
+    joined = _joined_characters(definition.get("normalizer"))
+    if not model["vocab"].keys() >= set(bytes_of_text) or not _keeps_characters(pre_tokenizer) or joined is None:
+        return None
+    return joined * max(map(len, model["vocab"]), default=1)
 
 
 def before_last_ascii(text: str) -> str:
@@ -79,3 +104,50 @@ def _only_maps_bytes(pre_tokenizer: dict[str, Any]) -> bool:
         and pre_tokenizer.get("use_regex") is False
         and not pre_tokenizer.get("add_prefix_space")
     )
+
+
+def _members(part: Any, field: str) -> list[dict[str, Any]] | None:
+    """The steps of a pre-tokenizer or normalizer; None where one has an unknown form."""
+    if part is None:
+        return []
+    if not isinstance(part, dict):
+        return None
+    if part.get("type") != "Sequence":
+        return [part]
+    found: list[dict[str, Any]] = []
+    for member in part.get(field, ()):
+        inner = _members(member, field)
+        if inner is None:
+            return None
+        found += inner
+    return found
+
+
+def _keeps_characters(pre_tokenizer: Any) -> bool:
+    """Whether each character of the normalized text is part of some word."""
+    members = _members(pre_tokenizer, "pretokenizers")
+    return members is not None and all(
+        member.get("type") in _KEEPING_PRE_TOKENIZERS
+        or (member.get("type") in {"Split", "Punctuation"} and member.get("behavior") in {"Isolated", "Contiguous"})
+        for member in members
+    )
+
+
+def _joined_characters(normalizer: Any) -> int | None:
+    """Characters of a text that become one at most; None where any number may."""
+    members = _members(normalizer, "normalizers")
+    if members is None:
+        return None
+    joined = 1
+    for member in members:
+        kind = member.get("type")
+        if kind in _STABLE_NORMALIZERS:
+            joined *= _JOINED_CHARACTERS
+        elif kind == "Replace":
+            pattern, content = member.get("pattern"), member.get("content")
+            text = pattern.get("String") if isinstance(pattern, dict) else None
+            if not isinstance(text, str) or not isinstance(content, str) or not 0 < len(text) <= len(content):
+                return None
+        elif kind != "Prepend":
+            return None
+    return joined

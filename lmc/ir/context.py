@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from lmc.ir.engine import Generation
-from lmc.ir.errors import CaptureError, InputError
+from lmc.ir.errors import CaptureError, ContextLengthError, InputError
 from lmc.ir.template import ChatTemplate, Message, Slot
 from lmc.ir.tokenizer import SpecialToken, Tokenizer
 from lmc.ir.tokens import Generated, Part, Tokens, common_length, parts_text
@@ -109,10 +109,19 @@ class Context:
     @cached_property
     def tokens(self) -> Tokens:
         """Settled tokens and pending text at the place where a generation would begin."""
-        opened = self._opened
-        if not opened.is_chat:
-            return opened._raw_tokens()
-        return opened._chat_tokens()
+        start, parts = self._unencoded
+        return start.extend(parts, self.tokenizer)
+
+    def check_fits(self, context_length: int) -> None:
+        """Raise ``ContextLengthError`` where the prompt surely has more than ``context_length`` tokens.
+
+        A prompt that is much longer is not encoded for that; one that is a little longer is left to the engine.
+        """
+        start, parts = self._unencoded
+        if start.exceeds(parts, self.tokenizer, context_length):
+            raise ContextLengthError(
+                f"the prompt has more than {context_length} tokens, the model's context", remedy="shorten the prompt"
+            )
 
     @cached_property
     def stable_prefix(self) -> tuple[int, ...]:
@@ -241,18 +250,23 @@ class Context:
     def _closed_tokens(self) -> Tokens:
         return Tokens().extend(self._fill(self.template.closed(self.messages)), self.tokenizer)
 
-    def _raw_tokens(self) -> Tokens:
-        if self.synced is not None:
-            return self.synced.tokens.extend(self.parts[self.synced.part_count :], self.tokenizer)
-        start = () if self.tokenizer.bos_id is None else (self.tokenizer.bos_id,)
-        return Tokens(start).extend(self.parts, self.tokenizer)
+    @cached_property
+    def _unencoded(self) -> tuple[Tokens, tuple[Part | SpecialToken, ...]]:
+        """The last settled state that counts here, and what follows it."""
+        opened = self._opened
+        return opened._chat_parts() if opened.is_chat else opened._raw_parts()
 
-    def _chat_tokens(self) -> Tokens:
+    def _raw_parts(self) -> tuple[Tokens, tuple[Part | SpecialToken, ...]]:
+        if self.synced is not None:
+            return self.synced.tokens, self.parts[self.synced.part_count :]
+        return Tokens(() if self.tokenizer.bos_id is None else (self.tokenizer.bos_id,)), self.parts
+
+    def _chat_parts(self) -> tuple[Tokens, tuple[Part | SpecialToken, ...]]:
         tail = self._tail()
         if tail is not None and self.synced is not None:
             rendered, parts = tail
-            return self.synced.tokens.extend((*self._fill(rendered), *parts), self.tokenizer)
-        return Tokens().extend((*self._fill(self._rendered), *self.parts), self.tokenizer)
+            return self.synced.tokens, (*self._fill(rendered), *parts)
+        return Tokens(), (*self._fill(self._rendered), *self.parts)
 
     def _tail(self) -> tuple[str, tuple[Part, ...]] | None:
         """What follows the synced state: template text, then parts. None where the template is not prefix-stable."""

@@ -244,6 +244,7 @@ class _Machine:
             op_id=op_id,
             run_seed=self.run_seed,
             instance=self.instance,
+            context_length=self.engine.info.context_length,
             constraints=self.constraints,
         )
         generations = [self.engine.submit(request).future.result() for request in requests]
@@ -255,7 +256,10 @@ class _Machine:
         start = time.perf_counter()
         choices = selection.choices_of(op, self.environment)
         op_id = semantics.runtime_id(op, self.environment)
-        requests = selection.requests_of(op, context, choices, op_id=op_id, instance=self.instance)
+        length = self.engine.info.context_length
+        requests = selection.requests_of(
+            op, context, choices, op_id=op_id, instance=self.instance, context_length=length
+        )
         scores = [self.engine.score(request).future.result() for request in requests]
         self.recording.op(op_id, score_profile(scores, time.perf_counter() - start))
         return selection.results_of(op, context, requests, choices, scores)

@@ -23,12 +23,14 @@ def choices_of(op: SelectOp, environment: Mapping[Value, Any]) -> list[str]:
 
 
 def requests_of(
-    op: SelectOp, context: Context, choices: Sequence[str], *, op_id: str, instance: int
+    op: SelectOp, context: Context, choices: Sequence[str], *, op_id: str, instance: int, context_length: int
 ) -> list[ScoreRequest]:
     """What to score: the choices after the context; for the unconditional method also after nothing.
 
-    ``op_id`` is the op's ``runtime_id``.
+    ``op_id`` is the op's ``runtime_id``, ``context_length`` the engine's, in tokens.
+    Raises ``ContextLengthError`` for a prompt that is much longer than the context.
     """
+    context.check_fits(context_length)
     prompt, continuations = context.choices(choices)
     requests = [ScoreRequest(prompt, continuations, op_id=op_id, instance=instance)]
     if op.method == "unconditional_likelihood_normalized":

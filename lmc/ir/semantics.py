@@ -94,13 +94,16 @@ def generation_requests(
     op_id: str,
     run_seed: int,
     instance: int,
+    context_length: int,
     constraints: Constraints = NO_CONSTRAINTS,
 ) -> list[Request]:
     """What to submit for ``lm.gen`` (one request) or ``lm.sample`` (``n`` requests over one prompt).
 
-    ``op_id`` is the op's ``runtime_id``.
-    Raises ``ConstraintError`` where the op's constraint can't be compiled.
+    ``op_id`` is the op's ``runtime_id``, ``context_length`` the engine's, in tokens.
+    Raises ``ConstraintError`` where the op's constraint can't be compiled, ``ContextLengthError`` for a prompt that is
+    much longer than the context.
     """
+    context.check_fits(context_length)
     count = op.n if isinstance(op, SampleOp) else 1
     constraint = constraints.find(op)
     jump_forward: Any = op.jump_forward  # one of JUMP_FORWARD, says the verifier

@@ -16,8 +16,13 @@ from typing import Any
 
 import tokenizers
 
-from lmc.ir.boundaries import UNSTABLE_WORDS, before_last_ascii, has_stable_words, normalizes_stably
+from lmc.ir.boundaries import UNSTABLE_WORDS, before_last_ascii, has_stable_words, longest_token, normalizes_stably
 from lmc.ir.errors import InputError
+
+ENCODED_AT_ONCE = 6
+"""Characters, for each token that a prompt may have, up to which a text is encoded without a look at its beginning."""
+_PARTS = (2, ENCODED_AT_ONCE)
+"""Characters, for each token that a prompt may have, of the beginnings of longer texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +185,19 @@ class Tokenizer:
         tokens = zip(encoding.ids, encoding.offsets, strict=True)
         return tuple(token_id for token_id, (start, _) in tokens if start < boundary)
 
+    def exceeds(self, text: str, count: int) -> bool:
+        """Whether ``text`` surely has more than ``count`` tokens, whatever follows it.
+
+        False for a text whose tokens are not certain from its beginning and its length, and for one of up to
+        ``ENCODED_AT_ONCE`` characters for each of the tokens: these have to be encoded. Time is linear in ``count``,
+        whatever the length of the text.
+        """
+        if len(text) <= ENCODED_AT_ONCE * count:
+            return False
+        if any(len(self.stable_prefix(text[: part * count])) > count for part in _PARTS):
+            return True
+        return self._longest_token is not None and len(text) > count * self._longest_token
+
     def _encoding(self, text: str) -> tokenizers.Encoding:
         try:
             return self._plain.encode(text, add_special_tokens=False)
@@ -221,6 +239,10 @@ class Tokenizer:
     @cached_property
     def _special_pattern(self) -> re.Pattern[str]:
         return re.compile("|".join(re.escape(token.text) for token in self.special_tokens))
+
+    @cached_property
+    def _longest_token(self) -> int | None:
+        return longest_token(json.loads(self.definition))
 
     @cached_property
     def _has_stable_boundaries(self) -> bool:

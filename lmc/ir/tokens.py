@@ -43,6 +43,20 @@ class Tokens:
                 chunks.extend(part.token_ids)
         return Tokens(self.settled + tuple(chunks), pending) if chunks else Tokens(self.settled, pending)
 
+    def exceeds(self, parts: Iterable[Part | SpecialToken], tokenizer: Tokenizer, count: int) -> bool:
+        """Whether there are surely more than ``count`` tokens after ``parts``, which are not encoded for that."""
+        if len(self.settled) > count:
+            return True
+        pending = [self.pending]
+        for part in parts:
+            if isinstance(part, str):
+                pending.append(part)
+                continue
+            if tokenizer.exceeds("".join(pending), count):
+                return True
+            pending.clear()
+        return tokenizer.exceeds("".join(pending), count)
+
 
 def parts_text(parts: Iterable[Part]) -> str:
     """The text of ``parts``."""

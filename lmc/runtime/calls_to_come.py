@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -46,7 +46,7 @@ class Outlook:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine if isinstance(engine, Planned) else None
-        self.tokens_of = lru_cache(maxsize=_REMEMBERED)(_tokens_of)
+        self.tokens_of = lru_cache(maxsize=_REMEMBERED)(partial(_tokens_of, engine.info.context_length))
         self._asked = _asked_of(engine)
         self._pool = engine.info.kv_tokens or 0
         self._waiting: dict[CallsToCome, Callable[[], None]] = {}
@@ -89,9 +89,10 @@ def _asked_of(engine: Engine) -> list[int]:
         return [0]
 
 
-def _tokens_of(context: Context) -> tuple[int, ...]:
+def _tokens_of(context_length: int, context: Context) -> tuple[int, ...]:
     """Those of the text so far. Another text after it may change the last ones, which nobody finds then."""
     try:
+        context.check_fits(context_length)
         return context.prompt
     except LmcError:  # the call that needs this prompt says so, with its own line
         return ()

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from lmc.ir import selection, semantics
 from lmc.ir.context import Context
 from lmc.ir.core import Op
-from lmc.ir.engine import OnDelta, Pin, Request, ScoreRequest, TokenDelta
+from lmc.ir.engine import Engine, OnDelta, Pin, Request, ScoreRequest, TokenDelta
 from lmc.ir.errors import InputError, LmcError
 from lmc.ir.interpreter import generation_profile, score_profile
 from lmc.ir.ops import FreeOp, HostCallOp, KeepOp, PrefillOp, SamplingOp, SelectOp
@@ -57,6 +57,7 @@ def generate(frame: Frame, index: int, op: SamplingOp) -> None:
         op_id=op_id,
         run_seed=around.run_seed,
         instance=machine.instance,
+        context_length=around.engine.info.context_length,
         constraints=constraints,
     )
     start = time.perf_counter()
@@ -85,7 +86,10 @@ def select(frame: Frame, index: int, op: SelectOp) -> None:
     context = frame.environment[op.context]
     choices = selection.choices_of(op, frame.environment)
     op_id = semantics.runtime_id(op, frame.environment)
-    requests = selection.requests_of(op, context, choices, op_id=op_id, instance=machine.instance)
+    length = engine.info.context_length
+    requests = selection.requests_of(
+        op, context, choices, op_id=op_id, instance=machine.instance, context_length=length
+    )
     start = time.perf_counter()
 
     def finish(scores: list[Any]) -> tuple[Any, ...]:
@@ -112,7 +116,7 @@ def prefill(frame: Frame, index: int, op: PrefillOp) -> None:
     """
     context = frame.environment[op.context]
     prefixes, budget = frame.prefixes, frame.machine.around.budget
-    prefix = _stable_prefix(context)
+    prefix = _stable_prefix(context, frame.machine.around.engine)
     if prefixes is None or not prefix or not budget.allows(len(prefix)):
         frame.finish(index, (context,))
         return
@@ -141,7 +145,7 @@ def keep(frame: Frame, index: int, op: KeepOp) -> None:
     is_pinned = frame.prefixes is not None and frame.prefixes.holds(op.context)
     if kept.engine is not None and not is_pinned:
         context = frame.environment[op.context]
-        kept.expect(frame, index, context.computed or _stable_prefix(context))
+        kept.expect(frame, index, context.computed or _stable_prefix(context, kept.engine))
     frame.finish(index, ())
 
 
@@ -179,8 +183,9 @@ def _placed(frame: Frame, index: int, requests: Sequence[R]) -> list[R]:
     ]
 
 
-def _stable_prefix(context: Any) -> tuple[int, ...]:
+def _stable_prefix(context: Any, engine: Engine) -> tuple[int, ...]:
     try:
+        context.check_fits(engine.info.context_length)
         return context.stable_prefix
     except LmcError:  # the generation that needs this prompt says so, with its own line
         return ()

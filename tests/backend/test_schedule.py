@@ -1,5 +1,7 @@
 import random
+import sys
 import time
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -132,6 +134,54 @@ def test_time_grows_with_the_bytes_of_the_batch():
 
     seconds(100)
     assert min(seconds(4000) for _ in range(3)) < 30 * max(min(seconds(400) for _ in range(3)), 1e-4)
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """Calls of functions in Python that ``work`` makes: time that is the same on any machine."""
+    count = 0
+
+    def note(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_calls_grow_no_faster_than_the_length_of_a_row():
+    plan = agents_plan(1, 1)
+    room = Room(1 << 22, batch=8)
+    short, long = (
+        calls_of(lambda size=size: schedule_batch(plan, [{"task": "ab c" * size}, {"task": "d"}], room))
+        for size in (30_000, 120_000)
+    )
+    assert long < 8 * short
+
+
+def test_a_row_that_exceeds_the_context_comes_first_and_costs_nothing():
+    plan = agents_plan(1, 1)
+    room = Room(4096, batch=8, context_length=1024)
+    rows = [{"task": "one"}, {"task": "x y " * 1_000_000}, {"task": "two"}]
+    schedule = schedule_batch(plan, rows, room)
+    assert schedule.order == (1, 0, 2)
+    assert schedule.entries[0].values == ()
+    assert calls_of(lambda: schedule_batch(plan, rows, room)) < 20_000
+
+
+def test_a_row_that_may_fit_the_context_takes_part():
+    room = Room(4096, batch=8, context_length=1024)
+    rows = [{"task": "one"}, {"task": "x y " * 1500}, {"task": "two"}]
+    assert all(entry.values for entry in schedule_batch(agents_plan(1, 1), rows, room).entries)
+
+
+def test_a_batch_of_rows_that_all_exceed_the_context_is_a_schedule():
+    room = Room(64, batch=8, context_length=64)
+    rows = [{"task": "x" * 10_000}, {"task": "y" * 10_000}]
+    assert schedule_batch(agents_plan(1, 1), rows, room).order == (0, 1)
 
 
 AGENTS = r"""
@@ -368,10 +418,10 @@ def test_room_is_that_of_the_requests_that_an_engine_runs_at_once():
         return Room.of(cast(Engine, SimpleNamespace(info=EngineInfo("e", 4096, *info, **more), tokenizer=tokenizer)), 8)
 
     assert room() is None
-    assert room(450) == Room(450, batch=8)
-    assert room(450, max_running=2) == Room(450, batch=2)
+    assert room(450) == Room(450, batch=8, context_length=4096)
+    assert room(450, max_running=2) == Room(450, batch=2, context_length=4096)
     found = room(450, max_running=16)
-    assert found == Room(450, batch=8)
+    assert found == Room(450, batch=8, context_length=4096)
     assert found is not None
     assert found.tokens_of is not None
     assert found.tokens_of("three short words") == 3

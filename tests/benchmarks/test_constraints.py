@@ -16,6 +16,7 @@ from benchmarks.constraining.cases import CASES, Case
 from benchmarks.constraining.meaning import Meaning, code_points, cut, unpack
 from lmc import grammar
 from lmc.grammar.constraint import RegularConstraint
+from lmc.ir.errors import ConstraintError
 
 
 @pytest.fixture(scope="module")
@@ -217,7 +218,7 @@ def test_an_index_that_is_refused_is_shown(setting, monkeypatch):
     monkeypatch.setattr(timing, "RUNS", 2)
 
     def refuse(self, **_):
-        raise grammar.ConstraintError("too many states", remedy="use less")
+        raise ConstraintError("too many states", remedy="use less")
 
     monkeypatch.setattr(RegularConstraint, "build", refuse)
     figures = measuring.timed(measuring.checked(SHORT, setting), setting)

@@ -177,3 +177,32 @@ def test_long_prompts_match_fast() -> None:
     for _ in range(20):
         assert cache.match_prefix(tokens).length == length
     assert time.perf_counter() - start < 10  # 20 ms where measured; what grows with the square takes hours
+
+
+def test_a_prompt_that_is_inserted_part_by_part_is_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = 0
+
+    def counting(left: np.ndarray, right: np.ndarray) -> int:
+        nonlocal compared
+        compared += min(left.size, right.size)
+        return common_prefix_length(left, right)
+
+    monkeypatch.setattr("lmc.cache.radix.common_prefix_length", counting)
+    cache = RadixCache(PagePool(64 * 200))
+    for _ in range(2):  # the second prompt finds each part in the tree
+        node = cache.pin_prefix([], None).node
+        for start in range(0, 64 * 100, 64):
+            tokens = np.arange(start, start + 64, dtype=np.int32)
+            node = cache.extend(node, tokens, cache.pool.allocate(64)).node
+    cache.check_invariants()
+    assert compared == 64 * 100
+
+
+def test_prompts_that_begin_together_in_an_empty_tree_share_it() -> None:
+    cache = RadixCache(PagePool(8))
+    first, second = (cache.pin_prefix([1, 2], "k").node for _ in range(2))
+    for root in (first, second):
+        inserted = cache.extend(root, np.array([1, 2], np.int32), cache.pool.allocate(2))
+        assert inserted.pages.tolist() == [0, 1]
+    assert cache.total_tokens == 2
+    cache.check_invariants()

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
-from lmc.cache import InvariantError, PagePool, PoolExhaustedError, PrefixMatch, RadixCache, RadixNode
+from lmc.cache import InvariantError, PagePool, PoolExhaustedError, RadixCache, RadixNode
 
 NUM_PAGES = 40
 Prefix = tuple[str | None, tuple[int, ...]]
@@ -119,21 +119,22 @@ class CacheMachine(RuleBasedStateMachine):
         inserted = self.cache.insert(request.tokens[:length], request.pages[:length], request.key)
         self.cache.pin(inserted.node)
         self.cache.unpin(request.node)
-        self.note_inserted(request, length, inserted)
+        self.note_inserted(request, length, inserted.node, inserted.pages)
 
     def extend(self, request: Running, length: int) -> None:
         """The same by one verb."""
-        tokens = np.array(request.tokens[:length], np.int32)
-        inserted = self.cache.extend(request.node, tokens, request.pages[:length], request.key)
-        self.note_inserted(request, length, inserted)
+        tokens = np.array(request.tokens[request.shared : length], np.int32)
+        inserted = self.cache.extend(request.node, tokens, request.pages[request.shared : length])
+        pages = np.concatenate([request.pages[: request.shared], inserted.pages])
+        self.note_inserted(request, length, inserted.node, pages)
 
-    def note_inserted(self, request: Running, length: int, inserted: PrefixMatch) -> None:
+    def note_inserted(self, request: Running, length: int, node: RadixNode, pages: np.ndarray) -> None:
         expected = self.model.insert(request.key, request.tokens[:length], request.pages[:length].tolist())
-        assert inserted.pages.tolist() == expected
+        assert pages.tolist() == expected
         self.model.pinned.append((request.key, request.tokens[:length]))
         self.model.pinned.remove((request.key, request.tokens[: request.shared]))
-        request.pages = np.concatenate([inserted.pages, request.pages[length:]])
-        request.shared, request.node = length, inserted.node
+        request.pages = np.concatenate([pages, request.pages[length:]])
+        request.shared, request.node = length, node
 
     @rule(request=requests, fraction=st.floats(0, 1))
     def prefill_chunk(self, request: Running | None, fraction: float) -> None:

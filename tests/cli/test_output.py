@@ -59,9 +59,9 @@ def test_help_that_finds_no_room_is_told(arguments: list[str]):
 
 
 def test_another_error_of_the_system_is_no_lack_of_room(lmc, monkeypatch: pytest.MonkeyPatch):
-    def fails() -> str:
+    def fails(_text: str) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr("lmc.cli.app.version", fails)
+    monkeypatch.setattr("lmc.cli.app.write_out", fails)
     with pytest.raises(OSError, match="Input/output error"):
         lmc("--version")

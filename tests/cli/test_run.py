@@ -335,3 +335,43 @@ def test_an_interrupted_run_counts_what_unfinished_rows_cost(start, program: str
     _, err = process.communicate(timeout=60)
     assert "interrupted: 1 of 3 rows were finished and are kept; " in err
     assert ", calls 3, " in err
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_run_whose_rows_are_still_put_in_order(start, tmp_path: Path, number: int, code: int):
+    (tmp_path / "ordered.py").write_text(ORDERING)
+    data = write(tmp_path, {"topic": "a"}, {"topic": "b"})
+    process = start("run", "ordered.py", "--input", data, "--json", *TOY)
+    end = time.monotonic() + 60
+    while not (tmp_path / "ordering").exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    begun = time.monotonic()
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert err.startswith("interrupted: 0 of 2 rows were finished")
+    assert time.monotonic() - begun < 30
+
+
+ORDERING = """
+import pathlib
+import time
+
+import lmc
+import lmc.driver.execute
+
+
+def schedule(*_):
+    pathlib.Path("ordering").touch()
+    time.sleep(600)
+
+
+lmc.driver.execute.schedule_batch = schedule
+
+
+@lmc.jit
+def program(s, topic: str):
+    s += topic
+    return s.gen("a", max_tokens=3)
+"""

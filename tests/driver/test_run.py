@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from lmc.driver.defaults import Wish
+from lmc.driver.execute import limits_of
 from lmc.driver.run import BatchInterruptedError, Runner
 from lmc.driver.service import service
 from lmc.driver.start import Options
@@ -301,7 +302,7 @@ def test_a_priority_is_a_small_integer(priority: Any):
 
 def test_a_priority_is_that_of_the_requests():
     runner = programs.judge.on("toy", priority=-2).on(seed=3)
-    assert runner._own.options.limits.priority == -2
+    assert limits_of(runner.options).priority == -2
 
 
 @pytest.mark.parametrize("timeout", ["a", 0, -1.0, float("nan"), True])

@@ -46,7 +46,13 @@ def test_requests_carry_the_compiled_constraint_and_the_mode():
 
     op = make(SampleOp, Value("l", list_of(TEXT)), context=C, id="i", n=2, constraint="c0", jump_forward="canonical")
     requests = semantics.generation_requests(
-        op, CONTEXT, op_id=op.id, run_seed=0, instance=0, constraints=Constraints.of([YES], compile_once)
+        op,
+        CONTEXT,
+        op_id=op.id,
+        run_seed=0,
+        instance=0,
+        context_length=4096,
+        constraints=Constraints.of([YES], compile_once),
     )
     assert [request.constraint for request in requests] == compiled * 2
     assert {request.jump_forward for request in requests} == {"canonical"}
@@ -54,7 +60,7 @@ def test_requests_carry_the_compiled_constraint_and_the_mode():
 
 def test_without_anything_that_compiles_a_constraint_is_an_error_at_its_line():
     with pytest.raises(InputError, match="'main/a' has a constraint, and this run was given nothing") as caught:
-        semantics.generation_requests(gen(), CONTEXT, op_id=gen().id, run_seed=0, instance=0)
+        semantics.generation_requests(gen(), CONTEXT, op_id=gen().id, run_seed=0, instance=0, context_length=4096)
     assert caught.value.location == LINE
 
 

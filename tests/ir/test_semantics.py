@@ -108,7 +108,9 @@ class TestGenerations:
 
     def test_requests_take_prompt_parameters_and_a_seed_of_their_own(self):
         op = make(GenOp, D, T, context=C, id="main/a", max_tokens=3, stop=("x",), temperature=0.5)
-        (request,) = semantics.generation_requests(op, self.context, op_id=op.id, run_seed=5, instance=2)
+        (request,) = semantics.generation_requests(
+            op, self.context, op_id=op.id, run_seed=5, instance=2, context_length=4096
+        )
         assert request.prompt == self.context.prompt
         assert request.sampling == op.sampling
         assert request.seed == derive_seed(5, 2, "main/a")
@@ -117,14 +119,18 @@ class TestGenerations:
     def test_a_seed_of_the_program_takes_the_place_of_the_run_seed(self):
         op = make(GenOp, D, T, context=C, id="main/a", seed=9)
         seeds = {
-            semantics.generation_requests(op, self.context, op_id=op.id, run_seed=run, instance=0)[0].seed
+            semantics.generation_requests(op, self.context, op_id=op.id, run_seed=run, instance=0, context_length=4096)[
+                0
+            ].seed
             for run in range(3)
         }
         assert seeds == {derive_seed(9, 0, "main/a")}
 
     def test_every_sample_has_its_own_seed(self):
         op = make(SampleOp, T, context=C, id="main/a", n=3)
-        requests = semantics.generation_requests(op, self.context, op_id=op.id, run_seed=0, instance=0)
+        requests = semantics.generation_requests(
+            op, self.context, op_id=op.id, run_seed=0, instance=0, context_length=4096
+        )
         assert len({request.seed for request in requests}) == 3
         assert len({request.prompt for request in requests}) == 1
 
@@ -182,19 +188,21 @@ class TestSelect:
 
     def test_requests_score_the_choices_after_the_context_and_for_one_method_after_nothing(self):
         (request,) = selection.requests_of(
-            self.op("yes", "no"), self.context, ["yes", "no"], op_id="main/s", instance=3
+            self.op("yes", "no"), self.context, ["yes", "no"], op_id="main/s", instance=3, context_length=4096
         )
         assert (request.prompt, request.continuations) == self.context.choices(["yes", "no"])
         assert (request.op_id, request.instance) == ("main/s", 3)
         op = self.op("yes", "no", method="unconditional_likelihood_normalized")
-        conditional, unconditional = selection.requests_of(op, self.context, ["yes", "no"], op_id=op.id, instance=0)
+        conditional, unconditional = selection.requests_of(
+            op, self.context, ["yes", "no"], op_id=op.id, instance=0, context_length=4096
+        )
         assert conditional.continuations == unconditional.continuations
         assert unconditional.prompt == TOKENIZER.start_ids
 
     def winner(self, method: str, *scores: Score) -> tuple[str, list[float]]:
         choices = ["a", "b", "c"][: len(scores[0].logprobs)]
         op = self.op(*choices, method=method)
-        requests = selection.requests_of(op, self.context, choices, op_id=op.id, instance=0)
+        requests = selection.requests_of(op, self.context, choices, op_id=op.id, instance=0, context_length=4096)
         context, choice, meta = selection.results_of(op, self.context, requests, choices, list(scores))
         assert context.message_list()[-1] == {"role": "assistant", "content": choice}
         assert meta["choices"] == choices

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -244,3 +245,64 @@ class TestFolders:
     def test_a_folder_without_a_tokenizer_is_refused(self, tmp_path: Path):
         with pytest.raises(InputError, match=r"has no tokenizer\.json"):
             Tokenizer.from_folder(tmp_path)
+
+
+LONG = st.builds(lambda text, times: text * times, ADVERSARIAL | JOINING | ANY_CHARACTERS, st.integers(1, 200))
+
+
+@given(st.sampled_from([*KINDS, *NORMALIZING_KINDS]), LONG, ADVERSARIAL, st.integers(1, 6))
+def test_a_text_that_surely_has_more_tokens_has_more_whatever_follows(kind: str, text: str, more: str, count: int):
+    tokenizer = trained(kind)
+    if tokenizer.exceeds(text, count):
+        assert len(tokenizer.encode(text)) > count
+        assert len(tokenizer.encode(text + more)) > count
+
+
+@given(LONG, ADVERSARIAL, st.integers(1, 6))
+def test_without_words_the_longest_token_says_how_many_there_are_at_least(text: str, more: str, count: int):
+    tokenizer = wordless()
+    assert not tokenizer.stable_prefix(text)
+    if tokenizer.exceeds(text, count):
+        assert len(tokenizer.encode(text + more)) > count
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *NORMALIZING_KINDS])
+@pytest.mark.parametrize("piece", ["a word ", "abc", " ", "日本", "\n\n1<<", "e\u0301"])
+def test_a_text_that_is_far_too_long_is_known_to_be(kind: str, piece: str):
+    assert trained(kind).exceeds(piece * 10_000, 9)
+    assert not trained(kind).exceeds(piece, 9)
+
+
+def test_a_text_without_words_that_is_far_too_long_is_known_to_be():
+    assert wordless().exceeds("ab" * 5_000, 9)
+
+
+def test_where_characters_may_be_dropped_or_joined_nothing_is_sure():
+    raw = tokenizers.Tokenizer(models.WordLevel({"a": 0, "[UNK]": 1}, unk_token="[UNK]"))
+    raw.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    assert not Tokenizer(raw.to_str()).exceeds("a" * 10_000, 9)  # one token, and so is the next
+    for bytes_too in (False, True):
+        model = models.BPE({"a": 0, "[UNK]": 1}, [], unk_token="[UNK]", fuse_unk=True, byte_fallback=bytes_too)
+        assert not Tokenizer(tokenizers.Tokenizer(model).to_str()).exceeds("b" * 10_000, 9)
+    for normalizer in (normalizers.Strip(), normalizers.Replace("aa", "a"), normalizers.Lowercase()):
+        raw = tokenizers.Tokenizer.from_str(json.dumps(json.loads(wordless().definition)))
+        raw.normalizer = normalizer
+        assert not Tokenizer(raw.to_str()).exceeds("a" * 10_000, 9)
+
+
+@cache
+def wordless() -> Tokenizer:
+    """A BPE without words, as SentencePiece makes them: spaces are marks, what is in no token is bytes."""
+    pieces = [f"<0x{byte:02X}>" for byte in range(256)] + [
+        *"▁abcdehlnstIxmvr'1",
+        "th",
+        "the",
+        "▁the",
+        "ll",
+        "11",
+        "1111",
+    ]
+    merges = [("t", "h"), ("th", "e"), ("▁", "the"), ("l", "l"), ("1", "1"), ("11", "11")]
+    raw = tokenizers.Tokenizer(models.BPE({piece: id for id, piece in enumerate(pieces)}, merges, byte_fallback=True))
+    raw.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    return Tokenizer(raw.to_str())

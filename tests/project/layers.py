@@ -30,8 +30,11 @@ LAYERS: dict[str, frozenset[str]] = {
     "lmc.report": LEAVES | {"lmc.backend.plan"},
     "lmc.driver": LEAVES
     | {"lmc.frontend", "lmc.passes", "lmc.backend", "lmc.runtime", "lmc.report", "lmc.builtin_model"},
-    "lmc.jit": frozenset({"lmc.driver"}),
+    "lmc.program": frozenset({"lmc.driver"}),
     "lmc.cli": frozenset({"lmc.driver"}),
+    "lmc.__init__.pyi": frozenset(
+        {"lmc.driver", "lmc.frontend", "lmc.ir", "lmc.library", "lmc.program", "lmc.runtime"}
+    ),
 }
 
 # Parts that load torch: reached only through the registry of the driver, never by an import statement from outside.
@@ -40,7 +43,19 @@ REGISTRY = "lmc.driver.registry"
 
 # Third-party packages by import name and by who may use them.
 BASE_PACKAGES = frozenset(
-    {"jinja2", "lark", "networkx", "numpy", "pydantic", "pydantic_core", "rich", "stamina", "tokenizers", "typer"}
+    {
+        "jinja2",
+        "lark",
+        "lazy_loader",
+        "networkx",
+        "numpy",
+        "pydantic",
+        "pydantic_core",
+        "rich",
+        "stamina",
+        "tokenizers",
+        "typer",
+    }
 )
 GRAMMAR_PACKAGES = frozenset({"llguidance"})  # in the base installation, for one package
 LOCAL_PACKAGES = frozenset({"safetensors", "torch", "transformers"})
@@ -52,6 +67,8 @@ THIRD_PARTY: dict[str, frozenset[str]] = {
     # numpy: the page numbers of a batch are laid out as index arrays on the host before they become a tensor.
     "lmc.runtime.kernels": GPU_PACKAGES | {"numpy", "torch"},
 }
+
+STUB = "__init__.pyi"
 
 # Calls that import what a string names.
 DYNAMIC_IMPORTS = frozenset({"import_module", "__import__", "run_module"})
@@ -75,6 +92,16 @@ def module_name(path: Path) -> str:
 def sources() -> dict[str, str]:
     """Every module of lmc with its source text."""
     return {module_name(path): path.read_text("utf-8") for path in sorted((REPOSITORY / "lmc").rglob("*.py"))}
+
+
+def exports() -> dict[str, str]:
+    """The stub of every package whose names are imported on first use (lazy_loader), with absolute imports."""
+    found: dict[str, str] = {}
+    for path in sorted((REPOSITORY / "lmc").rglob("__init__.pyi")):
+        package = module_name(path.with_suffix(".py"))
+        source = path.read_text("utf-8").replace("from . import", f"from {package} import")
+        found[f"{package}.{STUB}"] = source.replace("from .", f"from {package}.")
+    return found
 
 
 def imports(module: str, source: str, modules: frozenset[str]) -> list[Import]:

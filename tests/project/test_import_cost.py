@@ -18,6 +18,19 @@ except SystemExit as end:
     assert not end.code, end.code
 """
 
+PROGRAM_FILE = """
+import lmc
+
+@lmc.tool(effect="reads")
+def search(query: str) -> str:
+    return query
+
+@lmc.jit(target="toy")
+def answer(s, question: str):
+    s += lmc.user(question)
+    return s.gen("answer")
+"""
+
 HEAVY = ["torch", "transformers", "safetensors", "triton", "flashinfer"]
 
 
@@ -27,6 +40,26 @@ def loaded_after(code: str) -> list[str]:
     done = subprocess.run([sys.executable, "-c", report], cwd=REPOSITORY, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def modules_of(code: str) -> set[str]:
+    """The modules that `code` loads in a fresh interpreter, beyond those that the interpreter starts with."""
+    report = f"import sys\nbefore = set(sys.modules)\n{code}\nprint(*sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", report], cwd=REPOSITORY, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_import_lmc_loads_no_module_of_lmc_but_itself():
+    loaded = modules_of("import lmc")
+    assert {name for name in loaded if within(name, "lmc")} == {"lmc"}
+    assert len(loaded) <= 40
+
+
+def test_a_file_of_programs_loads_no_pass_and_no_engine():
+    loaded = modules_of(PROGRAM_FILE)
+    unused = ("lmc.passes", "lmc.backend", "lmc.runtime", "lmc.cache", "lmc.cli", "lark", "networkx", "rich", "typer")
+    assert {name for name in loaded for part in unused if within(name, part)} == set()
 
 
 @pytest.mark.parametrize("module", ["lmc", "lmc.cli", "lmc.driver"])

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, Never, overload
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Never, overload
 
-from lmc.driver import (
-    AsyncStream,
-    Compiled,
-    JittedFunction,
-    Options,
-    ProfileOption,
-    Result,
-    Runner,
-    Stream,
-    Wish,
-    batch_arguments,
-    check_option_names,
-)
+from lmc import driver
+from lmc.driver import JittedFunction, Options, Wish, check_option_names
+
+if TYPE_CHECKING:  # loaded when a program first runs
+    from lmc.driver import AsyncStream, Compiled, ProfileOption, Result, Runner, Stream, Variants
 
 Level = Literal["O0", "O1", "O2"]
 _ENGINE_OPTIONS = ("target", "dtype", "kv_tokens", "deterministic", "device", "prefill_tokens")
@@ -37,24 +30,21 @@ class Program(JittedFunction):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        self._own = Runner(self, Options())
+        self.options = Options()
+        """The options set by ``@lmc.jit(…)`` and ``on``."""
+        self._origin = self
 
-    def bound_to(self, receiver: Any) -> Program:
-        made = super().bound_to(receiver)
-        made._own = self._own.with_options(made, Wish())
-        return made
-
-    @property
-    def options(self) -> Options:
-        """How it runs, as far as ``@lmc.jit(…)`` and ``on`` say so."""
-        return self._own.options
+    @cached_property
+    def _variants(self) -> Variants:
+        """The compiled variants that this program shares with its twins: those under other options, bound methods."""
+        return driver.Variants()
 
     @property
     def _runner(self) -> Runner:
-        """What runs it. Raises ``CaptureError`` for a method that is bound to nothing."""
+        """A runner under these options. Raises ``CaptureError`` for a method that is bound to no object."""
         if self.is_method and not self.receiver:
             raise self.without_object()
-        return self._own
+        return driver.Runner(self, self.options, self._origin._variants)
 
     def on(
         self,
@@ -104,8 +94,8 @@ class Program(JittedFunction):
         check_option_names(unknown, _OPTIONS)
         wish = Wish(target, dtype, kv_tokens, deterministic, device, prefill_tokens)
         made = self.twin()
-        made._own = self._own.with_options(
-            made,
+        made.options = self.options.updated(
+            self.name,
             wish,
             seed=seed,
             level=level,
@@ -138,11 +128,11 @@ class Program(JittedFunction):
         results so far. Raises ``InputError`` for no rows at all, for what is no list of them, and for a list with a row
         that is no dict; a generator's has that error in its own result, as others have run by then.
         """
-        return self._runner.batch(batch_arguments(rows))
+        return self._runner.batch(driver.batch_arguments(rows))
 
     async def abatch(self, rows: Iterable[Mapping[str, Any]]) -> list[Result]:
         """``batch`` for use in an event loop."""
-        return await self._runner.abatch(batch_arguments(rows))
+        return await self._runner.abatch(driver.batch_arguments(rows))
 
     def stream(self, *args: Any, **kwargs: Any) -> Stream:
         """Run it and give the tokens of every branch as they come: ``for event in program.stream(…)``."""

@@ -70,7 +70,7 @@ def test_a_request_that_takes_too_long_names_its_line():
     hurried = greet.on("builtin", timeout=1e-6)
     for run in (hurried.run, hurried.eager):
         with pytest.raises(
-            lmc.RequestTimeoutError, match=r"test_jit\.py:\d+: the request was not finished within 1e-06"
+            lmc.RequestTimeoutError, match=r"test_program\.py:\d+: the request was not finished within 1e-06"
         ):
             run("Ann")
     assert hurried.on(timeout=math.inf)("Ann") == hurried.on(timeout=600.0)("Ann") == greet.on("builtin")("Ann")
@@ -102,9 +102,9 @@ def test_options_that_are_no_good(options: dict, cause: str):
 
 
 def test_options_that_are_not_there():
-    with pytest.raises(lmc.InputError, match=r"test_jit\.py:\d+: there is no option 'speed'"):
+    with pytest.raises(lmc.InputError, match=r"test_program\.py:\d+: there is no option 'speed'"):
         lmc.jit(speed=3)  # type: ignore[call-overload]
-    with pytest.raises(lmc.InputError, match=r"test_jit\.py:\d+: there is no option 'sed'") as caught:
+    with pytest.raises(lmc.InputError, match=r"test_program\.py:\d+: there is no option 'sed'") as caught:
         greet.on("toy", sed=3)  # type: ignore[call-overload]
     known = "target, dtype, kv_tokens, deterministic, device, prefill_tokens, seed, level, timeout"
     known += ", profile, order_sections, priority"
@@ -175,7 +175,7 @@ async def one_row() -> AsyncIterator[Any]:
 )
 def test_what_is_no_batch_is_refused_at_its_line(rows: Any, kind: str, remedy: str) -> None:
     for run in (TOY.batch, lambda given: asyncio.run(TOY.abatch(given))):
-        cause = rf"test_jit\.py:\d+: a batch is a list of rows, not of type {kind}\n"
+        cause = rf"test_program\.py:\d+: a batch is a list of rows, not of type {kind}\n"
         with pytest.raises(lmc.InputError, match=cause) as caught:
             run(rows)
         assert caught.value.remedy == remedy

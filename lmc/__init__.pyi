@@ -1,0 +1,34 @@
+# The public names of lmc. `import lmc` loads the module of each on its first use.
+from .driver.compile import Compiled as Compiled
+from .driver.result import Result as Result
+from .driver.run import BatchInterruptedError as BatchInterruptedError
+from .driver.stream import AsyncStream as AsyncStream, Stream as Stream
+from .driver.version import __version__ as __version__
+from .frontend.forms import cond as cond, map as map, race as race, while_loop as while_loop
+from .frontend.messages import (
+    assistant as assistant,
+    gen as gen,
+    message as message,
+    select as select,
+    system as system,
+    user as user,
+)
+from .frontend.sections import section as section
+from .frontend.state import State as State
+from .frontend.tools import tool as tool
+from .ir.errors import (
+    CaptureError as CaptureError,
+    ConstraintError as ConstraintError,
+    ContextLengthError as ContextLengthError,
+    EngineError as EngineError,
+    InputError as InputError,
+    LmcError as LmcError,
+    LoweringError as LoweringError,
+    RequestCancelledError as RequestCancelledError,
+    RequestTimeoutError as RequestTimeoutError,
+    ToolTimeoutError as ToolTimeoutError,
+)
+from .ir.profile import Profile as Profile, Usage as Usage
+from .program import Program as Program, jit as jit
+from .library import call_tools as call_tools, describe_tools as describe_tools
+from .runtime.events import TokenEvent as TokenEvent

@@ -1,0 +1,39 @@
+# The names of the driver that its clients use. lmc.driver loads the module of each on its first use.
+from . import artifacts as artifacts, grammar as grammar, opt as opt, schedule as schedule, simulate as simulate
+from .batch_rows import batch_arguments as batch_arguments
+from .compile import Compiled as Compiled, Variants as Variants
+from .defaults import DEFAULT_BACKEND as DEFAULT_BACKEND
+from .engines import (
+    adopt_engine as adopt_engine,
+    close_engine as close_engine,
+    engine_info as engine_info,
+    flush_cache as flush_cache,
+)
+from .errors import (
+    InputError as InputError,
+    LmcError as LmcError,
+    ProgramImportError as ProgramImportError,
+    UsageError as UsageError,
+)
+from .execute import TokenEvent as TokenEvent
+from .given import Given as Given
+from .lines import STANDARD_INPUT as STANDARD_INPUT
+from .options import Options as Options, Wish as Wish, check_option_names as check_option_names
+from .parts import parts_of as parts_of
+from .profiles import ProfileFile as ProfileFile, ProfileOption as ProfileOption, read_profile as read_profile
+from .programs import JittedFunction as JittedFunction, load_program as load_program, program_file as program_file
+from .result import (
+    Profile as Profile,
+    Result as Result,
+    Usage as Usage,
+    describe_error as describe_error,
+    result_row as result_row,
+)
+from .rows import ArgumentReader as ArgumentReader, Row as Row, Signature as Signature, count_rows as count_rows
+from .run import BatchInterruptedError as BatchInterruptedError, Layout as Layout, Runner as Runner
+from .run_record import MAX_RECORD_BYTES as MAX_RECORD_BYTES, RunRecord as RunRecord, record_run as record_run
+from .saved import SavedRunner as SavedRunner, is_saved as is_saved
+from .start import Arguments as Arguments
+from .stream import AsyncStream as AsyncStream, Stream as Stream
+from .version import __version__ as __version__
+from .windows import Part as Part, WindowedRun as WindowedRun

@@ -1,0 +1,19 @@
+"""Errors of the driver, and those of the IR that its clients handle."""
+
+from __future__ import annotations
+
+from lmc.ir.errors import InputError, LmcError, Location
+
+__all__ = ["InputError", "LmcError", "ProgramImportError", "UsageError"]
+
+
+class UsageError(InputError):
+    """A command line that can't be obeyed: no such file, no such program, wrong arguments."""
+
+
+class ProgramImportError(LmcError):
+    """The user's file raised while it was imported. ``traceback`` holds the frames of the user's own files."""
+
+    def __init__(self, cause: str, *, remedy: str, location: Location | None, trace: str) -> None:
+        super().__init__(cause, remedy=remedy, location=location)
+        self.traceback = trace
