@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lmc.frontend import disorder
+from lmc.frontend.harmless import is_harmless
 from lmc.frontend.misuse import Handle
 from lmc.frontend.proxy import Proxy, Symbol, holds_proxy, is_scalar, symbol
 from lmc.frontend.regions import is_iterator
@@ -50,6 +51,8 @@ class Arithmetic(Symbolic):
                 # It may be a list, which changes in place.
                 tick = self.tick()
                 return self.done(tick, self.call_host(recorder, _INPLACE[name], (left, right), {}, ()))
+            if type(left) is not Proxy and not is_harmless(left):
+                raise self.mutation(recorder, left)
             if type(left) is Proxy or type(right) is Proxy or (name == "imod" and holds_proxy(right)):
                 return self.binary(_PLAIN_NAMES[name], left, right)
             if type(left) is list and name == "iadd" and disorder.is_disordered(right):
@@ -84,7 +87,7 @@ class Arithmetic(Symbolic):
             return self.done(tick, self._contains(recorder, tick, left, right))
         if type(left) is Proxy or type(right) is Proxy:
             return self.done(tick, recorder.pure(name, (left, right)))
-        return self.plain(tick, name, _COMPARE[name], left, right, deep=True)
+        return self.plain(tick, name, _COMPARE[name], left, right)
 
     def not_(self, value: Any) -> Any:
         """``not value``."""

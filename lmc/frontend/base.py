@@ -11,7 +11,7 @@ from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.eager import EagerSession
 from lmc.frontend.growing import as_value, holds_grown, is_grown
 from lmc.frontend.guards import mutable_parts
-from lmc.frontend.harmless import is_harmless
+from lmc.frontend.harmless import is_deeply_harmless, is_harmless
 from lmc.frontend.locations import is_user_file
 from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
@@ -108,6 +108,18 @@ class Base:
             f"`{name}` on a {self.describe(value)} runs its own code, and the program needs the result now",
             "do it in a tool, or before the program is called",
         )
+
+    def hashed(self, value: Any) -> Any:
+        """Return ``value``, a key that Python hashes and compares. Breaks where that runs code of the user's."""
+        recorder = self.recorder
+        if (
+            recorder is not None
+            and type(value) is not Proxy
+            and not is_deeply_harmless(value)
+            and not holds_proxy(value)
+        ):
+            raise self.foreign_operator(recorder, "hash", value)
+        return value
 
     def mutation(self, recorder: Recorder, value: Any) -> CaptureBreak:
         """The break for a change of something that the capture did not make."""

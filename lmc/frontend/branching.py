@@ -70,11 +70,15 @@ class Branching(Iteration):
 
     def checked(self, value: Any, *message: Any) -> bool:
         """What ``assert`` looks at. Where only a run knows it, the graph asserts it."""
+        tick = self.tick()
         recorder = self.recorder
+        if recorder is None:
+            return bool(self.served(tick, bool, value))
         value = self.settled(value)
-        if recorder is None or type(value) is not Proxy or symbol(value).type == NONE or recorder.is_known(value):
+        if type(value) is not Proxy or symbol(value).type == NONE or recorder.is_known(value):
             return self.truth(value)
-        recorder.pure("assert", (self.as_bool(recorder, value), *message))
+        flag = self.done(tick, self.as_bool(recorder, value))
+        recorder.pure("assert", (flag, *message))
         return True
 
     def result(self, value: Any) -> Any:

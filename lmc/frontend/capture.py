@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from types import FunctionType
 from typing import Any
 
 from lmc.frontend.arguments import Bound, shape_of, shape_of_annotations
@@ -21,8 +22,9 @@ from lmc.frontend.transform import Transformed
 from lmc.frontend.variants import Captured, Replay
 from lmc.ir.core import Function, Module, Value, walk
 from lmc.ir.errors import CaptureError, LmcError, Location
+from lmc.ir.ops import HostCallOp
 from lmc.ir.regions import RegionOp
-from lmc.ir.types import Type
+from lmc.ir.types import ANY, JsonType, Type
 
 # How often a capture begins anew because of what it found out about the user's objects.
 _MOST_ATTEMPTS = 64
@@ -66,6 +68,15 @@ def _attempted(function: JittedFunction, shape: Arguments, inputs: dict[str, Any
     return attempt
 
 
+# What runs no code of the user's, and ``list``, after which a capture that breaks ends anyway (``listed_now``).
+_REPEATABLE = frozenset({"text", "choice", "choices", "is", "is_not", "list_from"})
+
+
+def _may_be_an_object(value: Value) -> bool:
+    """Whether ``value`` may be of a class of the user's."""
+    return value.type == ANY or isinstance(value.type, JsonType)
+
+
 class _Attempt:
     def __init__(
         self, function: JittedFunction, shape: Arguments, inputs: dict[str, Any], outside: Outside, *, careful: bool
@@ -81,6 +92,9 @@ class _Attempt:
         shape.build(leaf, _no_break)
         self.recorder = Recorder(parameters, inputs, start=function.location, careful=careful, outside=outside)
         self.recorder.path = function.name
+        plain = function.definition
+        if isinstance(plain, FunctionType):
+            self.recorder.reads.add_attribute(plain, "__code__", plain.__code__)
         self._run()
 
     def nothing(self) -> Captured:
@@ -166,7 +180,23 @@ class _Attempt:
                 location=broken.location,
             )
         if recorder.broken is not None:
+            self._check_answered()
             recorder.finish_broken()
+
+    def _check_answered(self) -> None:
+        """Let another attempt end before the first host call that a replay would repeat, if it may run the user's code.
+
+        A replay answers an operation by the last host call that the operation made; it makes the others again.
+        """
+        recorder = self.recorder
+        answers = set(recorder.served.values())
+        for op in walk([recorder.regions.root.block()]):
+            if not isinstance(op, HostCallOp) or op.id in answers:
+                continue
+            name = recorder.hosts.builtin_of(op.host)
+            if name is not None and name not in _REPEATABLE and any(map(_may_be_an_object, op.operands)):
+                recorder.outside.want("unanswered", op.id)
+                return
 
     def _record(self, transformed: Transformed) -> None:
         recorder = self.recorder

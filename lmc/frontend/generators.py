@@ -210,6 +210,8 @@ class Generators(Arithmetic):
         keys = made if kind is set or is_grown(made) else [pair[0] for pair in made]
         if is_grown(made) or any(type(key) is Proxy for key in keys):
             return recorder.pure(name, (made,))
+        for key in keys:
+            self.hashed(key)
         return recorder.born(kind(made))
 
     def _taken_apart(self, item: Any, spec: tuple[Any, ...] | None) -> tuple[Any, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.branches import Branches
 from lmc.frontend.disorder import is_disordered
+from lmc.frontend.growing import is_volatile
 from lmc.frontend.keyed_calls import by_key
 from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
@@ -108,11 +109,11 @@ def _sorted(ops: Operators, recorder: Recorder, items: Any, /, **kwargs: Any) ->
     if "key" in kwargs or not is_symbolic(found):
         return recorder.born(ops.at_capture(recorder, sorted, (found,), kwargs))
     # Only the order is not known: the result is a list of as many items, made here.
-    whole = recorder.pure("sorted", (found,), kwargs)
-    if symbol(whole).volatile:
+    if is_volatile(found):
         raise recorder.stop(
             "sorted() looks at values that the user's functions may still change", "annotate what the tool returns"
         )
+    whole = recorder.pure("sorted", (found,), kwargs)
     return recorder.born([recorder.pure("getitem", (whole, index), total=True) for index in range(len(found))])
 
 
@@ -132,7 +133,7 @@ def _quantifier(name: str) -> Handler:
                         f"{name}() stops at the first item that decides, which is known only when the program runs",
                         f"make a list of the conditions first: {name}([...])",
                     )
-                yield item
+                yield ops.truth(item)
 
         return function(plain())
 

@@ -32,11 +32,18 @@ class Iteration(Base):
         if type(value) is Proxy and symbol(value).type == NONE:
             return False
         if type(value) is Proxy:
-            return bool(recorder.specialise(self.as_bool(recorder, value), "which way the program goes depends on it"))
+            return self._known_truth(recorder, value)
         if issubclass(type(value), Handle) or is_harmless(value):
             self.check_unchanged(recorder, value)
             return bool(value)
         raise self.foreign_operator(recorder, "bool", value)
+
+    def _known_truth(self, recorder: Recorder, value: Proxy) -> bool:
+        """The truth of a symbolic value that follows from the arguments. Breaks before the graph computes any other."""
+        use = "which way the program goes depends on it"
+        if symbol(value).expression is None:
+            raise recorder.unknown(value, use)
+        return bool(recorder.specialise(self.as_bool(recorder, value), use))
 
     def iterate(self, items: Any) -> Iterable[Any]:
         """What ``for`` goes over."""
@@ -81,13 +88,18 @@ class Iteration(Base):
 
     def unpack(self, value: Any, spec: tuple[Any, ...]) -> Iterable[Any]:
         """``a, b = value``: something that Python can unpack."""
+        tick = self.tick()
         recorder = self.recorder
         if recorder is None:
-            return value
+            return self.served(tick, _itself, value)
         value = self.settled(value)
-        if type(value) is Proxy:
+        if type(value) is not Proxy:
+            return self.iterate(value)
+        unpacked = self._unpacked(recorder, value, spec)
+        if unpacked is None:
             return self._items_for(recorder, value, spec)
-        return self.iterate(value)
+        self.done(tick, unpacked)
+        return self._parts_of(recorder, unpacked, spec)
 
     def mapping(self, value: Any) -> Any:
         """What stands after ``**``."""
@@ -105,14 +117,24 @@ class Iteration(Base):
         return (recorder.pure("getitem", (items, index), total=True) for index in range(count))
 
     def _items_for(self, recorder: Recorder, value: Proxy, spec: tuple[Any, ...]) -> list[Any]:
+        unpacked = self._unpacked(recorder, value, spec)
+        if unpacked is not None:
+            return self._parts_of(recorder, unpacked, spec)
         wanted, star, _nested = spec
-        if star is None and lookup(f"unpack{wanted}") is not None and not recorder.is_known(value):
-            whole = recorder.pure(f"unpack{wanted}", (value,))
-            return [recorder.pure("getitem", (whole, index), total=True) for index in range(wanted)]
         count = self._length(recorder, value)
         if count != wanted if star is None else count < wanted - 1:
             raise recorder.stop(f"{wanted} names take {count} values apart", "name as many as there are")
         return list(self._symbolic_items(recorder, value))
+
+    def _unpacked(self, recorder: Recorder, value: Proxy, spec: tuple[Any, ...]) -> Proxy | None:
+        """The list of as many items as there are names; None where the length has to be known during the capture."""
+        wanted, star, _nested = spec
+        if star is not None or lookup(f"unpack{wanted}") is None or recorder.is_known(value):
+            return None
+        return recorder.pure(f"unpack{wanted}", (value,))
+
+    def _parts_of(self, recorder: Recorder, unpacked: Proxy, spec: tuple[Any, ...]) -> list[Any]:
+        return [recorder.pure("getitem", (unpacked, index), total=True) for index in range(spec[0])]
 
     def _spread(self, value: Any, spec: tuple[Any, ...]) -> Any:
         recorder = self.recorder
@@ -143,6 +165,10 @@ class Iteration(Base):
     def as_bool(self, recorder: Recorder, value: Proxy) -> Proxy:
         """``bool(value)``."""
         return value if symbol(value).type == BOOL else recorder.pure("bool", (value,))
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 def has_unknown_length(recorder: Recorder, items: Proxy) -> bool:

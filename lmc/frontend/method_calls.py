@@ -177,5 +177,7 @@ class MethodCalls(Helpers):
     def _kept(self, recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What is put in is only kept, never looked at."""
         if function.__name__ == "insert" and args:
-            args = (recorder.concrete(args[0]), *args[1:])
+            args = (recorder.concrete(self.hashed(args[0])), *args[1:])
+        if function.__name__ == "setdefault" and args:
+            self.hashed(args[0])
         return function(*args, **kwargs)

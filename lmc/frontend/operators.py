@@ -18,7 +18,7 @@ from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.catching import Kinds, Protected
 from lmc.frontend.generators import Generators
 from lmc.frontend.growing import grown, is_grown
-from lmc.frontend.harmless import is_deeply_harmless, is_standard_module
+from lmc.frontend.harmless import is_deeply_harmless, is_harmless, is_standard_module
 from lmc.frontend.list_methods import is_for_a_run, list_method
 from lmc.frontend.locations import user_location
 from lmc.frontend.looping import ItemLoop, Loop
@@ -85,6 +85,9 @@ class Operators(Generators):
 
     def slice(self, start: Any, stop: Any, step: Any) -> slice:
         """``start:stop:step``."""
+        for part in (start, stop, step):
+            if self.recorder is not None and type(part) is not Proxy and not is_harmless(part):
+                raise self.foreign_operator(self.recorder, "[:]", part)
         return slice(start, stop, step)
 
     def subscript(self, owner: Any, key: Any) -> Any:
@@ -154,7 +157,7 @@ class Operators(Generators):
         recorder.touch(owner)
         if type(owner) is list and type(key) is slice:
             return slice(*(recorder.concrete(part) for part in (key.start, key.stop, key.step)))
-        return recorder.concrete(key)
+        return recorder.concrete(self.hashed(key))
 
     # Blocks
 

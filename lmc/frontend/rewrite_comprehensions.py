@@ -57,7 +57,7 @@ class ComprehensionRewriter(ChoiceRewriter):
         names = self._target_names(node) if self.branches else None
         if names is not None:
             return self.operator(node, "set_of", *self._parts(node, node.elt, names))
-        return self._comprehension(node, lambda parts: ast.SetComp(self.visit(node.elt), parts))
+        return self._comprehension(node, lambda parts: ast.SetComp(self.hashed(node.elt), parts))
 
     def on_generator_exp(self, node: ast.GeneratorExp) -> ast.expr:
         return self._comprehension(node, lambda parts: ast.GeneratorExp(self.visit(node.elt), parts))
@@ -68,8 +68,14 @@ class ComprehensionRewriter(ChoiceRewriter):
             pair = self.at(node, ast.Tuple([node.key, node.value], ast.Load()))
             return self.operator(node, "dict_of", *self._parts(node, pair, names))
         return self._comprehension(
-            node, lambda parts: ast.DictComp(self.visit(node.key), self.visit(node.value), parts)
+            node, lambda parts: ast.DictComp(self.hashed(node.key), self.visit(node.value), parts)
         )
+
+    def hashed(self, node: ast.expr) -> ast.expr:
+        """A key of a dict or an item of a set, which Python itself hashes."""
+        if isinstance(node, ast.Constant | ast.Starred):
+            return self.visit(node)
+        return self.operator(node, "hashed", self.visit(node))
 
     def _comprehension(self, node: Comprehension, make: Callable[[list[ast.comprehension]], ast.expr]) -> ast.expr:
         if any(generator.is_async for generator in node.generators):

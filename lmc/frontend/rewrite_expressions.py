@@ -139,7 +139,7 @@ class ExpressionRewriter(ComprehensionRewriter):
             self.operator(value, "mapping", self.visit(value)) if key is None else self.visit(value)
             for key, value in zip(node.keys, node.values, strict=True)
         ]
-        keys = [None if key is None else self.visit(key) for key in node.keys]
+        keys = [None if key is None else self.hashed(key) for key in node.keys]
         return self.made(self.at(node, ast.Dict(keys, values)))
 
     def on_list(self, node: ast.List) -> ast.expr:
@@ -153,7 +153,7 @@ class ExpressionRewriter(ComprehensionRewriter):
         return self.at(node, ast.Starred(self.operator(node, "spread", self.visit(node.value)), node.ctx))
 
     def on_set(self, node: ast.Set) -> ast.expr:
-        return self.made(ast.copy_location(ast.Set([self.visit(part) for part in node.elts]), node))
+        return self.made(ast.copy_location(ast.Set([self.hashed(part) for part in node.elts]), node))
 
     def on_joined_str(self, node: ast.JoinedStr) -> ast.expr:
         return self.operator(node, "fstring", *(self.visit(part) for part in node.values))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lmc.frontend import sizes
+from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.emitting import SCALARS
 from lmc.frontend.guards import ValueGuard
 from lmc.frontend.handing import Handing
@@ -33,6 +34,13 @@ class Specialising(Handing):
             return True
         return True
 
+    def unknown(self, proxy: Proxy, use: str) -> CaptureBreak:
+        """The break where ``use`` needs a value that does not follow from the arguments."""
+        return self.stop(
+            f"{symbol(proxy).origin} is known only when the program runs, but {use}",
+            "nothing has to change: the rest runs eagerly; what should be compiled, do before it",
+        )
+
     def specialise(self, proxy: Proxy, use: str = NEEDED) -> Any:
         """The plain value of a scalar that follows from the arguments; the module then holds for that value only.
 
@@ -40,10 +48,7 @@ class Specialising(Handing):
         """
         found = symbol(proxy)
         if found.expression is None:
-            raise self.stop(
-                f"{found.origin} is known only when the program runs, but {use}",
-                "nothing has to change: it goes on eagerly from here; what should be compiled, do before it",
-            )
+            raise self.unknown(proxy, use)
         if self.outside.parts:
             raise self.stop(f"a function that the program calls needs {found.origin} now", "nothing has to change")
         value = self.value_of(proxy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,8 @@ from lmc.frontend.values import is_literal
 from lmc.ir import builtins
 from lmc.ir.types import BOOL, FLOAT, INT, NONE, TEXT, ListType
 
+_BLIND = frozenset({"add", "iadd", "mul", "imul"})
+"""Operators that never look at the items of builtin containers; others may hash, compare or print them."""
 _IMMUTABLE_TEXT = (INT, FLOAT, BOOL, NONE)
 CONVERSIONS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "s": ("str", str),
@@ -42,15 +45,16 @@ class Symbolic(Calls, Reads):
             return self.done(tick, self.builtin(self.recorder, name, *operands))
         return self.plain(tick, name, python, *operands)
 
-    def plain(self, tick: int, name: str, python: Callable[..., Any], *operands: Any, deep: bool = False) -> Any:
+    def plain(self, tick: int, name: str, python: Callable[..., Any], *operands: Any) -> Any:
         """Python's own operation, where it runs no code of the user's; else a host call in its place."""
         recorder = self.recorder
         assert recorder is not None
         if name not in ("add", "iadd"):
             self.check_settled(recorder, *operands)
-        for operand in operands:
+        for index, operand in enumerate(operands):
             if issubclass(type(operand), (Handle, Appendable)):
                 continue
+            deep = name not in _BLIND and not (name == "getitem" and index == 0)
             if not (is_deeply_harmless(operand) if deep and not holds_proxy(operand) else is_harmless(operand)):
                 return self.done(tick, self.foreign(recorder, name, operands))
             self.check_unchanged(recorder, operand)
@@ -125,7 +129,7 @@ class Symbolic(Calls, Reads):
         if is_iterator(container):
             self.check_iterable(recorder, container)
         if type(item) is not Proxy and not (type(container) in (list, tuple) and holds_proxy(container)):
-            return self.plain(tick, "contains", contains_plain, item, container, deep=True)
+            return self.plain(tick, "contains", operator.contains, container, item)
         if type(container) is str:
             return recorder.pure("contains", (container, item))
         if type(container) in (list, tuple, set, frozenset, dict):

@@ -257,6 +257,11 @@ class ValueRecorder(Specialising):
         raises: Classes | None = None,
     ) -> Proxy:
         op_id = self.allocate_host(self.path if path is None else path, name)
+        if op_id in self.outside.unanswered:
+            raise self.stop(
+                f"{origin} is read by an operation of several steps, and a later part of the program runs eagerly",
+                "annotate what the tool returns, or do the operation in the tool",
+            )
         results = self.emit(
             HostCallOp,
             (result_type,),

@@ -2,6 +2,7 @@
 
 import importlib.util
 import itertools
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -68,6 +69,11 @@ def more(s):
     return s.gen("m", max_tokens=2)
 
 """
+
+
+def many(text: str) -> list[str]:
+    """Pieces of source text that two spaces or a line end separate."""
+    return [part for part in re.split(r"\s{2,}|\n", text.strip()) if part]
 
 
 def load(source: str, folder: Path) -> ModuleType:
