@@ -36,31 +36,57 @@ def part_of_programs(function: F) -> F:
 
 
 class UserFunction:
-    """A function of the user's and its transformed twin. ``guarded`` are attributes that a capture of it depends on."""
+    """A function of the user's and its transformed twin, made anew after ``function.__code__ = …``.
+
+    ``guarded`` are attributes that a capture of it depends on.
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function: Any = function
         self.name: str = getattr(function, "__name__", type(function).__name__).strip("<>")
-        code = getattr(function, "__code__", None)
-        self.location = None if code is None else Location(code.co_filename, code.co_firstlineno)
+        self._code: Any = getattr(function, "__code__", None)
+        self.location = None if self._code is None else Location(self._code.co_filename, self._code.co_firstlineno)
         self.has_effects = False  # found out by a capture: it is more than something that is worked out
         plain: Any = self.definition
-        self.guarded: tuple[tuple[object, str], ...] = ((plain, "__defaults__"), (plain, "__kwdefaults__"))
+        names = ("__code__", "__defaults__", "__kwdefaults__")
+        self.guarded: tuple[tuple[object, str], ...] = tuple((plain, name) for name in names)
 
     @property
     def definition(self) -> Any:
         """The function as it was written, without what it is bound to."""
         return self.function.__func__ if isinstance(self.function, MethodType) else self.function
 
-    @cached_property
+    @property
     def transformed(self) -> Transformed | Break:
         """The transformed twin, or why there is none."""
+        self._forget_replaced_code()
+        return self._whole_twin
+
+    @property
+    def part(self) -> Transformed | Break:
+        """The same for runs as a part of another program."""
+        self._forget_replaced_code()
+        return self._part_twin
+
+    @cached_property
+    def _whole_twin(self) -> Transformed | Break:
         return self._received(transform(self.definition))
 
     @cached_property
-    def part(self) -> Transformed | Break:
-        """The same for runs as a part of another program."""
+    def _part_twin(self) -> Transformed | Break:
         return self._received(transform(self.definition, part=True))
+
+    def _forget_replaced_code(self) -> None:
+        """Drop what was derived from an earlier code object of the function."""
+        code = getattr(self.definition, "__code__", None)
+        if code is not self._code:
+            self._code = code
+            self.has_effects = False
+            self._forget_twins()
+
+    def _forget_twins(self) -> None:
+        for name in ("_whole_twin", "_part_twin", "_own_codes"):
+            vars(self).pop(name, None)
 
     def _received(self, twin: Transformed | Break) -> Transformed | Break:
         """``twin``, which is given the object that a method is bound to."""
@@ -71,9 +97,14 @@ class UserFunction:
             twin, function=lambda operators, *args, **kwargs: function(operators, receiver, *args, **kwargs)
         )
 
-    @cached_property
+    @property
     def codes(self) -> frozenset[int]:
         """Ids of the code objects that its own lines run in, transformed or not. Those of ``LIBRARY`` tell nothing."""
+        self._forget_replaced_code()
+        return self._own_codes
+
+    @cached_property
+    def _own_codes(self) -> frozenset[int]:
         if isinstance(self.function, FunctionType) and self.function in LIBRARY:
             return frozenset()
         code = getattr(self.definition, "__code__", None)
@@ -136,8 +167,8 @@ class JittedFunction(Bindable, UserFunction):
         self.signature = self._signature()
 
     def settled(self) -> None:
-        for name in ("transformed", "part", "codes", "annotations"):
-            vars(self).pop(name, None)
+        self._forget_twins()
+        vars(self).pop("annotations", None)
         self.signature = self._signature()
 
     def _signature(self) -> inspect.Signature:

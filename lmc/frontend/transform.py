@@ -53,9 +53,28 @@ class Transformed:
     first: frozenset[str] | None = None
 
 
-@lru_cache(maxsize=512)
 def transform(function: Callable[..., Any], *, part: bool = False) -> Transformed | Break:
     """Transform ``function``, or say why it stays plain Python. As a ``part`` of a program it has one ``return``."""
+    return _transform(function, _Identity(getattr(function, "__code__", None)), part=part)
+
+
+class _Identity:
+    """An object as a key of a cache, which keeps it alive."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: object) -> None:
+        self.held = held
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _Identity and other.held is self.held
+
+    def __hash__(self) -> int:
+        return id(self.held)
+
+
+@lru_cache(maxsize=512)
+def _transform(function: Callable[..., Any], _code: _Identity, *, part: bool) -> Transformed | Break:
     if not isinstance(function, FunctionType):
         return Break(None, f"{function!r} is no plain function", "decorate a function written with def")
     code = function.__code__
