@@ -9,7 +9,6 @@ import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future, wait
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -18,6 +17,7 @@ from lmc.driver.constraints import ConstraintCaches
 from lmc.driver.registry import load_tokenizer, make_engine
 from lmc.ir.engine import Engine
 from lmc.ir.errors import LmcError
+from lmc.ir.forks import PerProcess
 from lmc.ir.loop_thread import LoopThread
 from lmc.ir.target import GIVEN, Target
 from lmc.ir.tokenizer import Tokenizer
@@ -186,16 +186,13 @@ class Service:
 
 def service() -> Service:
     """The service of this process: made on first use, closed at exit. A forked child gets its own."""
-    with _MAKING:
-        return _service_of(os.getpid())
+    return _SERVICE.get()
 
 
-_MAKING = threading.Lock()  # two threads that come first at the same time get one service
-os.register_at_fork(before=_MAKING.acquire, after_in_parent=_MAKING.release, after_in_child=_MAKING.release)
-
-
-@lru_cache(maxsize=1)
-def _service_of(_process: int) -> Service:
+def _make_service() -> Service:
     made = Service()
     atexit.register(made.close)
     return made
+
+
+_SERVICE = PerProcess(_make_service)

@@ -16,12 +16,13 @@ from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import CancelledError, Future, wait
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from lmc.frontend.eager_runs import ACTIVE
 from lmc.frontend.failures import too_deep
 from lmc.ir.errors import LmcError, Location, ToolTimeoutError
+from lmc.ir.forks import PerProcess
 from lmc.ir.hosts import CANCELLATION, Answer, Cancellation, ProgramCancelled
 from lmc.ir.loop_thread import LoopThread
 
@@ -228,8 +229,7 @@ class ToolLoop(LoopThread):
 
 def tool_loop() -> ToolLoop:
     """The loop of this process: made on first use, closed at exit. A forked child gets its own."""
-    with _MAKING:
-        return _loop_of(os.getpid())
+    return _LOOP.get()
 
 
 def in_tool_loop() -> bool:
@@ -241,12 +241,10 @@ def in_tool_loop() -> bool:
     return running is tool_loop().loop
 
 
-_MAKING = threading.Lock()  # two threads that come first at the same time get one loop
-os.register_at_fork(before=_MAKING.acquire, after_in_parent=_MAKING.release, after_in_child=_MAKING.release)
-
-
-@lru_cache(maxsize=1)
-def _loop_of(process: int) -> ToolLoop:
-    made = ToolLoop()
+def _make_loop() -> ToolLoop:
+    made, process = ToolLoop(), os.getpid()
     atexit.register(lambda: made.close() if os.getpid() == process else None)
     return made
+
+
+_LOOP = PerProcess(_make_loop)

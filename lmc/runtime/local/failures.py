@@ -9,10 +9,10 @@ def closed() -> EngineError:
 
 
 def forked() -> EngineError:
-    """A process made by `os.fork` has no thread but the one that forked."""
+    """A process made by `os.fork` has no thread but the one that forked: neither the engine's nor OpenMP's."""
     return EngineError(
-        "the engine's thread does not run in this process, which was forked from the one that made the engine",
-        remedy="start processes with the spawn method, and make an engine in each",
+        "no model can run in this process: it was forked from one that runs a model, and threads do not survive a fork",
+        remedy='start processes with the spawn method (multiprocessing.get_context("spawn")), or before a model runs',
     )
 
 

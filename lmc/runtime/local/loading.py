@@ -17,6 +17,7 @@ from lmc.ir.errors import EngineError, InputError
 from lmc.ir.tokenizer import Tokenizer
 from lmc.runtime.local.architectures import check_name, check_supported
 from lmc.runtime.local.engine import DEFAULT_MAX_RUNNING, DEFAULT_PREFILL_TOKENS, LocalEngine
+from lmc.runtime.local.forking import claim_process
 from lmc.runtime.local.free_memory import free_memory, return_free_memory
 from lmc.runtime.local.fusion import fuse
 from lmc.runtime.local.model import PagedModel, bytes_per_token
@@ -69,8 +70,10 @@ def load_local_engine(
 
     Raises:
         InputError: the folder, its files or an argument are no good.
-        EngineError: the model is one that this engine does not run, or memory is short.
+        EngineError: the model is one that this engine does not run, memory is short, or this process was forked from
+            one that runs a model.
     """
+    claim_process()
     folder = Path(path)
     torch_dtype = _check_dtype(dtype)
     torch_device = _choose_device(device)

@@ -23,6 +23,7 @@ from lmc.ir.planned import Place
 from lmc.runtime.local.deadlines import Deadlines
 from lmc.runtime.local.device_draws import draws_on
 from lmc.runtime.local.failures import callback_failed, closed, forked, stopped, too_late
+from lmc.runtime.local.forking import hold_after_fork
 from lmc.runtime.local.generation import GenerationTask
 from lmc.runtime.local.model import LogitsRows, PagedModel
 from lmc.runtime.local.phases import PhaseClock
@@ -55,6 +56,7 @@ class Worker:
         self._condition = threading.Condition()
         self._closing = False
         self._process = os.getpid()
+        hold_after_fork(self)
         self._failure: Callable[[], EngineError] | None = None
         self._thread = threading.Thread(target=self._run, name="lmc-local-engine", daemon=True)
         self._thread.start()

@@ -271,7 +271,9 @@ def in_child(check: Callable[[], None]) -> bool:
     return os.waitpid(child, 0)[1] == 0
 
 
-def test_a_forked_process_is_told_that_the_engine_stayed_behind(open_engine: OpenEngine) -> None:
+def test_a_forked_process_is_told_that_the_engine_stayed_behind(
+    open_engine: OpenEngine, checkpoints: dict[str, Path]
+) -> None:
     engine = open_engine()
     before = engine.submit(Request((5, 6), SamplingParams(max_tokens=300)))
     pin = engine.prefill((5, 6, 7)).future.result(30)
@@ -282,10 +284,13 @@ def test_a_forked_process_is_told_that_the_engine_stayed_behind(open_engine: Ope
         for handle in (engine.submit(request), engine.score(ScoreRequest((5, 6), ((7,),))), engine.prefill((5, 6))):
             error = handle.future.exception(0)
             assert isinstance(error, EngineError)
-            assert "does not run in this process" in str(error)
-            assert error.remedy == "start processes with the spawn method, and make an engine in each"
-        with pytest.raises(EngineError, match="does not run in this process"):
+            assert "no model can run in this process: it was forked" in str(error)
+            assert error.remedy is not None
+            assert error.remedy.startswith("start processes with the spawn method")
+        with pytest.raises(EngineError, match="no model can run in this process"):
             engine.unpin(pin)
+        with pytest.raises(EngineError, match="no model can run in this process"):
+            load_local_engine(checkpoints["llama"], device="cpu", kv_tokens=100)
         engine.close()
 
     assert in_child(check)
