@@ -8,15 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import jinja2
-import jinja2.ext
-import jinja2.nodes
-import jinja2.parser
-import jinja2.sandbox
 
 from lmc.ir.errors import InputError
+from lmc.ir.template_sandbox import TemplateEnvironment, TemplateLimitError, budget_for
 from lmc.ir.tokenizer import SpecialToken, Tokenizer
 
 # Unicode noncharacters, never valid in interchange: they stand for special strings that occur in user text
@@ -24,6 +21,7 @@ from lmc.ir.tokenizer import SpecialToken, Tokenizer
 _ESCAPE = "\ufdd0"
 _SLOT = "\ufdd1"
 _ESCAPES = re.compile(f"{_ESCAPE}([0-9]+){_ESCAPE}")
+_PROBE = "probe"
 _SLOTS = re.compile(f"{_SLOT}([0-9]+){_SLOT}")
 # A template that can do without the date of today gets none, so that its prompts are the same every day.
 _ASKS_FOR_A_CLOCK = re.compile(r"\bstrftime_now\s+is\b")
@@ -118,37 +116,72 @@ class ChatTemplate:
                 "this model has no chat template, so it can't take role messages",
                 remedy="write the prompt as plain text, without system/user/assistant",
             )
-        environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _GenerationTag]
-        )
+        environment = TemplateEnvironment(trim_blocks=True, lstrip_blocks=True)
         functions = cast("dict[str, Any]", environment.globals)
         functions["raise_exception"] = _raise_exception
         if not _ASKS_FOR_A_CLOCK.search(source):
             functions["strftime_now"] = _strftime_now
-        environment.filters["tojson"] = _to_json
+        environment.filters["tojson"] = environment.bounded(_to_json, stringifies=True)
         try:
-            return environment.from_string(source)
-        except jinja2.TemplateError as error:
-            raise InputError(
-                f"the chat template is not valid jinja: {error}", remedy="mend the model folder"
-            ) from error
+            with budget_for():
+                template = environment.from_string(source)
+        except jinja2.TemplateSyntaxError as error:
+            raise self._unusable(f"is not valid jinja: {error}") from error
+        except Exception as error:  # whatever a constant expression of it raises
+            raise self._unusable(f"fails: {type(error).__name__}: {error}") from error
+        self._check_keeps_user_text(template)
+        return template
+
+    def _check_keeps_user_text(self, template: jinja2.Template) -> None:
+        """Raise ``InputError`` for a template that drops the text of the user.
+
+        A template that refuses a single user turn is used as it is: it may want a system turn first.
+        """
+        try:
+            shown = self._rendered(template, [{"role": "user", "content": f"a {_PROBE} b"}], add_generation_prompt=True)
+        except jinja2.TemplateError:
+            return
+        if _PROBE not in shown:
+            raise self._unusable("drops the text of the user")
 
     def _render(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str:
-        variables = dict(self.tokenizer.template_variables)
+        turns = [{"role": message.role, "content": message.content} for message in messages]
+        template = self._template
         try:
-            return self._template.render(
-                messages=[{"role": message.role, "content": message.content} for message in messages],
-                add_generation_prompt=add_generation_prompt,
-                tools=None,
-                documents=None,
-                **variables,
-            )
+            return self._rendered(template, turns, add_generation_prompt=add_generation_prompt)
         except jinja2.TemplateError as error:
             roles = ", ".join(message.role for message in messages)
             raise InputError(
                 f"the chat template refuses the turns ({roles}): {error}",
                 remedy="use the order of roles that the model's template allows",
             ) from error
+
+    def _rendered(self, template: jinja2.Template, turns: list[dict[str, str]], *, add_generation_prompt: bool) -> str:
+        """Render ``turns``. Raises ``jinja2.TemplateError`` for turns that the template refuses."""
+        variables = dict(self.tokenizer.template_variables)
+        try:
+            with budget_for(turns):
+                return template.render(
+                    messages=turns,
+                    add_generation_prompt=add_generation_prompt,
+                    tools=None,
+                    documents=None,
+                    **variables,
+                )
+        except TemplateLimitError as error:
+            raise self._unusable(f"fails: {error}") from error
+        except jinja2.TemplateError:
+            raise
+        except Exception as error:  # the template is a program of unknown origin, which may raise anything
+            raise self._unusable(f"fails: {type(error).__name__}: {error}") from error
+
+    def _unusable(self, problem: str) -> InputError:
+        """The error of a template that can't be used with any messages."""
+        model = f" of {self.tokenizer.folder}" if self.tokenizer.folder else ""
+        return InputError(
+            f"the chat template{model} {problem}",
+            remedy="correct chat_template.jinja or tokenizer_config.json of the model folder, or use another model",
+        )
 
 
 def _cut_error() -> InputError:
@@ -166,15 +199,5 @@ def _strftime_now(form: str) -> str:
 
 
 def _to_json(value: Any, indent: int | None = None) -> str:
-    """What comes with jinja escapes what means something in HTML, which no model was trained on."""
+    """JSON as transformers writes it: jinja's own filter escapes for HTML."""
     return json.dumps(value, ensure_ascii=False, indent=indent)
-
-
-class _GenerationTag(jinja2.ext.Extension):
-    """`{% generation %}…{% endgeneration %}` marks what to train on; a prompt holds the text between them as it is."""
-
-    tags: ClassVar = {"generation"}  # pyright: ignore[reportIncompatibleVariableOverride]  as jinja has its own
-
-    def parse(self, parser: jinja2.parser.Parser) -> list[jinja2.nodes.Node]:
-        next(parser.stream)
-        return parser.parse_statements(("name:endgeneration",), drop_needle=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,8 @@ class Tokenizer:
     eos_ids: tuple[int, ...] = ()
     chat_template: str | None = field(default=None, repr=False)
     template_variables: tuple[tuple[str, str], ...] = ()
+    folder: str = field(default="", repr=False, compare=False)
+    """Where it was read from, for error messages."""
 
     @classmethod
     def from_json(
@@ -104,12 +106,12 @@ class Tokenizer:
             )
         except InputError as error:
             raise InputError(f"{path}: {error.cause}", remedy=error.remedy) from error
-        return tokenizer.with_eos_ids(_generation_eos_ids(folder))
+        return replace(tokenizer.with_eos_ids(_generation_eos_ids(folder)), folder=str(folder))
 
     def with_eos_ids(self, ids: Sequence[int]) -> Tokenizer:
         """The same tokenizer that ends generations at ``ids`` too."""
         merged = tuple(sorted({*self.eos_ids, *ids}))
-        return Tokenizer(self.definition, self.bos_id, merged, self.chat_template, self.template_variables)
+        return replace(self, eos_ids=merged)
 
     @property
     def start_ids(self) -> tuple[int, ...]:

@@ -103,10 +103,10 @@ def test_the_template_of_a_model_keeps_its_spelling():
 
 
 def test_what_templates_find_in_transformers_is_there():
-    today = "{{ strftime_now('%Y') | length }}"
-    assert template(today).closed([Message("user", "hi")]) == "4"
-    asks = "{% if strftime_now is defined %}" + today + "{% else %}26 Jul 2024{% endif %}"
-    assert template(asks).closed([Message("user", "hi")]) == "26 Jul 2024"  # the same prompt every day
+    today = "{{ messages[0].content }}{{ strftime_now('%Y') | length }}"
+    assert template(today).closed([Message("user", "hi")]) == "hi4"
+    asks = "{% if strftime_now is defined %}" + today + "{% else %}{{ messages[0].content }}26 Jul 2024{% endif %}"
+    assert template(asks).closed([Message("user", "hi")]) == "hi26 Jul 2024"  # the same prompt every day
     marked = "{% for m in messages %}{% set c = m.content %}{% generation %}{{ c }}{% endgeneration %}{% endfor %}"
     assert template(marked).closed([Message("user", "a"), Message("assistant", "b")]) == "ab"
     without_tools = "{% if tools is not none or documents is not none %}tools{% endif %}{{ messages[0].content }}"

@@ -1,0 +1,308 @@
+"""A jinja environment for chat templates of unknown origin: no access to Python, and a budget of work.
+
+A template comes with a model folder, so it is untrusted. jinja's own sandbox keeps it away from Python's internals, but
+lets it run forever or fill the memory. Here every step that can be repeated or that makes a value larger takes from a
+budget: rounds of loops, calls, filters, tests, operators, texts and containers. The budget grows with the messages.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import BuiltinMethodType
+from typing import Any, ClassVar
+
+import jinja2
+import jinja2.ext
+import jinja2.nodes
+import jinja2.parser
+import jinja2.runtime
+import jinja2.sandbox
+import jinja2.visitor
+
+STEPS = 400_000
+"""Steps that any rendering may take: below half a second of work."""
+STEPS_PER_MESSAGE = 2_000
+_TEXT_STEP = 64  # characters that are copied or compared in the time of a step
+_PASSES = 100  # over all characters of the messages
+_MAX_INTEGER = 100_000  # as an argument: what jinja allows for a range
+_MAX_BITS = 256  # of a product or a power
+_WIDE_FORMAT = re.compile(r"%[^a-zA-Z%]*(?:\*|[0-9]{4})|\{[^{}]*(?:\{|[0-9]{4})")
+
+_ITERATED, _CHECKED = "lmc iterated", "lmc checked"  # filters that no template can name
+_NOT_OFFERED = ("pprint", "random", "urlize", "wordwrap", "xmlattr")
+_PASSED_BY_JINJA = (jinja2.runtime.Context, jinja2.nodes.EvalContext, jinja2.Environment)
+_STRINGIFY = frozenset({"join", "string", "tojson"})
+_UNSAFE_TEXT_METHODS = frozenset({"encode", "expandtabs", "maketrans", "translate"})
+
+
+class TemplateLimitError(jinja2.TemplateError):
+    """A template that takes more steps than its messages justify."""
+
+
+class _Budget:
+    """The steps left to one rendering."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def charge(self, steps: int) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise TemplateLimitError("it takes too many steps")
+
+    def charge_text(self, length: int) -> None:
+        self.charge(1 + length // _TEXT_STEP)
+
+    def weigh(self, value: Any) -> None:
+        """Charge all parts of ``value``, each as often as it occurs: the work of printing or comparing it."""
+        waiting = [value]
+        while waiting:
+            part = waiting.pop()
+            self.charge_text(len(part) if isinstance(part, str) else 0)
+            if isinstance(part, Mapping):
+                self.charge(len(part))
+                waiting += part
+                waiting += part.values()
+            elif isinstance(part, list | tuple):
+                self.charge(len(part))
+                waiting += part
+
+
+_BUDGET: ContextVar[_Budget] = ContextVar("lmc_template_budget")
+
+
+@contextmanager
+def budget_for(messages: Iterable[Mapping[str, str]] = ()) -> Generator[None]:
+    """Bound the work of compiling or rendering a template in this block."""
+    steps = STEPS
+    for message in messages:
+        steps += STEPS_PER_MESSAGE + _PASSES * (sum(map(len, message.values())) // _TEXT_STEP)
+    token = _BUDGET.set(_Budget(steps))
+    try:
+        yield
+    finally:
+        _BUDGET.reset(token)
+
+
+class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
+    """The sandbox. Compile and render inside ``budget_for``. Raises ``TemplateLimitError`` beyond the budget."""
+
+    intercepted_binops: ClassVar[frozenset[str]] = frozenset({"+", "*", "**", "%"})  # pyright: ignore[reportIncompatibleVariableOverride]  as jinja has its own
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(extensions=["jinja2.ext.loopcontrols", _GenerationTag], **options)
+        del self.globals["lipsum"]
+        for name in _NOT_OFFERED:
+            del self.filters[name]
+        for table in (self.filters, self.tests):
+            for name, function in table.items():
+                table[name] = self.bounded(function, stringifies=table is self.filters and name in _STRINGIFY)
+        self.filters[_ITERATED] = _iterated
+        self.filters[_CHECKED] = _checked
+
+    @staticmethod
+    def bounded(function: Callable[..., Any], *, stringifies: bool = False) -> Callable[..., Any]:
+        """Return a filter or test that takes its work from the budget."""
+
+        @functools.wraps(function)
+        def charged(*args: Any, **kwargs: Any) -> Any:
+            budget = _BUDGET.get()
+            own = [value for value in args if not isinstance(value, _PASSED_BY_JINJA)]
+            if own and isinstance(own[0], Iterable) and not hasattr(own[0], "__getitem__"):
+                items = list(_iterated(own[0]))  # of a generator, which can be read only once
+                args = tuple(items if value is own[0] else value for value in args)
+                own[0] = items
+            _charge_arguments(budget, function.__name__, own, kwargs, deep=stringifies)
+            return _checked(function(*args, **kwargs))
+
+        return charged
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        """No method of a text whose result may be far larger than its arguments."""
+        if isinstance(obj, str) and attr in _UNSAFE_TEXT_METHODS:
+            return False
+        return super().is_safe_attribute(obj, attr, value)
+
+    def call_binop(self, context: jinja2.runtime.Context, operator: str, left: Any, right: Any) -> Any:
+        """An operator whose result may be larger than its operands."""
+        budget = _BUDGET.get()
+        if operator == "*":
+            _charge_product(budget, left, right)
+        elif operator == "**" and not _is_small(left, right, power=True):
+            raise TemplateLimitError("it raises a number to too high a power")
+        elif operator == "%" and isinstance(left, str):
+            _check_format(left)
+            budget.weigh(right)
+        return _checked(super().call_binop(context, operator, left, right))
+
+    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
+        """``str.format`` without widths that make long texts of short ones."""
+        wrapper = super().wrap_str_format(value)
+        if wrapper is None:
+            return None
+
+        def checked(*args: Any, **kwargs: Any) -> str:
+            _check_format(value.__self__)
+            _BUDGET.get().weigh([args, kwargs])
+            return wrapper(*args, **kwargs)
+
+        return checked
+
+    def call(self, __context: jinja2.runtime.Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
+        """A call of a method, a macro or a global."""
+        budget = _BUDGET.get()
+        subject = [__obj.__self__] if isinstance(__obj, BuiltinMethodType) else []
+        if subject and __obj.__name__ == "join" and args:
+            args = (list(_iterated(args[0])), *args[1:])
+        _charge_arguments(budget, getattr(__obj, "__name__", ""), [*subject, *args], kwargs)
+        return _checked(super().call(__context, __obj, *args, **kwargs))
+
+    def _generate(self, source: jinja2.nodes.Template, *args: Any, **kwargs: Any) -> str:
+        return super()._generate(_Charged(self).visit(source), *args, **kwargs)
+
+
+def _charge_arguments(
+    budget: _Budget, name: str, args: list[Any], kwargs: Mapping[str, Any], *, deep: bool = False
+) -> None:
+    """Charge what a call copies or reads of its arguments. Raises for integers that no prompt needs."""
+    budget.charge(1)
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, str):
+            budget.charge_text(len(value))
+        elif isinstance(value, int) and abs(value) > _MAX_INTEGER:
+            raise TemplateLimitError(f"it passes {value} to {name}")
+        elif deep:
+            budget.weigh(value)
+    texts = [value for value in (*args, *kwargs.values()) if isinstance(value, str)]
+    if name.endswith("replace") and len(texts) >= 3:  # text, old, new
+        budget.charge_text((texts[0].count(texts[1]) if texts[1] else len(texts[0]) + 1) * len(texts[2]))
+    elif name.endswith("join"):
+        longest = max(map(len, texts), default=0)
+        for value in args:
+            if isinstance(value, Collection) and not isinstance(value, str):
+                budget.weigh(value)
+                budget.charge_text(len(value) * longest)
+        if name != "join" and isinstance(args[0], str):
+            budget.charge_text(len(args[0]) * longest)
+    elif name == "do_format":
+        _check_format(str(args[0]))
+        budget.weigh([args[1:], kwargs])
+    elif name == "do_indent":
+        width = max((v if isinstance(v, int) else len(v) for v in (*args[1:], *kwargs.values())), default=4)
+        budget.charge_text(len(str(args[0])) * width)
+
+
+def _charge_product(budget: _Budget, left: Any, right: Any) -> None:
+    """Charge ``left * right`` before it is made."""
+    for count, repeated in ((left, right), (right, left)):
+        if isinstance(count, int) and isinstance(repeated, str):
+            budget.charge_text(max(count, 0) * len(repeated))
+        elif isinstance(count, int) and isinstance(repeated, list | tuple):
+            budget.charge(max(count, 0) * len(repeated))
+    if not _is_small(left, right, power=False):
+        raise TemplateLimitError("it multiplies too large numbers")
+
+
+def _is_small(left: Any, right: Any, *, power: bool) -> bool:
+    if not isinstance(left, int) or not isinstance(right, int):
+        return True
+    bits = left.bit_length() * abs(right) if power else left.bit_length() + right.bit_length()
+    return bits <= _MAX_BITS
+
+
+def _check_format(text: str) -> None:
+    if _WIDE_FORMAT.search(text):
+        raise TemplateLimitError("it formats to a width that no prompt needs")
+
+
+def _checked(value: Any) -> Any:
+    """``value``, charged as it is made, printed or compared."""
+    if isinstance(value, str):
+        _BUDGET.get().charge_text(len(value))
+    elif isinstance(value, list | tuple | dict):
+        _BUDGET.get().weigh(value)
+    return value
+
+
+def _iterated(value: Any) -> Any:
+    """``value``, whose rounds are charged: at once where their number is known."""
+    budget = _BUDGET.get()
+    if hasattr(value, "__len__"):
+        budget.charge(1 + len(value))
+        return value
+    return _charged_rounds(value, budget) if isinstance(value, Iterable) else value
+
+
+def _charged_rounds(items: Iterable[Any], budget: _Budget) -> Iterator[Any]:
+    for item in items:
+        budget.charge(1)
+        yield item
+
+
+class _Charged(jinja2.visitor.NodeTransformer):
+    """Puts what loops go over, prints, joins, slices, compares or builds through a filter that charges it."""
+
+    def __init__(self, environment: TemplateEnvironment) -> None:
+        self._environment = environment
+
+    def visit_For(self, node: jinja2.nodes.For) -> jinja2.nodes.Node:  # noqa: N802 - the name that jinja looks up
+        if node.recursive:
+            raise TemplateLimitError("it has a recursive loop")
+        self.generic_visit(node)
+        node.iter = self._through(_ITERATED, node.iter)
+        return node
+
+    def visit_Output(self, node: jinja2.nodes.Output) -> jinja2.nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        plain = jinja2.nodes.TemplateData
+        node.nodes = [each if isinstance(each, plain) else self._through(_CHECKED, each) for each in node.nodes]
+        return node
+
+    def visit_Concat(self, node: jinja2.nodes.Concat) -> jinja2.nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        node.nodes = [self._through(_CHECKED, each) for each in node.nodes]
+        return self._through(_CHECKED, node)
+
+    def visit_Compare(self, node: jinja2.nodes.Compare) -> jinja2.nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        node.expr = self._through(_CHECKED, node.expr)
+        for operand in node.ops:
+            operand.expr = self._through(_CHECKED, operand.expr)
+        return node
+
+    def visit_Getitem(self, node: jinja2.nodes.Getitem) -> jinja2.nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        sliced = isinstance(node.arg, jinja2.nodes.Slice) and node.ctx == "load"
+        return self._through(_CHECKED, node) if sliced else node
+
+    def _built(self, node: jinja2.nodes.Expr) -> jinja2.nodes.Node:
+        self.generic_visit(node)
+        return self._through(_CHECKED, node)
+
+    visit_List = _built  # noqa: N815
+    visit_Dict = _built  # noqa: N815
+
+    def visit_Tuple(self, node: jinja2.nodes.Tuple) -> jinja2.nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        return self._through(_CHECKED, node) if node.ctx == "load" else node
+
+    def _through(self, name: str, node: Any) -> jinja2.nodes.Filter:
+        made = jinja2.nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
+        made.set_environment(self._environment)
+        return made
+
+
+class _GenerationTag(jinja2.ext.Extension):
+    """`{% generation %}…{% endgeneration %}` marks what to train on; a prompt holds the text between them as it is."""
+
+    tags: ClassVar = {"generation"}  # pyright: ignore[reportIncompatibleVariableOverride]  as jinja has its own
+
+    def parse(self, parser: jinja2.parser.Parser) -> list[jinja2.nodes.Node]:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
