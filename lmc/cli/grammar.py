@@ -108,6 +108,8 @@ def _rows(found: driver.grammar.Explanation) -> list[tuple[str, str]]:
         rows.append(("example", repr(facts.example)))
     if facts.forced_share is not None:
         rows.append(("forced", f"{facts.forced_share:.0%} of its tokens"))
+    if found.remark is not None:
+        rows.append(("remark", found.remark))
     return rows
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from lmc.backend.lower import lower
 from lmc.backend.plan import Plan
-from lmc.driver.constraints import check, start
+from lmc.driver.constraints import check, start, warn
 from lmc.frontend.arguments import Bound
 from lmc.frontend.breaks import Break
 from lmc.frontend.capture import capture
@@ -125,6 +125,7 @@ def compile_captured(
         start(cache, captured.module, tokenizer)
     optimized = passes.run(captured.module, PassContext(tokenizer, cache, profile))
     check(cache, captured.module, tokenizer)  # what nobody reads is refused too, as plain Python does
+    warn(captured.module)
     return Compiled(
         module=optimized.module,
         plan=lower(optimized.module, target),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from lmc.grammar.compiling import remark_of
 from lmc.grammar.sharing import ConstraintCache, checked_digest, source_of
 from lmc.grammar.store import IndexFolder
 from lmc.ir.constraints import Compile, CompiledConstraint, constraints_of
@@ -41,6 +43,18 @@ def check(cache: ConstraintCache, module: Module, tokenizer: Tokenizer) -> None:
     constraints = constraints_of(module, compiler(cache, tokenizer))
     for op in constrained(module):
         constraints.find(op)
+
+
+def warn(module: Module) -> None:
+    """Warn of keywords that restrict nothing and are likely misspelt, at the line of the first generation of a schema."""
+    symbols = {entry.name: entry for entry in module.constraints}
+    for op in constrained(module):
+        symbol = symbols.pop(op.constraint or "", None)
+        remark = None if symbol is None else remark_of(source_of(symbol.kind, symbol.text, symbol.whitespace))
+        for misspelt in remark.misspelt if remark is not None else ():
+            file, line = (op.location.file, op.location.line) if op.location is not None else ("<program>", 1)
+            message = f"the schema of {op.id!r} restricts nothing by {misspelt}"
+            warnings.warn_explicit(message, UserWarning, file, line)
 
 
 def constrained(module: Module) -> Iterator[SamplingOp]:

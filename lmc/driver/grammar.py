@@ -16,7 +16,7 @@ from lmc.driver.options import Wish
 from lmc.driver.programs import load_program
 from lmc.driver.registry import load_tokenizer
 from lmc.frontend.capture import capture
-from lmc.grammar.compiling import compile_source
+from lmc.grammar.compiling import compile_source, remark_of
 from lmc.grammar.facts import Facts
 from lmc.grammar.sharing import source_of
 from lmc.grammar.sources import Source, Whitespace
@@ -43,7 +43,7 @@ class Explanation:
     """What there is to say of a constraint over the tokens of one model.
 
     ``facts`` is None where it is ``refused``. Seconds are those that it took on this machine; ``unbuilt`` is why there
-    is no complete token index (None: there is one).
+    is no complete token index (None: there is one). ``remark`` names the parts of a schema that restrict nothing.
     """
 
     given: Given
@@ -52,6 +52,7 @@ class Explanation:
     compile_seconds: float | None = None
     build_seconds: float | None = None
     unbuilt: str | None = None
+    remark: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As JSON data."""
@@ -69,7 +70,8 @@ class Explanation:
             return {**data, "refused": {**error, "location": None if where is None else str(where)}}
         assert self.facts is not None
         facts = {**asdict(self.facts), "compile_seconds": self.compile_seconds, "build_seconds": self.build_seconds}
-        return {**data, "facts": facts, "index": "complete" if self.unbuilt is None else self.unbuilt}
+        index = "complete" if self.unbuilt is None else self.unbuilt
+        return {**data, "facts": facts, "index": index, "remark": self.remark}
 
 
 def vocabulary_of(tokenizer: str) -> Vocabulary:
@@ -130,7 +132,9 @@ def explain(given: Given, vocabulary: Vocabulary) -> Explanation:
         unbuilt = f"{error.cause}: masks are made as they are reached"
     built = time.perf_counter()
     build_seconds = built - compiled if unbuilt is None else None
-    return Explanation(given, constraint.facts(), None, compiled - started, build_seconds, unbuilt)
+    remark = remark_of(given.source)
+    text = None if remark is None else remark.text
+    return Explanation(given, constraint.facts(), None, compiled - started, build_seconds, unbuilt, text)
 
 
 def excerpt(given: Given, error: ConstraintError) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from itertools import count
@@ -15,6 +16,7 @@ from lmc.grammar.building import Arena
 from lmc.grammar.constraint import RegularConstraint
 from lmc.grammar.context_free import ContextFreeConstraint
 from lmc.grammar.interface import Constraint
+from lmc.grammar.schema import Remark
 from lmc.grammar.sources import Source, Whitespace
 from lmc.grammar.store import IndexStore
 from lmc.grammar.vocabulary import Vocabulary
@@ -46,11 +48,22 @@ def compile(  # the name by which users know it
     Returns:
         The constraint, as far as it is needed to start: states, masks and indexes are made when they are asked for.
 
+    Warns where a keyword of a schema is likely misspelt, and so restricts nothing.
+
     Raises:
         ConstraintError: what is given is wrong, can't be enforced, or nothing meets it; others may write to the folder.
     """
     source = Source.of(regex=regex, schema=schema, choices=choices, grammar=grammar, whitespace=whitespace)
-    return compile_source(source, tokenizer, cache=cache)
+    made = compile_source(source, tokenizer, cache=cache)
+    remark = remark_of(source)
+    for misspelt in remark.misspelt if remark is not None else ():
+        warnings.warn(f"the schema restricts nothing by {misspelt}", stacklevel=2)
+    return made
+
+
+def remark_of(source: Source) -> Remark | None:
+    """Return the parts of a schema that restrict nothing; None where there are none, and for other constraints."""
+    return schemas.remark_of(source.data) if source.kind == "schema" else None
 
 
 def compile_source(source: Source, tokenizer: Any, *, cache: str | Path | IndexStore | None = None) -> Constraint:

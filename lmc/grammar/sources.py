@@ -19,7 +19,7 @@ Whitespace = Literal["compact", "flexible"]
 KINDS = ("regex", "choices", "schema", "grammar")
 WHITESPACE: tuple[Whitespace, ...] = get_args(Whitespace)
 # To be raised when the language of any text changes, or how it becomes an automaton.
-VERSION = 4
+VERSION = 5
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from lmc.grammar.compiling import remark_of
 from lmc.grammar.sharing import Built, ConstraintCache, checked_digest, source_of
 from lmc.grammar.vocabulary import Vocabulary
 from lmc.ir.constraints import check_length, refused
@@ -96,6 +97,9 @@ class CompileConstraints(Pass):
         if first != symbol.name:
             self.applied(context, location, f"the constraint of {who} ({symbol.kind}) equals @{first} and becomes it")
             return
+        ignored = remark_of(source_of(symbol.kind, symbol.text, symbol.whitespace))
+        if ignored is not None:
+            self.missed(context, location, f"the constraint of {who}: {ignored.text}")
         if context.tokenizer is None:
             message = f"the constraint of {who} ({symbol.kind}) was compiled without tokens: no target's are known"
             self.missed(context, location, message)

@@ -47,6 +47,19 @@ def _rows(text: str) -> dict[str, str]:
     return {line[:17].strip(): line[17:] for line in text.splitlines()}
 
 
+def test_the_parts_of_a_schema_that_restrict_nothing_are_named(lmc):
+    schema = '{"type": "string", "order": 1, "format": "isbn", "maxLenght": 3}'
+    said = lmc("grammar", "--schema", schema, "--tokenizer", "toy")
+    assert said.code == 0
+    remark = _rows(said.out)["remark"]
+    assert "did you mean maxLength?" in remark
+    assert remark.endswith("unknown keywords: order; unknown formats: isbn")
+    (data,) = json.loads(lmc("grammar", "--schema", schema, "--tokenizer", "toy", "--json").out)
+    assert data["remark"] == remark
+    (data,) = json.loads(lmc("grammar", "--schema", "true", "--tokenizer", "toy", "--json").out)
+    assert data["remark"] is None
+
+
 def test_a_pattern_is_explained(lmc):
     said = lmc("grammar", "--regex", "[12][0-9]{3}-x", "--tokenizer", "toy")
     assert said.code == 0
@@ -176,7 +189,7 @@ def test_a_refused_constraint_of_a_program_is_told_with_its_line(lmc, programs):
         (("--regex", r"[^\s\S]"), "error: nothing meets the constraint (regex)"),
         (("--grammar", 'start: "a" start\nx: "b'), '\nx: "b\n   ^\n'),
         (("--grammar", 'start: "a" start'), "error: nothing meets the constraint (grammar)"),
-        (("--schema", '{"type": "string", "wrong": 1}'), "error: schema, #/wrong: wrong is not supported"),
+        (("--schema", '{"type": "strin"}'), "error: schema, #/type: type has to be one of null, boolean"),
     ],
 )
 def test_why_a_constraint_is_refused(lmc, arguments, told):

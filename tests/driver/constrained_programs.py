@@ -133,3 +133,9 @@ def refused_unread(s: lmc.State, essay: str) -> str:
     for branch in s.fork(2):
         branch.gen("nobody", regex="(")
     return "done"
+
+
+@lmc.jit
+def misspelt(s):
+    s += "x"
+    return s.gen("word", schema={"type": "string", "maxLenght": 3, "maxLength": 2})

@@ -312,3 +312,11 @@ def test_the_service_keeps_a_cache_for_each_folder(tmp_path: Path):
     caches = service().constraints
     assert caches.of(None) is caches.of(None)
     assert caches.of(IndexFolder(tmp_path)) is not caches.of(None)
+
+
+def test_a_keyword_that_is_likely_misspelt_is_warned_of_at_the_line_of_the_generation():
+    with pytest.warns(UserWarning, match=r"schema of 'misspelt/word' .* \(did you mean maxLength\?\)") as caught:
+        runner(programs.misspelt).run(((), {}))
+    (warning,) = caught
+    assert warning.filename.endswith("constrained_programs.py")
+    assert 'schema={"type": "string"' in Path(warning.filename).read_text().splitlines()[warning.lineno - 1]

@@ -122,6 +122,15 @@ def test_what_has_no_complete_index_is_enforced_all_the_same():
     assert any("is made as it is reached, not ahead of time: " in message for message in messages)
 
 
+def test_one_remark_for_what_restricts_nothing_in_a_schema():
+    text = r"{\"type\":\"string\",\"ui\":1,\"maxLenght\":3,\"maxLength\":2}"
+    remarks = compiled(module_of(f'constraint @a = schema "{text}"', "@a", "@a"))[1]
+    (remark,) = [remark for remark in remarks if "restrict nothing" in remark.message]
+    assert (remark.kind, remark.location) == ("missed", Location("f.py", 0))
+    assert "likely misspelt: maxLenght at #/maxLenght (did you mean maxLength?)" in remark.message
+    assert remark.message.endswith("unknown keywords: ui")
+
+
 def test_generations_in_regions_are_compiled_too():
     module = module_of('constraint @a = choices "[\\"x\\"]"', "@a")
     context, generation, _ = module.main.body.ops

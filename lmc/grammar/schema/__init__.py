@@ -2,5 +2,6 @@
 
 from lmc.grammar.schema.compiling import is_recursive, to_node
 from lmc.grammar.schema.errors import RecursiveSchemaError
+from lmc.grammar.schema.ignoring import Misspelt, Remark, remark_of
 
-__all__ = ["RecursiveSchemaError", "is_recursive", "to_node"]
+__all__ = ["Misspelt", "RecursiveSchemaError", "Remark", "is_recursive", "remark_of", "to_node"]

@@ -12,7 +12,8 @@ from typing import Any
 
 from lmc.grammar.schema import values
 from lmc.grammar.schema.checking import Internal
-from lmc.grammar.schema.errors import Pointer, Subschema, refusal
+from lmc.grammar.schema.errors import Pointer, Subschema
+from lmc.grammar.schema.formats import BOUNDS, UNRESTRICTED
 from lmc.grammar.schema.shapes import Bound, Contains, Count, Items, Members, Shape, Text
 
 Absorb = Callable[[Shape, dict[Any, Any], Any, Pointer], None]
@@ -21,15 +22,13 @@ Absorb = Callable[[Shape, dict[Any, Any], Any, Pointer], None]
 _EXACT_FLOATS = 2**53
 
 
-def _type(shape: Shape, schema: dict[Any, Any], value: Any, _pointer: Pointer) -> None:
+def _type(shape: Shape, _schema: dict[Any, Any], value: Any, _pointer: Pointer) -> None:
     if isinstance(value, str):
         named = values.TYPES[value]
     else:
         named = 0
         for name in value:
             named |= values.TYPES[name]
-    if schema.get("nullable"):
-        named |= values.NULL
     shape.classes &= named
     shape.is_typed = True
 
@@ -57,10 +56,8 @@ def _allow(shape: Shape, found: dict[Any, Any]) -> None:
 def _bound(keyword: str) -> Absorb:
     is_low, is_open = keyword.endswith("inimum"), keyword.startswith("exclusive")
 
-    def absorb(shape: Shape, schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
-        if not isinstance(value, bool):  # else the bound beside it reads it
-            opened = is_open or schema.get(f"exclusive{keyword.capitalize()}") is True
-            add_bound(shape, value, is_low=is_low, is_open=opened, pointer=(pointer, keyword))
+    def absorb(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
+        add_bound(shape, value, is_low=is_low, is_open=is_open, pointer=(pointer, keyword))
 
     return absorb
 
@@ -118,20 +115,16 @@ def _not_pattern(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Poi
 
 
 def _format(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
-    if value in ("int32", "int64"):
-        limit = 2 ** (int(value[3:]) - 1)
-        add_bound(shape, -limit, is_low=True, is_open=False, pointer=(pointer, "format"))
-        add_bound(shape, limit - 1, is_low=False, is_open=False, pointer=(pointer, "format"))
-    else:
+    if value in BOUNDS:
+        low, high = BOUNDS[value]
+        add_bound(shape, low, is_low=True, is_open=False, pointer=(pointer, "format"))
+        add_bound(shape, high, is_low=False, is_open=False, pointer=(pointer, "format"))
+    elif value not in UNRESTRICTED:
         shape.implied |= values.STRING
         shape.formats += (Text(value, False, (pointer, "format")),)
 
 
-def _content(shape: Shape, schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
-    media = schema.get("contentMediaType")
-    if media != "application/json" or "contentEncoding" in schema:
-        cause = "contentSchema can be enforced where contentMediaType is application/json, without contentEncoding"
-        raise refusal((pointer, "contentSchema"), cause, "say so, or leave it out")
+def _content(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
     shape.implied |= values.STRING
     shape.contents += (Subschema(value, (pointer, "contentSchema")),)
 

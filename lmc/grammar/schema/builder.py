@@ -9,7 +9,6 @@ from lmc.grammar.building import Arena
 from lmc.grammar.derivatives import Derivatives
 from lmc.grammar.nodes import Node
 from lmc.grammar.schema.arrays import array_node
-from lmc.grammar.schema.checking import ANNOTATIONS
 from lmc.grammar.schema.culprits import Culprit
 from lmc.grammar.schema.documents import Document
 from lmc.grammar.schema.embedding import embedded
@@ -83,7 +82,7 @@ class Builder:
         """
         if len(goal) == 1:
             goal = (self.expander.target(goal[0]),)
-            plain = _plain_type(goal[0].schema)
+            plain = self._plain_type(goal[0])
             if plain is not None:
                 return self._plain_node(plain)
         key = tuple(id(sub.schema) for sub in goal)
@@ -122,6 +121,14 @@ class Builder:
         for shape in self.expander.expand(goal) if branches is None else ():
             parts.append(self._shape(shape, where))
         return self.arena.union([part for part in parts if part.certain or self._derivatives.is_live(part)])
+
+    def _plain_type(self, sub: Subschema) -> str | None:
+        """The type of a schema that says no more than it: most are like this, and need no shape."""
+        if not isinstance(sub.schema, dict) or not isinstance(sub.schema.get("type"), str):
+            return None
+        keywords = self.expander.document.keywords(sub)
+        name = keywords.get("type")
+        return name if len(keywords) == 1 and isinstance(name, str) and TYPES[name] & SCALAR else None
 
     def _plain_node(self, name: str) -> Node:
         node = self._plain.get(name)
@@ -175,7 +182,7 @@ class Builder:
     def _embedded(self, goal: Goal) -> Node:
         """The contents of strings that are JSON, without white space, of values which meet a goal."""
         if self._inner is None:
-            self._inner = Builder(self.expander.document, self.arena, "compact")
+            self._inner = _InnerBuilder(self.expander.document, self.arena, "compact")
         try:
             node = self._inner.node(goal, None)
         except RecursiveSchemaError as error:
@@ -239,12 +246,29 @@ class Builder:
         return {key: value for key, value in shape.allowed.items() if meets(value, shape, self)}
 
 
-def _plain_type(schema: Any) -> str | None:
-    """The type of a schema that says no more than it: most are like this, and need no shape."""
-    name = schema.get("type") if isinstance(schema, dict) else None
-    if not isinstance(name, str) or not TYPES.get(name, ARRAY) & SCALAR or "$id" in schema:
-        return None
-    return name if all(keyword in ANNOTATIONS or keyword == "type" for keyword in schema) else None
+class _InnerBuilder(Builder):
+    """Builds the JSON in a string, where a schema that leaves open what a value is stands for values of some depth."""
+
+    def node(self, goal: Goal, pointer: Pointer) -> Node:
+        if all(self._is_open(sub) for sub in goal):
+            goal = (Subschema(_SHALLOW, pointer),)
+        return super().node(goal, pointer)
+
+    def _is_open(self, sub: Subschema) -> bool:
+        """Whether a schema restricts nothing."""
+        return sub.schema is True or (isinstance(sub.schema, dict) and not self.expander.document.keywords(sub))
+
+
+def _any_value(depth: int) -> dict[str, Any]:
+    """A schema of any JSON value that nests at most ``depth`` deep."""
+    simple = {"type": ["null", "boolean", "number", "string"]}
+    if not depth:
+        return simple
+    inner = _any_value(depth - 1)
+    return {"anyOf": [simple, {"type": "array", "items": inner}, {"type": "object", "additionalProperties": inner}]}
+
+
+_SHALLOW = _any_value(2)
 
 
 def _singles(shape: Shape) -> dict[Hashable, Any]:

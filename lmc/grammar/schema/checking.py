@@ -1,14 +1,15 @@
-"""Which keywords there are and what their values have to be. Nothing that is unknown or malformed gets past this."""
+"""The keywords of a schema that restrict values, checked; the others are annotations, and are listed."""
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
-from lmc.grammar.schema.errors import Pointer, refusal
+from lmc.grammar.schema.dialects import Dialect
+from lmc.grammar.schema.errors import Pointer, refusal, shown
+from lmc.grammar.schema.formats import BOUNDS, KNOWN
 
 
 class Internal(Enum):
@@ -105,6 +106,8 @@ ASSERTIONS: dict[str, _Check] = {
     "dependentSchemas": _MAP,
     "dependencies": (_is_dependencies, "an object of schemas and lists of texts"),
     "$ref": _TEXT,
+    "$dynamicRef": _TEXT,
+    "$recursiveRef": _TEXT,
     "allOf": _SCHEMAS,
     "anyOf": _SCHEMAS,
     "oneOf": _SCHEMAS,
@@ -115,22 +118,18 @@ ASSERTIONS: dict[str, _Check] = {
 }
 """Keywords that restrict values, each with what its own value has to be."""
 
-_FLAGS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
-
-# They say nothing about which values are valid. `discriminator` is OpenAPI's; see `combining.py` for what it adds.
+# Keywords that describe values and restrict none. `discriminator` is OpenAPI's; see `combining.py` for what it adds.
 ANNOTATIONS = frozenset(
     {
-        "$anchor", "$comment", "$defs", "$dynamicAnchor", "$id", "$schema", "$vocabulary", "contentEncoding",
-        "contentMediaType", "default", "definitions", "deprecated", "description", "discriminator", "example",
-        "examples", "externalDocs", "readOnly", "title", "writeOnly", "xml",
+        "$anchor", "$comment", "$defs", "$dynamicAnchor", "$id", "$recursiveAnchor", "$schema", "$vocabulary",
+        "contentEncoding", "contentMediaType", "default", "definitions", "deprecated", "description", "discriminator",
+        "example", "examples", "externalDocs", "readOnly", "title", "writeOnly", "xml",
     }
 )  # fmt: skip
 
-_REMEDIES = {
-    "id": "use $id",
-    "$dynamicRef": "use $ref",
-    "$recursiveRef": "use $ref",
-}
+_FLAGS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
+# Annotations that the keywords beside them read.
+COMPANIONS = frozenset({"contentEncoding", "contentMediaType", "discriminator"})
 _MALFORMED_REMEDIES = {
     "exclusiveMinimum": "write the bound here, in place of minimum, or name the older dialect in $schema",
     "exclusiveMaximum": "write the bound here, in place of maximum, or name the older dialect in $schema",
@@ -138,90 +137,113 @@ _MALFORMED_REMEDIES = {
 }
 
 
-class Dialect(NamedTuple):
-    """Where a dialect differs from 2020-12 in what it says; a keyword that only older ones have is read as there.
+class Ignored(NamedTuple):
+    """A part of a schema that restricts nothing: a keyword, or the name of a format, and where it stands."""
 
-    ``ignores_siblings``: keywords beside `$ref` say nothing. ``has_flags``: `exclusiveMinimum` and `exclusiveMaximum`
-    are true or false. ``has_nullable``: `nullable` adds null to `type`.
+    name: str
+    cause: str
+    pointer: Pointer
+
+
+class Keywords(NamedTuple):
+    """The keywords of one schema that restrict values, as 2020-12 spells them where it can, and what is ignored."""
+
+    effective: dict[Any, Any]
+    ignored: list[Ignored]
+
+
+UNKNOWN_KEYWORD = "unknown keywords"
+UNKNOWN_FORMAT = "unknown formats"
+
+
+def read_schema(schema: Any, pointer: Pointer, dialect: Dialect) -> Keywords:
+    """Read one schema, not those in it, by the rules of its dialect.
+
+    Keywords that the dialect does not have are annotations, and so are formats that are not known. Raises
+    ``ConstraintError`` for a value that is no schema, and for a keyword with a malformed value.
     """
-
-    ignores_siblings: bool = False
-    has_flags: bool = False
-    has_nullable: bool = False
-
-
-_DIALECTS = {
-    "json-schema.org/draft/2020-12/": Dialect(),
-    "json-schema.org/draft/2019-09/": Dialect(),
-    "json-schema.org/draft-07/": Dialect(ignores_siblings=True),
-    "json-schema.org/draft-06/": Dialect(ignores_siblings=True),
-    "json-schema.org/draft-04/": Dialect(ignores_siblings=True, has_flags=True),
-    "spec.openapis.org/oas/3.1/": Dialect(),
-    "spec.openapis.org/oas/3.0/": Dialect(ignores_siblings=True, has_flags=True, has_nullable=True),
-}
-
-
-def dialect_of(schema: Any) -> Dialect:
-    """What ``$schema`` at the root names. Raises ``ConstraintError`` for what is none of those that are read."""
-    named = schema.get("$schema", "") if isinstance(schema, dict) else ""
-    if named == "":
-        return Dialect()
-    for part, dialect in _DIALECTS.items():
-        if isinstance(named, str) and part in named:
-            return dialect
-    raise refusal((None, "$schema"), f"unknown dialect {_shown(named)}", "write the schema for 2020-12")
-
-
-def check_schema(schema: Any, pointer: Pointer, dialect: Dialect) -> None:
-    """Raise ``ConstraintError`` for a keyword of this schema, not of those in it, that is unknown or malformed."""
     if not isinstance(schema, dict):
-        if isinstance(schema, bool):
-            return
-        raise refusal(pointer, f"a schema is an object, true or false, not {_shown(schema)}", "write a schema here")
+        raise refusal(pointer, f"a schema is an object, true or false, not {shown(schema)}", "write a schema here")
+    effective: dict[Any, Any] = {}
+    ignored: list[Ignored] = []
+    is_reference = dialect.ignores_siblings and isinstance(schema.get("$ref"), str)
     for keyword, value in schema.items():
-        check = ASSERTIONS.get(keyword)
-        if check is not None:
-            is_flag = dialect.has_flags and isinstance(value, bool) and _FLAGS.get(keyword) in schema
-            if not is_flag and not check[0](value):
-                remedy = _MALFORMED_REMEDIES.get(keyword, "see JSON Schema 2020-12")
-                raise refusal((pointer, keyword), f"{keyword} has to be {check[1]}, not {_shown(value)}", remedy)
+        if keyword in COMPANIONS:
+            effective[keyword] = value
+        elif keyword in ANNOTATIONS or keyword == dialect.identifier or str(keyword).startswith("x-"):
+            continue
         elif keyword == "nullable":
-            _check_nullable(schema, pointer, dialect)
-        elif keyword not in ANNOTATIONS and not isinstance(keyword, Internal):
-            _check_unknown(keyword, pointer)
-    if "additionalItems" in schema and not isinstance(schema.get("items"), list):
-        remedy = "use items beside prefixItems"
-        raise refusal((pointer, "additionalItems"), "additionalItems says nothing unless items is a list", remedy)
-    if "prefixItems" in schema and isinstance(schema.get("items"), list):
+            _read_nullable(schema, pointer, dialect, ignored)
+        elif is_reference and keyword != "$ref" and keyword in dialect.keywords:
+            ignored.append(Ignored(keyword, f"keywords beside $ref, which {dialect.name} ignores", (pointer, keyword)))
+        elif keyword in dialect.keywords:
+            cause = _reason_to_ignore(keyword, schema)
+            if cause is not None:
+                name = str(value) if cause == UNKNOWN_FORMAT else keyword
+                ignored.append(Ignored(name, cause, (pointer, keyword)))
+                continue
+            effective[keyword] = _checked(keyword, schema, pointer, dialect)
+        else:
+            cause = f"keywords that {dialect.name} does not have" if keyword in ASSERTIONS else UNKNOWN_KEYWORD
+            ignored.append(Ignored(str(keyword), cause, (pointer, str(keyword))))
+    if is_reference:
+        effective = {"$ref": effective["$ref"]}
+    if dialect.has_nullable and schema.get("nullable") is True and "type" in effective:
+        effective["type"] = [*_listed(effective["type"]), "null"]
+    _join_flags(effective)
+    if "prefixItems" in effective and isinstance(effective.get("items"), list):
         remedy = "use items for the schema of the others"
         raise refusal((pointer, "items"), "items is a list of schemas beside prefixItems", remedy)
+    return Keywords(effective, ignored)
 
 
-def _check_nullable(schema: dict[Any, Any], pointer: Pointer, dialect: Dialect) -> None:
+def _checked(keyword: str, schema: dict[Any, Any], pointer: Pointer, dialect: Dialect) -> Any:
+    value = schema[keyword]
+    is_flag = dialect.has_flags and isinstance(value, bool) and _FLAGS.get(keyword) in schema
+    check, expected = ASSERTIONS[keyword]
+    if keyword == "items" and isinstance(value, list) and "additionalItems" not in dialect.keywords:
+        raise refusal((pointer, keyword), "items is a list, as in older drafts", "write prefixItems")
+    if not is_flag and not check(value):
+        remedy = _MALFORMED_REMEDIES.get(keyword, "see JSON Schema 2020-12")
+        raise refusal((pointer, keyword), f"{keyword} has to be {expected}, not {shown(value)}", remedy)
+    return value
+
+
+def _reason_to_ignore(keyword: str, schema: dict[Any, Any]) -> str | None:
+    """The reason for which a keyword of the dialect restricts nothing in this schema; None where it does."""
+    value = schema[keyword]
+    if keyword == "format" and isinstance(value, str) and value not in KNOWN and value not in BOUNDS:
+        return UNKNOWN_FORMAT
+    if keyword == "additionalItems" and not isinstance(schema.get("items"), list):
+        return "additionalItems where items is no list"
+    if keyword == "contentSchema" and (
+        schema.get("contentMediaType") != "application/json" or "contentEncoding" in schema
+    ):
+        return "contentSchema of texts that are not plain application/json"
+    return None
+
+
+def _read_nullable(schema: dict[Any, Any], pointer: Pointer, dialect: Dialect, ignored: list[Ignored]) -> None:
     at = (pointer, "nullable")
     value = schema["nullable"]
-    if not isinstance(value, bool):
-        raise refusal(at, f"nullable has to be true or false, not {_shown(value)}", "see OpenAPI 3.0")
-    if not value:
-        return
     if not dialect.has_nullable:
-        remedy = 'write {"type": [..., "null"]}, or "$schema": "https://spec.openapis.org/oas/3.0/schema/2021-09-28"'
-        raise refusal(at, "nullable is a keyword of OpenAPI 3.0; in JSON Schema null stays forbidden", remedy)
-    if "type" not in schema:
-        remedy = 'write {"anyOf": [..., {"enum": [null]}]}'
-        raise refusal(at, "nullable says nothing without a type beside it", remedy)
+        if value is not False:
+            ignored.append(Ignored("nullable", "keywords of OpenAPI 3.0, without which null stays forbidden", at))
+    elif not isinstance(value, bool):
+        raise refusal(at, f"nullable has to be true or false, not {shown(value)}", "see OpenAPI 3.0")
+    elif value and "type" not in schema:
+        ignored.append(Ignored("nullable", "nullable without a type beside it", at))
 
 
-def _check_unknown(keyword: Any, pointer: Pointer) -> None:
-    if isinstance(keyword, str) and keyword.startswith("x-"):
-        return
-    remedy = _REMEDIES.get(keyword)
-    if remedy is None:
-        close = difflib.get_close_matches(str(keyword), [*ASSERTIONS, *ANNOTATIONS], 1)
-        remedy = f"did you mean {close[0]}?" if close else "leave it out, or begin its name with x-"
-    raise refusal((pointer, str(keyword)), f"{keyword} is not supported, and so can't be enforced", remedy)
+def _listed(names: Any) -> list[Any]:
+    return names if isinstance(names, list) else [names]
 
 
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+def _join_flags(effective: dict[Any, Any]) -> None:
+    """Write bounds with the flags of draft-04 as later drafts do."""
+    for keyword, bound in _FLAGS.items():
+        flag = effective.get(keyword)
+        if isinstance(flag, bool):
+            del effective[keyword]
+            if flag:
+                effective[keyword] = effective.pop(bound)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from lmc.grammar.schema import values
-from lmc.grammar.schema.checking import ASSERTIONS, Internal
+from lmc.grammar.schema.checking import Internal
 from lmc.grammar.schema.documents import Document
 from lmc.grammar.schema.errors import Pointer, Subschema, refusal
 from lmc.grammar.schema.negation import negate, negated
@@ -14,7 +14,18 @@ from lmc.grammar.schema.shapes import Choice, Goal, Items, Members, Path, Shape
 
 _Made = TypeVar("_Made")
 
-_IN_PLACE = ("$ref", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas", "dependencies")
+_IN_PLACE = (
+    "$ref",
+    "$dynamicRef",
+    "$recursiveRef",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "if",
+    "dependentSchemas",
+    "dependencies",
+)
 
 
 class Place(NamedTuple):
@@ -72,12 +83,17 @@ def followed(sub: Subschema, path: Path, at: Pointer) -> Path:
 
 def _reference(expander: Expanding, shape: Shape, place: Place) -> None:
     at = (place.sub.pointer, "$ref")
-    if expander.document.dialect.ignores_siblings and any(
-        each in ASSERTIONS and each != "$ref" for each in place.sub.schema
-    ):
-        raise refusal(at, "the dialect of $schema ignores what stands beside $ref", 'put the $ref into an "allOf"')
     target = expander.document.resolve(place.value, at)
     expander.absorb(shape, target, followed(target, place.path, at))
+
+
+def _dynamic(keyword: str) -> Combine:
+    def combine(expander: Expanding, shape: Shape, place: Place) -> None:
+        at = (place.sub.pointer, keyword)
+        target = expander.document.resolve_dynamic(keyword, place.value, at)
+        expander.absorb(shape, target, followed(target, place.path, at))
+
+    return combine
 
 
 def _all_of(expander: Expanding, shape: Shape, place: Place) -> None:
@@ -193,14 +209,6 @@ def _internal_excluded(_expander: Expanding, shape: Shape, place: Place) -> None
     shape.excluded += tuple(place.value)
 
 
-def _identity(_expander: Expanding, _shape: Shape, place: Place) -> None:
-    """`$id` makes a document of its own of anything but the whole."""
-    if place.sub.pointer is not None:
-        raise refusal(
-            (place.sub.pointer, "$id"), "a schema with an $id of its own is not supported here", "leave it out"
-        )
-
-
 def _unevaluated_items(_expander: Expanding, shape: Shape, place: Place) -> None:
     schema, pointer = place.sub
     at = (pointer, "unevaluatedItems")
@@ -243,6 +251,8 @@ def _only_produced(shape: Shape, place: Place, keyword: str) -> None:
 
 COMBINE: dict[Any, Combine] = {
     "$ref": _reference,
+    "$dynamicRef": _dynamic("$dynamicRef"),
+    "$recursiveRef": _dynamic("$recursiveRef"),
     "allOf": _all_of,
     "anyOf": _any_of,
     "oneOf": _one_of,
@@ -253,7 +263,6 @@ COMBINE: dict[Any, Combine] = {
     "dependencies": _dependent("dependencies"),
     "unevaluatedItems": _unevaluated_items,
     "unevaluatedProperties": _unevaluated_properties,
-    "$id": _identity,
     Internal.NOT: _internal_not,
     Internal.CHOICES: _internal_choices,
     Internal.CLASSES: _internal_classes,

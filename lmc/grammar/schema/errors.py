@@ -27,13 +27,20 @@ class RecursiveSchemaError(ConstraintError):
     """
 
 
-def json_pointer(pointer: Pointer) -> str:
-    """RFC 6901: ``/properties/age/minimum``; empty for the whole schema."""
-    tokens: list[str] = []
+def tokens_of(pointer: Pointer) -> list[str | int]:
+    """The keys and indices from the whole schema to a place."""
+    tokens: list[str | int] = []
     while pointer is not None:
         pointer, token = pointer
-        tokens.append("/" + str(token).replace("~", "~0").replace("/", "~1"))
-    return "".join(reversed(tokens)).encode("utf-8", "backslashreplace").decode()
+        tokens.append(token)
+    tokens.reverse()
+    return tokens
+
+
+def json_pointer(pointer: Pointer) -> str:
+    """RFC 6901: ``/properties/age/minimum``; empty for the whole schema."""
+    tokens = ["/" + str(token).replace("~", "~0").replace("/", "~1") for token in tokens_of(pointer)]
+    return "".join(tokens).encode("utf-8", "backslashreplace").decode()
 
 
 def refusal(pointer: Pointer, cause: str, remedy: str) -> ConstraintError:
@@ -53,3 +60,9 @@ def recursive(pointer: Pointer, cause: str) -> RecursiveSchemaError:
     where = json_pointer(pointer)
     remedy = "say what the values are, without reference to the schema around them, or use a context-free constraint"
     return RecursiveSchemaError(f"schema, #{where}: {cause}", remedy=remedy, pointer=where)
+
+
+def shown(value: Any) -> str:
+    """A value in a message: its beginning, where it is long."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

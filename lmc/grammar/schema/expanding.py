@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from lmc.grammar.schema.absorbing import ABSORB
-from lmc.grammar.schema.checking import ASSERTIONS, check_schema
+from lmc.grammar.schema.checking import ASSERTIONS
 from lmc.grammar.schema.combining import COMBINE, Place, followed
 from lmc.grammar.schema.documents import Document
 from lmc.grammar.schema.errors import Subschema, refusal
@@ -28,7 +28,6 @@ class Expander:
 
     def __init__(self, document: Document) -> None:
         self.document = document
-        self._checked: set[int] = set()
         self._made: dict[tuple[str, int], object] = {}
         self._shapes = 0
         self._depth = 0
@@ -68,11 +67,11 @@ class Expander:
         """What a schema that does nothing but refer to another one stands for; any other schema is itself."""
         path: Path = None
         while isinstance(sub.schema, dict) and "$ref" in sub.schema:
-            self._check(sub)
-            if any(keyword in ASSERTIONS and keyword != "$ref" for keyword in sub.schema):
+            keywords = self.document.keywords(sub)
+            if any(keyword in ASSERTIONS and keyword != "$ref" for keyword in keywords):
                 break
             at = (sub.pointer, "$ref")
-            sub = self.document.resolve(sub.schema["$ref"], at)
+            sub = self.document.resolve(keywords["$ref"], at)
             path = followed(sub, path, at)
         return sub
 
@@ -81,8 +80,7 @@ class Expander:
         schema = goal[0].schema if len(goal) == 1 else None
         if not isinstance(schema, dict) or ("anyOf" not in schema and "oneOf" not in schema):
             return None
-        self._check(goal[0])
-        if sum(keyword in ASSERTIONS for keyword in schema) > 1:
+        if sum(keyword in ASSERTIONS for keyword in self.document.keywords(goal[0])) > 1:
             return None
         shape = self._new_shape()
         self.absorb(shape, goal[0], None)
@@ -90,13 +88,15 @@ class Expander:
 
     def absorb(self, shape: Shape, sub: Subschema, path: Path, *, whole: object = None) -> None:
         """Add a schema to a shape. ``whole`` is the schema that is the only one of its goal, if there is one."""
-        schema, pointer = sub
-        if schema is True:
+        is_whole = sub.schema is whole
+        pointer = sub.pointer
+        if sub.schema is True:
             return
-        if schema is False:
+        if sub.schema is False:
             shape.classes = 0
             return
-        self._check(sub)
+        schema = self.document.keywords(sub)
+        sub = Subschema(schema, pointer)
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise refusal(pointer, f"schemas nested deeper than {MAX_DEPTH}", "nest less deeply")
@@ -107,7 +107,7 @@ class Expander:
                 continue
             combine = COMBINE.get(keyword)
             if combine is not None:
-                combine(self, shape, Place(sub, value, path, schema is whole))
+                combine(self, shape, Place(sub, value, path, is_whole))
         self._depth -= 1
 
     def once(self, keyword: str, schema: object, make: Callable[[], _Made], *, meanwhile: _Made | None = None) -> _Made:
@@ -192,11 +192,6 @@ class Expander:
                 "required property with a const of its own",
             )
         return Shape() if base is None else base.copy()
-
-    def _check(self, sub: Subschema) -> None:
-        if id(sub.schema) not in self._checked:
-            check_schema(sub.schema, sub.pointer, self.document.dialect)
-            self._checked.add(id(sub.schema))
 
 
 def _distinct(shapes: list[Shape]) -> bool:

@@ -158,6 +158,25 @@ def _base64(last_two: str) -> _Make:
     return make
 
 
+def _regex(n: Notation) -> Node:
+    """Regular expressions of ECMA-262 that Python takes, too, with groups that hold no group."""
+    backslash = n.text(r"\\")
+    times = n.maybe(n.either(n.some("*+?"), n.sequence(n.text("{"), n.some("1-9"), n.text("}"))))
+    plain = n.some("A-Za-z0-9 _:;,@%=!'<>~&`.-")
+    escape = n.sequence(backslash, n.either(n.some(r"dDwWsS.^$*+?()|/\[\]{}"), backslash))
+    member = n.either(n.text("a-z"), n.text("A-Z"), n.text("0-9"), n.some("A-Za-z0-9 _:;,."))
+    chosen = n.sequence(n.text("["), n.maybe(n.text("^")), n.times(member, 1, None), n.text("]"))
+    boundary = n.sequence(backslash, n.some("bB"))
+
+    def branches(part: Node) -> Node:
+        branch = n.times(part, 1, None)
+        return n.sequence(branch, n.times(n.sequence(n.text("|"), branch), 0, None))
+
+    simple = n.either(n.sequence(n.either(plain, escape, chosen), times), boundary)
+    group = n.sequence(n.text("("), n.maybe(n.text("?:")), branches(simple), n.text(")"), times)
+    return n.sequence(n.maybe(n.text("^")), branches(n.either(simple, group)), n.maybe(n.text("$")))
+
+
 _FORMATS: dict[str, _Make] = {
     "date": _date,
     "time": _time,
@@ -183,6 +202,7 @@ _FORMATS: dict[str, _Make] = {
     "uri-reference": internet.uri_reference,
     "multi-host-uri": internet.uri_with_host,
     "fraction": _fraction,
+    "regex": _regex,
     "json-pointer": _json_pointer,
     "relative-json-pointer": _relative_json_pointer,
     "byte": _base64("+/"),
@@ -198,4 +218,9 @@ _FORMATS: dict[str, _Make] = {
 
 UNRESTRICTED = frozenset({"binary", "decimal", "double", "float", "password", "path"})
 """Formats that any string meets: they say what it is for."""
+BOUNDS = {f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)} | {
+    f"uint{bits}": (0, 2**bits - 1) for bits in (8, 16, 32, 64)
+}
+"""Formats of numbers: the least and the greatest one."""
 KNOWN = frozenset(_FORMATS) | UNRESTRICTED
+"""Formats of strings. One that is neither here nor in ``BOUNDS`` is an annotation."""

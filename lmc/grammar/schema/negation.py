@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from lmc.grammar.schema.checking import ANNOTATIONS, Internal, check_schema
+from lmc.grammar.schema.checking import COMPANIONS, Internal
 from lmc.grammar.schema.documents import Document
 from lmc.grammar.schema.errors import Pointer, Subschema, refusal
 from lmc.grammar.schema.shapes import Goal
@@ -25,15 +25,16 @@ _Negate = Callable[[dict[Any, Any], Any, Pointer], _Alternatives]
 
 def negate(sub: Subschema, document: Document) -> Subschema:
     """A schema for the values that do not meet ``sub``. Raises ``ConstraintError`` where there is none."""
-    schema, pointer = sub
-    check_schema(schema, pointer, document.dialect)
-    if isinstance(schema, bool):
-        return Subschema(not schema, pointer)
+    pointer = sub.pointer
+    if isinstance(sub.schema, bool):
+        return Subschema(not sub.schema, pointer)
+    schema = document.keywords(sub)
     goals: list[Goal] = []
     for keyword, value in schema.items():
-        if keyword in ANNOTATIONS or (isinstance(keyword, str) and keyword.startswith("x-")):
+        if keyword in COMPANIONS:
             continue
-        if keyword == "nullable" and not value:
+        if keyword in ("$dynamicRef", "$recursiveRef"):
+            goals.append((negated(document.resolve_dynamic(keyword, value, (pointer, keyword))),))
             continue
         if keyword == "$ref":
             goals.append((negated(document.resolve(value, (pointer, keyword))),))
@@ -88,10 +89,8 @@ def _spelled_out(value: list[Any] | dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(value), "maxProperties": len(value)}
 
 
-def _bound(keyword: str, counterpart: str) -> _Negate:
-    def rule(schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
-        if isinstance(schema.get(f"exclusive{keyword[-7:].capitalize()}"), bool):
-            raise _refused(keyword, pointer)
+def _bound(counterpart: str) -> _Negate:
+    def rule(_schema: dict[Any, Any], value: Any, _pointer: Pointer) -> _Alternatives:
         yield {"type": "number", counterpart: value}
 
     return rule
@@ -220,10 +219,10 @@ _RULES: dict[Any, _Negate] = {
     "type": _type,
     "const": _const,
     "enum": _enum,
-    "minimum": _bound("minimum", "exclusiveMaximum"),
-    "maximum": _bound("maximum", "exclusiveMinimum"),
-    "exclusiveMinimum": _bound("exclusiveMinimum", "maximum"),
-    "exclusiveMaximum": _bound("exclusiveMaximum", "minimum"),
+    "minimum": _bound("exclusiveMaximum"),
+    "maximum": _bound("exclusiveMinimum"),
+    "exclusiveMinimum": _bound("maximum"),
+    "exclusiveMaximum": _bound("minimum"),
     "minLength": _low_count("string", "maxLength"),
     "maxLength": _high_count("string", "minLength"),
     "pattern": _pattern,

@@ -14,8 +14,8 @@ from lmc.grammar.building import Arena
 from lmc.grammar.charsets import CharSet
 from lmc.grammar.nodes import Node
 from lmc.grammar.schema.alphabet import JSON, any_character, any_spelling
-from lmc.grammar.schema.errors import Pointer, refusal
-from lmc.grammar.schema.formats import KNOWN, UNRESTRICTED, format_node
+from lmc.grammar.schema.errors import Pointer
+from lmc.grammar.schema.formats import format_node
 from lmc.grammar.schema.patterns import pattern_node
 from lmc.grammar.schema.shapes import Goal, Shape, Text
 from lmc.grammar.schema.values import string_text
@@ -52,13 +52,12 @@ class Strings:
         if high is not None and high < low:
             return arena.empty
         excluded = [value for value in shape.excluded if isinstance(value, str)]
-        formats = [text for text in shape.formats if self._is_restricting(text)]
-        if not shape.patterns and not formats and not excluded and not shape.contents:
+        if not shape.patterns and not shape.formats and not excluded and not shape.contents:
             return arena.repeat(any_spelling(), low, high)
-        parts = [self._pattern(text) for text in shape.patterns] + [format_node(text.text) for text in formats]
+        parts = [self._pattern(text) for text in shape.patterns] + [format_node(text.text) for text in shape.formats]
         if shape.contents:
             parts.append(self._inner(shape.contents))
-        is_positive = bool(formats or shape.contents) or not all(text.is_negated for text in shape.patterns)
+        is_positive = bool(shape.formats or shape.contents) or not all(text.is_negated for text in shape.patterns)
         if excluded and not parts:
             parts.append(self.other_than(excluded))
             is_positive = True
@@ -103,7 +102,7 @@ class Strings:
         if shape.max_length is not None and len(value) > shape.max_length.value:
             return False
         nodes = [self._pattern(text) for text in shape.patterns]
-        nodes += [format_node(text.text) for text in shape.formats if self._is_restricting(text)]
+        nodes += [format_node(text.text) for text in shape.formats]
         nodes += [self._inner(shape.contents)] if shape.contents else []
         return all(self.holds(node, value, shape.pointer) for node in nodes)
 
@@ -131,9 +130,3 @@ class Strings:
         if node is None:
             node = self._patterns[key] = pattern_node(text, self._arena)
         return node
-
-    def _is_restricting(self, text: Text) -> bool:
-        if text.text not in KNOWN:
-            remedy = f"write a pattern, or leave the format out; enforced are {', '.join(sorted(KNOWN - UNRESTRICTED))}"
-            raise refusal(text.pointer, f"the format {text.text!r} is not supported, and so can't be enforced", remedy)
-        return text.text not in UNRESTRICTED

@@ -1,23 +1,27 @@
 """Items that have to differ: `uniqueItems`.
 
 What came before has to be remembered, so items are out of lists of values (`enum`, `const`, truth values, whole numbers
-between bounds), or of classes that nothing else in the array is of.
+between bounds), or of classes that nothing else in the array is of. Of strings without end the kind of one character is
+remembered: items differ where these do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from itertools import pairwise
+from functools import lru_cache
+from itertools import pairwise, product
 from typing import Any, Protocol
 
 from lmc.grammar.building import Arena
 from lmc.grammar.nodes import Node
-from lmc.grammar.schema.errors import Pointer, refusal
+from lmc.grammar.schema.errors import Pointer, Subschema, refusal
+from lmc.grammar.schema.expanding import Expander
 from lmc.grammar.schema.layout import Layout
 from lmc.grammar.schema.shapes import Goal, Shape
-from lmc.grammar.schema.values import class_of
+from lmc.grammar.schema.values import OBJECT, STRING, class_of
 
 MAX_ANY_ORDER = 8  # values of which every order is produced
+_KINDS_OF_OBJECTS = 5  # fewer than of strings: every set of kinds that came before has items of its own
 MAX_COUNTED = 2_000  # values times counts, or sets of values that came before
 MAX_DEPTH = 100  # items that differ by place
 
@@ -30,6 +34,7 @@ class Building(Protocol):
 
     arena: Arena
     layout: Layout
+    expander: Expander
 
     def node(self, goal: Goal, pointer: Pointer) -> Node:
         """The values that meet a goal."""
@@ -51,7 +56,8 @@ class Building(Protocol):
 def unique_items(shape: Shape, builder: Building, low: int, high: int | None) -> Node:
     """``low`` to ``high`` different items, at least one, with commas.
 
-    Of more than ``MAX_ANY_ORDER`` listed values they are in the order of the list. Raises ``ConstraintError`` for items
+    Of more than ``MAX_ANY_ORDER`` listed values they are in the order of the list. Of strings, and of objects with a
+    required string, no two have the same kind of first (or last) character. Raises ``ConstraintError`` for other items
     out of an endless supply, and for too many values.
     """
     prefix = max((len(items.prefix) for items in shape.items), default=0)
@@ -60,6 +66,8 @@ def unique_items(shape: Shape, builder: Building, low: int, high: int | None) ->
     goals = [shape.item_goal(index) for index in range(prefix)]
     has_rest = bool(shape.item_goal(prefix)) and (high is None or high > prefix)
     rest = builder.listed(shape.item_goal(prefix)) if has_rest else {}
+    if rest is None and not prefix and not shape.contains:
+        return _of_kinds(shape, builder, max(low, 1), high)
     if shape.contains or rest is None:
         raise _endless(shape.unique)
     high = prefix + len(rest) if high is None else min(high, prefix + len(rest))
@@ -76,9 +84,48 @@ def unique_items(shape: Shape, builder: Building, low: int, high: int | None) ->
 def _endless(pointer: Pointer) -> Exception:
     return refusal(
         pointer,
-        "uniqueItems is supported only for items out of a list of values (enum, const, boolean, few integers)",
+        "uniqueItems is supported only for items out of a list of values (enum, const, boolean, few integers), a few "
+        "strings, and a few objects with a required string",
         "leave it out and remove duplicates afterwards, list the values in an enum, or give maxItems 1",
     )
+
+
+def _of_kinds(shape: Shape, builder: Building, low: int, high: int | None) -> Node:
+    """Items without end, told apart by the kind of one character of a string."""
+    goal = shape.item_goal(0)
+    classes = builder.classes(goal)
+    names: list[str | None] = []
+    if classes == STRING:
+        names = [None]
+    elif classes == OBJECT:
+        names += dict.fromkeys(name for each in builder.expander.expand(goal) for name, _ in each.required)
+    count = MAX_ANY_ORDER if classes == STRING else _KINDS_OF_OBJECTS
+    found: list[list[Node]] = []
+    for name, at in product(names, ("^{}", "{}$")):
+        kinds = [builder.node((*goal, _kind(kind, count, at, name)), shape.unique) for kind in range(count)]
+        found.append([node for node in kinds if node is not builder.arena.empty])
+    most = max(map(len, found), default=0)
+    if most < max(low, 2):
+        raise _endless(shape.unique)
+    best = [kinds for kinds in found if len(kinds) == most]
+    best = best if classes == STRING else best[:1]
+    high = most if high is None else min(high, most)
+    return builder.arena.union([_any_order(builder, kinds, low, high) for kinds in best])
+
+
+@lru_cache(maxsize=4096)  # goals go by the identity of their schemas
+def _kind(kind: int, count: int, at: str, name: str | None) -> Subschema:
+    """Strings with one of ``count`` kinds of character at one end, or objects with such a member.
+
+    Of ASCII characters neighbours are of different kinds; all others are of kind 0.
+    """
+    others = (code for code in range(0x80) if code % count)
+    own = range(kind, 0x80, count)
+    characters = "".join(f"\\x{code:02x}" for code in (own if kind else others))
+    schema: dict[str, Any] = {"type": "string", "pattern": at.format(f"[{'' if kind else '^'}{characters}]")}
+    if name is not None:
+        schema = {"type": "object", "properties": {name: schema}, "required": [name]}
+    return Subschema(schema, None)
 
 
 class _Tuple:

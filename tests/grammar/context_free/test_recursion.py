@@ -169,7 +169,7 @@ def test_optional_parts_that_can_have_no_value_are_left_out():
     ("schema", "pointer"),
     [
         ({"type": "array", "items": {"$ref": "#"}, "uniqueItems": True}, "/uniqueItems"),
-        ({"type": "object", "properties": {"a": {"$ref": "#"}}, "wrong": 1}, "/wrong"),
+        ({"properties": {"a": {"$ref": "#"}}, "type": "strin"}, "/type"),
         ({"type": "object", "properties": {"a": {"$ref": "#"}, "b": {"$ref": "other.json"}}}, "/properties/b/$ref"),
         (
             {"type": "object", "properties": {"a": {"$ref": "#"}, "b": {"type": "string", "pattern": "(a"}}},

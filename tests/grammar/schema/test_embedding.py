@@ -4,10 +4,12 @@ import json
 import random
 from typing import Any
 
+import pydantic
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from lmc.grammar.classes import schema_of_class
 from lmc.grammar.schema import RecursiveSchemaError
 from lmc.ir.errors import ConstraintError
 from tests.grammar.schema import strategies
@@ -61,13 +63,33 @@ def test_beside_other_keywords_and_as_a_key():
     assert not accepts(_text({"type": "integer"}, enum=["1", "a", "02"]), "02")
 
 
+def test_text_that_is_any_json_nests_to_some_depth():
+    for schema in ({}, True, {"title": "restricts nothing"}):
+        automaton = automaton_of(_text(schema))
+        for value in (1, "a", None, [], {}, [1, ["a"]], {"a": {"b": None}, "c": [True]}):
+            assert automaton.matches(compact(compact(value).decode())), value
+        assert not automaton.matches(compact("a"))
+        assert not automaton.matches(compact("[[[1]]]"))
+    assert accepts(_text({"type": "array", "items": {}}), '[1,{"a":[]}]')
+
+
+class _Holder(pydantic.BaseModel):
+    parsed: pydantic.Json
+    listed: pydantic.Json[list]
+
+
+def test_json_of_pydantic_without_parameters():
+    source = random.Random(5)
+    automaton = automaton_of(schema_of_class(pydantic.TypeAdapter(_Holder)))
+    for _ in range(30):
+        _Holder.model_validate_json(draw(automaton, source))
+
+
 @pytest.mark.parametrize(
     ("schema", "pointer", "cause"),
     [
-        ({"contentSchema": {}}, "/contentSchema", "contentMediaType is application/json"),
-        (_text({}, contentEncoding="base64"), "/contentSchema", "without contentEncoding"),
         (_text(3), "/contentSchema", "contentSchema has to be a schema"),
-        (_text({}), "/contentSchema", "any JSON value is allowed here"),
+        (_text({"type": "array"}), "/contentSchema", "the array may hold any JSON value"),
         (_text({"items": {"$ref": "#/contentSchema"}}), "/contentSchema", "refers to itself"),
         (_text({"minimum": "1"}), "/contentSchema/minimum", "has to be a number"),
         ({"type": "string", "not": _text({"type": "null"})}, "/not/contentSchema", "would have to be negated"),

@@ -87,6 +87,7 @@ CASES = {
     ),
     "uri-reference": ("|a/b|/a?b#c|#x|../x|//h/p|https://example.com/a:b", "a b|%|é|1:x"),
     "multi-host-uri": ("postgres://a.b/c|redis://localhost:6379/0|http://[::1]", "a:b|urn:x|//a|mailto:a@b.co|http://"),
+    "regex": (r"a|\.|^[^a-z_]+$|(?:\d{2}x)*|(a)?b*|\\|\b", "|(|[|a**|*|(?=a)|a{|((a))|[z-a]"),
     "json-pointer": ("|/|/a/b~1c~0/é/0", "a|/~|/~2"),
     "relative-json-pointer": ("0|1/a|12#|0#", "|/a|01|-1|1#/"),
     "base64": ("|YQ==|YWI=|YWJj|+/+/", "YQ|YQ=|YWJ|_-_-|YQ==YQ==|YR==|YWJ="),

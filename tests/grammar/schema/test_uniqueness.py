@@ -1,14 +1,17 @@
 """Items that have to differ: out of lists, between bounds, by place, by class."""
 
+import json
+import random
 from itertools import product
 from typing import Any
 
+import pydantic
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lmc.ir.errors import ConstraintError
-from tests.grammar.schema.sampling import accepts, automaton_of, compact, is_valid
+from tests.grammar.schema.sampling import accepts, automaton_of, compact, draw, is_valid
 
 VALUES = [0, 1, 2, "a", True, None]
 some = st.lists(st.sampled_from(VALUES), min_size=1, max_size=4)
@@ -96,3 +99,64 @@ def test_too_many_sets_of_values_are_refused():
             automaton_of({"type": "array", "uniqueItems": True, **schema})
         assert caught.value.pointer == "/uniqueItems"
         assert "fewer values in common" in (caught.value.remedy or "")
+
+
+_NAMED = {"type": "object", "properties": {"name": {"type": "string"}, "at": {"type": "integer"}}, "required": ["name"]}
+endless = st.sampled_from(
+    [
+        {"type": "string"},
+        {"type": "string", "pattern": "^[a-d]+$"},
+        {"type": "string", "maxLength": 1},
+        {"type": "string", "format": "uuid"},
+        {"type": "string", "pattern": "^arn:"},
+        _NAMED,
+        {"$ref": "#/$defs/a"},
+    ]
+)
+texts = st.text("abcdeé", max_size=2)
+
+
+@given(
+    item=endless,
+    counts=st.fixed_dictionaries({}, optional={"minItems": st.integers(0, 3), "maxItems": st.integers(2, 5)}),
+    values=st.lists(texts.map(lambda text: [text, {"name": text}]), min_size=1, max_size=4),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_items_without_end_differ_in_the_kind_of_a_character(item: Any, counts: Any, values: list[Any], seed: int):
+    schema = {"type": "array", "items": item, "uniqueItems": True, "$defs": {"a": {"anyOf": [_NAMED]}}, **counts}
+    assume(counts.get("minItems", 0) <= counts.get("maxItems", 5))
+    automaton = automaton_of(schema)
+    source = random.Random(seed)
+    for _ in range(4):
+        assert is_valid(schema, json.loads(draw(automaton, source)))
+    for index in (0, 1):
+        value = [each[index] for each in values]
+        assert not automaton.matches(compact(value)) or is_valid(schema, value), value
+
+
+def test_items_without_end_in_any_order():
+    schema = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
+    for value in ([], ["a"], ["red", "green", "blue"], ["blue", "green", "red"], list("hgfedcba")):
+        assert accepts(schema, value)
+    assert not accepts(schema, ["a", "b", "a"])
+    named = {"type": "array", "items": _NAMED, "uniqueItems": True}
+    for value in ([{"name": "a", "at": 1}, {"name": "b", "at": 1}], [{"name": "b"}, {"name": "a"}]):
+        assert accepts(named, value)
+    assert not accepts(named, [{"name": "a"}, {"name": "a"}])
+    assert automaton_of(pydantic.TypeAdapter(set[str]).json_schema()).matches(b'["x","y"]')
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"items": {"type": "integer"}},
+        {"items": {"type": "object", "properties": {"a": {"type": "string"}}}},
+        {"items": {"type": ["string", "integer"]}},
+        {"items": {"type": "string"}, "minItems": 9},
+        {"items": {"type": "string"}, "contains": {"const": "a"}},
+    ],
+)
+def test_items_without_end_that_nothing_tells_apart(schema: Any):
+    with pytest.raises(ConstraintError, match="uniqueItems is supported only for items out of a list") as caught:
+        automaton_of({"type": "array", "uniqueItems": True, **schema})
+    assert caught.value.pointer == "/uniqueItems"
