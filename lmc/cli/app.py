@@ -61,7 +61,7 @@ def main() -> None:
     if not sys.stdout:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
     try:
-        app()
+        app(prog_name="lmc")  # as completion scripts call it, whatever the process is
     except driver.LmcError as error:
         print_error(error)
         sys.exit(USAGE if isinstance(error, driver.UsageError) else FAILURE)

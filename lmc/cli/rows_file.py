@@ -184,7 +184,7 @@ class RowsFile:
         self._lock()
         try:
             os.fsync(self._file)
-            _write_file(record, self._record.to_json().encode())
+            _write_file(record, self._record.to_json().encode(), os.fstat(self._file).st_mode)
             self._record_path.unlink(missing_ok=True)
             self._temporary.replace(self._path)
             self._is_published = True
@@ -344,9 +344,10 @@ def _flock(file: int) -> None:
         return
 
 
-def _write_file(path: Path, data: bytes) -> None:
+def _write_file(path: Path, data: bytes, mode: int) -> None:
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
     try:
+        os.fchmod(file, stat.S_IMODE(mode))
         write_whole(file, data)
         os.fsync(file)
     finally:

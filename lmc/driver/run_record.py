@@ -22,7 +22,7 @@ from lmc.ir.target import Target
 
 FORMAT = "lmc-run"
 VERSION = 1
-MAX_RECORD_BYTES = 2**20
+MAX_RECORD_BYTES = 2**24
 _MODEL_FILES = ("*.json", "*.jinja", "*.model", "*.txt", "*.safetensors")
 _WHOLE_BYTES = 2**26
 """Model files up to this size are digested whole; larger ones by size and samples."""
@@ -35,8 +35,8 @@ class RunRecord:
     """The inputs that determine the results of a run, as SHA-256 digests with the names they are shown by.
 
     ``sources`` are the files of the program by module name (a saved plan is ``plan``), ``model`` is the files of the
-    model, ``options`` are the options that change results, ``arguments`` the KEY=VALUE words. ``rows`` is the input
-    file; None for rows of a pipe, which can't be read twice. Timeouts, devices, schedules and profiles change no
+    model, ``options`` are the options that change results, ``arguments`` the KEY=VALUE words by key. ``rows`` is the
+    input file; None for rows of a pipe, which can't be read twice. Timeouts, devices, schedules and profiles change no
     result and are left out.
     """
 
@@ -45,7 +45,7 @@ class RunRecord:
     model_name: str
     model: str
     options: Mapping[str, Any]
-    arguments: Sequence[str]
+    arguments: Mapping[str, str]
     rows_name: str | None
     rows: str | None
 
@@ -55,7 +55,7 @@ class RunRecord:
 
     @classmethod
     def from_json(cls, text: bytes, shown: str) -> RunRecord:
-        """Read what ``to_json`` wrote. Raises ``UsageError`` for any other text, and for more than a megabyte."""
+        """Read what ``to_json`` wrote. Raises ``UsageError`` for any other text, and for more than 16 MiB."""
         if len(text) > MAX_RECORD_BYTES:
             raise _not_a_record(shown)
         try:
@@ -90,8 +90,9 @@ class RunRecord:
         for name in sorted({*self.options, *before.options}):
             if self.options.get(name) != before.options.get(name):
                 return f"{name} is {self.options.get(name)}, and was {before.options.get(name)}"
-        if list(self.arguments) != list(before.arguments):
-            return f"the arguments are {_words(self.arguments)}, and were {_words(before.arguments)}"
+        for name in sorted({*self.arguments, *before.arguments}):
+            if self.arguments.get(name) != before.arguments.get(name):
+                return f"the argument {name} has changed"
         if self.rows != before.rows:
             return f"the input rows of {self.rows_name} are not those of the earlier run"
         return None
@@ -116,9 +117,8 @@ def record_run(
     for spec in specs:
         sources |= _sources(Path(program_file(spec)))
     settings = {"dtype": target.dtype, "deterministic": target.deterministic, **options}
-    return RunRecord(
-        program, sources, target.spec, model_digest(target), settings, sorted(arguments), rows, _rows_digest(rows)
-    )
+    words = {name: _digest(value.encode("utf-8", "surrogateescape")) for name, _, value in _parted(arguments)}
+    return RunRecord(program, sources, target.spec, model_digest(target), settings, words, rows, _rows_digest(rows))
 
 
 def model_digest(target: Target) -> str:
@@ -225,8 +225,8 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _words(arguments: Sequence[str]) -> str:
-    return " ".join(arguments) or "none"
+def _parted(arguments: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    return (word.partition("=") for word in arguments)
 
 
 def _not_a_record(shown: str) -> UsageError:

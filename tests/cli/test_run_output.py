@@ -23,8 +23,8 @@ from wording import PROMPT
 
 
 @lmc.jit
-def say(s, topic: str):
-    s += PROMPT + topic
+def say(s, topic: str, times: int = 1):
+    s += PROMPT + topic * times
     if topic == "bad":
         raise ValueError("no such topic")
     return s.gen("a", max_tokens=3, temperature=1.0)
@@ -143,6 +143,7 @@ def test_failed_rows_that_are_deleted_are_run_again(lmc, say: str, tmp_path: Pat
         ({"saying.py": USING_HELPER + "\n"}, (), "the source of saying has changed"),
         ({"rows.jsonl": '{"topic": "x"}\n'}, (), "the input rows of rows.jsonl are not those of the earlier run"),
         ({}, ("--seed", "1"), "seed is 1, and was 0"),
+        ({}, ("times=2",), "the argument times has changed"),
         ({}, ("--model", "builtin"), "the model is builtin, and it was toy"),
         ({}, ("--order-sections",), "order_sections is True, and was False"),
     ],
@@ -328,6 +329,24 @@ def test_where_every_row_fails_the_output_is_kept(lmc, program: str, tmp_path: P
     assert "every row failed: out.jsonl keeps the rows it held; the failed rows are in" in said.err
     assert (tmp_path / "out.jsonl").read_text() == OLD
     assert sorted(numbers(tmp_path / "out.jsonl.failed")) == [0, 1]
+
+
+def test_tables_and_arrays_are_rows_for_every_command(lmc, program: str, tmp_path: Path):
+    (tmp_path / "rows.csv").write_text('essay,strict,dims\n"a, b",true,"[""tone""]"\nc,,\n')
+    (tmp_path / "rows.tsv").write_text('essay\tstrict\tdims\na, b\ttrue\t["tone"]\nc\t\t\n')
+    (tmp_path / "rows.json").write_text('[{"essay": "a, b", "strict": true, "dims": ["tone"]},\n{"essay": "c"}]')
+    (tmp_path / "rows.jsonl").write_text('{"essay": "a, b", "strict": true, "dims": ["tone"]}\n{"essay": "c"}\n')
+    named = [f"rows.{suffix}" for suffix in ("jsonl", "json", "csv", "tsv")]
+    runs = [lmc("run", f"{program}:judge", "--input", name, "--json", "--ordered", *TOY) for name in named]
+    assert [said.code for said in runs] == [0] * 4
+    assert len({said.out for said in runs}) == 1
+    plans = [lmc("compile", f"{program}:judge", "--input", name, "--emit", "ir", *TOY).out for name in named]
+    (tmp_path / "topics.csv").write_text("topic\nx\n")
+    (tmp_path / "topics.json").write_text('[{"topic": "x"}]')
+    schedules = [lmc("schedule", f"{program}:quiet", "--input", f"topics.{kind}", *TOY) for kind in ("csv", "json")]
+    assert len(set(plans)) == 1
+    assert [said.code for said in schedules] == [0, 0]
+    assert schedules[0].out == schedules[1].out
 
 
 def test_failed_rows_are_summed_up_by_cause(lmc, program: str, tmp_path: Path):
