@@ -69,7 +69,8 @@ class Program(JittedFunction):
         with weights and KV pool of its own.
 
         Args:
-            target: ``"builtin"``, ``"local:PATH"`` (a model folder) or ``"toy"``.
+            target: ``"builtin"``, ``"toy"``, ``"local:PATH"`` (a model folder) or ``"hf:ORG/NAME[@REVISION]"``
+                (a model on the Hugging Face Hub, downloaded into its cache where it is not there).
             dtype: precision of a local model.
             kv_tokens: size of a local model's KV pool, in tokens (``"auto"``: a share of the free memory).
             deterministic: whether a local model gives a request the same text whatever else runs (slower; CPU only).

@@ -15,7 +15,7 @@ from lmc import driver
 if TYPE_CHECKING:
     from rich.console import Console
 
-MODELS = "builtin, toy, or the path of a model folder"
+MODELS = "builtin, toy, the path of a model folder, or hf:ORG/NAME"
 
 
 def prints_to_stderr() -> AbstractContextManager[object]:
@@ -160,8 +160,8 @@ def cannot_write(path: str, error: OSError) -> driver.UsageError:
 
 
 def target_spec(model: str | None) -> str | None:
-    """What the user calls a model, as a target: a path stands for ``local:PATH``."""
-    if model is None or model in ("builtin", "toy") or model.startswith("local:"):
+    """Return the target of ``--model``: a path stands for ``local:PATH``."""
+    if model is None or model in ("builtin", "toy") or model.startswith(("local:", "hf:")):
         return model
     return f"local:{model}"
 

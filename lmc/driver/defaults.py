@@ -17,7 +17,7 @@ from typing import Any
 from lmc.driver.options import Wish
 from lmc.grammar.store import MAX_BYTES, IndexFolder, IndexStore
 from lmc.ir.errors import ConstraintError, InputError
-from lmc.ir.target import KINDS, Target
+from lmc.ir.target import KINDS, TARGETS, WITH_PATH, Target
 
 ENVIRONMENT = "LMC_TARGET"
 FALLBACK = "builtin"
@@ -102,7 +102,7 @@ def _parse(settings: Mapping[str, Any]) -> Target:
     options = {name: value for name, value in settings.items() if name not in _CACHE_SETTINGS}
     spec = options.pop("target", FALLBACK)
     if not isinstance(spec, str):
-        raise InputError(f"target is {spec!r}", remedy='give text: "builtin", "toy" or "local:PATH" (a model folder)')
+        raise InputError(f"target is {spec!r}", remedy=f"give text: {TARGETS}")
     _check_kind(spec)
     return Target.parse(spec, **options)
 
@@ -112,10 +112,10 @@ def _check_kind(spec: str) -> None:
     kind = spec.partition(":")[0]
     near = () if kind in KINDS else difflib.get_close_matches(kind.lower(), KINDS, n=1)
     if near:
-        wish = "local:PATH" if near[0] == "local" else near[0]
+        wish = f"{near[0]}:{spec.partition(':')[2] or 'PATH'}" if near[0] in WITH_PATH else near[0]
         raise InputError(
             f"unknown target {spec!r}",
-            remedy=f"did you mean {wish!r}? There are builtin, toy and local:PATH (a model folder)",
+            remedy=f"did you mean {wish!r}? There are {TARGETS}",
         )
 
 

@@ -75,7 +75,7 @@ class Explanation:
 
 
 def vocabulary_of(tokenizer: str) -> Vocabulary:
-    """The tokens of a target (``builtin``, ``toy``, ``local:PATH``), never its model.
+    """The tokens of a target (``builtin``, ``toy``, ``local:PATH``, ``hf:ORG/NAME``), never its model.
 
     Raises ``InputError`` where it is not there, ``ConstraintError`` where its tokens can't be read.
     """

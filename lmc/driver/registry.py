@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from lmc import builtin_model
+from lmc.driver.hub import model_snapshot
 from lmc.driver.openmp import let_threads_sleep
 from lmc.ir.engine import Engine
 from lmc.ir.errors import EngineError, InputError
-from lmc.ir.target import GIVEN, KINDS, Target
+from lmc.ir.target import GIVEN, KINDS, WITH_PATH, Target
 from lmc.ir.tokenizer import Tokenizer
 from lmc.ir.toy import ToyEngine, toy_tokenizer
 
@@ -46,7 +47,7 @@ def make_engine(target: Target) -> Engine:
 
 def model_folder(target: Target) -> Path | None:
     """The folder of a target's model; None where it has none. Raises ``InputError`` where the folder is not there."""
-    return _folder(target) if target.kind in ("builtin", "local") else None
+    return None if target.kind in ("toy", GIVEN) else _folder(target)
 
 
 def _check_here(target: Target) -> None:
@@ -58,7 +59,9 @@ def _check_here(target: Target) -> None:
         )
 
 
-def _folder(target: Target) -> Path:
+def _folder(target: Target, *, weights: bool = True) -> Path:
+    if target.kind == "hf":
+        return model_snapshot(cast("str", target.path), weights=weights)
     folder = builtin_model.path() if target.path is None else Path(target.path).expanduser()
     if not folder.is_dir():
         near = _near(folder)
@@ -66,14 +69,14 @@ def _folder(target: Target) -> Path:
         raise InputError(
             f"there is no model folder {folder}",
             remedy=f"{guess}name a folder that holds config.json, tokenizer.json and *.safetensors, or use the target "
-            "builtin or toy",
+            "builtin, toy or hf:ORG/NAME",
         )
     return folder
 
 
 def _near(folder: Path) -> list[str]:
     """Targets and model folders with a name like that of a folder that is not there."""
-    kinds = [kind for kind in KINDS if kind != "local"]
+    kinds = [kind for kind in KINDS if kind not in WITH_PATH]
     try:
         beside = [entry.name for entry in folder.parent.iterdir() if (entry / "config.json").is_file()]
     except OSError:
@@ -84,7 +87,7 @@ def _near(folder: Path) -> list[str]:
 
 
 def _local_tokenizer(target: Target) -> Tokenizer:
-    return Tokenizer.from_folder(_folder(target))
+    return Tokenizer.from_folder(_folder(target, weights=False))
 
 
 def _local_engine(target: Target) -> Engine:
@@ -119,6 +122,7 @@ def _toy_engine(target: Target) -> Engine:
 
 _ENTRIES = {
     "builtin": Entry(_local_tokenizer, _local_engine),
+    "hf": Entry(_local_tokenizer, _local_engine),
     "local": Entry(_local_tokenizer, _local_engine),
     "toy": Entry(lambda _: toy_tokenizer(), _toy_engine),
 }

@@ -86,7 +86,7 @@ class EngineCache:
 
 def _absolute(target: Target) -> Target:
     """The target with a path that stays the same folder wherever the process goes."""
-    if target.path is None or target.kind == GIVEN:
+    if target.path is None or target.kind != "local":
         return target
     return replace(target, path=str(Path(target.path).expanduser().resolve()))
 

@@ -8,7 +8,10 @@ from typing import Literal
 
 from lmc.ir.errors import InputError
 
-KINDS = ("builtin", "local", "toy")
+KINDS = ("builtin", "hf", "local", "toy")
+WITH_PATH = ("hf", "local")
+"""Kinds whose name is followed by a model: ``local:PATH``, ``hf:ORG/NAME[@REVISION]``."""
+TARGETS = "builtin, toy, local:PATH (a model folder) or hf:ORG/NAME[@REVISION]"
 GIVEN = "engine"
 """The kind of a target that stands for an engine which the caller has made: ``engine:NAME``."""
 DTYPES = ("float32", "bfloat16")
@@ -21,8 +24,8 @@ KvTokens = int | Literal["auto"]
 class Target:
     """A target as the user named it. Parse one with ``Target.parse``.
 
-    ``kind`` is one of ``KINDS``; ``path`` the model folder of a local target. ``kv_tokens`` is the size of the KV pool
-    in tokens (None: from free memory), ``deterministic`` whether a request gets the same text whatever else is running,
+    ``kind`` is one of ``KINDS``; ``path`` the model folder of a local target, or the name of a model on the Hugging
+    Face Hub (``hf``). ``kv_tokens`` is the size of the KV pool in tokens (None: from free memory), ``deterministic`` whether a request gets the same text whatever else is running,
     ``device`` where it computes ("auto": on CUDA where there is one), ``prefill_tokens`` how many tokens of prompts a
     step computes beside what is being generated (None: as many as the engine finds good).
     """
@@ -46,13 +49,16 @@ class Target:
         device: str = "auto",
         prefill_tokens: int | None = None,
     ) -> Target:
-        """``builtin``, ``toy``, ``local:PATH`` or ``engine:NAME`` (a given one). Raises ``InputError`` for others."""
+        """``builtin``, ``toy``, ``local:PATH``, ``hf:ORG/NAME[@REVISION]`` or ``engine:NAME`` (a given one).
+
+        Raises ``InputError`` for others.
+        """
         kv_tokens = None if kv_tokens == "auto" else kv_tokens
         kind, colon, path = spec.partition(":")
         if kind == GIVEN and path:
             return _given(path, dtype, kv_tokens, deterministic, device, prefill_tokens)
-        if kind not in KINDS or (kind == "local") != bool(path) or bool(colon) != bool(path):
-            raise InputError(f"unknown target {spec!r}", remedy="use builtin, toy or local:PATH (a model folder)")
+        if kind not in KINDS or (kind in WITH_PATH) != bool(path) or bool(colon) != bool(path):
+            raise InputError(f"unknown target {spec!r}", remedy=f"use {TARGETS}")
         if dtype not in DTYPES:
             raise InputError(f"unknown dtype {dtype!r}", remedy=f"use one of {', '.join(DTYPES)}")
         if kv_tokens is not None and (type(kv_tokens) is not int or kv_tokens < 1):

@@ -5,7 +5,7 @@ import pytest
 
 from lmc.driver.defaults import Wish, resolve_grammar_cache, resolve_target
 from lmc.ir.errors import InputError
-from lmc.ir.target import Target
+from lmc.ir.target import TARGETS, Target
 
 
 def project(folder: Path, text: str) -> Path:
@@ -103,11 +103,11 @@ def test_a_variable_that_names_no_target(tmp_path: Path):
         resolve_target(Wish(), environment={"LMC_TARGET": "local"}, folder=tmp_path)
 
 
-@pytest.mark.parametrize(("spec", "near"), [("tpy", "'toy'"), ("bultin", "'builtin'"), ("locl:x", "'local:PATH'")])
+@pytest.mark.parametrize(("spec", "near"), [("tpy", "'toy'"), ("bultin", "'builtin'"), ("locl:x", "'local:x'")])
 def test_a_target_that_nearly_is_one(spec: str, near: str):
     with pytest.raises(InputError, match=f"unknown target '{spec}'") as caught:
         resolve_target(Wish(spec), environment={})
-    assert caught.value.remedy == f"did you mean {near}? There are builtin, toy and local:PATH (a model folder)"
+    assert caught.value.remedy == f"did you mean {near}? There are {TARGETS}"
 
 
 def test_token_indexes_are_kept_where_the_environment_the_project_or_the_user_says(

@@ -102,4 +102,4 @@ def test_a_name_like_that_of_a_target_or_a_folder(
     assert caught.value.remedy is not None
     assert caught.value.remedy.startswith("did you mean ")
     assert caught.value.remedy.partition("?")[0].endswith(near)
-    assert "builtin or toy" in caught.value.remedy
+    assert "builtin, toy or hf:ORG/NAME" in caught.value.remedy

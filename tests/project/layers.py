@@ -44,6 +44,7 @@ REGISTRY = "lmc.driver.registry"
 # Third-party packages by import name and by who may use them.
 BASE_PACKAGES = frozenset(
     {
+        "huggingface_hub",
         "jinja2",
         "lark",
         "lazy_loader",

@@ -8,8 +8,8 @@ from typing import Any, Literal, NoReturn
 from lmc.driver import DEFAULT_BACKEND, InputError, Options, Wish, adopt_engine, close_engine, engine_info
 from lmc.driver import flush_cache as flush_cache_of
 from lmc.frontend.locations import user_location
+from lmc.ir.target import TARGETS
 
-_TARGETS = '"builtin", "toy" or "local:PATH" (a model folder)'
 _ENGINE = ("submit", "score", "tokenizer", "info")
 _PRECISIONS = {"auto": None, "float32": "float32", "float": "float32", "bfloat16": "bfloat16"}
 
@@ -158,11 +158,11 @@ def LiteLLM(*_arguments: Any, **_keywords: Any) -> NoReturn:  # noqa: N802 - the
 def _no_such(what: str) -> InputError:
     return InputError(
         f"{what} is no target of lmc",
-        remedy=f"name one: sgl.set_default_backend(…) takes {_TARGETS}",
+        remedy=f"name one: sgl.set_default_backend(…) takes {TARGETS}",
         location=user_location(),
     )
 
 
 def _wrong(cause: str) -> InputError:
-    remedy = f"give a target of lmc: {_TARGETS}; sgl.Backend(…) for its options; or an engine of lmc's"
+    remedy = f"give a target of lmc: {TARGETS}; sgl.Backend(…) for its options; or an engine of lmc's"
     return InputError(cause, remedy=remedy, location=user_location())
