@@ -8,6 +8,7 @@ their end. Whatever is cut, the language stays the same: a row is a row.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from lmc.grammar.building import Arena
 from lmc.grammar.context_free.rules import Alternative, Repetition, Symbol
@@ -33,6 +34,19 @@ _STRUCTURE = _mask('{}[]:,"') | 1 << 0xFF
 def reference(number: int) -> bytes:
     """The bytes that stand for a rule in a node; no JSON has them."""
     return b"\xff%d\xfe" % number
+
+
+def references(node: Node) -> Iterator[int]:
+    """The numbers of the rules that a node refers to."""
+    seen, stack = {node}, [node]
+    while stack:
+        top = stack.pop()
+        for match in _REFERENCE.finditer(top.data):
+            yield int(match[1])
+        for part in top.parts:
+            if part not in seen:
+                seen.add(part)
+                stack.append(part)
 
 
 def rule_name(number: int) -> str:
@@ -108,21 +122,13 @@ class Cutting:
 
     def _check_opaque(self, node: Node) -> None:
         """Raise ``ConstraintError`` where an intersection or a complement holds a reference."""
-        seen, stack = {node}, [node]
-        while stack:
-            top = stack.pop()
-            match = _REFERENCE.search(top.data)
-            if match is not None:
-                where = json_pointer(self._places[int(match[1])])
-                raise ConstraintError(
-                    f"schema, #{where}: contains asks for values that nest without bound",
-                    remedy="say what these values are without reference to the schema around them",
-                    pointer=where,
-                )
-            for part in top.parts:
-                if part not in seen:
-                    seen.add(part)
-                    stack.append(part)
+        for number in references(node):
+            where = json_pointer(self._places[number])
+            raise ConstraintError(
+                f"schema, #{where}: contains asks for values that nest without bound",
+                remedy="say what these values are without reference to the schema around them",
+                pointer=where,
+            )
 
     def _bytes_in(self, node: Node) -> int:
         """A set of bytes that holds all those of the texts of a node."""

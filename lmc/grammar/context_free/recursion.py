@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from lmc.grammar.building import Arena
-from lmc.grammar.context_free.cutting import Cutting, reference, rule_name
+from lmc.grammar.context_free.cutting import Cutting, reference, references, rule_name
 from lmc.grammar.context_free.rules import Rules
 from lmc.grammar.derivatives import Derivatives
 from lmc.grammar.nodes import Node
 from lmc.grammar.schema.builder import Builder
 from lmc.grammar.schema.documents import Document
-from lmc.grammar.schema.errors import Pointer, RecursiveSchemaError, Subschema, refusal
+from lmc.grammar.schema.errors import Pointer, RecursiveSchemaError, Subschema, UndescribedError, refusal
 from lmc.grammar.schema.shapes import Goal, Items, Members, Shape
 from lmc.grammar.schema.values import ARRAY, OBJECT
 from lmc.grammar.sources import Whitespace
@@ -45,7 +45,8 @@ def rules_of_schema(schema: dict[str, Any] | bool, arena: Arena, whitespace: Whi
         ]
         remedy = "let values end: with a property that may be left out, an array that may be empty, or an alternative"
         where = endless[-1] if endless else None
-        raise refusal(where, "every value that meets this schema holds another one, without end", remedy)
+        which = "can be produced for" if builder.has_other_types else "meets"
+        raise refusal(where, f"every value that {which} this schema holds another one, without end", remedy)
     return rules
 
 
@@ -89,12 +90,22 @@ class _RecursiveBuilder(Builder):
         self.rules[number] = node
         return self.arena.literal(reference(number))
 
+    def intersection(self, parts: list[Node], pointer: Pointer) -> Node:
+        for part in parts:
+            if next(references(part), None) is not None:
+                cause = "values that nest without bound would have to be counted in two ways at once"
+                remedy = "say what these values are, without reference to the schema around them"
+                raise refusal(pointer, cause, remedy)
+        return super().intersection(parts, pointer)
+
     def _shape(self, shape: Shape, pointer: Pointer) -> Node:
         try:
             return super()._shape(shape, pointer)
         except RecursiveSchemaError:
             if shape.is_open and shape.allowed is None:
                 return self.node((), pointer)
+        except UndescribedError:
+            pass
         opened = self._opened(shape, pointer)
         try:
             return super()._shape(opened, pointer)
@@ -106,6 +117,14 @@ class _RecursiveBuilder(Builder):
         made, anything = shape.copy(), Subschema(self._any, pointer)
         if shape.meant & ARRAY and not shape.item_goal(max((len(each.prefix) for each in shape.items), default=0)):
             made.items = (*shape.items, Items([], anything))
-        if shape.meant & OBJECT and not shape.members and not shape.required:
-            made.members = (Members({}, [], anything),)
+        if shape.meant & OBJECT and not shape.has_rest and _opens(shape):
+            described = Subschema(True, pointer)
+            named = dict.fromkeys(shape.declared(), described)
+            patterns = [(pattern, described) for members in shape.members for pattern, _ in members.patterns]
+            made.members = (*shape.members, Members(named, patterns, anything))
         return made
+
+
+def _opens(shape: Shape) -> bool:
+    """Whether objects may need properties that nothing describes."""
+    return not (shape.members or shape.required) or shape.min_members is not None or bool(shape.some)

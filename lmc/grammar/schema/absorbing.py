@@ -14,12 +14,11 @@ from lmc.grammar.schema import values
 from lmc.grammar.schema.checking import Internal
 from lmc.grammar.schema.errors import Pointer, Subschema
 from lmc.grammar.schema.formats import BOUNDS, UNRESTRICTED
-from lmc.grammar.schema.shapes import Bound, Contains, Count, Items, Members, Shape, Text
+from lmc.grammar.schema.numbers import EXACT_FLOATS
+from lmc.grammar.schema.shapes import Bound, Contains, Count, Items, Members, Shape, Some, Text
 
 Absorb = Callable[[Shape, dict[Any, Any], Any, Pointer], None]
 """Takes the shape, the whole schema, the value of the keyword and where the schema stands."""
-
-_EXACT_FLOATS = 2**53
 
 
 def _type(shape: Shape, _schema: dict[Any, Any], value: Any, _pointer: Pointer) -> None:
@@ -69,7 +68,7 @@ def add_bound(shape: Shape, value: float, *, is_low: bool, is_open: bool, pointe
     """
     shape.implied |= values.NUMBER
     bound = values.exact(value)
-    if isinstance(value, float) and abs(value) >= _EXACT_FLOATS:
+    if isinstance(value, float) and abs(value) >= EXACT_FLOATS:
         bound = (max if is_low else min)(bound, Fraction(value))
     made = Bound(bound, is_open, pointer)
     old = shape.low if is_low else shape.high
@@ -191,6 +190,11 @@ def _names(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer) 
     shape.names += (Subschema(value, (pointer, "propertyNames")),)
 
 
+def _some(shape: Shape, _schema: dict[Any, Any], value: Some, _pointer: Pointer) -> None:
+    shape.implied |= values.OBJECT
+    shape.some += (value,)
+
+
 ABSORB: dict[Any, Absorb] = {
     "type": _type,
     "enum": _enum,
@@ -217,6 +221,7 @@ ABSORB: dict[Any, Absorb] = {
     "additionalProperties": _rest_alone,
     "required": _required,
     "propertyNames": _names,
+    Internal.SOME: _some,
     "minProperties": _count("minProperties", "min_members", values.OBJECT),
     "maxProperties": _count("maxProperties", "max_members", values.OBJECT),
 }

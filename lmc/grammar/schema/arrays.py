@@ -8,6 +8,8 @@ from lmc.grammar.schema.negation import negated
 from lmc.grammar.schema.shapes import Contains, Goal, Shape
 from lmc.grammar.schema.uniqueness import Building, unique_items
 
+MAX_COUNTED = 10_000  # items times those that meet `contains`
+
 
 def array_node(shape: Shape, builder: Building, pointer: Pointer) -> Node:
     """The arrays that meet a shape.
@@ -76,35 +78,65 @@ def _items(builder: Building, slots: list[Node], item: Node, low: int, high: int
 
 def _containing(shape: Shape, builder: Building, rest: Goal, low: int, high: int | None) -> Node:
     """Arrays of items of one kind, with so many that meet another schema as well."""
-    arena, pointer = builder.arena, shape.contains[0].schema.pointer
+    pointer = shape.contains[0].schema.pointer
     item = builder.node(rest, pointer)
-    parts = [_hits(builder, rest, item, contains) for contains in shape.contains]
-    if low > 1 or high is not None:
-        parts.append(_items(builder, [], item, max(low, 1), high))
+    parts: list[Node] = []
+    for contains in shape.contains:
+        hit, miss = _hit_and_miss(builder, rest, item, contains)
+        counted = (low, high) if contains is shape.contains[0] else (0, None)
+        parts.append(_hits(builder, (hit, miss), contains, *counted))
     low = max(low, *(min(contains.low, 1) for contains in shape.contains))
-    return _brackets(builder, arena.intersection(parts), low)
+    return _brackets(builder, parts[0] if len(parts) == 1 else builder.intersection(parts, pointer), low)
 
 
-def _hits(builder: Building, rest: Goal, item: Node, contains: Contains) -> Node:
-    """One item or more, ``contains.low`` to ``contains.high`` of them such that they meet its schema."""
-    arena, comma, sub = builder.arena, builder.layout.comma, contains.schema
-    if contains.high is not None and contains.high < contains.low:
-        return arena.empty
+def _hit_and_miss(builder: Building, rest: Goal, item: Node, contains: Contains) -> tuple[Node, Node]:
+    """Items that are counted, and items that need not be or must not be."""
+    sub = contains.schema
     hit = builder.node((*rest, sub), sub.pointer)
     # Without an upper count it does not matter which of the hits are counted.
-    miss = item if contains.high is None else builder.node((*rest, negated(sub)), sub.pointer)
-    misses = arena.repeat(arena.concat(comma, miss), 0, None)
-    group = arena.concat(comma, hit, misses)
+    return hit, item if contains.high is None else builder.node((*rest, negated(sub)), sub.pointer)
 
-    def hits(low: int) -> Node:
-        low = max(low, 0)
-        if contains.high is None:
-            return arena.repeat(group, low, None)
-        return arena.repeat(group, low, contains.high - 1)
 
-    parts: list[Node] = []
-    if contains.high != 0:
-        parts.append(arena.concat(hit, misses, hits(contains.low - 1)))
-    high = contains.high
-    parts.append(arena.concat(miss, misses, arena.repeat(group, contains.low, high)))
-    return arena.union(parts)
+def _hits(builder: Building, items: tuple[Node, Node], contains: Contains, low: int, high: int | None) -> Node:
+    """``low`` to ``high`` items, hits or misses, at least one, ``contains.low`` to ``contains.high`` of them hits."""
+    arena, comma = builder.arena, builder.layout.comma
+    hit, miss = items
+    least, most = contains.low, contains.high
+    low = max(low, 1)
+    if (most is not None and most < least) or (high is not None and high < low):
+        return arena.empty
+    total = low if high is None else high  # counted one by one; without an upper bound any number more
+    hits = least if most is None else most
+    if (total + 1) * (hits + 1) > MAX_COUNTED:
+        remedy = "ask for fewer, or leave out maxItems or maxContains"
+        raise refusal(contains.schema.pointer, "contains with so many items to count", remedy)
+    more_hit, more_miss = arena.concat(comma, hit), arena.concat(comma, miss)
+    made: dict[tuple[int, int], Node] = {}
+
+    def behind(count: int, found: int) -> Node:
+        """What follows ``count`` items, ``found`` hits among them, where both count no further than they matter."""
+        is_end = count >= low and found >= least
+        if high is not None and count == high:
+            return arena.epsilon if is_end else arena.empty
+        at_end, all_found = high is None and count == total, most is None and found == hits
+        loops = [more_miss] if at_end else []
+        if at_end and all_found:
+            loops.append(more_hit)
+        steps = [arena.epsilon] if is_end else []
+        if not at_end:
+            steps.append(arena.concat(more_miss, made[count + 1, found]))
+        if not (at_end and all_found) and (most is None or found < most):
+            following = (count if at_end else count + 1, found if all_found else found + 1)
+            steps.append(arena.concat(more_hit, made[following]))
+        rest = arena.union(steps)
+        return arena.concat(arena.repeat(arena.union(loops), 0, None), rest) if loops else rest
+
+    for count in range(total, 0, -1):
+        for found in range(hits if count == total else min(hits, count), -1, -1):
+            made[count, found] = behind(count, found)
+    firsts = [arena.concat(miss, made[1, 0])]
+    if hits:
+        firsts.append(arena.concat(hit, made[1, 1]))
+    elif most is None:
+        firsts.append(arena.concat(hit, made[1, 0]))
+    return arena.union(firsts)

@@ -12,7 +12,14 @@ from lmc.grammar.schema.arrays import array_node
 from lmc.grammar.schema.culprits import Culprit
 from lmc.grammar.schema.documents import Document
 from lmc.grammar.schema.embedding import embedded
-from lmc.grammar.schema.errors import Pointer, RecursiveSchemaError, Subschema, recursive, refusal
+from lmc.grammar.schema.errors import (
+    Pointer,
+    RecursiveSchemaError,
+    Subschema,
+    UndescribedError,
+    recursive,
+    refusal,
+)
 from lmc.grammar.schema.expanding import MAX_DEPTH, Expander
 from lmc.grammar.schema.layout import Layout, Whitespace
 from lmc.grammar.schema.membership import meets
@@ -50,13 +57,18 @@ class Builder:
         self.expander = Expander(document)
         self.conflict: Pointer = None
         """Where no value meets some part of the schema, for which no value meets what holds it. None: not known."""
-        self._conflicts: dict[tuple[int, ...], Pointer] = {}
+        self.leaves_out = False
+        """Whether something that is empty may have values, which are not produced (README.md lists them)."""
+        self.has_other_types = False
+        """Whether values of some part may be of types that are not produced, as nothing names or describes them."""
+        self._conflicts: dict[tuple[int, ...], tuple[Pointer, bool]] = {}
         self._derivatives = Derivatives(arena)
         self._culprit: Culprit = Culprit(arena)
         self._inner: Builder | None = None
         self._contents: dict[Node, Node] = {}
         self._plain: dict[str, Node] = {}
         self._made: dict[tuple[int, ...], Node | None] = {}
+        self._goals: list[Goal] = []  # held, as the identities of their schemas stand for them
         self._depth = 0
 
     def whole(self) -> Node:
@@ -67,12 +79,19 @@ class Builder:
         except RecursionError:
             raise refusal(None, "something in the schema is nested too deeply", "nest less deeply") from None
         if node is self.arena.empty:
-            remedy = (
-                "look for keywords that contradict each other: bounds that cross, a required property that can't be, "
-                "a length that no text of the format or pattern has; valid but not produced are properties that are "
-                "not described, without additionalProperties, and most numbers of more than 15 digits"
-            )
-            raise refusal(self.conflict, "no value meets this schema", remedy)
+            if self.leaves_out:
+                cause = "none of the values that can be produced meets this schema"
+                remedy = (
+                    "name the type, or ask for less here: what is never produced (types, kinds of a format, long "
+                    "numbers) is listed in lmc/grammar/schema/README.md"
+                )
+            else:
+                cause = "no value meets this schema"
+                remedy = (
+                    "look for keywords that contradict each other: bounds that cross, a required property that can't "
+                    "be, a length that no text of the pattern has"
+                )
+            raise refusal(self.conflict, cause, remedy)
         return self.layout.whole(node)
 
     def node(self, goal: Goal, pointer: Pointer) -> Node:
@@ -90,24 +109,29 @@ class Builder:
             node = self._made[key]
             if node is None:
                 raise recursive(goal[0].pointer, "the schema refers to itself")
-            if node is self.arena.empty and self.conflict is None:
-                self.conflict = self._conflicts[key]
+            if node is self.arena.empty:
+                conflict, leaves_out = self._conflicts[key]
+                self.conflict = conflict if self.conflict is None else self.conflict
+                self.leaves_out |= leaves_out
             return node
         where = goal[0].pointer if goal else pointer
         if self._depth == MAX_DEPTH:
             raise refusal(where, f"values nested deeper than {MAX_DEPTH}", "nest less deeply")
         self._made[key] = None
+        self._goals.append(goal)
         self._depth += 1
         before, self.conflict = self.conflict, None
+        left_out, self.leaves_out = self.leaves_out, False
         with self._culprit.watch(where):
             node = self._new(goal, where)
         self._depth -= 1
         if node is self.arena.empty:
             if self.conflict is None and not _is_false(goal):
                 self.conflict = where
-            self._conflicts[key] = self.conflict
+            self._conflicts[key] = (self.conflict, self.leaves_out)
             before = self.conflict if before is None else before
-        self.conflict = before
+            left_out |= self.leaves_out
+        self.conflict, self.leaves_out = before, left_out
         if goal:
             self._made[key] = node
         return node
@@ -118,9 +142,22 @@ class Builder:
         branches = self.expander.branches(goal)
         for branch in branches or ():
             parts.append(self.node(branch, where))
+        undescribed: UndescribedError | None = None
         for shape in self.expander.expand(goal) if branches is None else ():
-            parts.append(self._shape(shape, where))
-        return self.arena.union([part for part in parts if part.certain or self._derivatives.is_live(part)])
+            try:
+                parts.append(self._shape(shape, where))
+            except UndescribedError as error:
+                undescribed = error
+        self.leaves_out |= self.expander.leaves_out
+        self.expander.leaves_out = False
+        node = self.arena.union(list(filter(self._is_live, parts)))
+        if undescribed is not None and node is self.arena.empty:
+            raise recursive(where, undescribed.reason)
+        return node
+
+    def _is_live(self, node: Node) -> bool:
+        """Whether a node has a text."""
+        return node is not self.arena.empty and (node.certain or self._derivatives.is_live(node))
 
     def _plain_type(self, sub: Subschema) -> str | None:
         """The type of a schema that says no more than it: most are like this, and need no shape."""
@@ -137,9 +174,6 @@ class Builder:
         return node
 
     def _shape(self, shape: Shape, pointer: Pointer) -> Node:
-        if shape.unevaluated and shape.is_rewritten:
-            cause = "what is unevaluated depends on a negation (not, if, or a oneOf whose branches overlap)"
-            raise refusal(shape.unevaluated[0], f"{cause}, which is not supported", "use additionalProperties or items")
         if shape.allowed is not None:
             if shape.says_more:
                 return self.arena.union([self.literal(value) for value in self._allowed(shape).values()])
@@ -147,12 +181,17 @@ class Builder:
         if shape.is_open:
             raise recursive(pointer, "any JSON value is allowed here")
         meant = shape.meant
+        if shape.classes & ~meant:
+            self.has_other_types = self.leaves_out = True
         parts: list[Node] = []
         if meant & (NULL | BOOLEAN):
             parts += [self.literal(value) for value in _singles(shape).values()]
         if meant & NUMBER:
+            steps = [step for step, _ in shape.multiples]
+            self.leaves_out |= any(step.denominator > 1 for step in steps) or not (meant & WHOLE or steps)
             parts.append(self.numbers.node(shape))
         if meant & STRING:
+            self.leaves_out |= bool(shape.formats)
             parts.append(self.strings.node(shape))
         if meant & ARRAY:
             parts.append(array_node(shape, self, pointer))
@@ -173,6 +212,11 @@ class Builder:
             ]
             return self.layout.brackets(b"{}", self._joined(pairs), may_be_empty=not pairs)
         return arena.literal(scalar_text(value))
+
+    def intersection(self, parts: list[Node], pointer: Pointer) -> Node:
+        """The texts that all nodes have in common. Raises ``ConstraintError`` where nodes stand for other texts."""
+        del pointer
+        return self.arena.intersection(parts)
 
     def _joined(self, parts: list[Node]) -> Node:
         if not parts:
@@ -210,7 +254,7 @@ class Builder:
         return found
 
     def classes(self, goal: Goal) -> int:
-        """The classes of the values that are produced for a goal; all where nothing is said of them."""
+        """The classes of the values that are produced for a goal; all where nothing is asked of them."""
         found = 0 if goal else ANY
         for shape in self.expander.expand(goal):
             found |= shape.meant if shape.allowed is None else 0
@@ -237,6 +281,7 @@ class Builder:
                 strings = [each for each in self._allowed(shape).values() if isinstance(each, str)]
                 found += [arena.literal(string_text(each, shape.pointer)[1:-1]) for each in strings]
             elif shape.classes & STRING:
+                self.leaves_out |= bool(shape.formats)
                 found.append(self.strings.contents(shape))
         return arena.union(found)
 

@@ -20,6 +20,7 @@ class Internal(Enum):
     CLASSES = auto()  # a bit set of classes of values (`values.py`)
     EXCLUDED = auto()  # values that are not allowed
     NOT_PATTERN = auto()  # a regular expression that does not match
+    SOME = auto()  # a property that there has to be (``shapes.Some``)
 
 
 _TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from lmc.grammar.schema import values
@@ -10,34 +11,28 @@ from lmc.grammar.schema.checking import Internal
 from lmc.grammar.schema.documents import Document
 from lmc.grammar.schema.errors import Pointer, Subschema, refusal
 from lmc.grammar.schema.negation import negate, negated
-from lmc.grammar.schema.shapes import Choice, Goal, Items, Members, Path, Shape
+from lmc.grammar.schema.shapes import Choice, Context, Goal, Path, Shape
 
 _Made = TypeVar("_Made")
 
-_IN_PLACE = (
-    "$ref",
-    "$dynamicRef",
-    "$recursiveRef",
-    "allOf",
-    "anyOf",
-    "oneOf",
-    "not",
-    "if",
-    "dependentSchemas",
-    "dependencies",
-)
+MAX_TOGETHER = 4  # branches of `anyOf` of which every combination is made where it matters which of them hold
+
+# Keywords without which a schema describes no part of a value.
+_DESCRIBING = frozenset(
+    {
+        "$dynamicRef", "$recursiveRef", "$ref", "additionalProperties", "allOf", "anyOf", "contains", "dependencies",
+        "dependentSchemas", "if", "items", "oneOf", "patternProperties", "prefixItems", "properties",
+        "unevaluatedItems", "unevaluatedProperties",
+    }
+)  # fmt: skip
 
 
 class Place(NamedTuple):
-    """A keyword: the schema it stands in, its value, and the references that led here.
-
-    ``is_whole``: nothing is said of the value outside of this schema.
-    """
+    """A keyword: the schema it stands in, its value, and how that schema comes to be about the value."""
 
     sub: Subschema
     value: Any
-    path: Path
-    is_whole: bool
+    context: Context
 
     def inner(self, keyword: str) -> list[Subschema]:
         """The schemas of a list."""
@@ -49,8 +44,9 @@ class Expanding(Protocol):
     """What is needed of an ``Expander``."""
 
     document: Document
+    leaves_out: bool
 
-    def absorb(self, shape: Shape, sub: Subschema, path: Path) -> None:
+    def absorb(self, shape: Shape, sub: Subschema, context: Context) -> None:
         """Add a schema to a shape."""
 
     def once(self, keyword: str, schema: object, make: Callable[[], _Made], *, meanwhile: _Made | None = None) -> _Made:
@@ -84,26 +80,45 @@ def followed(sub: Subschema, path: Path, at: Pointer) -> Path:
 def _reference(expander: Expanding, shape: Shape, place: Place) -> None:
     at = (place.sub.pointer, "$ref")
     target = expander.document.resolve(place.value, at)
-    expander.absorb(shape, target, followed(target, place.path, at))
+    expander.absorb(shape, target, place.context._replace(path=followed(target, place.context.path, at)))
 
 
 def _dynamic(keyword: str) -> Combine:
     def combine(expander: Expanding, shape: Shape, place: Place) -> None:
         at = (place.sub.pointer, keyword)
         target = expander.document.resolve_dynamic(keyword, place.value, at)
-        expander.absorb(shape, target, followed(target, place.path, at))
+        expander.absorb(shape, target, place.context._replace(path=followed(target, place.context.path, at)))
 
     return combine
 
 
 def _all_of(expander: Expanding, shape: Shape, place: Place) -> None:
     for sub in place.inner("allOf"):
-        expander.absorb(shape, sub, place.path)
+        expander.absorb(shape, sub, place.context)
 
 
 def _any_of(expander: Expanding, shape: Shape, place: Place) -> None:
     goals = expander.once("anyOf", place.sub.schema, lambda: _branches(place, "anyOf"))
-    shape.choices += (Choice(goals, place.path),)
+    if place.context.scope is not None:
+        if sum(map(_describes, goals)) > MAX_TOGETHER:
+            expander.leaves_out = True
+        goals = expander.once("anyOf together", place.sub.schema, lambda: _together(goals))
+    shape.choices += (Choice(goals, place.context),)
+
+
+def _describes(goal: Goal) -> bool:
+    """Whether some part of a value may be evaluated by it."""
+    return any(isinstance(sub.schema, dict) and not _DESCRIBING.isdisjoint(sub.schema) for sub in goal)
+
+
+def _together(goals: list[Goal]) -> list[Goal]:
+    """The goals, and those that hold together: all branches of `anyOf` that hold evaluate parts of the value.
+
+    Of more than ``MAX_TOGETHER`` branches only all of them are put together, which leaves out values.
+    """
+    describing = list(filter(_describes, goals))
+    counts = range(2, len(describing) + 1) if len(describing) <= MAX_TOGETHER else [len(describing)]
+    return [*goals, *(sum(some, ()) for count in counts for some in combinations(describing, count))]
 
 
 def _one_of(expander: Expanding, shape: Shape, place: Place) -> None:
@@ -112,8 +127,7 @@ def _one_of(expander: Expanding, shape: Shape, place: Place) -> None:
     # Whether branches overlap may depend on their parts, and so on this keyword again. Taking it for `anyOf` there
     # leaves more values, with which two branches that are seen to have none in common have none either.
     goals = expander.once("oneOf", schema, lambda: _exclusive(expander, branches), meanwhile=branches)
-    shape.is_rewritten |= any(Internal.NOT in sub.schema for goal in goals for sub in goal[1:])
-    shape.choices += (Choice(goals, place.path),)
+    shape.choices += (Choice(goals, place.context),)
 
 
 def _branches(place: Place, keyword: str) -> list[Goal]:
@@ -147,24 +161,25 @@ def _internal_not(expander: Expanding, shape: Shape, place: Place) -> None:
 
 
 def _negated(expander: Expanding, shape: Shape, place: Place, inner: Subschema) -> None:
-    shape.is_rewritten = True
-    path = followed(inner, place.path, inner.pointer)
+    context = Context(followed(inner, place.context.path, inner.pointer))
     if isinstance(inner.schema, bool):
-        expander.absorb(shape, negate(inner, expander.document), path)
+        expander.absorb(shape, negate(inner, expander.document), context)
     else:
-        expander.absorb(shape, expander.once("not", inner.schema, lambda: negate(inner, expander.document)), path)
+        expander.absorb(shape, expander.once("not", inner.schema, lambda: negate(inner, expander.document)), context)
 
 
 def _if(expander: Expanding, shape: Shape, place: Place) -> None:
     schema, pointer = place.sub
-    if "then" not in schema and "else" not in schema:
-        return
     condition = Subschema(place.value, (pointer, "if"))
+    if "then" not in schema and "else" not in schema:
+        # Alone it does nothing but evaluate what it describes; where that is not needed, it need not fail.
+        if place.context.scope is not None:
+            shape.choices += (Choice([(condition,), ()], place.context),)
+        return
     then = Subschema(schema.get("then", True), (pointer, "then"))
     other = Subschema(schema.get("else", True), (pointer, "else"))
     goals: list[Goal] = expander.once("if", schema, lambda: [(condition, then), (negated(condition), other)])
-    shape.is_rewritten = True
-    shape.choices += (Choice(goals, place.path),)
+    shape.choices += (Choice(goals, place.context),)
 
 
 def _dependent(keyword: str) -> Combine:
@@ -188,7 +203,7 @@ def _dependent(keyword: str) -> Combine:
 
         shape.implied |= values.OBJECT
         made = expander.once(keyword, place.sub.schema, choices)
-        shape.choices += tuple(Choice(goals, place.path) for goals in made)
+        shape.choices += tuple(Choice(goals, place.context) for goals in made)
 
     return combine
 
@@ -196,9 +211,9 @@ def _dependent(keyword: str) -> Combine:
 def _internal_choices(expander: Expanding, shape: Shape, place: Place) -> None:
     if len(place.value) == 1:
         for sub in place.value[0]:
-            expander.absorb(shape, sub, place.path)
+            expander.absorb(shape, sub, place.context)
     else:
-        shape.choices += (Choice(place.value, place.path),)
+        shape.choices += (Choice(place.value, place.context),)
 
 
 def _internal_classes(_expander: Expanding, shape: Shape, place: Place) -> None:
@@ -209,44 +224,13 @@ def _internal_excluded(_expander: Expanding, shape: Shape, place: Place) -> None
     shape.excluded += tuple(place.value)
 
 
-def _unevaluated_items(_expander: Expanding, shape: Shape, place: Place) -> None:
-    schema, pointer = place.sub
-    at = (pointer, "unevaluatedItems")
-    shape.implied |= values.ARRAY
-    items = schema.get("items", [])
-    if place.value is True or place.value == {} or not isinstance(items, list) or "additionalItems" in schema:
-        return
-    if any(keyword in schema for keyword in (*_IN_PLACE, "contains")):
-        _only_produced(shape, place, "unevaluatedItems")
-    else:
-        prefix = [Subschema(True, at)] * len(schema.get("prefixItems", items))
-        shape.items += (Items(prefix, Subschema(place.value, at)),)
+def _unevaluated(implied: int) -> Combine:
+    """What it means for the parts of a value is worked out when all choices are made (``evaluation.py``)."""
 
+    def combine(_expander: Expanding, shape: Shape, _place: Place) -> None:
+        shape.implied |= implied
 
-def _unevaluated_properties(_expander: Expanding, shape: Shape, place: Place) -> None:
-    schema, pointer = place.sub
-    at = (pointer, "unevaluatedProperties")
-    shape.implied |= values.OBJECT
-    if place.value is True or place.value == {} or "additionalProperties" in schema:
-        return
-    if any(keyword in schema for keyword in _IN_PLACE):
-        _only_produced(shape, place, "unevaluatedProperties")
-    else:
-        named = {name: Subschema(True, at) for name in schema.get("properties", ())}
-        patterns = [(pattern, Subschema(True, at)) for pattern in schema.get("patternProperties", ())]
-        shape.members += (Members(named, patterns, Subschema(place.value, at)),)
-
-
-def _only_produced(shape: Shape, place: Place, keyword: str) -> None:
-    """`false` beside `allOf` and the like: all that is produced comes from a schema that evaluates it.
-
-    But for what comes from a negation, which the builder looks for, and for listed values, which have to meet it.
-    """
-    at = (place.sub.pointer, keyword)
-    if place.value is not False or not place.is_whole or "contains" in place.sub.schema:
-        remedy = "use false at the outermost schema of the value, or additionalProperties or items"
-        raise refusal(at, "what is unevaluated here depends on other schemas, which is not supported", remedy)
-    shape.unevaluated += (at,)
+    return combine
 
 
 COMBINE: dict[Any, Combine] = {
@@ -261,8 +245,8 @@ COMBINE: dict[Any, Combine] = {
     "dependentRequired": _dependent("dependentRequired"),
     "dependentSchemas": _dependent("dependentSchemas"),
     "dependencies": _dependent("dependencies"),
-    "unevaluatedItems": _unevaluated_items,
-    "unevaluatedProperties": _unevaluated_properties,
+    "unevaluatedItems": _unevaluated(values.ARRAY),
+    "unevaluatedProperties": _unevaluated(values.OBJECT),
     Internal.NOT: _internal_not,
     Internal.CHOICES: _internal_choices,
     Internal.CLASSES: _internal_classes,

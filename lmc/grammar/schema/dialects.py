@@ -33,6 +33,7 @@ class Dialect(NamedTuple):
         ignores_siblings: keywords beside ``$ref`` restrict nothing.
         has_flags: ``exclusiveMinimum`` and ``exclusiveMaximum`` are true or false.
         has_nullable: ``nullable`` adds null to ``type``.
+        contains_evaluates: items that meet ``contains`` are evaluated for ``unevaluatedItems``.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Dialect(NamedTuple):
     ignores_siblings: bool = False
     has_flags: bool = False
     has_nullable: bool = False
+    contains_evaluates: bool = True
 
 
 UNDECLARED = Dialect("2020-12", _DRAFT_2020 | _DRAFT_2019 | _DRAFT_7, has_flags=True)
@@ -48,7 +50,7 @@ UNDECLARED = Dialect("2020-12", _DRAFT_2020 | _DRAFT_2019 | _DRAFT_7, has_flags=
 
 _DIALECTS = {
     "json-schema.org/draft/2020-12/": Dialect("2020-12", _DRAFT_2020),
-    "json-schema.org/draft/2019-09/": Dialect("2019-09", _DRAFT_2019),
+    "json-schema.org/draft/2019-09/": Dialect("2019-09", _DRAFT_2019, contains_evaluates=False),
     "json-schema.org/draft-07/": Dialect("draft-07", _DRAFT_7, ignores_siblings=True),
     "json-schema.org/draft-06/": Dialect("draft-06", _DRAFT_6, ignores_siblings=True),
     "json-schema.org/draft-04/": Dialect("draft-04", _DRAFT_4, "id", ignores_siblings=True, has_flags=True),

@@ -13,6 +13,7 @@ from lmc.grammar.building import Arena
 from lmc.grammar.charsets import CharSet
 from lmc.grammar.nodes import Node
 from lmc.grammar.schema.alphabet import JSON, any_character
+from lmc.grammar.schema.errors import Pointer
 from lmc.grammar.schema.layout import Layout
 from lmc.grammar.schema.shapes import Shape
 from lmc.grammar.schema.strings import Strings
@@ -34,6 +35,10 @@ class Building(Protocol):
     layout: Layout
     strings: Strings
 
+    def intersection(self, parts: list[Node], pointer: Pointer) -> Node:
+        """The texts that all nodes have in common."""
+        ...
+
 
 def one_property(others: list[Other], builder: Building) -> Node:
     """One of these properties."""
@@ -43,7 +48,7 @@ def one_property(others: list[Other], builder: Building) -> Node:
     )
 
 
-def two_properties(others: list[Other], builder: Building, most: int | None) -> Node:
+def two_properties(others: list[Other], builder: Building, most: int | None, pointer: Pointer) -> Node:
     """Two or more of these properties, up to ``most``, with commas, two of which have different keys."""
     arena, comma = builder.arena, builder.layout.comma
     any_text = arena.repeat(any_character(), 0, None)
@@ -66,7 +71,7 @@ def two_properties(others: list[Other], builder: Building, most: int | None) -> 
     if most is None:
         return node
     counted = arena.concat(anything, arena.repeat(arena.concat(comma, anything), 1, most - 1))
-    return arena.intersection([node, counted])
+    return builder.intersection([node, counted], pointer)
 
 
 def _characters(kind: int, arena: Arena) -> Node:

@@ -27,6 +27,17 @@ class RecursiveSchemaError(ConstraintError):
     """
 
 
+class UndescribedError(Exception):
+    """All objects of a shape have properties that nothing describes; they are produced only where there are no others.
+
+    ``reason`` is what asks for the properties.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
 def tokens_of(pointer: Pointer) -> list[str | int]:
     """The keys and indices from the whole schema to a place."""
     tokens: list[str | int] = []

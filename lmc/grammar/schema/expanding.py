@@ -13,7 +13,8 @@ from lmc.grammar.schema.checking import ASSERTIONS
 from lmc.grammar.schema.combining import COMBINE, Place, followed
 from lmc.grammar.schema.documents import Document
 from lmc.grammar.schema.errors import Subschema, refusal
-from lmc.grammar.schema.shapes import Goal, Path, Shape
+from lmc.grammar.schema.evaluation import enter, settle
+from lmc.grammar.schema.shapes import Context, Goal, Path, Shape
 from lmc.grammar.schema.values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 from lmc.ir.errors import ConstraintError
 
@@ -28,6 +29,8 @@ class Expander:
 
     def __init__(self, document: Document) -> None:
         self.document = document
+        self.leaves_out = False
+        """Whether combinations of alternatives were left out, so that a goal without shapes may have values."""
         self._made: dict[tuple[str, int], object] = {}
         self._shapes = 0
         self._depth = 0
@@ -39,9 +42,8 @@ class Expander:
         """
         shape = self._new_shape()
         shape.pointer = goal[0].pointer if goal else None
-        whole = goal[0].schema if len(goal) == 1 else None
         for sub in goal:
-            self.absorb(shape, sub, None, whole=whole)
+            self.absorb(shape, sub, Context())
         found: list[Shape] = []
         stack = [shape]
         while stack:
@@ -50,15 +52,16 @@ class Expander:
             if shape.is_impossible:
                 continue
             if not shape.choices:
+                settle(shape, self._any_of, contains_evaluates=self.document.dialect.contains_evaluates)
                 found.append(shape)
                 continue
-            (goals, path), *others = shape.choices
+            (goals, context), *others = shape.choices
             shape.choices = tuple(others)
             branches: list[Shape] = []
             for branch in goals:
                 made = self._new_shape(shape)
                 for sub in branch:
-                    self.absorb(made, sub, path)
+                    self.absorb(made, sub, context)
                 branches.append(made)
             stack += reversed(branches)
         return found
@@ -83,12 +86,11 @@ class Expander:
         if sum(keyword in ASSERTIONS for keyword in self.document.keywords(goal[0])) > 1:
             return None
         shape = self._new_shape()
-        self.absorb(shape, goal[0], None)
+        self.absorb(shape, goal[0], Context())
         return shape.choices[0].goals
 
-    def absorb(self, shape: Shape, sub: Subschema, path: Path, *, whole: object = None) -> None:
-        """Add a schema to a shape. ``whole`` is the schema that is the only one of its goal, if there is one."""
-        is_whole = sub.schema is whole
+    def absorb(self, shape: Shape, sub: Subschema, context: Context) -> None:
+        """Add a schema to a shape."""
         pointer = sub.pointer
         if sub.schema is True:
             return
@@ -100,6 +102,7 @@ class Expander:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise refusal(pointer, f"schemas nested deeper than {MAX_DEPTH}", "nest less deeply")
+        context = enter(shape, sub, context)
         for keyword, value in schema.items():
             absorb = ABSORB.get(keyword)
             if absorb is not None:
@@ -107,7 +110,7 @@ class Expander:
                 continue
             combine = COMBINE.get(keyword)
             if combine is not None:
-                combine(self, shape, Place(sub, value, path, is_whole))
+                combine(self, shape, Place(sub, value, context))
         self._depth -= 1
 
     def once(self, keyword: str, schema: object, make: Callable[[], _Made], *, meanwhile: _Made | None = None) -> _Made:
@@ -182,6 +185,12 @@ class Expander:
                     left &= ~ARRAY
                     break
         return not left
+
+    def _any_of(self, schemas: list[Subschema]) -> Subschema:
+        """A schema that holds where one of these does, made once."""
+        key = f"any of {[id(sub.schema) for sub in schemas]}"
+        parts = [sub.schema for sub in schemas]
+        return Subschema(self.once(key, None, lambda: {"anyOf": parts}), schemas[-1].pointer)
 
     def _new_shape(self, base: Shape | None = None) -> Shape:
         self._shapes += 1

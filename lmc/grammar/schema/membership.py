@@ -55,8 +55,6 @@ def _array_meets(value: list[Any], shape: Shape, by: Deciding) -> bool:
         if hits < contains.low or (contains.high is not None and hits > contains.high):
             return False
     goals = [shape.item_goal(index) for index in range(len(value))]
-    if not all(goals) and _is_closed(shape, "unevaluatedItems"):
-        return False
     return all(_meets_goal(each, goal, by) for each, goal in zip(value, goals, strict=True))
 
 
@@ -67,12 +65,9 @@ def _object_meets(value: dict[str, Any], shape: Shape, by: Deciding) -> bool:
         return False
     if shape.names and not all(_meets_goal(name, shape.names, by) for name in value):
         return False
+    for names, wanted in shape.some:
+        found = [each for name, each in value.items() if _meets_goal(name, (names,), by)]
+        if not any(_meets_goal(each, (wanted,), by) for each in found):
+            return False
     goals = [shape.member_goal(name, by.strings) for name in value]
-    if not all(goals) and _is_closed(shape, "unevaluatedProperties"):
-        return False
     return all(_meets_goal(each, goal, by) for each, goal in zip(value.values(), goals, strict=True))
-
-
-def _is_closed(shape: Shape, keyword: str) -> bool:
-    """Whether nothing may be there that no schema speaks of."""
-    return any(found == keyword for _, found in shape.unevaluated)

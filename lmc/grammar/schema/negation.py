@@ -13,7 +13,7 @@ from typing import Any
 from lmc.grammar.schema.checking import COMPANIONS, Internal
 from lmc.grammar.schema.documents import Document
 from lmc.grammar.schema.errors import Pointer, Subschema, refusal
-from lmc.grammar.schema.shapes import Goal
+from lmc.grammar.schema.shapes import Goal, Some
 from lmc.grammar.schema.values import ANY, TYPES, check_value
 
 _Alternatives = Iterator[Any]
@@ -48,7 +48,9 @@ def negate(sub: Subschema, document: Document) -> Subschema:
 
 
 def negated(sub: Subschema) -> Subschema:
-    """A schema that says: not this one. It is taken apart when it is come to."""
+    """A schema for what does not meet this one. It is taken apart when it is come to."""
+    if isinstance(sub.schema, bool):
+        return Subschema(not sub.schema, sub.pointer)
     return Subschema({Internal.NOT: sub}, sub.pointer)
 
 
@@ -153,11 +155,34 @@ def _required(_schema: dict[Any, Any], value: Any, _pointer: Pointer) -> _Altern
         yield {"type": "object", "properties": {name: False}}
 
 
-def _additional(_schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
-    # `false` fails where there is a property without a name here, and none such is ever produced.
-    if value is not True and value:
-        raise _refused("additionalProperties", pointer)
-    yield from ()
+def _some(names: Any, names_pointer: Pointer, value: Subschema) -> dict[Any, Any]:
+    """A schema for objects with a property of such a name and such a value."""
+    return {"type": "object", Internal.SOME: Some(Subschema(names, names_pointer), value)}
+
+
+def _additional(schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
+    if value is True or value == {}:
+        return
+    at = (pointer, "additionalProperties")
+    names: dict[Any, Any] = {"type": "string", Internal.EXCLUDED: list(schema.get("properties", ()))}
+    patterns = [{Internal.NOT_PATTERN: pattern} for pattern in schema.get("patternProperties", ())]
+    if patterns:
+        names["allOf"] = patterns
+    yield _some(names, at, negated(Subschema(value, at)))
+
+
+def _pattern_properties(_schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
+    at = (pointer, "patternProperties")
+    for pattern, each in value.items():
+        if each is not True and each != {}:
+            names = {"type": "string", "pattern": pattern}
+            yield _some(names, (at, pattern), negated(Subschema(each, (at, pattern))))
+
+
+def _property_names(_schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
+    at = (pointer, "propertyNames")
+    if value is not True and value != {}:
+        yield _some({Internal.NOT: Subschema(value, at)}, at, Subschema(True, at))
 
 
 def _dependent(keyword: str) -> _Negate:
@@ -236,6 +261,8 @@ _RULES: dict[Any, _Negate] = {
     "properties": _properties,
     "required": _required,
     "additionalProperties": _additional,
+    "patternProperties": _pattern_properties,
+    "propertyNames": _property_names,
     "minProperties": _low_count("object", "maxProperties"),
     "maxProperties": _high_count("object", "minProperties"),
     "dependentRequired": _dependent("dependentRequired"),

@@ -1,15 +1,17 @@
 """Numbers of a shape: whole ones, others, or both, within bounds, as multiples, without some values.
 
 Which spellings are produced: whole numbers without fraction and exponent, zero without a sign. Other numbers with any
-fraction and an exponent of one or two digits where nothing is asked of them; else without an exponent and with at most
-15 digits in all near the bounds and excluded values, so that they differ from these as floating-point numbers too.
+fraction and an exponent of one or two digits where nothing is asked of them; else without an exponent and with up to
+``PLACES`` digits more behind the point than the bounds have, where they meet the bounds as floats as well.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from fractions import Fraction
 from functools import cache
+from itertools import repeat
 from typing import Any
 
 from lmc.grammar.building import Arena
@@ -25,7 +27,9 @@ from lmc.grammar.schema.values import FRACTIONAL, NUMBER, WHOLE, class_of, exact
 EXACT_DIGITS = 15  # decimal numbers of so many digits stay different as floats
 MAX_LISTED = 512  # numbers between two bounds that are written out one by one
 MAX_PLACES = 10
-PLACES = 6  # of numbers that need some, far from bounds
+PLACES = 20  # behind the point, beyond those of the bounds; `repr` of a float from 0.001 on has no more
+MAX_FRACTION = 120
+EXACT_FLOATS = 2**53  # whole numbers below it are floats
 
 
 class Numbers:
@@ -55,7 +59,9 @@ class Numbers:
         if classes == WHOLE:
             node = self._whole_numbers(low, high, multiple, shape)
         elif multiple is None:
-            node = self._decimals(low, high, excluded, classes)
+            if classes & WHOLE:
+                return self._decimals(low, high, excluded, shape)
+            return self._fractions(low, high, excluded, shape)
         elif multiple.denominator == 1:
             node = self._whole_numbers(low, high, multiple, shape) if classes & WHOLE else self._arena.empty
         else:
@@ -87,7 +93,7 @@ class Numbers:
 
     def _whole_numbers(self, low: Bound | None, high: Bound | None, multiple: Fraction | None, shape: Shape) -> Node:
         if multiple is not None and multiple.denominator > 1:  # validators divide by a float
-            low, high = _within_digits(low, high, 0)
+            low, high = _within(low, high, Fraction(10**EXACT_DIGITS))
         first = None if low is None else math.floor(low.value) + 1 if low.is_open else math.ceil(low.value)
         last = None if high is None else math.ceil(high.value) - 1 if high.is_open else math.floor(high.value)
         if first is not None and last is not None and first > last:
@@ -108,20 +114,41 @@ class Numbers:
         signed = self._arena.concat(self._arena.optional(self._minus), node)
         return self._arena.intersection([signed, self.between(first, last)])
 
-    def _decimals(self, low: Bound | None, high: Bound | None, excluded: list[Fraction], classes: int) -> Node:
-        near = [abs(bound.value) for bound in (low, high) if bound is not None] + [abs(value) for value in excluded]
-        widest = max((len(str(math.floor(value))) for value in near), default=1)
-        near_low, near_high = _within_digits(low, high, PLACES)
-        if classes & WHOLE:
-            places = max(EXACT_DIGITS - widest, 0)
-            node = self._signed(low, high, places)
-            if places < PLACES and not _cross(near_low, near_high):  # small numbers have a fraction all the same
-                node = self._arena.union([node, self._signed(near_low, near_high, PLACES)])
-            exact_bounds = [bound for bound in (low, high) if bound is not None and not bound.is_open]
-            return self._arena.union([node, *(self._spelled(bound.value) for bound in exact_bounds)])
-        if _cross(near_low, near_high):
-            return self._arena.empty
-        return self._arena.intersection([self._signed(near_low, near_high, PLACES), self._with_fraction()])
+    def _decimals(self, low: Bound | None, high: Bound | None, excluded: list[Fraction], shape: Shape) -> Node:
+        """Numbers with a fraction or without: what is left between the bounds and the values that are out."""
+        opened = [Bound(value, True, None) for value in sorted({*excluded}) if is_within(value, low, high)]
+        parts = map(self._interval, [low, *opened], [*opened, high], repeat(shape))
+        return self._arena.union(parts)
+
+    def _fractions(self, low: Bound | None, high: Bound | None, excluded: list[Fraction], shape: Shape) -> Node:
+        """Numbers that are not whole: near zero of any precision, else of ``EXACT_DIGITS`` digits."""
+        parts: list[Node] = []
+        small_low, small_high = _within(low, high, Fraction(1))
+        if not _cross(small_low, small_high):
+            parts.append(self._decimals(small_low, small_high, excluded, shape))
+        exact: list[Node] = []
+        for width in range(1, EXACT_DIGITS):
+            near_low, near_high = _within(low, high, Fraction(10**width))
+            if not _cross(near_low, near_high):
+                exact.append(self._signed(near_low, near_high, EXACT_DIGITS - width))
+        parts.append(self._without(self._arena.union(exact), excluded))
+        return self._arena.intersection([self._arena.union(parts), self._with_fraction()])
+
+    def _interval(self, low: Bound | None, high: Bound | None, shape: Shape) -> Node:
+        """Numbers between two bounds, read as decimals and as floats."""
+        bounds = [bound for bound in (low, high) if bound is not None]
+        parts = [self._spelled(bound.value) for bound in bounds if not bound.is_open]
+        least = None if low is None else _as_float(low, math.inf)
+        most = None if high is None else _as_float(high, -math.inf)
+        if least is None or most is None or not _cross(least, most):
+            digits = max(len(decimal_digits(bound.value)[1]) for bound in bounds)
+            parts.append(self._signed(least, most, min(digits + PLACES, MAX_FRACTION)))
+            if digits > MAX_FRACTION and parts[-1] is self._arena.empty:
+                cause = f"all numbers between these bounds have more than {MAX_FRACTION} digits behind the point"
+                raise refusal(shape.pointer, cause, "write bounds that are further from 0 or from each other")
+        if any(abs(bound.value) >= EXACT_FLOATS for bound in bounds):
+            parts.append(self._signed(low, high, 0))
+        return self._arena.union(parts)
 
     def _spelled(self, value: Fraction) -> Node:
         """A number in the shortest way without an exponent, where that is short."""
@@ -135,7 +162,7 @@ class Numbers:
         """Multiples of a fraction, as decimals with no more places than it has."""
         arena = self._arena
         places = len(decimal_digits(step)[1])
-        low, high = _within_digits(low, high, min(places, EXACT_DIGITS))
+        low, high = _within(low, high, Fraction(10 ** max(EXACT_DIGITS - places, 0)))
         node = None if places > MAX_PLACES else multiples_of(int(step * 10**places), arena, EXACT_DIGITS, places)
         if isinstance(node, Node):
             signed = arena.concat(arena.optional(self._minus), node)
@@ -220,13 +247,32 @@ def _cross(low: Bound, high: Bound) -> bool:
     return low.value > high.value or (low.value == high.value and (low.is_open or high.is_open))
 
 
-def _within_digits(low: Bound | None, high: Bound | None, places: int) -> tuple[Bound, Bound]:
-    """The bounds, but so that ``EXACT_DIGITS`` digits are enough with so many places."""
-    limit = Fraction(10 ** (EXACT_DIGITS - places))
+def _within(low: Bound | None, high: Bound | None, limit: Fraction) -> tuple[Bound, Bound]:
+    """The bounds, but so that numbers are smaller than a limit."""
     return (
         low if low is not None and low.value > -limit else Bound(-limit, True, None),
         high if high is not None and high.value < limit else Bound(limit, True, None),
     )
+
+
+def _as_float(bound: Bound, inside: float) -> Bound:
+    """A bound that decimals keep to only if they also keep to the given one when both are read as floats.
+
+    Rounding to a float keeps the order. So what is no more than a number that has the value of a float reads as no more
+    than that float. ``inside`` is infinite and on the side of the bound where numbers are allowed.
+    """
+    value = bound.value
+    if not bound.is_open and abs(value) < EXACT_FLOATS:
+        return bound
+    try:
+        nearest = float(value)
+    except OverflowError:
+        nearest = math.copysign(sys.float_info.max, value)
+    if bound.is_open or (Fraction(nearest) < value if inside > 0 else Fraction(nearest) > value):
+        nearest = math.nextafter(nearest, inside)
+    if not math.isfinite(nearest):  # read as infinite, they keep to it as well
+        return bound
+    return Bound(Fraction(nearest) if abs(value) >= EXACT_FLOATS else exact(nearest), False, bound.pointer)
 
 
 def is_within(value: Fraction, low: Bound | None, high: Bound | None) -> bool:

@@ -2,25 +2,28 @@
 
 The order is that in which the names are first met: `properties` as they are declared, then `required` names that no
 `properties` has. A declared property comes once; an additional key may come twice, and since every value it comes with
-is valid, the last one, which parsers keep, is too. What counts keys relies only on what is sure to differ.
+is valid, the last one, which parsers keep, is too. What counts keys relies only on what is sure to differ. An
+additional property that has to be there (``shapes.Some``) comes last, so that no other one with its key follows.
 """
 
 from __future__ import annotations
 
-from itertools import product
+from collections.abc import Iterator
+from itertools import islice, product
 from typing import NamedTuple, Protocol
 
 from lmc.grammar.building import Arena
 from lmc.grammar.nodes import Node
 from lmc.grammar.schema.distinct_keys import Other, one_property, two_properties
-from lmc.grammar.schema.errors import Pointer, Subschema, recursive, refusal
+from lmc.grammar.schema.errors import Pointer, Subschema, UndescribedError, recursive, refusal
 from lmc.grammar.schema.layout import Layout
-from lmc.grammar.schema.shapes import Goal, Shape
+from lmc.grammar.schema.shapes import Count, Goal, Members, Shape, Some, of_schemas
 from lmc.grammar.schema.strings import Strings
 from lmc.grammar.schema.values import string_text
 
 MAX_COUNTED = 5_000  # properties times counts
 MAX_PATTERNS = 4
+MAX_CASES = 500  # of which property it is that has to be there
 _PAIR = b"{}"
 
 
@@ -31,9 +34,14 @@ class Building(Protocol):
     layout: Layout
     strings: Strings
     conflict: Pointer
+    leaves_out: bool
 
     def node(self, goal: Goal, pointer: Pointer) -> Node:
         """The values that meet a goal."""
+        ...
+
+    def intersection(self, parts: list[Node], pointer: Pointer) -> Node:
+        """The texts that all nodes have in common."""
         ...
 
     def key_contents(self, goal: Goal) -> Node:
@@ -56,10 +64,70 @@ class Member(NamedTuple):
 def object_node(shape: Shape, builder: Building, pointer: Pointer) -> Node:
     """The objects that meet a shape.
 
-    Raises ``ConstraintError`` where nothing is said of the properties, where keys would have to be counted that can't
-    be told apart, and for too many patterns or counts.
+    Raises ``RecursiveSchemaError`` where nothing describes the properties, ``UndescribedError`` where nothing describes
+    some that there have to be, and ``ConstraintError`` where keys would have to be counted that can't be told apart and
+    for too many patterns or counts.
     """
-    if not shape.members and not shape.required and (shape.max_members is None or shape.max_members.value):
+    if not shape.some:
+        return _object(shape, (), builder, pointer)
+    cases = list(islice(_cases(shape, builder), MAX_CASES + 1))
+    if len(cases) > MAX_CASES:
+        remedy = "in oneOf, give every branch a required property with a const of its own"
+        raise refusal(pointer, "too many properties by which alternatives may differ", remedy)
+    found: list[Node] = []
+    undescribed: UndescribedError | None = None
+    for case, hits in cases:
+        try:
+            found.append(_object(case, hits, builder, pointer))
+        except UndescribedError as error:
+            undescribed = error
+    node = builder.arena.union(found)
+    if undescribed is not None and node is builder.arena.empty:
+        raise undescribed
+    return node
+
+
+def _cases(shape: Shape, builder: Building) -> Iterator[tuple[Shape, tuple[Some, ...]]]:
+    """The cases of which declared property it is that has to be there, without those that are seen to be impossible.
+
+    With each the demands that an additional property is left to meet.
+    """
+    stack: list[tuple[Shape, tuple[Some, ...], tuple[Some, ...]]] = [(shape, shape.some, ())]
+    while stack:
+        shape, some, hits = stack.pop()
+        if not some:
+            yield shape, hits
+            continue
+        (names, value), *others = some
+        contents = builder.key_contents((names,))
+        declared = _Names(shape, builder).declared
+        named = [name for name in declared if builder.strings.holds(contents, name, names.pointer)]
+        required = {name for name, _ in shape.required}
+        if any(name in required and _is_met(value, shape, name, builder) for name in named):
+            stack.append((shape, tuple(others), hits))
+            continue
+        made = shape.copy()
+        cases: list[tuple[Shape, tuple[Some, ...], tuple[Some, ...]]] = []
+        for name in named:
+            case = made.copy()
+            case.required += ((name, names.pointer),)
+            if value.schema is not True:
+                case.members += (Members({name: value}, [], None),)
+            cases.append((case, tuple(others), hits))
+            if value.schema is True:  # in the cases that follow this one is not there
+                made = made.copy()
+                made.members += (Members({name: Subschema(False, names.pointer)}, [], None),)
+        stack += [(made, tuple(others), (*hits, some[0])), *reversed(cases)]
+
+
+def _is_met(value: Subschema, shape: Shape, name: str, builder: Building) -> bool:
+    """Whether a required property meets a schema because it is asked to."""
+    return value.schema is True or any(sub.schema is value.schema for sub in shape.member_goal(name, builder.strings))
+
+
+def _object(shape: Shape, hits: tuple[Some, ...], builder: Building, pointer: Pointer) -> Node:
+    """The objects that meet a shape, the last of their properties an additional one that meets ``hits``, if any."""
+    if not hits and not shape.members and not shape.required and (not shape.max_members or shape.max_members.value):
         raise recursive(pointer, "the object may have any properties")
     required = dict(shape.required)
     names = _Names(shape, builder)
@@ -77,7 +145,16 @@ def object_node(shape: Shape, builder: Building, pointer: Pointer) -> Node:
             return builder.arena.empty
         else:
             builder.conflict = conflict  # it may be left out
-    return _braces(shape, builder, members, names.others(pointer))
+    if names.may_be_others and any(hit.value.schema is True for hit in hits) and not shape.has_patterns:
+        raise UndescribedError("a property is needed that nothing describes")
+    others = names.others(pointer)
+    hit = one_property(names.others(pointer, hits), builder) if hits else None
+    if hit is builder.arena.empty:
+        return builder.arena.empty
+    least = shape.min_members.value if shape.min_members is not None else 0
+    if not others and least > len(members) + bool(hits) and names.may_be_others:
+        raise UndescribedError("the object has to have more properties than are described")
+    return _braces(shape, builder, members, others, hit)
 
 
 class _Names:
@@ -89,10 +166,16 @@ class _Names:
         listed = builder.key_list(shape.names) if shape.names else None
         self._allowed = None if listed is None else frozenset(listed)
         self._contents = builder.key_contents(shape.names) if shape.names and listed is None else None
-        declared = dict.fromkeys(name for members in shape.members for name in members.named)
-        declared.update(dict.fromkeys(name for name, _ in shape.required))
-        declared.update(dict.fromkeys(listed or ()))
-        self.declared = list(declared)
+        self.declared = list(dict.fromkeys([*shape.declared(), *(listed or ())]))
+
+    @property
+    def may_be_others(self) -> bool:
+        """Whether there may be properties that nothing describes."""
+        if self._shape.has_rest:
+            return False
+        return self._allowed is None or not all(
+            self._shape.member_goal(name, self._builder.strings) for name in self._allowed
+        )
 
     def are_allowed(self, name: str) -> bool:
         """Whether `propertyNames` lets it be."""
@@ -100,12 +183,15 @@ class _Names:
             return name in self._allowed
         return self._contents is None or self._builder.strings.holds(self._contents, name, self._shape.pointer)
 
-    def others(self, pointer: Pointer) -> list[Other]:
-        """Properties whose keys the schema does not name. What is neither asked for nor described is not produced."""
+    def others(self, pointer: Pointer, hits: tuple[Some, ...] = ()) -> list[Other]:
+        """Properties whose keys the schema does not name, all those that meet ``hits``.
+
+        What is neither asked for nor described is not produced.
+        """
         builder, shape = self._builder, self._shape
+        within = [builder.key_contents((hit.names,)) for hit in hits]
         patterns = [(pattern, sub, members) for members in shape.members for pattern, sub in members.patterns]
-        has_rest = any(members.rest is not None for members in shape.members)
-        if self._allowed is not None or not (patterns or has_rest):
+        if self._allowed is not None or not (patterns or shape.has_rest or hits):
             return []
         if len(patterns) > MAX_PATTERNS:
             remedy = "join patterns that have the same schema with |, or name the properties"
@@ -113,23 +199,31 @@ class _Names:
         found: list[Other] = []
         for matching in product((True, False), repeat=len(patterns)):
             matched = [entry for entry, is_matching in zip(patterns, matching, strict=True) if is_matching]
-            goal = {id(sub.schema): sub for _, sub, _ in matched}
+            subs = [sub for _, sub, _ in matched] + [hit.value for hit in hits]
             for members in shape.members:
                 if members.rest is not None and all(members is not each for _, _, each in matched):
-                    goal[id(members.rest.schema)] = members.rest
-            if not goal or any(sub.schema is False for sub in goal.values()):
+                    subs.append(members.rest)
+            goal = of_schemas(subs)
+            if not goal or any(sub.schema is False for sub in goal):
                 continue
-            value = builder.node(tuple(goal.values()), pointer)
+            unmatched = [entry for entry, is_matching in zip(patterns, matching, strict=True) if not is_matching]
+            contents = self._keys([entry[:2] for entry in matched], [entry[:2] for entry in unmatched], within)
+            if contents is builder.arena.empty:
+                continue
+            value = builder.node(goal, pointer)
             if value is not builder.arena.empty:
-                unmatched = [entry for entry, is_matching in zip(patterns, matching, strict=True) if not is_matching]
-                contents = self._keys([entry[:2] for entry in matched], [entry[:2] for entry in unmatched])
                 found.append(Other(contents, value))
         return found
 
-    def _keys(self, matched: list[tuple[str, Subschema]], unmatched: list[tuple[str, Subschema]]) -> Node | None:
-        """The contents of keys without a name, in which these patterns are found and those are not; None: of any."""
+    def _keys(
+        self, matched: list[tuple[str, Subschema]], unmatched: list[tuple[str, Subschema]], within: list[Node]
+    ) -> Node | None:
+        """The contents of keys without a name in which these patterns are found and those are not; None: of any.
+
+        All are ``within`` some contents.
+        """
         strings = self._builder.strings
-        parts = [strings.pattern(pattern, sub.pointer) for pattern, sub in matched]
+        parts = [*within, *(strings.pattern(pattern, sub.pointer) for pattern, sub in matched)]
         if self._contents is not None:
             parts.append(self._contents)
         declared = [
@@ -141,8 +235,10 @@ class _Names:
         return self._builder.arena.intersection(parts) if parts else None
 
 
-def _braces(shape: Shape, builder: Building, members: list[Member], others: list[Other]) -> Node:
+def _braces(shape: Shape, builder: Building, members: list[Member], others: list[Other], hit: Node | None) -> Node:
     """The members in their order and any number of others, within the bounds on how many there are.
+
+    ``hit``, if not None, is a property that comes behind all of them.
 
     Read from the right, the closing bracket first: what may follow once ``count`` members are there. Counts that make
     no difference are one, and then optional members are a plain sequence, so that hundreds of them cost no more than
@@ -152,11 +248,12 @@ def _braces(shape: Shape, builder: Building, members: list[Member], others: list
     low = 0 if shape.min_members is None else shape.min_members.value
     high = None if shape.max_members is None else shape.max_members.value
     extra = one_property(others, builder)
-    has_extra = extra is not arena.empty
-    if low > len(members) + 2 and has_extra:
-        remedy = f"list the keys (properties, or an enum in propertyNames), or ask for at most {len(members) + 2}"
+    has_extra = extra is not arena.empty or hit is not None
+    countable = len(members) + (2 if hit is None else 1)
+    if low > countable and has_extra:
+        remedy = f"list the keys (properties, or an enum in propertyNames), or ask for at most {countable}"
         cause = "minProperties can't be enforced: of three keys that are not listed, two may be the same"
-        raise refusal(shape.min_members.pointer if shape.min_members else None, cause, remedy)
+        raise refusal(_at(shape.min_members), cause, remedy)
     if high is not None and high >= len(members) and not has_extra:
         high = None
     if low > len(members) and not has_extra:
@@ -165,16 +262,22 @@ def _braces(shape: Shape, builder: Building, members: list[Member], others: list
     if top > 1 and len(members) * top > MAX_COUNTED:
         bound = shape.min_members if high is None else shape.max_members
         remedy = "leave the bound out, or have fewer properties"
-        raise refusal(bound.pointer if bound else None, "so many properties can't be counted", remedy)
+        raise refusal(_at(bound), "so many properties can't be counted", remedy)
 
     def extras(count: int) -> Node:
         """Others behind ``count`` declared members; they count as two at most."""
         least = max(low - count, 0)
         most = None if high is None else high - count
+        if hit is not None:
+            if least > 1 or most == 0:
+                return arena.empty
+            before = arena.repeat(arena.concat(comma, extra), 0, None if most is None else most - 1)
+            return arena.concat(before, comma, hit, closing)
         if least > (2 if has_extra else 0) or (most is not None and most < least):
             return arena.empty
         if least == 2:
-            return arena.concat(comma, two_properties(others, builder, most), closing)
+            builder.leaves_out = True
+            return arena.concat(comma, two_properties(others, builder, most, _at(shape.min_members)), closing)
         return arena.concat(arena.repeat(arena.concat(comma, extra), least, most if has_extra else 0), closing)
 
     closing = layout.closing(_PAIR)
@@ -190,14 +293,23 @@ def _braces(shape: Shape, builder: Building, members: list[Member], others: list
         firsts.append(arena.concat(layout.key(name), value, *rest))
         if is_required:
             return layout.opened(_PAIR, arena.union(firsts))
-    if has_extra and low <= 1 and high != 0:
+    if hit is not None:
+        if low <= 1 and high != 0:
+            before = arena.repeat(arena.concat(extra, comma), 0, None if high is None else high - 1)
+            firsts.append(arena.concat(before, hit, closing))
+    elif has_extra and low <= 1 and high != 0:
         more = arena.repeat(arena.concat(comma, extra), 0, None if high is None else high - 1)
         firsts.append(arena.concat(extra, more, closing))
     elif has_extra and low == 2 and high not in (0, 1):
-        firsts.append(arena.concat(two_properties(others, builder, high), closing))
-    if low == 0:
+        builder.leaves_out = True
+        firsts.append(arena.concat(two_properties(others, builder, high, _at(shape.min_members)), closing))
+    if low == 0 and hit is None:
         firsts.append(arena.literal(_PAIR[1:]))
     return layout.opened(_PAIR, arena.union(firsts))
+
+
+def _at(count: Count | None) -> Pointer:
+    return None if count is None else count.pointer
 
 
 def _uncounted(builder: Building, members: list[Member], end: Node) -> list[list[Node]]:

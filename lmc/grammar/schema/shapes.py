@@ -16,6 +16,12 @@ Goal: TypeAlias = tuple[Subschema, ...]
 Path: TypeAlias = "tuple[int, Path] | None"
 """The references that were followed without going into the value, as identities of what they point at."""
 
+Scope: TypeAlias = "tuple[int, Scope] | None"
+"""The schemas with `unevaluatedItems` or `unevaluatedProperties` that a schema is within, innermost first, by identity.
+
+A negation in between ends the scope: what holds because something else does not evaluates nothing.
+"""
+
 
 class Bound(NamedTuple):
     """A bound on a number; ``is_open``: the bound itself is out."""
@@ -63,11 +69,40 @@ class Members(NamedTuple):
     rest: Subschema | None
 
 
+class Context(NamedTuple):
+    """How a schema comes to be about a value: the references that led to it, and the scope it is in."""
+
+    path: Path = None
+    scope: Scope = None
+
+
 class Choice(NamedTuple):
     """One of several goals has to be met as well."""
 
     goals: list[Goal]
-    path: Path
+    context: Context
+
+
+class Evaluated(NamedTuple):
+    """A schema that holds for the value, and the scope whose schemas take what it describes as evaluated."""
+
+    schema: dict[Any, Any]
+    scope: Scope
+
+
+class Unevaluated(NamedTuple):
+    """`unevaluatedItems` or `unevaluatedProperties`: the schema it stands in, by identity, and its own schema."""
+
+    keyword: str
+    holder: int
+    schema: Subschema
+
+
+class Some(NamedTuple):
+    """One property at least has a name that meets ``names`` and a value that meets ``value``."""
+
+    names: Subschema
+    value: Subschema
 
 
 class Matcher(Protocol):
@@ -85,8 +120,8 @@ class Shape:
     ``classes`` are the classes of values that are left; ``is_typed`` says that some `type` or `enum` named them, and
     ``implied`` are the classes that other keywords are about. ``allowed``, where not None, are all values there are, by
     identity. ``contents`` are schemas of what a string holds as JSON. ``unique`` is where the keyword stands, None
-    without it; ``unevaluated`` are `unevaluatedItems` and `unevaluatedProperties` that are false around other schemas;
-    ``is_rewritten``: some of it comes from a negation.
+    without it; ``evaluated`` is kept for ``unevaluated``, which become ``items`` and ``members`` when all choices are
+    made.
 
     What a field holds is replaced, never changed, so that copies share it.
     """
@@ -113,11 +148,12 @@ class Shape:
     members: tuple[Members, ...] = ()
     required: tuple[tuple[str, Pointer], ...] = ()
     names: tuple[Subschema, ...] = ()
+    some: tuple[Some, ...] = ()
     min_members: Count | None = None
     max_members: Count | None = None
     choices: tuple[Choice, ...] = ()
-    unevaluated: tuple[tuple[Pointer, str], ...] = ()
-    is_rewritten: bool = False
+    evaluated: tuple[Evaluated, ...] = ()
+    unevaluated: tuple[Unevaluated, ...] = ()
 
     def copy(self) -> Shape:
         """Another shape that says the same."""
@@ -136,6 +172,21 @@ class Shape:
                 if key not in excluded and class_of(value) & self.classes
             }
             self.excluded = ()
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether something describes the properties that have no name and match no pattern."""
+        return any(members.rest is not None for members in self.members)
+
+    @property
+    def has_patterns(self) -> bool:
+        """Whether something describes the properties that match some pattern."""
+        return any(members.patterns for members in self.members)
+
+    def declared(self) -> list[str]:
+        """The names of properties, in the order in which they are produced."""
+        named = dict.fromkeys(name for members in self.members for name in members.named)
+        return list(named | dict.fromkeys(name for name, _ in self.required))
 
     def item_goal(self, index: int) -> Goal:
         """What an item of an array has to meet."""
@@ -182,7 +233,7 @@ class Shape:
         """
         if self.is_typed:
             return self.classes
-        return self.classes & self.implied or self.classes & SCALAR
+        return self.classes & self.implied or self.classes & SCALAR or self.classes
 
     @property
     def is_impossible(self) -> bool:
@@ -191,8 +242,11 @@ class Shape:
 
 
 def of_schemas(schemas: Iterable[Subschema]) -> Goal:
-    """A goal without repetitions."""
-    return tuple({id(sub.schema): sub for sub in schemas}.values())
+    """A goal without repetitions. ``True`` stays only where it is alone: then anything may come."""
+    found = {id(sub.schema): sub for sub in schemas}
+    if len(found) > 1:
+        found.pop(id(True), None)
+    return tuple(found.values())
 
 
 _FIELDS = tuple(field.name for field in fields(Shape))

@@ -52,6 +52,10 @@ class Building(Protocol):
         """One value."""
         ...
 
+    def intersection(self, parts: list[Node], pointer: Pointer) -> Node:
+        """The texts that all nodes have in common."""
+        ...
+
 
 def unique_items(shape: Shape, builder: Building, low: int, high: int | None) -> Node:
     """``low`` to ``high`` different items, at least one, with commas.

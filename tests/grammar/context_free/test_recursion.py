@@ -128,6 +128,34 @@ def test_any_value_is_any_json():
     assert not open_parts.matches('{"a":1}')
 
 
+def test_properties_that_have_to_be_there_may_be_any():
+    for schema in (
+        {"properties": {"a": {}}, "minProperties": 2},
+        {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "minProperties": 2},
+        {"properties": {"a": True}, "not": {"properties": {"a": {}}, "additionalProperties": False}, "required": ["a"]},
+        {"type": "object", "properties": {"a": {"type": "integer"}}, "not": {"maxProperties": 1}},
+    ):
+        constraint = of_schema(schema)
+        assert constraint.matches('{"a":1,"b":2}'), schema
+        for text in ("{}", '{"a":1}', '{"a":1,"a":2}', "[]"):
+            assert not constraint.matches(text), (schema, text)
+
+
+def test_an_array_that_contains_something_may_have_a_length():
+    constraint = of_schema({"type": "array", "contains": {"type": "integer"}, "minItems": 2, "maxItems": 3})
+    for text in ("[1,1]", '[{"a":[]},1]', "[1,[],null]"):
+        assert constraint.matches(text), text
+    for text in ("[]", "[1]", "[null,null]", "[1,2,3,4]"):
+        assert not constraint.matches(text), text
+
+
+def test_what_is_counted_twice_is_refused_where_values_nest():
+    schema = {"type": "array", "allOf": [{"contains": {"type": "integer"}}, {"contains": {"type": "array"}}]}
+    with pytest.raises(ConstraintError, match="counted in two ways at once") as caught:
+        of_schema(schema)
+    assert caught.value.pointer == "/allOf/0/contains"
+
+
 def test_references_of_any_form_are_followed():
     by_name = {"$ref": "#node", "$defs": {"x": {"$anchor": "node", "type": "array", "items": {"$ref": "#node"}}}}
     assert of_schema(by_name).matches("[[],[[]]]")
@@ -204,7 +232,7 @@ def test_what_cannot_be_enforced_is_refused_with_its_pointer(schema, pointer):
                 "required": ["y"],
             },
             "/properties/y",
-            "no value meets this schema",
+            "none of the values that can be produced meets this schema",
         ),
     ],
 )

@@ -96,6 +96,64 @@ CASES: dict[str, tuple[Any, list[Any], list[Any]]] = {
         [{"a": 1}, {"b": 1}],
         [{}, {"a": 1, "b": 1}],
     ),
+    "oneOf of closed objects": (
+        {
+            "oneOf": [
+                {**_object(a=_STRING), "additionalProperties": False},
+                {**_object(b=_STRING), "additionalProperties": False},
+            ]
+        },
+        [{"a": "x"}, {"b": "x"}],
+        [{}, {"a": "x", "b": "x"}, {"a": 1}],
+    ),
+    "oneOf of closed objects with properties in common": (
+        {
+            "oneOf": [
+                {**_object(a=_STRING, b=_INTEGER), "additionalProperties": False},
+                {**_object(a=_STRING, c=_INTEGER), "additionalProperties": False},
+                {**_object(["a"], a=_STRING), "additionalProperties": False},
+            ]
+        },
+        [{"b": 1}, {"c": 1}, {"a": "x", "b": 1}, {"a": "x", "c": 1}],
+        [{}, {"a": "x"}, {"b": 1, "c": 1}],
+    ),
+    "oneOf of a closed and an open object": (
+        {
+            "oneOf": [
+                {**_object(a=_STRING), "patternProperties": {"^x": _INTEGER}, "additionalProperties": False},
+                {"type": "object", "additionalProperties": _INTEGER},
+            ]
+        },
+        [{"a": "x"}, {"b": 1}, {"x": 1, "b": 1}, {"a": "y", "x": 1}],
+        [{}, {"x": 1}, {"b": "x"}, {"a": "x", "b": 1}],
+    ),
+    "not a schema for patterned properties": (
+        {
+            "type": "object",
+            "patternProperties": {"^x": {"type": ["integer", "null"]}},
+            "additionalProperties": False,
+            "not": {"patternProperties": {"^x": _INTEGER}},
+        },
+        [{"x": None}, {"x": 1, "xa": None}],
+        [{}, {"x": 1}, {"a": None}],
+    ),
+    "not a schema for names": (
+        {
+            **_object(a=_INTEGER, b=_INTEGER),
+            "additionalProperties": _NULL,
+            "not": {"propertyNames": {"enum": ["a", "d"]}},
+        },
+        [{"b": 1}, {"a": 1, "b": 1}, {"c": None}, {"d": None, "c": None}],
+        [{}, {"a": 1}, {"d": None}, {"a": 1, "d": None}],
+    ),
+    "not a schema for additional properties": (
+        {
+            **_object(a=_INTEGER, b={"type": ["integer", "null"]}),
+            "not": {"properties": {"a": True}, "additionalProperties": _INTEGER},
+        },
+        [{"b": None}, {"a": 1, "b": None}],
+        [{}, {"a": 1}, {"b": 1}],
+    ),
     "oneOf of three": (
         {"oneOf": [{"type": "string", "minLength": 2}, {"type": "string", "maxLength": 3}, {"const": "abcd"}]},
         ["", "a", "abcde"],
@@ -175,7 +233,11 @@ CASES: dict[str, tuple[Any, list[Any], list[Any]]] = {
         [{"a": 1}],
         [{}, {"b": 1}, {"a": 1, "b": 1}],
     ),
-    "not closed": ({**_object(a=_INTEGER), "not": {"additionalProperties": False, "required": ["a"]}}, [{}], []),
+    "not closed": (
+        {**_object(a=_INTEGER), "not": {"additionalProperties": False, "required": ["a"]}},
+        [{}, {"a": 1}],
+        [],
+    ),
     "not anything": ({"anyOf": [_INTEGER, {"not": {}}]}, [1], ["a", None]),
     "if": (
         {
@@ -282,9 +344,9 @@ def test_one_definition_in_several_places_is_not_recursive():
         {"type": "integer", "not": _INTEGER},
         {"const": 1, "not": {"const": 1.0}},
         {"type": "boolean", "not": {"enum": [True, False]}},
-        {"items": {"enum": [1, 2]}, "uniqueItems": True, "minItems": 3},
+        {"type": "array", "items": {"enum": [1, 2]}, "uniqueItems": True, "minItems": 3},
         {"anyOf": [False, {"enum": []}]},
-        {"items": _NULL, "contains": _NULL, "minContains": 3, "maxContains": 2},
+        {"type": "array", "items": _NULL, "contains": _NULL, "minContains": 3, "maxContains": 2},
         {"type": "number", "not": _INTEGER, "multipleOf": 3},
     ],
 )

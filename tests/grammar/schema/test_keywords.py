@@ -8,6 +8,8 @@ from tests.grammar.schema.sampling import automaton_of, compact, is_valid
 
 _POINT = {"type": "object", "properties": {"x": {"type": "integer"}, "y": {"type": "integer"}}, "required": ["x"]}
 
+_INTEGER: dict[str, Any] = {"type": "integer"}
+
 CASES: dict[str, tuple[Any, list[Any], list[Any]]] = {
     "type null": ({"type": "null"}, [None], [False, 0, "", [], {}]),
     "type boolean": ({"type": "boolean"}, [True, False], [None, 0, 1, "true"]),
@@ -158,6 +160,134 @@ CASES: dict[str, tuple[Any, list[Any], list[Any]]] = {
         {"properties": {"a": {"type": "null"}}, "unevaluatedProperties": {"type": "integer"}},
         [{"a": None, "b": 1}],
         [{"b": None}],
+    ),
+    "unevaluatedProperties beside parts that describe nothing": (
+        {
+            "type": "object",
+            "properties": {"q": _INTEGER},
+            "anyOf": [{"required": ["f"]}, {}],
+            "allOf": [{"minProperties": 0}],
+            "dependentRequired": {"q": []},
+            "unevaluatedProperties": False,
+        },
+        [{}, {"q": 1}],
+        [{"f": 1}, {"q": 1, "f": 1}],
+    ),
+    "unevaluatedProperties beside anyOf": (
+        {
+            "type": "object",
+            "anyOf": [{"properties": {"a": _INTEGER}}, {"properties": {"b": _INTEGER}}, {}],
+            "unevaluatedProperties": False,
+        },
+        [{}, {"a": 1}, {"b": 1}, {"a": 1, "b": 2}],
+        [{"c": 1}, {"a": "x"}],
+    ),
+    "unevaluatedProperties beside if alone": (
+        {"type": "object", "if": {"properties": {"a": _INTEGER}}, "unevaluatedProperties": False},
+        [{}, {"a": 1}],
+        [{"a": "x"}, {"b": 1}],
+    ),
+    "unevaluatedProperties beside if, then and else": (
+        {
+            "type": "object",
+            "if": {"properties": {"a": {"const": 1}}, "required": ["a"]},
+            "then": {"properties": {"b": _INTEGER}},
+            "else": {"properties": {"c": _INTEGER}, "required": ["c"]},
+            "unevaluatedProperties": False,
+        },
+        [{"a": 1}, {"a": 1, "b": 2}, {"c": 3}],
+        [{"a": 1, "c": 3}, {"b": 2, "c": 3}, {"a": 2, "c": 3}, {"a": 2}],
+    ),
+    "unevaluatedProperties beside dependentSchemas": (
+        {
+            "type": "object",
+            "properties": {"a": _INTEGER},
+            "dependentSchemas": {"a": {"properties": {"b": _INTEGER}}},
+            "unevaluatedProperties": False,
+        },
+        [{}, {"a": 1}, {"a": 1, "b": 2}],
+        [{"b": 2}, {"a": 1, "c": 2}],
+    ),
+    "unevaluatedProperties beside dependentRequired": (
+        {
+            "type": "object",
+            "properties": {"a": _INTEGER, "b": _INTEGER},
+            "allOf": [{"dependentRequired": {"a": ["c"]}}],
+            "unevaluatedProperties": False,
+        },
+        [{}, {"b": 1}],
+        [{"a": 1}, {"a": 1, "c": 1}, {"c": 1}],
+    ),
+    "unevaluatedProperties beside a reference": (
+        {
+            "type": "object",
+            "$ref": "#/$defs/a",
+            "required": ["a"],
+            "unevaluatedProperties": _INTEGER,
+            "$defs": {"a": {"properties": {"a": {"type": "null"}}}},
+        },
+        [{"a": None}, {"a": None, "c": 1}],
+        [{"c": 1}, {"a": None, "c": None}],
+    ),
+    "unevaluatedProperties beside not": (
+        {
+            "type": "object",
+            "properties": {"b": _INTEGER},
+            "not": {"not": {"properties": {"a": _INTEGER}, "required": ["a"]}},
+            "anyOf": [True, {"properties": {"a": _INTEGER}}],
+            "unevaluatedProperties": False,
+        },
+        [{"a": 1}],
+        [{}, {"b": 1}, {"a": "x"}],
+    ),
+    "unevaluatedProperties that see only what is in the schema around them": (
+        {
+            "type": "object",
+            "properties": {"a": _INTEGER, "b": _INTEGER},
+            "allOf": [{"properties": {"b": True}, "unevaluatedProperties": False}],
+        },
+        [{}, {"b": 1}],
+        [{"a": 1}],
+    ),
+    "unevaluatedProperties beside those of a schema within": (
+        {
+            "type": "object",
+            "properties": {"a": {"type": "null"}},
+            "allOf": [{"properties": {"a": True}, "unevaluatedProperties": _INTEGER}],
+            "unevaluatedProperties": False,
+        },
+        [{}, {"a": None, "b": 1}],
+        [{"b": None}],
+    ),
+    "unevaluatedItems beside parts that describe nothing": (
+        {"type": "array", "allOf": [True], "unevaluatedItems": False},
+        [[]],
+        [["foo"]],
+    ),
+    "unevaluatedItems beside anyOf": (
+        {
+            "type": "array",
+            "anyOf": [{"prefixItems": [_INTEGER]}, {"prefixItems": [True, _INTEGER], "minItems": 2}, {}],
+            "prefixItems": [{"type": ["integer", "null"]}],
+            "unevaluatedItems": False,
+        },
+        [[], [1], [None], [None, 2], [1, 2]],
+        [[None, None], [1, 2, 3]],
+    ),
+    "unevaluatedItems beside if": (
+        {
+            "type": "array",
+            "if": {"prefixItems": [{"const": 1}], "minItems": 1},
+            "then": {"items": _INTEGER},
+            "unevaluatedItems": {"type": "null"},
+        },
+        [[], [1], [1, 2, 3], [None], [None, None]],
+        [[2], [1, None]],
+    ),
+    "unevaluatedItems beside contains": (
+        {"type": "array", "contains": {"const": 1}, "minItems": 2, "unevaluatedItems": {"type": "null"}},
+        [[1, 1], [None, 1], [1, None, None]],
+        [[], [1], [None, None], [1, 2]],
     ),
     "unevaluatedItems": (
         {"prefixItems": [{"type": "null"}], "unevaluatedItems": {"type": "integer"}},

@@ -129,4 +129,4 @@ def test_the_whole_may_stand_between_spaces():
 
 def test_a_part_that_no_value_meets_is_no_better_with_spaces():
     with pytest.raises(ConstraintError, match="no value meets"):
-        automaton_of({"items": {"type": "null"}, "minItems": 2, "maxItems": 1}, "flexible")
+        automaton_of({"type": "array", "items": {"type": "null"}, "minItems": 2, "maxItems": 1}, "flexible")

@@ -15,6 +15,11 @@ from lmc.ir.errors import ConstraintError
 from tests.grammar.schema.sampling import automaton_of, draw, is_valid
 
 integers = st.one_of(st.integers(-25, 125), st.integers(), st.integers(10**18, 10**24))
+any_bounds = st.one_of(
+    st.integers(-100, 100),
+    st.sampled_from([0.1, -0.5, 99.99, 1e12, 1e6, -1e9, 0.000001, 1e15, 2**53 - 1, 2**53 + 1, 1e22, -1e22, 1e-10]),
+    st.floats(-1e6, 1e6).map(lambda value: round(value, 3)),
+)
 decimals = st.one_of(
     st.decimals(-3, 3, places=2), st.decimals(0, 1, places=4), st.decimals(-200, 200, places=1), st.integers(-99, 99)
 ).map(lambda value: Decimal(value) + 0)
@@ -90,12 +95,46 @@ def test_bounds_hold_for_numbers_read_as_floats(low: Any, high: Any, opened: tup
         assert high is None or exact < Fraction(repr(high)) or (exact == Fraction(repr(high)) and not opened[1])
 
 
-def test_small_numbers_have_a_fraction_below_a_large_bound():
-    automaton = automaton_of({"type": "number", "minimum": -0.5, "maximum": 1e22})
-    for text in ("8.5", "-0.5", "0.000001", "123456789.123456", "9999999999999999999999", "10000000000000000000000"):
+def test_numbers_below_a_large_bound_have_any_fraction():
+    automaton = automaton_of({"type": "number", "minimum": 0, "maximum": 1e12})
+    for text in ("3.14159265", "0.1", "0.30000000000000004", "999999999999.5", "1000000000000", "1000000000000.0"):
         assert automaton.matches(text.encode()), text
-    for text in ("-0.500001", "10000000000000000000001", "1234567890.5"):
+    automaton = automaton_of({"type": "number", "minimum": -0.5, "maximum": 1e22})
+    for text in ("8.5", "-0.5", "0.000001", "1234567890.5", "9999999999999999999999", "10000000000000000000000"):
+        assert automaton.matches(text.encode()), text
+    for text in ("-0.500001", "-0.50000000000000000001", "10000000000000000000001", "10000000000000000000000.5"):
         assert not automaton.matches(text.encode()), text
+
+
+@given(
+    st.none() | any_bounds,
+    st.none() | any_bounds,
+    st.tuples(st.booleans(), st.booleans()),
+    st.lists(st.integers(-(10**15) + 1, 10**15 - 1), max_size=3),
+    st.lists(st.tuples(st.integers(-(10**15) + 1, 10**15 - 1), st.integers(0, 15)), min_size=12, max_size=12),
+)
+@example(0, 1e12, (False, False), [], [(314159265, 8)])
+@example(0, None, (True, False), [5], [(5000000000000001, 15)])
+def test_every_decimal_of_15_digits_between_bounds(
+    low: Any, high: Any, opened: tuple[bool, bool], excluded: list[int], numbers: list[tuple[int, int]]
+):
+    assume(low is not None or high is not None)
+    schema = _schema(low, high, opened, type="number", **({"not": {"enum": excluded}} if excluded else {}))
+    automaton = _automaton(schema)
+    for digits, places in [*numbers, *((digits, 0) for digits in excluded)]:
+        value = Decimal(digits).scaleb(-places)
+        text = f"{value:f}"
+        is_exact = all(bound is None or abs(bound) < 2**53 for bound in (low, high))
+        matches = automaton is not None and automaton.matches(text.encode())
+        assert matches == is_valid(schema, json.loads(text)) or not (matches or is_exact), text
+
+
+def test_bounds_that_leave_only_numbers_which_need_an_exponent():
+    for bounds in ({"minimum": 1e-300, "maximum": 2e-300}, {"exclusiveMinimum": 0, "maximum": 1e-200}):
+        with pytest.raises(ConstraintError, match="more than 120 digits behind the point"):
+            automaton_of({"type": "number", **bounds})
+    assert automaton_of({"type": "number", "minimum": 1e-300}).matches(b"0.5")
+    assert automaton_of({"type": "number", "exclusiveMinimum": 0, "maximum": 1e-30}).matches(b"0." + b"0" * 30 + b"5")
 
 
 def test_a_bound_with_many_digits_is_an_output():

@@ -195,27 +195,6 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         "only where items says what all items are",
         "use items",
     ),
-    "unevaluatedProperties below others": (
-        {
-            "allOf": [{"$ref": "#/$defs/a", "unevaluatedProperties": False}, {"properties": {"a": {}}}],
-            "$defs": {"a": {}},
-        },
-        "/allOf/0/unevaluatedProperties",
-        "depends on other schemas",
-        "additionalProperties",
-    ),
-    "unevaluatedProperties beside a negation": (
-        {"properties": {"a": {"type": "null"}}, "not": {"required": ["b"]}, "unevaluatedProperties": False},
-        "/unevaluatedProperties",
-        "depends on a negation",
-        "additionalProperties",
-    ),
-    "unevaluatedItems beside contains": (
-        {"prefixItems": [{"type": "null"}], "contains": {"type": "null"}, "unevaluatedItems": False},
-        "/unevaluatedItems",
-        "depends on other schemas",
-        "items",
-    ),
     "nested values": (
         _nested({"type": "null"}, lambda inner: {"items": inner}, 120),
         "/items" * 100,
@@ -248,9 +227,6 @@ NEGATED: dict[str, Any] = {
     "format": {"format": "date"},
     "multipleOf": {"multipleOf": 3},
     "uniqueItems": {"uniqueItems": True},
-    "patternProperties": {"patternProperties": {"a": {"type": "null"}}},
-    "propertyNames": {"propertyNames": {"maxLength": 1}},
-    "additionalProperties": {"additionalProperties": {"type": "null"}},
     "unevaluatedProperties": {"unevaluatedProperties": False},
     "items": {"prefixItems": [{"type": "null"}], "items": {"type": "null"}},
     "contains": {"contains": {"type": "null"}, "maxContains": 2},

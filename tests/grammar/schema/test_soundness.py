@@ -1,16 +1,24 @@
 """Generated schemas and values against `jsonschema`: nothing invalid is ever an output."""
 
 import json
+import os
 import random
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from lmc.grammar.schema import RecursiveSchemaError
 from lmc.ir.errors import ConstraintError
+from tests.grammar.context_free.grammar_cases import of_schema, walked
 from tests.grammar.schema import strategies
-from tests.grammar.schema.sampling import automaton_of, compact, draw, is_valid
+from tests.grammar.schema.combined_schemas import SMALL_VALUES, SchemaMaker, orders_of
+from tests.grammar.schema.sampling import VALIDATOR, automaton_of, compact, draw, is_valid
+
+COMBINED = 10_000 if os.environ.get("LMC_TEST_FULL") == "1" else 50
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -87,3 +95,62 @@ def test_what_a_validator_rejects_for_a_duplicate_key_is_no_output(whitespace: s
     assert automaton.matches(b'{"a":1,"b":"x","b":"y"}')
     assert not automaton.matches(b'{"a":1,"a":"x"}')
     assert not automaton.matches(b'{"a":1,"\\u0061":"x"}')
+
+
+def _compiled(schema: Any, chance: random.Random) -> tuple[Callable[[bytes], bool], Callable[[], bytes | None]]:
+    """Whether a text is an output of a schema, recursive or not, and one output, where a walk came to an end."""
+    try:
+        automaton = automaton_of(schema)
+    except RecursiveSchemaError:
+        constraint = of_schema(schema)
+        return constraint.matches, lambda: walked(constraint, chance)
+    return automaton.matches, lambda: draw(automaton, chance)
+
+
+def _try_to_compile(schema: Any, chance: random.Random) -> Any:
+    """What ``_compiled`` returns, or the cause why the schema is refused."""
+    try:
+        return _compiled(schema, chance)
+    except ConstraintError as error:
+        return error.cause
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_keywords_that_depend_on_each_other(is_open: bool):
+    """Outputs are valid; a schema that some value meets is not said to have none.
+
+    Where all parts of values are described (``is_open`` is false), every valid value is an output in some order of its
+    properties.
+    """
+    counts: Counter[str] = Counter()
+    for seed in range(COMBINED // 2 if is_open else COMBINED):
+        chance = random.Random(seed)
+        schema = SchemaMaker(chance, is_open=is_open).schema()
+        validator = VALIDATOR(schema)
+        values = [(value, validator.is_valid(value)) for value in SMALL_VALUES]
+        compiled = _try_to_compile(schema, chance)
+        if isinstance(compiled, str):
+            is_empty = "no value meets" in compiled or "every value that meets" in compiled
+            assert not is_empty or not any(valid for _, valid in values), (schema, compiled)
+            counts["empty" if is_empty else "refused"] += 1
+            continue
+        matches, output = compiled
+        invalid = [value for value, valid in values if not valid]
+        valid = [value for value, valid in values if valid]
+        for value in chance.sample(invalid, min(len(invalid), 40)):
+            assert not any(matches(compact(order)) for order in orders_of(value)), (schema, value)
+        for value in chance.sample(valid, min(len(valid), 40)):
+            is_output = any(matches(compact(order)) for order in orders_of(value))
+            assert is_output or is_open, (schema, value)
+            counts["valid"] += 1
+            counts["left out"] += not is_output
+        for _ in range(4):
+            text = output()
+            assert text is None or validator.is_valid(json.loads(text)), (schema, text)
+            counts["drawn"] += text is not None
+        counts["compiled"] += 1
+    total = counts["compiled"] + counts["empty"] + counts["refused"]
+    assert counts["refused"] < total / 4, counts
+    assert counts["compiled"] > total / 3, counts
+    assert counts["drawn"] > 2 * counts["compiled"], counts
+    assert counts["valid"] > counts["compiled"], counts
