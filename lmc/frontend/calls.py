@@ -164,7 +164,7 @@ class Calls(MethodCalls):
             called = function
         if is_one_of(called, KEYED) and args and kwargs.get("key") is not None:
             first, *others = args
-            return by_key(cast("Operators", self), called, [first, *others] if others else list(first), kwargs)
+            return by_key(cast("Operators", self), called, [first, *others] if others else first, kwargs)
         if called is map and len(args) > 1 and not kwargs:
             return self.mapped(*args)
         if called is filter and len(args) == 2 and not kwargs:

@@ -209,7 +209,7 @@ class Elements:
             return items_of(grown(recorder, items))
         if type(items) is Proxy and isinstance(symbol(items).type, ListType):
             return items
-        plain = list(self._ops.iterate(items))
+        plain = list(self._ops.taken(items))
         if not is_value_list(plain):
             raise recorder.stop(
                 "a list whose elements run at the same time holds states, functions or objects",

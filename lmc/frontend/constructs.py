@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import NoReturn
 
 from lmc.frontend.breaks import Exit
@@ -32,8 +34,22 @@ class Constructs(Emitter):
     def end_construct(self) -> None:
         """It is in the graph."""
         if self.regions.depth == 0:
-            self._entry = None
+            self._entry = self._held_entry
         self.last_host = None
+
+    @contextmanager
+    def held_construct(self) -> Generator[None]:
+        """Make one construct of what is captured inside: also behind a loop in it, a break ends the capture before."""
+        outermost = self._held_entry is None
+        self.begin_construct()
+        if outermost:
+            self._held_entry = self._entry
+        try:
+            yield
+        finally:
+            if outermost:
+                self._held_entry = None
+            self.end_construct()
 
     def leave_way(self) -> NoReturn:
         """End the way that runs now, of a condition or a loop of some function; where there is none, the program."""

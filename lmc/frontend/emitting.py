@@ -86,12 +86,14 @@ class Emitter(Session):
         self.refused_form: str | None = None  # the form of control flow in which the capture ended
         self.branch: Any = None  # the innermost condition both ways of which are traced
         self.end_program: Callable[[Any], None] | None = None  # records what the program returns
+        self.changes = 0  # of containers and handles so far
         self.grows = False  # whether the length of some list of the capture's is not known
         self.returns = 0  # how often the program was seen to return so far
         self.own_errors: dict[int, BaseException] = {}  # exceptions of Python's own classes that were made here
         self.handling: list[Any] = []  # the attempts whose handlers have begun, outermost first
         self.handled_before = sys.exc_info()[1]  # what is handled by whoever captures
         self._entry: Checkpoint | None = None  # where the outermost open construct begins
+        self._held_entry: Checkpoint | None = None  # the same, of one that is made of several
         self._op_count = 0
         self._steps = 0  # decisions since the outermost open construct began
         self._lengths: dict[Value, Proxy] = {}
@@ -138,6 +140,7 @@ class Emitter(Session):
                 "a set is changed on one way through a condition, and what it goes over first may depend on it",
                 "use a list, or change the set before the condition or after it",
             )
+        self.changes += 1
         self.regions.touch(held)
 
     def born(self, made: Any) -> Any:

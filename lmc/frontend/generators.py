@@ -6,7 +6,7 @@ the function takes every item anyway, and as a loop that may end early for ``any
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -18,8 +18,9 @@ from lmc.frontend.proxy import Proxy, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.unknown_items import unknown_items
 from lmc.frontend.ways import Traced
-from lmc.ir.core import Op
+from lmc.ir.core import Op, walk
 from lmc.ir.ops import AssumeOp, ConcatOp, PyCallOp
+from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, YieldOp
 from lmc.ir.types import NONE
 
 _TAKE_ALL: tuple[Any, ...] = (sum, min, max, sorted, list, tuple, set, frozenset, dict)
@@ -39,6 +40,18 @@ class Parts:
 def _only_works_out(op: Op) -> bool:
     """Whether nobody could tell whether the op runs."""
     return isinstance(op, AssumeOp) or (isinstance(op, PyCallOp | ConcatOp) and not op.may_raise)
+
+
+def _loops_only_work_out(ops: Sequence[Op]) -> bool:
+    """Whether nobody could tell when the rounds of the loops in ``ops`` run."""
+    loops = [op for op in ops if isinstance(op, LoopOp)]
+    items = {id(op) for loop in loops for op in loop.body.ops if _is_item_of_round(op, loop)}
+    inside = [op for op in walk([region for loop in loops for region in loop.regions]) if id(op) not in items]
+    return all(isinstance(op, LoopOp | CondOp | YieldOp | ConditionOp) or _only_works_out(op) for op in inside)
+
+
+def _is_item_of_round(op: Op, loop: LoopOp) -> bool:
+    return isinstance(op, PyCallOp) and op.function == "getitem" and op.arguments[1] in loop.body.parameters
 
 
 class Generators(Arithmetic):
@@ -84,13 +97,29 @@ class Generators(Arithmetic):
             recorder.constructs[tick] = (recorder.ticks, recorder.ticks)
             return found
         keyed = is_one_of(function, KEYED) and kwargs.get("key") is not None
-        if keyed or (unknown and is_one_of(function, _TAKE_ALL)):
-            items: Any = self.listed(given.items, given.spec, given.make, *given.tests)
-            if keyed:
-                return by_key(cast("Any", self), function, items, kwargs)
+        if keyed and unknown and function is not sorted:
+            items: Any = self._listed_before_keys(recorder, function, given)
+            recorder.constructs[tick] = (recorder.ticks, recorder.ticks)
+        elif (keyed and function is sorted) or (unknown and is_one_of(function, _TAKE_ALL)):
+            items = self.listed(given.items, given.spec, given.make, *given.tests)
         else:
             items = recorder.born(self._one_by_one(given))
+        if keyed:
+            return by_key(cast("Any", self), function, items, kwargs)
         return self.done(tick, self._captured(recorder, function, (items,), kwargs, ()))
+
+    def _listed_before_keys(self, recorder: Recorder, function: Any, parts: Parts) -> list[Any]:
+        """All items for ``min`` or ``max``, which make the key of each before the next: where that is no difference."""
+        with recorder.held_construct():
+            first = len(recorder.builder.ops)
+            made = self.listed(parts.items, parts.spec, parts.make, *parts.tests)
+            if not _loops_only_work_out(recorder.builder.ops[first:]):
+                raise recorder.stop(
+                    f"{function.__name__}() makes the key of an item before the next item, and only a run decides how "
+                    "many items there are",
+                    f"make a list of the items first: {function.__name__}([...], key=…)",
+                )
+        return made
 
     def _consumed_again(self, tick: int, function: Any, parts: Parts, kwargs: dict[str, Any]) -> Any:
         """The same in a replay, in which no value is symbolic."""
@@ -98,8 +127,9 @@ class Generators(Arithmetic):
         if tick in session.served:
             return self.served(tick, function)
         if is_one_of(function, KEYED) and kwargs.get("key") is not None:
-            made = self.listed(parts.items, parts.spec, parts.make, *parts.tests)
-            return by_key(cast("Any", self), function, made, kwargs)
+            listed = function is sorted or tick in session.constructs
+            made: Any = self.listed(parts.items, parts.spec, parts.make, *parts.tests) if listed else None
+            return by_key(cast("Any", self), function, made if listed else self._one_by_one(parts), kwargs)
         items = self._one_by_one(parts)
         if not is_one_of(function, _STOP_EARLY):
             return self._replayed(tick, function, (items,), kwargs)
@@ -142,23 +172,22 @@ class Generators(Arithmetic):
         name = function.__name__
         flags: list[Any] = []
         before = 0
-        recorder.begin_construct()
-        for made in self._one_by_one(parts):
-            flag = self.settled(made)
-            known = type(flag) is not Proxy or symbol(flag).type == NONE or recorder.is_known(flag)
-            value: Any = self.truth(flag) if known else self.as_bool(recorder, flag)
-            done = recorder.builder.ops
-            if flags and not all(map(_only_works_out, done[before:])):
-                raise recorder.stop(
-                    f"{name}() stops at the first item that decides, which is known only when the program runs",
-                    f"make a list of the conditions first: {name}([...])",
-                )
-            if not known or value is (function is any):
-                flags.append(value)
-            if known and value is (function is any):
-                break
-            before = before if flags[1:] else len(done)
-        recorder.end_construct()
+        with recorder.held_construct():
+            for made in self._one_by_one(parts):
+                flag = self.settled(made)
+                known = type(flag) is not Proxy or symbol(flag).type == NONE or recorder.is_known(flag)
+                value: Any = self.truth(flag) if known else self.as_bool(recorder, flag)
+                done = recorder.builder.ops
+                if flags and not all(map(_only_works_out, done[before:])):
+                    raise recorder.stop(
+                        f"{name}() stops at the first item that decides, which is known only when the program runs",
+                        f"make a list of the conditions first: {name}([...])",
+                    )
+                if not known or value is (function is any):
+                    flags.append(value)
+                if known and value is (function is any):
+                    break
+                before = before if flags[1:] else len(done)
         if not any(type(flag) is Proxy for flag in flags):
             return function(flags)
         return recorder.pure(name, (flags,), total=True)

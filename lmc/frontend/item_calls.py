@@ -10,6 +10,7 @@ from lmc.frontend.branches import Branches
 from lmc.frontend.disorder import is_disordered
 from lmc.frontend.growing import is_volatile
 from lmc.frontend.keyed_calls import by_key
+from lmc.frontend.live_iterators import live_iterator
 from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.unknown_items import (
@@ -36,12 +37,6 @@ def is_symbolic(value: Any) -> bool:
     return type(value) is Proxy or type(value) is ProxyMethod or holds_proxy(value)
 
 
-def listed_first(ops: Operators, recorder: Recorder, args: tuple[Any, ...]) -> list[Any]:
-    """The items that a function of Python's takes, given one by one or as one argument."""
-    (first, *others) = args
-    return recorder.born([first, *others] if others else list(ops.spread(first)))
-
-
 class _SymbolicItem(BaseException):
     """Ends a builtin that goes over plain items when a symbolic one comes; private to ``_over_items``."""
 
@@ -52,7 +47,7 @@ def _over_items(name: str) -> Handler:
 
     def handle(ops: Operators, recorder: Recorder, /, *args: Any, **kwargs: Any) -> Any:
         if args and kwargs.get("key") is not None:
-            return by_key(ops, function, listed_first(ops, recorder, args), kwargs)
+            return by_key(ops, function, args[0] if args[1:] == () else list(args), kwargs)
         several = name != "sum" and len(args) > 1
         if not args or "key" in kwargs or several or type(args[0]) in (list, tuple, Proxy) or is_disordered(args[0]):
             if "key" not in kwargs and is_symbolic(args):
@@ -99,13 +94,13 @@ def _until_unlike(items: list[Any], name: str) -> Iterator[None]:
 
 def _sorted(ops: Operators, recorder: Recorder, items: Any, /, **kwargs: Any) -> Any:
     if kwargs.get("key") is not None:
-        return by_key(ops, sorted, listed_first(ops, recorder, (items,)), kwargs)
+        return by_key(ops, sorted, items, kwargs)
     items = ops.settled(items)
     if type(items) is Proxy and "key" not in kwargs:
         return recorder.pure("sorted", (items,), kwargs)
     if is_disordered(items) and not kwargs:
         return ops.at_capture(recorder, sorted, (items,), {})
-    found = list(ops.iterate(items))
+    found = list(ops.taken(items))
     if "key" in kwargs or not is_symbolic(found):
         return recorder.born(ops.at_capture(recorder, sorted, (found,), kwargs))
     # Only the order is not known: the result is a list of as many items, made here.
@@ -182,10 +177,12 @@ def _reversed(ops: Operators, recorder: Recorder, items: Any, /) -> Any:
     if unknown is not None:
         return ReversedItems(recorder, unknown)
     if type(items) is Proxy:
-        items = list(ops.iterate(items))
+        items = list(ops.taken(items))
     if issubclass(type(items), Branches):
         return recorder.born(reversed(items))
-    return recorder.born(ops.watched(recorder, items, ops.at_capture(recorder, reversed, (items,), {})))
+    found = ops.at_capture(recorder, reversed, (items,), {})
+    live = live_iterator(recorder, items, backwards=True)
+    return recorder.born(ops.watched(recorder, items, found if live is None else live))
 
 
 def _iter(ops: Operators, recorder: Recorder, /, *args: Any) -> Any:

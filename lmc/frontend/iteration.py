@@ -9,6 +9,7 @@ from lmc.frontend.base import Base
 from lmc.frontend.branches import Branches
 from lmc.frontend.growing import grown, is_grown
 from lmc.frontend.harmless import is_harmless
+from lmc.frontend.live_iterators import live_iterator, unchanged
 from lmc.frontend.misuse import Handle
 from lmc.frontend.proxy import Proxy, holds_proxy, symbol
 from lmc.frontend.recorder import Recorder
@@ -46,7 +47,18 @@ class Iteration(Base):
         return bool(recorder.specialise(self.as_bool(recorder, value), use))
 
     def iterate(self, items: Any) -> Iterable[Any]:
-        """What ``for`` goes over."""
+        """Return an iterable over ``items`` between whose steps the program may run, and change them."""
+        recorder = self.recorder
+        if recorder is None:
+            return items
+        if self.settled(items) is not items:
+            steps = self.taken(items)
+            return unchanged(recorder, items, steps) if is_grown(items) else steps
+        live = live_iterator(recorder, items)
+        return self.taken(items) if live is None else self._checked(recorder, items, live)
+
+    def taken(self, items: Any) -> Iterable[Any]:
+        """Return an iterable over ``items`` that is exhausted before anything else of the program runs."""
         recorder = self.recorder
         if recorder is None:
             return items
@@ -57,8 +69,11 @@ class Iteration(Base):
             return recorder.born(self._symbolic_items(recorder, items))
         if issubclass(type(items), Branches):
             return items
+        return self._checked(recorder, items, items)
+
+    def _checked(self, recorder: Recorder, items: Any, steps: Iterable[Any]) -> Iterable[Any]:
         self.check_iterable(recorder, items)
-        return self.watched(recorder, items, items)
+        return self.watched(recorder, items, steps)
 
     def spread(self, items: Any) -> Iterable[Any]:
         """The items of ``items``, to be put into a list."""
@@ -67,7 +82,7 @@ class Iteration(Base):
             return items
         if type(items) is Proxy and has_unknown_length(recorder, items):
             return [grown(recorder, items)]
-        return self.iterate(items)
+        return self.taken(items)
 
     def watched(self, recorder: Recorder, owner: Any, items: Iterable[Any]) -> Iterable[Any]:
         """``items`` of ``owner``, with a look at each step whether a call may have changed it."""
@@ -94,7 +109,7 @@ class Iteration(Base):
             return self.served(tick, _itself, value)
         value = self.settled(value)
         if type(value) is not Proxy:
-            return self.iterate(value)
+            return self.taken(value)
         unpacked = self._unpacked(recorder, value, spec)
         if unpacked is None:
             return self._items_for(recorder, value, spec)
@@ -151,7 +166,7 @@ class Iteration(Base):
             raise recorder.stop(
                 "a starred target with others inside it takes symbolic values apart", "unpack in two steps"
             )
-        return self.iterate(value)
+        return self.taken(value)
 
     def _length(self, recorder: Recorder, items: Proxy) -> int:
         kind = symbol(items).type

@@ -1,7 +1,7 @@
-"""``sorted``, ``min`` and ``max`` with ``key``: what a function says of each item decides, which a run may know alone.
+"""``sorted``, ``min`` and ``max`` with ``key``, where a key may be known only when the program runs.
 
-Keys are made first, one after the other, as Python does. Where all are known, so is the order; else it is worked out in
-the graph.
+``sorted`` takes all items before it makes the first key; ``min`` and ``max`` make the key of an item before they take
+the next one. Where all keys are known, so is the order; else it is worked out in the graph.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.growing import grown, is_grown, is_value_list
 from lmc.frontend.proxy import holds_proxy
+from lmc.frontend.same_values import are_same_objects
+from lmc.frontend.unknown_items import unknown_items
 
 if TYPE_CHECKING:
     from lmc.frontend.operators import Operators
+    from lmc.frontend.recorder import Recorder
 
 KEYED: tuple[Callable[..., Any], ...] = (sorted, min, max)
 
@@ -24,14 +27,21 @@ def is_one_of(function: Any, functions: tuple[Callable[..., Any], ...]) -> bool:
     return any(function is one for one in functions)
 
 
-def by_key(ops: Operators, function: Any, items: list[Any], kwargs: dict[str, Any]) -> Any:
-    """``function(items, key=…)``; the list is made right here, and nothing else refers to it."""
+def by_key(ops: Operators, function: Any, source: Any, kwargs: dict[str, Any]) -> Any:
+    """``function(source, key=…)``."""
     recorder = ops.recorder
     rest = {name: value for name, value in kwargs.items() if name != "key"}
     key = kwargs["key"]
     if recorder is not None:
         ops.check_key(recorder, function, key)
-    keys = ops.listed(items, None, lambda item: key_of(ops, key, item))
+    if recorder is not None and unknown_items(recorder, source) is not None:
+        items: list[Any] = recorder.born(list(ops.spread(source)))
+        keys = _keys_of_unknown(ops, recorder, function, source, key=key, items=items)
+    else:
+        # The keys of ``min`` and ``max`` may change what these iterate over, and see what comes of it.
+        items = []
+        steps = list(ops.spread(source)) if function is sorted else source
+        keys = ops.listed(steps, None, lambda item: _kept_key(ops, key, item, items))
     if recorder is None or not (is_grown(items) or any(map(holds_proxy, keys))):
         return _known(function, items, keys, rest)
     if not is_value_list(items):
@@ -45,6 +55,30 @@ def by_key(ops: Operators, function: Any, items: list[Any], kwargs: dict[str, An
     if is_grown(items):
         return recorder.born([grown(recorder, whole)])
     return recorder.born([recorder.pure("getitem", (whole, index), total=True) for index in range(len(items))])
+
+
+def _kept_key(ops: Operators, key: Any, item: Any, items: list[Any]) -> Any:
+    items.append(item)
+    return key_of(ops, key, item)
+
+
+def _keys_of_unknown(
+    ops: Operators, recorder: Recorder, function: Any, source: Any, *, key: Any, items: list[Any]
+) -> list[Any]:
+    """The keys of ``items``, all of which are taken from ``source`` before: the same as long as no key changes it."""
+    before, writes = list(source) if type(source) is list else [], recorder.user_writes
+
+    def key_of_one(item: Any) -> Any:
+        found = key_of(ops, key, item)
+        changed = type(source) is list and not are_same_objects(before, source)
+        if function is not sorted and (changed or recorder.user_writes > writes):
+            raise recorder.stop(
+                f"the key of {function.__name__}() may change what {function.__name__}() iterates over",
+                f"iterate over a copy: {function.__name__}(list(items), key=…)",
+            )
+        return found
+
+    return ops.listed(items, None, key_of_one)
 
 
 def key_of(ops: Operators, key: Any, item: Any) -> Any:

@@ -42,7 +42,12 @@ def list_method(ops: Operators, recorder: Recorder, owner: list[Any], name: str,
         return recorder.pure(f"list.{name}", (as_value(recorder, owner), *args), kwargs)
     recorder.touch(owner)
     if name == "sort" and kwargs.get("key") is not None:
-        owner[:] = by_key(ops, sorted, owner.copy(), kwargs)
+        items = recorder.born(owner.copy())
+        owner.clear()  # as Python leaves it while it makes the keys
+        made = by_key(ops, sorted, items, kwargs)
+        if owner:
+            raise recorder.stop("the key of sort() changes the list that it sorts", "sort a copy: sorted(items, key=…)")
+        owner[:] = made
         return None
     put_in = args[-1:] if name in ("insert", "__setitem__") else ()
     freeze(recorder, put_in)

@@ -16,6 +16,7 @@ from lmc.frontend.state import State
 from lmc.frontend.unclear import Unclear
 from lmc.frontend.unknown_items import HoldsUnknownItems
 from lmc.frontend.values import is_literal
+from lmc.ir.core import Value
 from lmc.ir.types import ANY, list_of
 
 if TYPE_CHECKING:
@@ -142,11 +143,13 @@ class Pairs(Meeting):
         types = {kind for kind in map(element_type, (left, right)) if kind is not None}
         element = types.pop() if len(types) == 1 else ANY
         irs = (self.ir(0, left, element), self.ir(1, right, element))
+        # A list that is there on one way alone has come out of its condition as any value.
+        kind = ANY if any(isinstance(ir, Value) and ir.type == ANY for ir in irs) else list_of(element)
         made = Proxy(
             Symbol(
                 self._recorder,
-                list_of(element),
-                self._result(irs, list_of(element)),
+                kind,
+                self._result(irs, kind),
                 "a list that grows under a condition",
                 volatile=is_volatile([*left, *right]),
             )

@@ -112,7 +112,7 @@ def _at_capture(name: str) -> Handler:
         if name in ("tuple", "dict") and len(args) == 1 and is_grown(args[0]):
             return recorder.pure(f"{name}_from", (args[0],))
         if name in ("tuple", "set", "frozenset") and len(args) == 1 and not is_disordered(args[0]):
-            args = (ops.iterate(args[0]),)
+            args = (ops.taken(args[0]),)
         made = ops.at_capture(recorder, function, args, kwargs)
         return recorder.born(made) if name in ("dict", "set") else made
 

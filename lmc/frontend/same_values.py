@@ -71,3 +71,8 @@ class _Numbers:
         elif writes is None:
             key = (function, keywords, tuple(map(self.of, arguments)))
             self._of[value] = self._numbers.setdefault(key, len(self._numbers))
+
+
+def are_same_objects(items: list[Any], others: list[Any]) -> bool:
+    """Whether two lists hold the same objects."""
+    return len(items) == len(others) and all(one is other for one, other in zip(items, others, strict=True))

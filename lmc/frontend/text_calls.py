@@ -62,7 +62,7 @@ def _join(ops: Iteration, recorder: Recorder, separator: Any, items: Any) -> Any
     items = ops.settled(items)
     if type(items) is Proxy:
         return recorder.pure("str.join", (separator, items))
-    found = list(ops.iterate(items))
+    found = list(ops.taken(items))
     if type(separator) is str and not holds_proxy(found):
         return separator.join(found)
     if all(type(item) is str or (type(item) is Proxy and symbol(item).type == TEXT) for item in found):

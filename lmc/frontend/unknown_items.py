@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.growing import as_value, grown, is_grown, is_value_list
 from lmc.frontend.proxy import Proxy, items_of, symbol
-from lmc.frontend.same_values import are_same, is_count
+from lmc.frontend.same_values import are_same, are_same_objects, is_count
 from lmc.frontend.unclear import UnknownLength
 from lmc.ir.types import ANY, BOOL, INT, TEXT, JsonType, ListType
 
@@ -59,6 +59,10 @@ class UnknownItems(UnknownLength, ABC):
         """Whether a list of the program's own was changed in the innermost region."""
         return any(part.is_changed() for part in self.parts)
 
+    def is_stale(self) -> bool:
+        """Whether a list of the program's own holds other items than when these were made of it."""
+        return any(part.is_stale() for part in self.parts)
+
 
 class HoldsUnknownItems(ABC):
     """Base of what is no list, and can be gone over all the same."""
@@ -77,6 +81,7 @@ class ListItems(UnknownItems):
         self._recorder = recorder
         own: Any = items
         self._own = own if type(items) is list else None
+        self._before = list(own) if type(items) is list else []
         self._items: Proxy = as_value(recorder, own) if type(items) is list else own
         self._snapshot = items_of(grown(recorder, self._items))
         self._live = False
@@ -96,6 +101,9 @@ class ListItems(UnknownItems):
     def is_changed(self) -> bool:
         region = self._recorder.regions.innermost
         return region is not None and self._own is not None and id(self._own) in region.touched
+
+    def is_stale(self) -> bool:
+        return self._own is not None and not are_same_objects(self._before, self._own)
 
 
 class ObjectItems(ListItems):
@@ -241,6 +249,11 @@ def taken_items(recorder: Recorder, items: Any) -> UnknownItems | None:
                 "an iterator whose number of items only a run decides is gone over again, or in a part of the program "
                 "that it is older than",
                 "make it where it is gone over: for x in enumerate(items)",
+            )
+        if found.is_stale():
+            raise recorder.stop(
+                "a list whose length only a run decides is changed after an iterator over it was made",
+                "make the iterator where it is gone over: for x in enumerate(items)",
             )
         found.used = True
     return found

@@ -38,7 +38,7 @@ def aliased_forks(s, a):
     return [x["q"] for x in b], d["q"], d.text(), b[1] is alias[0], [x.text() for x in b]
 
 
-@case(make=lambda: (["a", "b", "c"],), stops="a round changes the list that the loop goes over")
+@case(make=lambda: (["a", "b", "c"],), stops="a list gets a length that only a run decides")
 def lists_changed_while_gone_over(s, items):
     out = list(items)
     seen = []

@@ -1,0 +1,586 @@
+"""Random programs that alias, iterate, change and branch over containers and iterators at once."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+MOST_ITEMS = 5  # of a list that a generated program makes longer: loops over it end
+
+CONTAINERS_HEADER = f"""
+import itertools
+from collections import Counter, OrderedDict, defaultdict, deque
+
+from lmc.frontend.function import JittedFunction as jit
+from lmc.frontend.tools import tool
+from tests.frontend.harness import effect
+
+
+@tool(effect="reads")
+def found(word: str) -> list[str]:
+    effect("found", word)
+    return [word[:2], word[2:4]]
+
+
+def push(items, text):
+    if len(items) < {MOST_ITEMS}:
+        items.append(text)
+    return text
+
+
+def drop(items):
+    return items.pop() if items else "none"
+
+
+def front(items, text):
+    if len(items) < {MOST_ITEMS}:
+        items.insert(0, text)
+
+
+def ask_and_push(s, items, text):
+    if "e" in s.gen("p", max_tokens=2, temperature=1.0):
+        push(items, text)
+    return len(items)
+
+
+def shouted(items):
+    for item in items:
+        yield item + "!"
+
+
+def last(items):
+    out = "none"
+    for item in items:
+        out = item
+    return out
+
+"""
+
+CONDITIONS = (
+    's.select("more", ["yes", "no"]) == "yes"',
+    '"e" in s.gen("g", max_tokens=2, temperature=1.0)',
+    "s.gen(dtype=bool, temperature=1.0)",
+    'len(s.gen("h", max_tokens=2, temperature=1.0)) > 3',
+)
+KINDS = ("texts", "lists", "rows", "dicts", "sets", "queues", "counters", "groups", "iterators", "pairs", "flags")
+
+
+class ContainerWriter:
+    """Draws statements over the names that are bound so far; a name bound in an arm is used in that arm alone."""
+
+    def __init__(self, draw: Any) -> None:
+        self.draw = draw
+        self.names: dict[str, list[str]] = {kind: [] for kind in KINDS}
+        self.names["texts"] = ["a", "b"]
+        self.count = 0
+        self.budget = draw(st.integers(5, 14))
+        self.libraries = draw(st.integers(1, 3)) == 1  # calls of which end most captures early
+        self.loops = 0
+        self.depth = 0
+        self.in_function = 0
+
+    def pick(self, *options: Any) -> Any:
+        return self.draw(st.sampled_from(options))
+
+    def one_in(self, number: int) -> bool:
+        return self.draw(st.integers(1, number)) == 1
+
+    def fresh(self, prefix: str) -> str:
+        self.count += 1
+        return f"{prefix}{self.count}"
+
+    def known(self, kind: str) -> str:
+        """A name of that kind, most likely one of the first, which the most aliases and iterators are of."""
+        names = self.names[kind]
+        return self.pick(*names[:2], *names) if names else ""
+
+    # Expressions
+
+    def text(self) -> str:
+        name = self.pick(*self.names["texts"][-3:], *self.names["texts"])
+        lists = self.names["lists"]
+        options = [name, name, f"{name} + '!'", f"({name} + 'e')[:4]", "'k'"]
+        if lists:
+            xs = self.known("lists")
+            options += [f"'-'.join({xs})", f"str(len({xs}))", f"({xs} or ['z'])[0]", f"last({xs})"]
+        return self.pick(*options)
+
+    def condition(self) -> str:
+        if self.one_in(4):
+            return self.known_condition()
+        if self.names["flags"] and self.one_in(3):
+            return self.known("flags")
+        return self.pick(*CONDITIONS)
+
+    def known_condition(self) -> str:
+        name = self.pick(*self.names["texts"])
+        options = [f"'e' in {name}", f"{name} == a", "n > 0", "len(words) > 1"]
+        if self.names["lists"]:
+            xs = self.known("lists")
+            options += [f"len({xs}) < {self.pick('2', '3', '4')}", xs, f"{name} in {xs}"]
+        return self.pick(*options)
+
+    def items(self) -> str:
+        """An iterable of texts."""
+        options = ["words", "['u', 'v', 'w']", f"found({self.text()})", f"{self.pick(*self.names['texts'])}.split('e')"]
+        if self.names["lists"]:
+            xs, ys = self.known("lists"), self.known("lists")
+            options = [
+                *[xs] * 8,
+                *[f"reversed({xs})"] * 2,
+                *[f"iter({xs})"] * 2,
+                f"{xs}[:]",
+                f"list({xs})",
+                f"tuple({xs})",
+                f"sorted({xs})",
+                f"{xs}[1:]",
+                f"{xs} + {ys}",
+                *self.of_libraries(
+                    f"itertools.chain({xs}, {ys})",
+                    f"itertools.islice({xs}, 3)",
+                    f"itertools.takewhile(len, {xs})",
+                    f"itertools.accumulate({xs})",
+                ),
+                f"map(str.upper, {xs})",
+                f"map(lambda q: q + {self.pick(*self.names['texts'])}, {xs})",
+                f"filter(None, {xs})",
+                f"(q + '?' for q in {xs})",
+                f"(q for q in {xs} if q != {self.pick(*self.names['texts'])})",
+                f"[q for q in {xs} if {self.pick('q', self.pick(*CONDITIONS))}]",
+                f"shouted({xs})",
+                *options[2:],
+            ]
+        if self.names["iterators"]:
+            options += [self.known("iterators")] * 3
+        if self.names["rows"]:
+            options += [f"{self.known('rows')}[0]", f"sum({self.known('rows')}, [])"]
+        for kind, forms in (
+            ("dicts", ("{}", "{}", "{}.keys()", "{}.values()", "list({})", "sorted({})", "reversed({})")),
+            ("sets", ("sorted({})",)),
+            ("queues", ("{}", "list({})", "reversed({})", "itertools.islice({}, 2)")),
+            ("counters", ("{}", "sorted({})", "{}.elements()")),
+            ("groups", ("{}", "sorted({})")),
+        ):
+            if self.names[kind]:
+                options += [form.format(self.known(kind)) for form in forms]
+        return self.pick(*options)
+
+    def pairs(self) -> str:
+        """An iterable of pairs, the second of which is a text."""
+        first = self.items()
+        options = [
+            *[f"enumerate({first})"] * 3,
+            *[f"zip({first}, {self.items()})"] * 3,
+            f"enumerate({first}, 1)",
+            f"zip(range(3), {first})",
+            f"zip(*[iter({first})] * 2)",
+            *self.of_libraries(
+                f"zip(itertools.count(), {first})",
+                f"zip(itertools.cycle('xy'), {first})",
+                f"itertools.zip_longest(words, {first}, fillvalue='-')",
+                f"itertools.pairwise({first})",
+                f"itertools.product('xy', {first})",
+            ),
+            *self.names["pairs"] * 3,
+        ]
+        if self.names["dicts"]:
+            options += [f"{self.known('dicts')}.items()"] * 2
+        if self.names["counters"]:
+            options += [f"((c, k) for k, c in {self.known('counters')}.most_common(2))"]
+        return self.pick(*options)
+
+    def of_libraries(self, *options: str) -> tuple[str, ...]:
+        return options if self.libraries else ()
+
+    # Statements
+
+    def arm(self, most: int = 3) -> list[str]:
+        saved = {kind: list(names) for kind, names in self.names.items()}
+        self.depth += 1
+        lines: list[str] = []
+        for _ in range(self.draw(st.integers(1, most))):
+            self.budget -= 1
+            if self.budget < 0:
+                break
+            lines += self.statement()
+        self.depth -= 1
+        self.names = saved
+        return ["    " + line for line in lines or [self.write()]]
+
+    def write(self) -> str:
+        return f"s.append({self.text()})"
+
+    def statement(self) -> list[str]:
+        if not self.names["lists"]:
+            return self._list()
+        kinds = ["if"] * 6 + ["change"] * 8 + ["iterator"] * 3 + ["take"] * 3 + ["alias"] * 2
+        kinds += ["list", "dict", "set", "rows", "pairs", "comprehension", "flag", "write", "ask", "helper", "by_key"]
+        kinds += self.of_libraries("queue", "counter", "group")
+        if self.loops < 2:
+            kinds += ["for"] * 6 + ["while", "while", "index", "each_row", "drain"]
+        if self.loops:
+            kinds += ["end"]
+        if self.depth:
+            kinds += ["leave"]
+        if not self.in_function and not self.depth:
+            kinds += ["inner"]
+        return getattr(self, f"_{self.pick(*kinds)}")()
+
+    def bind(self, kind: str, prefix: str, value: str) -> list[str]:
+        name = self.fresh(prefix)
+        self.names[kind].append(name)
+        return [f"{name} = {value}"]
+
+    def _list(self) -> list[str]:
+        value = self.pick("[a]", "[a, b]", "['p', a, 'q']", "list(words)", "[]", "[a, b, 'x', a]")
+        return self.bind("lists", "xs", value)
+
+    def _dict(self) -> list[str]:
+        value = self.pick(
+            "{'p': a, 'q': b}",
+            "{a: 'u', 'k': b, 'l': 'v'}",
+            "dict.fromkeys(words, a)",
+            "{w: a for w in words}",
+            *self.of_libraries("OrderedDict([('p', a), ('q', b)])"),
+            f"dict(zip('pqr', {self.known('lists')}))",
+        )
+        return self.bind("dicts", "d", value)
+
+    def _set(self) -> list[str]:
+        return self.bind("sets", "seen", self.pick("set()", "{a}", "set(words)", f"set({self.known('lists')})"))
+
+    def _queue(self) -> list[str]:
+        xs = self.known("lists")
+        return self.bind(
+            "queues", "q", self.pick("deque([a])", "deque(words)", f"deque({xs})", f"deque({xs}, maxlen=2)")
+        )
+
+    def _counter(self) -> list[str]:
+        return self.bind("counters", "c", self.pick("Counter()", "Counter(words)", f"Counter({self.known('lists')})"))
+
+    def _group(self) -> list[str]:
+        return self.bind("groups", "g", "defaultdict(list)")
+
+    def _flag(self) -> list[str]:
+        return self.bind("flags", "f", self.pick(*CONDITIONS))
+
+    def _ask(self) -> list[str]:
+        option = self.pick("max_tokens=2, temperature=1.0", "max_tokens=3")
+        return self.bind("texts", "t", f"s.gen({self.pick(repr('g'), repr('h'), 'None')}, {option})")
+
+    def _write(self) -> list[str]:
+        return [self.write()]
+
+    def _alias(self) -> list[str]:
+        kind = self.pick(*[kind for kind in KINDS[1:-1] if self.names[kind]])
+        name = self.known(kind)
+        if self.one_in(4) and kind == "lists" and not self.in_function:
+            return [f"{self.known(kind)} = {name}"]
+        if self.one_in(3) and kind == "lists":
+            box, other = self.fresh("box"), self.known(kind)
+            self.names["lists"].append(f"{box}['k']")
+            return [f"{box} = {{'k': {name}, 'l': {other}}}"]
+        return self.bind(kind, {"lists": "ys", "iterators": "jt"}.get(kind, kind[0] + "o"), name)
+
+    def _iterator(self) -> list[str]:
+        xs = self.known("lists")
+        value = self.pick(
+            *[f"iter({xs})"] * 4,
+            *[f"reversed({xs})"] * 2,
+            f"(q + '.' for q in {xs})",
+            f"map(str.upper, {xs})",
+            f"filter(None, {xs})",
+            *self.of_libraries(
+                f"itertools.chain({xs}, {self.known('lists')})",
+                f"itertools.islice({xs}, 1, None)",
+                f"itertools.cycle({xs} or ['z'])",
+            ),
+            f"shouted({xs})",
+            f"iter({self.items()})",
+        )
+        if "cycle" in value:
+            value = f"itertools.islice({value}, 3)"
+        return self.bind("iterators", "it", value)
+
+    def _take(self) -> list[str]:
+        if not self.names["iterators"]:
+            return self._iterator()
+        it = self.known("iterators")
+        if self.one_in(4):
+            return self.bind("lists", "xs", self.pick(f"list({it})", f"sorted({it})", f"[*{it}]"))
+        value = self.pick(
+            *[f"next({it}, 'end')"] * 5,
+            f"'-'.join({it})",
+            f"str(b in {it})",
+            f"str(sum(1 for _ in {it}))",
+            f"last({it})",
+            f"max({it}, default='none')",
+            f"str(list(zip({it}, {self.known('iterators')})))",
+        )
+        return self.bind("texts", "t", value)
+
+    def _change(self) -> list[str]:
+        changes = ["list"] * 6
+        changes += [kind for kind in ("rows", "dicts", "sets", "queues", "counters", "groups") if self.names[kind]] * 2
+        return getattr(self, f"change_{self.pick(*changes)}")()
+
+    def change_list(self) -> list[str]:
+        xs, text = self.known("lists"), self.text()
+        grow = self.pick(
+            *[f"{xs}.append({text})"] * 4,
+            f"{xs}.insert(0, {text})",
+            f"{xs}.insert(1, {text})",
+            f"{xs}.extend([{text}, 'y'])",
+            f"{xs}[len({xs}):] = [{text}]",
+            f"{xs}[:0] = [{text}]",
+            *([] if self.in_function and "[" not in xs else [f"{xs} += [{text}]", f"{xs} += ({text}, 'y')"]),
+        )
+        shrink = self.pick(
+            f"if {xs}: {xs}.pop()",
+            f"if {xs}: {xs}.pop(0)",
+            f"if {xs}: del {xs}[0]",
+            f"if a in {xs}: {xs}.remove(a)",
+            f"{xs}.clear()",
+            f"{xs}.sort()",
+            f"{xs}.reverse()",
+            f"{xs}[:] = [{text}]",
+            f"{xs}[:] = {self.known('lists')}",
+            f"{xs}[:] = [q for q in {xs} if q != {self.pick(*self.names['texts'])}]",
+            f"del {xs}[1:]",
+            f"{xs}[1:2] = [{text}]",
+            f"if {xs}: {xs}[0] = {text}",
+            f"if {xs}: {xs}[-1] += '+'",
+            f"drop({xs})",
+            f"push({xs}, {text})",
+            f"front({xs}, {text})",
+        )
+        if self.draw(st.booleans()):
+            return [shrink]
+        return [grow] if self.depth == 0 and not self.loops else [f"if len({xs}) < {MOST_ITEMS}: {grow}"]
+
+    def change_rows(self) -> list[str]:
+        rows, text = self.known("rows"), self.text()
+        change = self.pick(
+            f"{rows}.append([{text}])",
+            f"{rows}.append({self.known('lists')})",
+            f"{rows}[0].append({text})",
+            f"{rows}[-1] = [{text}]",
+            f"{rows}[0] += [{text}]",
+            f"{rows}.insert(0, {rows}[-1])",
+        )
+        return [f"if 0 < len({rows}) < 4 and len({rows}[0]) < {MOST_ITEMS}: {change}"]
+
+    def change_dicts(self) -> list[str]:
+        d, text = self.known("dicts"), self.text()
+        change = self.pick(
+            f"{d}['p'] = {text}",
+            f"{d}[{self.pick(*self.names['texts'])}] = {text}",
+            f"{d}.pop('p', None)",
+            f"{d}.setdefault('m', {text})",
+            f"{d}.update(p={text}, z='z')",
+            f"{d}.clear()",
+            f"if 'q' in {d}: del {d}['q']",
+            f"{d}.pop('q', None); {d}['q'] = {text}",
+            f"for key in list({d}): {d}[key] = {text}",
+            f"if {d}: {d}.popitem()",
+        )
+        return [change]
+
+    def change_sets(self) -> list[str]:
+        seen, text = self.known("sets"), self.text()
+        return [
+            self.pick(
+                f"{seen}.add({text})", f"{seen}.discard(a)", f"{seen}.update({self.known('lists')})", f"{seen}.clear()"
+            )
+        ]
+
+    def change_queues(self) -> list[str]:
+        q, text = self.known("queues"), self.text()
+        change = self.pick(
+            f"{q}.append({text})",
+            f"{q}.appendleft({text})",
+            f"{q}.rotate(1)",
+            f"{q}.extend(words)",
+            f"if {q}: {q}.pop()",
+            f"{q}.clear()",
+        )
+        if self.one_in(3):
+            return self.bind("texts", "t", f"{q}.popleft() if {q} else 'none'")
+        return [change if "append" not in change else f"if len({q}) < {MOST_ITEMS}: {change}"]
+
+    def change_counters(self) -> list[str]:
+        c, text = self.known("counters"), self.text()
+        return [self.pick(f"{c}[{text}] += 1", f"{c}.update([{text}])", f"{c}.subtract([a])", f"del {c}[a]")]
+
+    def change_groups(self) -> list[str]:
+        g, text = self.known("groups"), self.text()
+        if self.one_in(3):
+            return self.bind("lists", "xs", f"{g}[{text}]")
+        return [f"{g}[{self.text()}].append({text})"]
+
+    def _if(self) -> list[str]:
+        lines = [f"if {self.condition()}:", *self.arm()]
+        if self.one_in(3):
+            lines += ["else:", *self.arm(2)]
+        return lines
+
+    def _for(self) -> list[str]:
+        item, lines = self.fresh("x"), []
+        if self.one_in(3):
+            lines = [f"for {self.fresh('i')}, {item} in {self.pairs()}:"]
+        else:
+            lines = [f"for {item} in {self.items()}:"]
+        self.names["texts"].append(item)
+        self.loops += 1
+        lines += self.arm(4)
+        self.loops -= 1
+        self.names["texts"].remove(item)
+        if self.one_in(5):
+            lines += ["else:", *self.arm(1)]
+        return lines
+
+    def _while(self) -> list[str]:
+        counter = self.fresh("k")
+        most = self.pick("3", "2", "4")
+        test = self.pick(self.known("lists"), self.condition(), f"len({self.known('lists')}) < 4")
+        if self.names["queues"] and self.one_in(2):
+            test = self.known("queues")
+        self.loops += 1
+        body = self.arm(4)
+        self.loops -= 1
+        return [f"{counter} = 0", f"while {counter} < {most} and {test}:", f"    {counter} += 1", *body]
+
+    def _index(self) -> list[str]:
+        xs, at, item = self.known("lists"), self.fresh("at"), self.fresh("x")
+        self.names["texts"].append(item)
+        self.loops += 1
+        body = self.arm()
+        self.loops -= 1
+        self.names["texts"].remove(item)
+        return [
+            f"{at} = 0",
+            f"while {at} < len({xs}) and {at} < 4:",
+            f"    {item} = {xs}[{at}]",
+            f"    {at} += 1",
+            *body,
+        ]
+
+    def _each_row(self) -> list[str]:
+        if not self.names["rows"]:
+            return self._rows()
+        row, rows = self.fresh("row"), self.known("rows")
+        source = self.pick(rows, rows, f"reversed({rows})", f"iter({rows})", f"{rows}[:2]")
+        self.names["lists"].insert(0, row)
+        self.loops += 1
+        body = self.arm()
+        self.loops -= 1
+        self.names["lists"].remove(row)
+        return [f"for {row} in {source}:", *body]
+
+    def _drain(self) -> list[str]:
+        """A loop that takes one item after the other from an iterator."""
+        if not self.names["iterators"]:
+            return self._iterator()
+        it, item, counter = self.known("iterators"), self.fresh("x"), self.fresh("k")
+        self.names["texts"].append(item)
+        self.loops += 1
+        body = self.arm()
+        self.loops -= 1
+        self.names["texts"].remove(item)
+        test = self.pick(f"({item} := next({it}, ''))", f"{counter} < 3 and ({item} := next({it}, ''))")
+        if self.in_function or self.one_in(2):
+            body = [f"    {item} = next({it}, '')", f"    if not {item}: break", *body]
+            test = f"{counter} < 4"
+        return [
+            f"{item} = ''",
+            f"{counter} = 0",
+            f"while {test}:",
+            f"    {counter} += 1",
+            f"    if {counter} > 4: break",
+            *body,
+        ]
+
+    def _rows(self) -> list[str]:
+        xs, ys = self.known("lists"), self.known("lists")
+        return self.bind(
+            "rows", "rows", self.pick(f"[{xs}, ['z']]", f"[{xs}, {ys}]", "[[a], [b]]", f"[[w] for w in {xs}]")
+        )
+
+    def _pairs(self) -> list[str]:
+        xs = self.known("lists")
+        value = self.pick(f"enumerate({xs})", f"zip({xs}, {self.known('lists')})", f"enumerate({self.items()})")
+        return self.bind("pairs", "pairs", value)
+
+    def _by_key(self) -> list[str]:
+        xs, text = self.known("lists"), self.text()
+        key = self.pick("len(q)", f"len({xs})", f"len(push({xs}, q))", f"drop({xs})", f"(ask_and_push(s, {xs}, q), q)")
+        if self.one_in(3):
+            return [f"{xs}.sort(key=lambda q: {self.pick('len(q)', f'len({xs})', f'len(push({xs}, q))')})"]
+        if self.one_in(3):
+            return self.bind("lists", "xs", f"sorted({xs}, key=lambda q: {key})")
+        if self.one_in(3):
+            made = self.pick(self.text(), "q", "s.gen('g', max_tokens=2)", f"push({xs}, q)")
+            source = f"({made} for q in {self.items()})"
+            call = f"{self.pick('max', 'min', 'sorted')}({source}, key=lambda q: {key})"
+            return self.bind("texts", "t", f"str({call}) if {xs} else 'none'")
+        return self.bind("texts", "t", f"{self.pick('max', 'min')}({xs}, key=lambda q: {key}, default={text})")
+
+    def _end(self) -> list[str]:
+        return [f"if {self.condition()}: {self.pick('break', 'break', 'continue')}"]
+
+    def _leave(self) -> list[str]:
+        value = self.pick(self.text(), f"({self.known('lists')}, {self.text()})")
+        return [f"if {self.condition()}: return {value}"]
+
+    def _comprehension(self) -> list[str]:
+        xs = self.known("lists")
+        made = self.pick("q + '!'", f"push({xs}, q)", f"(ask_and_push(s, {xs}, q), q)[1]", f"drop({xs})")
+        source = self.pick(xs, xs, self.items())
+        test = self.pick("", "", " if q", f" if {self.pick(*CONDITIONS)}", f" if {xs}")
+        if self.one_in(4):
+            form = self.pick("any({} == b {})", "all({} != b {})", "max(({} {}), default='none')", "'-'.join({} {})")
+            return self.bind("texts", "t", f"str({form.format(made, f'for q in {source}{test}')})")
+        form = self.pick("[{}]", "[{}]", "list({})", "sorted({})")
+        return self.bind("lists", "xs", form.format(f"{made} for q in {source}{test}"))
+
+    def _helper(self) -> list[str]:
+        xs, text = self.known("lists"), self.text()
+        call = self.pick(f"str(ask_and_push(s, {xs}, {text}))", f"drop({xs})", f"push({xs}, {text})", f"last({xs})")
+        return self.bind("texts", "t", call)
+
+    def _inner(self) -> list[str]:
+        name = self.fresh("step")
+        self.in_function += 1
+        saved, self.loops = self.loops, 0
+        self.names["texts"].append("z")
+        body = self.arm()
+        self.names["texts"].remove("z")
+        self.in_function -= 1
+        self.loops = saved
+        lines = [f"def {name}(z):", *body, f"    return {self.text()}"]
+        xs = self.known("lists")
+        call = self.pick(f"{name}(a)", f"[{name}(w) for w in {xs}][:1]", f"list(map({name}, {xs}))[:1]")
+        return [*lines, *self.bind("texts", "t", f"str({call})")]
+
+    def function(self) -> str:
+        body = ["s += a", *self._list()]
+        if self.draw(st.booleans()):
+            body += self._alias()
+        while self.budget > 0:
+            self.budget -= 1
+            body += self.statement()
+        names = self.names
+        parts = [f"[{', '.join(names['texts'])}]", f"[{', '.join(names['lists'])}]", f"[{', '.join(names['dicts'])}]"]
+        parts += [f"[{', '.join(f'sorted({seen})' for seen in names['sets'])}]"]
+        parts += [f"[{', '.join(names['rows'])}]"]
+        parts += [f"[{', '.join((*names['queues'], *names['counters'], *names['groups']))}]"]
+        parts += [f"[{', '.join(f'list({it})' for it in (*names['iterators'], *names['pairs']))}]"]
+        lists = names["lists"]
+        parts += [f"[{', '.join(f'{xs} is {lists[0]}' for xs in lists[1:])}]"]
+        lines = ["def program(s, a: str, b: str, n: int, words: list[str]):", *("    " + line for line in body)]
+        return "\n".join([*lines, f"    return {', '.join(parts)}, s.text()[-9:]"]) + "\n"
+
+
+@st.composite
+def container_programs(draw: Any) -> str:
+    """Source of a function ``program(s, a, b, n, words)`` with containers that change while it looks at them."""
+    return ContainerWriter(draw).function()
