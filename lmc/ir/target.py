@@ -25,9 +25,10 @@ class Target:
     """A target as the user named it. Parse one with ``Target.parse``.
 
     ``kind`` is one of ``KINDS``; ``path`` the model folder of a local target, or the name of a model on the Hugging
-    Face Hub (``hf``). ``kv_tokens`` is the size of the KV pool in tokens (None: from free memory), ``deterministic`` whether a request gets the same text whatever else is running,
-    ``device`` where it computes ("auto": on CUDA where there is one), ``prefill_tokens`` how many tokens of prompts a
-    step computes beside what is being generated (None: as many as the engine finds good).
+    Face Hub (``hf``). ``kv_tokens`` is the size of the KV pool in tokens (None: from free memory), ``deterministic``
+    whether a request gets the same text whatever else is running, ``device`` where it computes ("auto": on CUDA where
+    there is one), ``prefill_tokens`` how many tokens of prompts a step computes beside what is being generated (None:
+    as many as the engine finds good).
     """
 
     kind: str
