@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.conversions import Conversion
@@ -18,7 +18,7 @@ from lmc.ir.context import Context
 from lmc.ir.core import Value
 from lmc.ir.engine import Engine, Handle, OnDelta, TokenDelta, timed
 from lmc.ir.errors import LmcError
-from lmc.ir.interpreter import generation_profile, score_profile
+from lmc.ir.interpreter import failed_profile, generation_profile, score_profile
 from lmc.ir.ops import GenOp, SampleOp, SamplingOp, SelectOp
 from lmc.ir.profile import OpProfile
 from lmc.ir.section_ops import section_order
@@ -166,8 +166,8 @@ class EagerSession(Session):
             constraints=constraints,
         )
         asked = enumerate(timed(requests, self.timeout))
-        handles = [self.engine.submit(request, self._watch(op, index, context)) for index, request in asked]
-        generations = self._wait(handles)
+        handles = (self.engine.submit(request, self._watch(op, index, context)) for index, request in asked)
+        generations = self._wait(op.id, handles, generation_profile)
         self._record(op.id, generation_profile(generations, time.perf_counter() - start))
         return semantics.generation_results(op, context, generations, constraints)
 
@@ -183,7 +183,8 @@ class EagerSession(Session):
         requests = selection.requests_of(
             op, context, choices, op_id=op.id, instance=self.instance, context_length=length
         )
-        scores = self._wait([self.engine.score(request) for request in timed(requests, self.timeout)])
+        handles = (self.engine.score(request) for request in timed(requests, self.timeout))
+        scores = self._wait(op.id, handles, score_profile)
         self._record(op.id, score_profile(scores, time.perf_counter() - start))
         results = selection.results_of(op, context, requests, choices, scores)
         if self.on_text is not None:
@@ -225,11 +226,27 @@ class EagerSession(Session):
 
         return report
 
-    def _wait(self, handles: Sequence[Handle[Any]]) -> list[Any]:
+    def _wait(
+        self, op_id: str, handles: Iterator[Handle[Any]], cost: Callable[[Sequence[Any], float], OpProfile]
+    ) -> list[Any]:
+        """All answers. Where a request fails, those of the others are counted that are there, at their ``cost``."""
+        start = time.perf_counter()
+        submitted: list[Handle[Any]] = []
         try:
-            return [handle.future.result() for handle in handles]
-        except BaseException:
             for handle in handles:
+                submitted.append(handle)
+                if handle.future.done():
+                    handle.future.result()  # of an engine that answers at once no more is asked after a failure
+            return [handle.future.result() for handle in submitted]
+        except BaseException:
+            seconds = time.perf_counter() - start
+            for future in (handle.future for handle in submitted):
+                if future.done() and not future.cancelled():
+                    error = future.exception()
+                    entry = cost([future.result()], seconds) if error is None else failed_profile(error, seconds)
+                    if entry is not None:
+                        self._record(op_id, entry)
+            for handle in submitted:
                 handle.cancel()
             raise
 

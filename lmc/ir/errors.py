@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lmc.ir.profile import Usage
+
 
 @dataclass(frozen=True, slots=True)
 class Location:
@@ -19,8 +21,11 @@ class Location:
 class LmcError(Exception):
     """Base of every error lmc raises on purpose.
 
-    ``cause`` says what is wrong, ``remedy`` what to do about it, ``location`` where in the user's program.
+    ``cause`` says what is wrong, ``remedy`` what to do about it, ``location`` where in the user's program. ``usage`` is
+    what the engine computed for a request that failed with this error; None where no request did, or none was begun.
     """
+
+    usage: Usage | None = None
 
     def __init__(self, cause: str, *, remedy: str | None = None, location: Location | None = None) -> None:
         super().__init__(cause)

@@ -11,7 +11,7 @@ from lmc.ir import control_flow, selection, semantics, structure
 from lmc.ir.constraints import Constraints
 from lmc.ir.core import Block, Module, Op, Value
 from lmc.ir.engine import Engine, Generation, Score
-from lmc.ir.errors import InputError, located
+from lmc.ir.errors import InputError, LmcError, located
 from lmc.ir.ops import BreakOp, HostCallOp, ReturnOp, SamplingOp, SelectOp, UnreachableOp
 from lmc.ir.profile import OpProfile, Profile, Recording, Usage, length_bins
 from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp
@@ -143,6 +143,18 @@ def score_profile(scores: Sequence[Score], seconds: float) -> OpProfile:
         sum(score.prompt_tokens for score in scores), sum(score.cached_tokens for score in scores), 0, len(scores)
     )
     return OpProfile(usage, seconds)
+
+
+def failed_profile(error: BaseException | None, seconds: float) -> OpProfile | None:
+    """What one request cost that failed with ``error``; None where nothing is known of that.
+
+    An output that failed has a length as any other, and "failed" as its finish reason.
+    """
+    usage = error.usage if isinstance(error, LmcError) else None
+    if usage is None or not usage.generated_tokens:
+        return None if usage is None else OpProfile(usage, seconds)
+    length = usage.generated_tokens
+    return OpProfile(usage, seconds, length, (("failed", 1),), length_bins([length]))
 
 
 class _Left(BaseException):

@@ -34,6 +34,7 @@ from lmc.ir.engine import (
 )
 from lmc.ir.errors import ContextLengthError, EngineError, LmcError
 from lmc.ir.planned import Place
+from lmc.ir.profile import Usage
 from lmc.ir.stopping import Stopper
 from lmc.ir.token_constraint import TokenState
 from lmc.ir.tokenizer import Tokenizer
@@ -162,6 +163,16 @@ class ToyEngine:
         max_tokens = min(request.sampling.max_tokens, room)
         stopper = Stopper(self._tokenizer, replace(request.sampling, max_tokens=max_tokens))
         position = None if request.constraint is None else request.constraint.start()
+        try:
+            return self._spoken(request, stopper, position, on_delta)
+        except LmcError as error:
+            error.usage = Usage(len(request.prompt), 0, len(stopper.token_ids), 1)
+            raise
+
+    def _spoken(
+        self, request: Request, stopper: Stopper, position: TokenState | None, on_delta: OnDelta | None
+    ) -> Generation:
+        """What the toy says until ``stopper`` ends it. Raises ``LmcError`` where that is not allowed as a whole."""
         state = _fold(0, request.prompt)
         logprobs: list[TokenLogprob] = []
         if position is not None and position.complete:

@@ -43,6 +43,7 @@ class Call:
     """An instruction that waits for answers from outside. ``finish`` makes its results of them.
 
     If it is dropped, ``cancels`` are called, and ``unwanted`` with each answer that is there or comes all the same.
+    ``failed`` is called with each error in place of an answer.
     With ``may_fail`` an ``LmcError`` in place of an answer is the answer None.
     """
 
@@ -53,6 +54,7 @@ class Call:
     finish: Callable[[list[Any]], tuple[Any, ...]]
     cancels: list[Callable[[], object]] = field(default_factory=list)
     unwanted: Callable[[Any], object] | None = None
+    failed: Callable[[BaseException], object] | None = None
     may_fail: bool = False
     dropped: bool = False
 
@@ -234,6 +236,8 @@ class Machine:
     def _engine_answer(self, call: Call, number: int, future: Future[Any] | asyncio.Future[Any]) -> None:
         error = RequestCancelledError("the request was cancelled") if future.cancelled() else future.exception()
         answer = future.result() if error is None else None
+        if error is not None and call.failed is not None:
+            call.failed(error)
         if call.dropped:
             call.take_unwanted(answer)
         elif call.may_fail and isinstance(error, LmcError):

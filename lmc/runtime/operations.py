@@ -13,7 +13,7 @@ from lmc.ir.context import Context
 from lmc.ir.core import Op
 from lmc.ir.engine import Engine, OnDelta, Pin, Request, ScoreRequest, TokenDelta
 from lmc.ir.errors import InputError, LmcError
-from lmc.ir.interpreter import generation_profile, score_profile
+from lmc.ir.interpreter import failed_profile, generation_profile, score_profile
 from lmc.ir.ops import FreeOp, HostCallOp, KeepOp, PrefillOp, SamplingOp, SelectOp
 from lmc.ir.profile import OpProfile
 from lmc.ir.regions import RegionOp
@@ -72,6 +72,7 @@ def generate(frame: Frame, index: int, op: SamplingOp) -> None:
 
     call = Call.begin(frame, index, len(requests), finish)
     call.unwanted = unwanted
+    call.failed = partial(_record_failed, machine, op_id, start)
     machine.kept.begun(frame, index, requests[0].prompt)
     machine.around.outlook.asks(requests)
     for number, request in enumerate(_placed(frame, index, requests)):
@@ -103,6 +104,7 @@ def select(frame: Frame, index: int, op: SelectOp) -> None:
 
     call = Call.begin(frame, index, len(requests), finish)
     call.unwanted = unwanted
+    call.failed = partial(_record_failed, machine, op_id, start)
     machine.kept.begun(frame, index, requests[0].prompt)
     machine.around.outlook.asks(requests)
     for number, request in enumerate(_placed(frame, index, requests)):
@@ -172,6 +174,13 @@ def call_host(frame: Frame, index: int, op: HostCallOp) -> None:
     if run is None:
         run = begin(host, positional, keyword, frame.machine.around.host_pool)
     frame.machine.wait_for_host(call, run)
+
+
+def _record_failed(machine: Machine, op_id: str, start: float, error: BaseException) -> None:
+    """Count what was computed for a request that failed."""
+    entry = failed_profile(error, time.perf_counter() - start)
+    if entry is not None:
+        machine.record(op_id, entry)
 
 
 def _placed(frame: Frame, index: int, requests: Sequence[R]) -> list[R]:

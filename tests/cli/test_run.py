@@ -375,3 +375,28 @@ def program(s, topic: str):
     s += topic
     return s.gen("a", max_tokens=3)
 """
+
+
+def test_a_row_that_fails_counts_what_was_computed_for_it(lmc, program: str, tmp_path: Path):
+    assert program
+    (tmp_path / "cut.py").write_text(CUT)
+    data = write(tmp_path, {"topic": "a"}, {"topic": "bb"})
+    said = lmc("run", "cut.py", "--input", data, "-o", "out.jsonl", "--profile-generate", "cut.json", *TOY)
+    usages = [row["usage"] for row in sorted(read(tmp_path / "out.jsonl"), key=lambda row: row["index"])]
+    assert [tuple(usage.values()) for usage in usages] == [(1, 0, 2, 1), (2, 0, 2, 1)]
+    assert "2 rows, 1 failed; prompt tokens 3 (0 cached), generated 4, calls 2" in said.err
+    assert lmc("compile", "cut.py", "--profile-use", "cut.json", *TOY).code == 0
+    assert json.loads((tmp_path / "cut.json").read_text())["ops"]["program/a"]["usage"] == dict(
+        zip(usages[0], (3, 0, 4, 2), strict=True)
+    )
+
+
+CUT = """
+import lmc
+
+
+@lmc.jit
+def program(s, topic: str):
+    s += topic
+    return s.gen("a", regex="[a-z]+!", max_tokens=2)
+"""

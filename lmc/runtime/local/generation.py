@@ -8,6 +8,7 @@ import numpy as np
 from lmc.cache.sequence import Sequence
 from lmc.ir.engine import EngineStatistics, Generation, OnDelta, Request, TokenDelta, TokenLogprob
 from lmc.ir.errors import ConstraintError, EngineError
+from lmc.ir.profile import Usage
 from lmc.ir.stopping import Stopper
 from lmc.ir.tokenizer import Tokenizer
 from lmc.runtime.local.constrained import Walk, check_output
@@ -62,6 +63,13 @@ class GenerationTask(Task[Generation]):
     def ended(self) -> bool:
         """Whether no further token is wanted."""
         return self._stopper.finish_reason is not None
+
+    @property
+    def usage(self) -> Usage:
+        generated = len(self._stopper.token_ids)
+        if not generated:
+            return super().usage
+        return Usage(self.prompt_tokens, self.cached_tokens, generated, 1)
 
     def begin(self, statistics: EngineStatistics) -> None:
         """What comes before anything is computed; tokens are counted in `statistics` from now on.

@@ -9,6 +9,7 @@ import torch
 from lmc.cache.sequence import Sequence
 from lmc.ir.engine import Pin, Score, ScoreRequest
 from lmc.ir.errors import EngineError, LmcError
+from lmc.ir.profile import Usage
 
 T = TypeVar("T")
 
@@ -29,6 +30,15 @@ class Task(ABC, Generic[T]):
     def cached_tokens(self) -> int:
         """Prompt tokens that were in the cache when the request started."""
         return self.sequences[0].cached_tokens or 0
+
+    @property
+    def usage(self) -> Usage:
+        """What was computed for the request by now, or found in the cache."""
+        sequence = self.sequences[0]
+        if sequence.cached_tokens is None:
+            return Usage(calls=1)
+        prompt = max(min(sequence.computed, self.prompt_tokens), self.cached_tokens)
+        return Usage(prompt, self.cached_tokens, 0, 1)
 
     @abstractmethod
     def result(self) -> T:

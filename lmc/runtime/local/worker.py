@@ -150,7 +150,9 @@ class Worker:
             outstanding = tuple(self._unresolved)
             self._inbox.clear()
         for task in outstanding:
-            self._resolve(task, failure())
+            error = failure()
+            error.usage = task.usage
+            self._resolve(task, error)
         self._model.release()
 
     def _turn(self) -> None:
@@ -276,6 +278,8 @@ class Worker:
         """Take a task's sequences out and resolve it: with its result, or with `error`."""
         if task.future.done():
             return
+        if error is not None and not isinstance(error, RequestCancelledError):
+            error.usage = task.usage
         self._take_out(task, self._scheduler.finish if error is None else self._scheduler.drop)
         if error is None:
             self._statistics.prompt_tokens += task.prompt_tokens
@@ -284,6 +288,7 @@ class Worker:
 
     def _reject(self, task: Task[Any], error: EngineError) -> None:
         """End a task whose logits are no numbers; its keys and values, which may be none either, must serve nobody."""
+        error.usage = task.usage
         self._take_out(task, self._scheduler.drop)
         for sequence in task.sequences:
             self._scheduler.purge(sequence)

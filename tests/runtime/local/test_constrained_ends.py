@@ -2,7 +2,7 @@
 
 import threading
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -224,3 +224,17 @@ def test_numbers_that_are_none_count_only_where_they_are_reached() -> None:
 
     assert asked(x)[1] == "cbbb"  # c, where a was guessed
     assert np.isin(asked(b)[1], ["bbbb"])
+
+
+@every_mode
+def test_an_output_that_is_cut_says_what_it_cost(open_engine: OpenEngine, mode: JumpForward) -> None:
+    engine = open_engine()
+    request = constrained(engine, SENTENCE, mode=mode, max_tokens=4)
+    for cached in (0, len(request.prompt) - 1):
+        error = engine.submit(request).future.exception(60)
+        assert isinstance(error, ConstraintError)
+        assert error.usage is not None
+        prompt, found, generated, calls = (getattr(error.usage, each.name) for each in fields(error.usage))
+        assert (prompt, calls) == (len(request.prompt), 1)
+        assert found == (0 if mode == "canonical" else cached)  # where all is forced nothing is computed
+        assert 1 <= generated <= 4

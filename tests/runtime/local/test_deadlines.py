@@ -49,6 +49,10 @@ def test_a_request_out_of_time_fails_alone_and_gives_its_pages_back(open_engine:
         with pytest.raises(RequestTimeoutError, match=f"not finished within {seconds} seconds") as failure:
             handle.future.result(30)
         assert "longer timeout" in str(failure.value)
+        usage = failure.value.usage
+        assert usage is not None
+        assert usage.calls == 1
+        assert (usage.prompt_tokens == len(words)) == (usage.generated_tokens > 0)
     assert patient.future.result(30).generated_tokens == 9
     memory = engine._worker._scheduler.memory
     engine.close()
