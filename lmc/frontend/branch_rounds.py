@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from lmc.frontend.choosing import either
 from lmc.frontend.columns import Column, Columns, as_list
 from lmc.frontend.growing import freeze, is_value_list
 from lmc.frontend.id_steps import IdSteps
@@ -25,7 +26,7 @@ from lmc.frontend.unknown_branches import SHAPE, BranchItems
 from lmc.frontend.ways import Traced
 from lmc.ir.core import Value
 from lmc.ir.region_ops import MapOp, YieldOp
-from lmc.ir.types import CTX, INT, ListType
+from lmc.ir.types import BOOL, CTX, FLOAT, INT, TEXT, ListType, Type
 
 if TYPE_CHECKING:
     from lmc.frontend.core import Core
@@ -169,7 +170,7 @@ class BranchRounds:
         self._put(changed, counts, lists)
         self._steps.leave(self._length)
         self.results = tuple(
-            before if value is begun else self._last(column, name)
+            before if value is begun else self._last(column, name, before)
             for before, value, begun, column, name in zip(
                 self._entry, values, self._begun, names, self._names, strict=True
             )
@@ -261,13 +262,21 @@ class BranchRounds:
         given = kinds.pop() if len(kinds) == 1 else None
         return Grown(recorder.pure("interleaved", tuple(map(as_list, columns)), total=True, gives=given))
 
-    def _last(self, column: Column | None, name: str) -> Any:
-        """What a name is bound to behind the loop: what the last round has bound it to."""
-        if column is None or not self._covers:
+    def _last(self, column: Column | None, name: str, before: Any) -> Any:
+        """The value of a name behind the loop: from the last round, or without a round the one ``before``."""
+        recorder = self._recorder
+        if column is None or not self._covers or name == self._names[-1]:
             return Unclear(repr(name))
-        found = self._recorder.pure("getitem", (as_list(column), -1), total=True)
         like = column.like[0]
-        return Proxy(replace(symbol(found), volatile=like.volatile, constant=like.constant, scalar=like.scalar))
+        items = recorder.pure("add", ([_DEFAULTS.get(like.type)], as_list(column)), total=True)
+        found = recorder.pure("getitem", (items, -1), total=True)
+        last = Proxy(replace(symbol(found), volatile=like.volatile, constant=like.constant, scalar=like.scalar))
+        bound = Maybe(recorder.pure("lt", (0, self._length), total=True), last)
+        return bound if type(before) in (Unclear, Maybe) else either(recorder, bound, before, repr(name))
+
+
+# Stand before the items of a list, so that an empty one has a last item, which nothing reads.
+_DEFAULTS: dict[Type, Any] = {TEXT: "", INT: 0, FLOAT: 0.0, BOOL: False}
 
 
 def _is_object(value: Any) -> bool:

@@ -12,6 +12,7 @@ from lmc.frontend.misuse import BranchesMisuse, Handle
 from lmc.frontend.refusals import bad
 
 if TYPE_CHECKING:
+    from lmc.frontend.session import Session
     from lmc.frontend.state import State
 
 
@@ -54,10 +55,11 @@ class RoleBlock(Block):
 class Branches(BranchesMisuse, Sequence["State"]):
     """What ``s.fork(n)`` gives: the branches in order; ``branches["name"]`` is the list of that variable's values."""
 
-    __slots__ = ("_states",)
+    __slots__ = ("_session", "_states")
 
-    def __init__(self, states: Sequence[State]) -> None:
+    def __init__(self, states: Sequence[State], session: Session) -> None:
         self._states = list(states)
+        self._session = session
 
     @property
     def handles(self) -> tuple[State, ...]:
@@ -71,7 +73,7 @@ class Branches(BranchesMisuse, Sequence["State"]):
         return iter(self._states)
 
     def __getitem__(self, key: Any) -> Any:
-        plain = self._states[0].core.session.concrete(key)
+        plain = self._session.concrete(key)
         if type(plain) is str:
             return [state[plain] for state in self._states]
         if type(plain) is slice:

@@ -128,14 +128,18 @@ class State(StateMisuse):
         return value
 
     def fork(self, n: int = 1) -> Branches:
-        """``n`` branches that begin as copies of this state and grow apart from it and from each other."""
+        """``n`` branches that begin as copies of this state and grow apart from it and from each other; none for 0.
+
+        Raises ``CaptureError`` where ``n`` is no whole number, or below 0.
+        """
         core = self._core
         unknown = core.session.unknown_branches(self, n)
         if unknown is not None:
             return unknown
         count = checked_branch_count(core.session.concrete(n, _COUNT_NEEDED), user_location())
         path = core.session.allocate(self._path, "fork")
-        return Branches([self.another(core.copy(), core.session.branch_path(path, index)) for index in range(count)])
+        branches = [self.another(core.copy(), core.session.branch_path(path, index)) for index in range(count)]
+        return Branches(branches, core.session)
 
     def copy(self) -> State:
         """A branch that begins as a copy of this state."""

@@ -38,7 +38,7 @@ class UnknownBranches(Branches, HoldsUnknownItems):
     __slots__ = ("_home", "_recorder", "_state", "columns", "contexts", "numbers", "path", "size", "template")
 
     def __init__(self, recorder: Recorder, state: State, size: Proxy, path: str) -> None:
-        super().__init__(())
+        super().__init__((), recorder)
         self._recorder = recorder
         self._state = state
         self._home = recorder.regions.innermost

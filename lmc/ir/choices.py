@@ -41,12 +41,12 @@ def checked_choice(choice: Any, location: Location | None = None) -> str:
 
 
 def checked_branch_count(count: Any, location: Location | None = None) -> int:
-    """How many branches a fork has. Raises ``CaptureError`` for what is no whole number, and for one below 1."""
-    if type(count) is not int or count < 1:
+    """How many branches a fork has. Raises ``CaptureError`` for what is no whole number, and for one below 0."""
+    if type(count) is not int or count < 0:
         given = f"fork({reprlib.repr(count)})"
         raise CaptureError(
             given if type(count) is int else f"{given}: n is a {type(count).__name__}",
-            remedy="fork into a whole number of branches, at least 1",
+            remedy="fork into a whole number of branches, at least 0",
             location=location,
         )
     return count

@@ -391,7 +391,9 @@ class Writer:
 
     def _fork(self) -> list[str]:
         branches, branch = self.fresh("b"), self.fresh("v")
-        lines = [f"{branches} = {self.pick(*self.states)}.fork({self.pick('2', '1', 'len(words) + 1')})"]
+        lines = [
+            f"{branches} = {self.pick(*self.states)}.fork({self.pick('2', '1', '0', 'len(words) + 1', 'len(words)')})"
+        ]
         self.states.append(branch)
         lines += [
             f"for {branch} in {branches}:",

@@ -82,7 +82,7 @@ REFUSALS = [
     (lambda s: s.select("x", [1]), "a choice is no text", "a list of texts"),
     (lambda s: s.select("x", ["a"], method="best"), "unknown select method 'best'", "known: 'token_length_normalized'"),
     (lambda s: s.select("x", ["a"], "greedy_tokens"), "unknown select method", "did you mean 'greedy_token'?"),
-    (lambda s: s.fork(0), "fork(0)", "at least 1"),
+    (lambda s: s.fork(-1), "fork(-1)", "at least 0"),
     (lambda s: s.fork("2"), "fork('2')", "whole number"),
     (lambda s: s.fork(2)[1.5], "branches[1.5]", "by number"),
     (lambda s: s.fork(2).__setitem__(0, s), "a branch can't be replaced", "branches[i] +="),

@@ -310,15 +310,16 @@ def test_names_are_sorted_and_found():
 
 @pytest.mark.parametrize(
     ("count", "cause"),
-    [(0, "fork(0)"), (-2, "fork(-2)"), ("two", "fork('two'): n is a str"), (True, "fork(True): n is a bool")],
+    [(-1, "fork(-1)"), (-2, "fork(-2)"), ("two", "fork('two'): n is a str"), (True, "fork(True): n is a bool")],
 )
 def test_branches_are_a_whole_number_of_them(count: Any, cause: str):
     builtin = builtins.lookup("branch_count")
     assert builtin is not None
+    assert [builtin.run(0), builtin.run(2)] == [0, 2]
     with pytest.raises(CaptureError) as caught:
         builtin.run(count)
     assert caught.value.cause == cause
-    assert caught.value.remedy == "fork into a whole number of branches, at least 1"
+    assert caught.value.remedy == "fork into a whole number of branches, at least 0"
 
 
 def test_a_branch_is_found_from_both_ends():

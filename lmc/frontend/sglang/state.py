@@ -226,7 +226,7 @@ class ProgramStateGroup(Branches):
     __slots__ = ("_base", "_source")
 
     def __init__(self, states: list[State], source: SglState) -> None:
-        super().__init__(states)
+        super().__init__(states, source.core.session)
         self._source = source
         self._base = source.another(source.core.copy(), source.path)
 

@@ -80,7 +80,7 @@ IN_PROGRAMS: list[tuple[Act, str, str]] = [
     (lambda s: (s.append("x"), s.append(sgl.user("y"))), "a user message can't follow bare text", "no roles at all"),
     (lambda s: s.fork(2, position_ids_offset=[1, 2]), "position_ids_offset is [1, 2]", "leave it out"),
     (lambda s: s.copy(position_ids_offset=[1]), "position_ids_offset is [1]", "leave it out"),
-    (lambda s: s.fork(0), "fork(0)", "at least 1"),
+    (lambda s: s.fork(-1), "fork(-1)", "at least 0"),
     (lambda s: s.fork(2).join("concat"), "the mode of join is 'concat'", "'gather_variable', 'concate_and_append'"),
     (lambda s: s.fork(2).__iadd__(["a"]), "1 items are appended to 2 branches", "one item for each branch"),
     (lambda s: s.fork(2).__iadd__(3), "a int is appended to branches", "a function of the branch's number"),
