@@ -147,7 +147,8 @@ class Base:
         """The break for a read of the user's data after a call that may have changed it."""
         return recorder.stop(
             f"{what} of the program's surroundings is read after a call that may have changed it",
-            'declare what the function called does (@lmc.tool(effect="reads") or "pure"), or read this before the call',
+            'declare what the function called does (@lmc.tool(effect="reads") or "pure"), or do a call of a library in '
+            "such a function of your own, or read this before the call",
         )
 
     def check_iterable(self, recorder: Recorder, items: Any) -> None:

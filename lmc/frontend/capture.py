@@ -169,7 +169,8 @@ class _Attempt:
                 # It raises for these arguments as plain Python does: the eager continuation does it at the right time.
                 recorder.stop(
                     f"this raises {type(error).__name__}: {_first_line(error)}",
-                    "nothing has to change for the program to run: it raises this when it does",
+                    (error.remedy if isinstance(error, LmcError) else None)
+                    or "nothing has to change: the program raises this when it runs",
                     at or raised_at(error.__traceback__),
                 )
         if recorder.broken is not None and recorder.refused_form is not None and not recorder.outside.wanted:

@@ -83,7 +83,7 @@ def _type_of(recorder: Recorder, value: Proxy) -> type:
     what = "a list or a tuple" if isinstance(kind, ListType) else "anything"
     raise recorder.stop(
         f"{symbol(value).origin} may be {what}; its class is known only when the program runs",
-        "annotate what the tool returns",
+        "let a tool return it with its type: @lmc.tool, and for example -> str",
     )
 
 

@@ -19,6 +19,8 @@ from lmc.ir.types import ANY, TEXT, ListType, Type, list_of, type_of
 if TYPE_CHECKING:
     from lmc.frontend.values import ValueRecorder
 
+TYPED_LIST = "let a tool return it as a list: @lmc.tool, with the type of the result, such as -> list[str]"
+"""The advice where a capture needs to know that a value is a list."""
 # Methods of a list that do the right thing whatever its items are.
 BLIND_METHODS = frozenset({"append", "extend", "clear", "copy"})
 
@@ -124,7 +126,7 @@ def listed_now(recorder: ValueRecorder, items: Proxy) -> Proxy:
             raise recorder.stop(
                 f"{symbol(items).origin} is gone over, which can be done once if it is an iterator, and a later part "
                 "of the program runs eagerly",
-                "annotate what the tool returns",
+                TYPED_LIST,
             )
         recorder.hazard = True
     made = copied(recorder, items)

@@ -63,13 +63,16 @@ class Handing(Constructs):
             self.argument_parts.add(id(held))
         return held
 
-    def note_write(self, name: str) -> None:
-        """A call of ``name`` may change the user's own data. Breaks where what was read before is read again."""
+    def note_write(self, label: str, declaring: str) -> None:
+        """A call may change the user's own data. Breaks where what was read before is read again.
+
+        ``label`` is what messages call the function, ``declaring`` the advice to declare it.
+        """
         if self.mutable_reads:
             if self.careful:
                 raise self.stop(
-                    f"{name}() may change data that the program has read, and a later part of the program runs eagerly",
-                    'declare what it does (@lmc.tool(effect="reads") or "pure")',
+                    f"{label} may change data that the program has read, and a later part of the program runs eagerly",
+                    declaring,
                 )
             self.hazard = True
         self.user_writes += 1

@@ -12,7 +12,7 @@ from typing import Any
 
 from lmc.frontend.function import UserFunction, helper
 from lmc.frontend.growing import is_grown
-from lmc.frontend.locations import is_user_file
+from lmc.frontend.locations import is_own_file
 from lmc.frontend.misuse import Handle
 from lmc.frontend.outside import Part
 from lmc.frontend.programs import Programs
@@ -91,8 +91,7 @@ def is_small(function: Any) -> bool:
         isinstance(plain, FunctionType)
         and len(plain.__code__.co_code) <= _MOST_CODE
         and not plain.__code__.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR)
-        and is_user_file(plain.__code__.co_filename)
-        and "site-packages" not in plain.__code__.co_filename
+        and is_own_file(plain.__code__.co_filename)
     )
 
 

@@ -26,7 +26,7 @@ from lmc.frontend.function import JittedFunction
 from lmc.frontend.growing import element_type
 from lmc.frontend.harmless import is_harmless_type, is_standard_module
 from lmc.frontend.leaving import Leaving
-from lmc.frontend.locations import is_user_file
+from lmc.frontend.locations import is_own_file, is_user_file
 from lmc.frontend.proxy import Grown, Proxy, holds_proxy, items_of, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.rewrite import FRAME_FUNCTIONS
@@ -45,6 +45,10 @@ _PURE_FUNCTIONS = {
         html.unescape,
         *(function for function in vars(math).values() if callable(function)),
     )
+}
+_SIGNS = {
+    **{"iadd": "+=", "isub": "-=", "imul": "*=", "imatmul": "@=", "itruediv": "/=", "ifloordiv": "//=", "imod": "%="},
+    **{"ipow": "**=", "ilshift": "<<=", "irshift": ">>=", "iand": "&=", "ior": "|=", "ixor": "^="},
 }
 _IN_PLACE = frozenset(id(function) for name, function in vars(operator).items() if name.startswith("i"))
 FRAME_FUNCTION_IDS = frozenset(id(getattr(builtins, name)) for name in FRAME_FUNCTIONS if hasattr(builtins, name))
@@ -71,6 +75,7 @@ class HostCalls(Leaving):
     ) -> Any:
         """Record a call of ``function``. Breaks where its arguments can't be handed over faithfully."""
         self._check_function(recorder, function)
+        label = _label(function, args)
         effect, result_type = self._declared(function, args, kwargs)
         # These only look at their arguments; anything else that writes might change or keep them.
         in_place = id(function) in _IN_PLACE
@@ -80,17 +85,24 @@ class HostCalls(Leaving):
         careful = careful or kept
         for index, value in enumerate((*args, *kwargs.values())):
             spec = fresh[index] if index < len(fresh) and len(fresh) == len(args) + len(kwargs) else None
-            self.check_argument(recorder, function, value, spec, careful=careful)
+            self.check_argument(recorder, function, value, spec, careful=careful, label=label)
         args = tuple(self._by_identity(recorder, value) for value in args)
         kwargs = {name: self._by_identity(recorder, value) for name, value in kwargs.items()}
         if effect is Effect.WRITES and (
             in_place or not (_is_standard(function) and _are_data((*args, *kwargs.values())))
         ):
-            recorder.note_write(getattr(function, "__name__", "the function"))
+            recorder.note_write(label, _declaring(function, label))
         kind = function if isinstance(function, type) and _only_holds_its_arguments(function) else None
         raises = None if kind is None else (TypeError,)
         made = recorder.host_call(
-            function, self.path, args, kwargs, effect=effect, result_type=result_type, raises=raises
+            function,
+            self.path,
+            args,
+            kwargs,
+            effect=effect,
+            result_type=result_type,
+            raises=raises,
+            origin=f"the result of {label}",
         )
         if kind is not None:
             recorder.error_kinds[recorder.value_of(made)] = kind
@@ -145,25 +157,27 @@ class HostCalls(Leaving):
             return Effect.PURE, ANY
         return Effect.WRITES, ANY
 
-    def check_argument(self, recorder: Recorder, function: Any, value: Any, spec: Any, *, careful: bool) -> None:
-        """Break where ``value`` can't be handed to ``function`` faithfully; ``spec`` is what the source says of it."""
+    def check_argument(
+        self, recorder: Recorder, function: Any, value: Any, spec: Any, *, careful: bool, label: str = ""
+    ) -> None:
+        """Break where ``value`` can't be handed to ``function`` faithfully; ``spec`` is its ``freshness``.
+
+        ``label`` is what messages call the function.
+        """
         kind = type(value)
-        name = getattr(function, "__name__", type(function).__name__)
+        label = label or _label(function, ())
         if kind is Proxy or kind is Grown:
             found = symbol(items_of(value) if kind is Grown else value)
             plain = found.is_scalar or (kind is Grown and element_type([value]) in _SCALAR_TYPES)
             if careful and not found.volatile and not plain and function is not call_value:
                 raise recorder.stop(
-                    f"{name}() takes a {found.type} ({found.origin}) that it might change or keep",
-                    'declare what it does (@lmc.tool(effect="reads") or "pure") and that it returns a text, '
-                    "or pass a text of it",
+                    f"{label} takes a {found.type} ({found.origin}) that it might change or keep",
+                    f"{_declaring(function, label)}, or pass a text of it",
                 )
             return
         problem = recorder.problem_with(value)
         if problem is not None:
-            raise recorder.stop(
-                f"{name}() takes {problem}", "pass texts and numbers, or take what it needs out of it before"
-            )
+            raise recorder.stop(f"{label} takes {problem}", _instead_of(value, label))
         if kind not in (list, tuple, dict, set):
             return
         shared = kind is not tuple and id(value) in recorder.foreign and id(value) not in recorder.argument_parts
@@ -171,20 +185,49 @@ class HostCalls(Leaving):
             return  # handed over itself
         if careful and kind is not tuple and spec is None:
             raise recorder.stop(
-                f"{name}() takes a {kind.__name__} of the program's own that it might change or keep",
-                'declare it (@lmc.tool(effect="reads") or "pure") and that it returns a text, '
-                f"or write the {kind.__name__} in the call itself",
+                f"{label} takes a {kind.__name__} of the program's own that it might change or keep",
+                f"{_declaring(function, label)}, or write the {kind.__name__} right there",
             )
         parts = list(value.values()) if kind is dict else list(value)
         inner = (spec[1],) * len(parts) if spec and spec[0] == "*" else spec
         for index, part in enumerate(parts):
             part_spec = inner[index] if inner is not None and len(inner) == len(parts) else None
-            self.check_argument(recorder, function, part, part_spec, careful=careful)
+            self.check_argument(recorder, function, part, part_spec, careful=careful, label=label)
 
     def _by_identity(self, recorder: Recorder, value: Any) -> Any:
         """The user's own container is handed over itself, not a copy of it."""
         own = id(value) in recorder.foreign and id(value) not in recorder.argument_parts
         return recorder.constant(value) if own and not holds_proxy(value) else value
+
+
+def _label(function: Any, args: tuple[Any, ...]) -> str:
+    """The text by which messages call ``function``: no function of lmc's own, which no user has written."""
+    if function is call_value and args and type(args[0]) is Proxy:
+        return f"the call of {symbol(args[0]).origin}"
+    name = getattr(function, "__name__", type(function).__name__)
+    if id(function) in _IN_PLACE:
+        return f"`{_SIGNS.get(name, name)}`"
+    return f"{name}()"
+
+
+def _declaring(function: Any, label: str) -> str:
+    """The advice to declare ``function``, or where the user can't decorate it, a function around it."""
+    if function is None:
+        return "store a text or a number"
+    inner: Any = function.function if isinstance(function, Tool) else function
+    inner = getattr(inner, "__func__", inner)
+    if function is not call_value and isinstance(inner, FunctionType) and is_own_file(inner.__code__.co_filename):
+        return 'declare it (@lmc.tool(effect="reads") or "pure") and that it returns a text'
+    return f'do {label} in a function of your own, declared (@lmc.tool(effect="reads") or "pure") and returning a text'
+
+
+def _instead_of(value: Any, label: str) -> str:
+    """The advice for an argument that only the capture knows."""
+    if isinstance(value, FunctionType | functools.partial):
+        return f"do {label} in a function of your own outside of the program"
+    if hasattr(type(value), "__next__"):
+        return "pass a list of it: [*items]"
+    return "pass texts and numbers, or take what it needs out of it before"
 
 
 def _makes_anew(function: Any) -> bool:

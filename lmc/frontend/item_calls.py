@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.branches import Branches
 from lmc.frontend.disorder import is_disordered
-from lmc.frontend.growing import is_volatile
+from lmc.frontend.growing import TYPED_LIST, is_volatile
 from lmc.frontend.keyed_calls import by_key
 from lmc.frontend.live_iterators import live_iterator
 from lmc.frontend.proxy import Proxy, ProxyMethod, holds_proxy, symbol
@@ -105,9 +105,7 @@ def _sorted(ops: Operators, recorder: Recorder, items: Any, /, **kwargs: Any) ->
         return recorder.born(ops.at_capture(recorder, sorted, (found,), kwargs))
     # Only the order is not known: the result is a list of as many items, made here.
     if is_volatile(found):
-        raise recorder.stop(
-            "sorted() looks at values that the user's functions may still change", "annotate what the tool returns"
-        )
+        raise recorder.stop("sorted() looks at values that the user's functions may still change", TYPED_LIST)
     whole = recorder.pure("sorted", (found,), kwargs)
     return recorder.born([recorder.pure("getitem", (whole, index), total=True) for index in range(len(found))])
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from lmc.frontend.base import Base
 from lmc.frontend.branches import Branches
-from lmc.frontend.growing import grown, is_grown
+from lmc.frontend.growing import TYPED_LIST, grown, is_grown
 from lmc.frontend.harmless import is_harmless
 from lmc.frontend.live_iterators import live_iterator, unchanged
 from lmc.frontend.misuse import Handle
@@ -173,7 +173,7 @@ class Iteration(Base):
         if kind == ANY or (kind != TEXT and not isinstance(kind, ListType)):
             raise recorder.stop(
                 f"{symbol(items).origin} is taken item by item, but its items are known only when the program runs",
-                "annotate what the tool returns, or use one item at a time: value[0]",
+                f"{TYPED_LIST}; or use one item at a time: value[0]",
             )
         return recorder.specialise(recorder.length(items), "how often the program goes round depends on it")
 

@@ -27,6 +27,11 @@ def is_user_file(filename: str) -> bool:
     return not filename.startswith(_STANDARD) or "site-packages" in filename
 
 
+def is_own_file(filename: str) -> bool:
+    """Whether the user writes ``filename``: it belongs to no installed package."""
+    return is_user_file(filename) and "site-packages" not in filename
+
+
 def user_location() -> Location | None:
     """The innermost line of the user's code that is running now; None where there is none."""
     frame = inspect.currentframe()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.branch_rounds import BranchRounds
 from lmc.frontend.breaks import RAISED_CAUSE, RAISED_REMEDY, Exit
 from lmc.frontend.carried import Carrying
+from lmc.frontend.growing import TYPED_LIST
 from lmc.frontend.proxy import Proxy, symbol
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.same_values import are_same
@@ -190,7 +191,7 @@ class ItemLoop(Loop):
         if self._broken and self._items.is_used_up():
             raise recorder.stop(
                 "a loop over what a tool gave may end early, and more of it would be taken than by Python",
-                "go over a list of it: list(items); or annotate what the tool returns",
+                f"go over a list of it: list(items); or {TYPED_LIST}",
             )
         if self._goes_on(recorder, tick, False if on is False else flag, readers):
             return True

@@ -81,7 +81,14 @@ class MethodCalls(Helpers):
         own = type(key) is FunctionType and id(key.__code__) in recorder.codes
         python = id(key) in HANDLERS or (type(key) is MethodDescriptorType and key.__objclass__ in PURE_TYPES)
         if key is not None and not own and not python:
-            name = "a function" if holds_proxy(key) else getattr(key, "__name__", type(key).__name__)
+            if holds_proxy(key):
+                raise recorder.stop(
+                    f"{function.__name__}() orders by {symbol(key).origin}, which is known only when the program runs"
+                    if type(key) is Proxy
+                    else f"{function.__name__}() orders by a function that is known only when the program runs",
+                    "order by a lambda of the program, or in a function of your own outside of the program",
+                )
+            name = getattr(key, "__name__", type(key).__name__)
             raise recorder.stop(
                 f"{function.__name__}() calls {name}(), which is not transformed",
                 f"write a lambda around it: lambda x: {name}(x)",

@@ -163,7 +163,7 @@ class Reads(Base):
             if symbol(owner).held:
                 return self._held_attribute(recorder, owner, name)
             # Data or a method, nobody knows yet: look it up when the program runs.
-            return recorder.host_call(get_attribute, self.path, (owner, name), {}, effect=Effect.READS, result_type=ANY)
+            return self._read_in_run(recorder, owner, name)
         return ProxyMethod(owner, name)
 
     def _held_attribute(self, recorder: Recorder, owner: Proxy, name: str) -> Any:
@@ -224,7 +224,7 @@ class Reads(Base):
         fixed = isinstance(owner, ModuleType | enum.Enum) or _is_frozen(owner) or standard
         fixed = fixed or (isinstance(owner, type) and code)
         if not fixed and recorder.user_writes and type(value) in SCALARS and reads_plainly(owner, name):
-            return recorder.host_call(get_attribute, self.path, (owner, name), {}, effect=Effect.READS, result_type=ANY)
+            return self._read_in_run(recorder, owner, name)
         if not fixed:
             recorder.mutable_reads += 1
         self._check_read(recorder, f"the attribute {name!r}", value, rebound=bool(recorder.user_writes) and not fixed)
@@ -232,9 +232,22 @@ class Reads(Base):
         self._take_in(recorder, value)
         return value
 
+    def _read_in_run(self, recorder: Recorder, owner: Any, name: str) -> Proxy:
+        """The attribute as it is when the program runs."""
+        what = symbol(owner).origin if type(owner) is Proxy else f"a {self.describe(owner)}"
+        return recorder.host_call(
+            get_attribute,
+            self.path,
+            (owner, name),
+            {},
+            effect=Effect.READS,
+            result_type=ANY,
+            origin=f"the attribute {name!r} of {what}",
+        )
+
     def _live_attribute(self, recorder: Recorder, owner: Any, name: str) -> Proxy:
         """An attribute that the program itself sets somewhere."""
-        made = recorder.host_call(get_attribute, self.path, (owner, name), {}, effect=Effect.READS, result_type=ANY)
+        made = self._read_in_run(recorder, owner, name)
         value = getattr(owner, name, None)
         if not recorder.user_writes and type(value) in SCALARS and name not in recorder.outside.loose:
             # Nothing else is stored there while the program runs; what is there before is guarded.

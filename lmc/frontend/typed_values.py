@@ -34,7 +34,7 @@ class TypedRecorder(ValueRecorder):
                 "give each way's generations names of their own",
             )
         before = self.last_host
-        self.note_write(schema.name)
+        self.note_write(f"{schema.name}()", "read it before, or leave its validators out")
         host, called = self.hosts.function(self.json_types.conversion(schema), Effect.WRITES)
         kind = json_of(self.json_types.name(schema))
         made = self._host_op(

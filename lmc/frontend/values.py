@@ -203,10 +203,11 @@ class ValueRecorder(Specialising):
         effect: Effect,
         result_type: Type,
         raises: Classes | None = None,
+        origin: str | None = None,
     ) -> Proxy:
         """Record a call of the user's ``function``, to be run once per instance, in order.
 
-        ``raises`` is what alone it may raise, where that is known.
+        ``raises`` is what alone it may raise, where that is known; ``origin`` what messages call the result.
         """
         part = self.outside.parts[-1] if self.outside.parts else None
         if effect is Effect.WRITES and part is not None and not part.lenient:
@@ -224,7 +225,7 @@ class ValueRecorder(Specialising):
             keywords=tuple(keywords),
             effect=effect,
             result_type=result_type,
-            origin=f"the result of {name}()",
+            origin=origin or f"the result of {name}()",
             path=path,
             raises=raises,
         )
@@ -260,7 +261,8 @@ class ValueRecorder(Specialising):
         if op_id in self.outside.unanswered:
             raise self.stop(
                 f"{origin} is read by an operation of several steps, and a later part of the program runs eagerly",
-                "annotate what the tool returns, or do the operation in the tool",
+                "do the operation in a tool, or let a tool return a list, a text or a number: @lmc.tool, with the type "
+                "of the result",
             )
         results = self.emit(
             HostCallOp,

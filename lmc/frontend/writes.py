@@ -68,7 +68,7 @@ class Writes(HostCalls):
 
     def check_kept(self, recorder: Recorder, value: Any, spec: Any = None) -> None:
         """Break where ``value`` can't be put into what outlives the program: a copy would be."""
-        self.check_argument(recorder, set_attribute, value, spec, careful=True)
+        self.check_argument(recorder, None, value, spec, careful=True, label="an object from outside the program")
 
     def is_outside(self, recorder: Recorder, owner: Any) -> bool:
         """Whether ``owner`` is a container of the user's that is not a copy made for an argument."""

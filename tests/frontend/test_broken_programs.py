@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks.captured_share import Program, Run, corpus
 from lmc.frontend.function import JittedFunction
+from lmc.frontend.growing import TYPED_LIST
 from lmc.ir.errors import CaptureError
 from tests.frontend.corpus.cases import CASES
 from tests.frontend.corpus.conditions.cases import INPUTS
@@ -107,4 +108,4 @@ def test_a_capture_that_breaks_ends_before_what_may_be_gone_over_once():
 
     captured = check(program, ("abc",))
     assert "gone over, which can be done once if it is an iterator" in captured.breaks[0].cause
-    assert captured.breaks[0].remedy == "annotate what the tool returns"
+    assert captured.breaks[0].remedy == TYPED_LIST
