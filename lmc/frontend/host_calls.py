@@ -214,6 +214,8 @@ def _declaring(function: Any, label: str) -> str:
     """The advice to declare ``function``, or where the user can't decorate it, a function around it."""
     if function is None:
         return "store a text or a number"
+    if id(function) in _IN_PLACE:
+        return "write it out: x = x + y for x += y"
     inner: Any = function.function if isinstance(function, Tool) else function
     inner = getattr(inner, "__func__", inner)
     if function is not call_value and isinstance(inner, FunctionType) and is_own_file(inner.__code__.co_filename):

@@ -65,7 +65,7 @@ def what_no_round_bound(s, count: int):
     for branch, word in zip(s.fork(len(words)), words, strict=True):  # noqa: B007
         branch.gen("j", max_tokens=2)
     s += "end"
-    return word + s.gen("x", max_tokens=2)  # pyright: ignore[reportPossiblyUnbound]
+    return word + s.gen("x", max_tokens=2)  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 @pytest.mark.parametrize("ends", [False, True])

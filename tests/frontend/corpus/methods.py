@@ -248,7 +248,7 @@ on(Counter, "changes_and_breaks", stops="the hash of anything but a number")
 on(Counter, "is_changed_by_a_tool_and_looks", stops="may change data that the program has read")
 on(Counter, "reads_its_dict", stops="looks at the running function itself")
 on(Counter, "asks_whether", stops="may run its own code")
-on(Counter, "remembers", stops="iadd() may change")
+on(Counter, "remembers", stops="`+=` may change")
 on(Counter, "spreads", stops="is read after a call")
 
 
