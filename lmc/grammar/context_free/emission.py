@@ -15,6 +15,9 @@ from lmc.ir.errors import ConstraintError
 # llguidance's compiler follows references by recursion, on whatever stack the thread has.
 MAX_DEPTH = 400
 
+# It reads counts as signed numbers of 32 bits.
+MAX_COUNT = 2**31 - 1
+
 # Where bytes are forced, its masks would hold only the tokens that it prefers: here they are to hold all that may come.
 _OPTIONS = '%llguidance {"no_forcing": true, "skip_repetition": "once"}'
 
@@ -25,7 +28,7 @@ def as_characters(data: bytes) -> bytes:
 
 
 def emit(rules: Rules) -> str:
-    """The text of trimmed rules. Raises ``ConstraintError`` where they nest too deeply."""
+    """Return the text of trimmed rules. Raises ``ConstraintError`` for rules that nest too deeply or count too far."""
     return _Emission(rules).text()
 
 
@@ -118,6 +121,10 @@ def _flat(node: Node) -> list[Node]:
 
 
 def _repeats(low: int, high: int | None) -> str:
+    if low > MAX_COUNT:
+        raise ConstraintError(f"a count of more than {MAX_COUNT}", remedy="ask for a smaller length or number of parts")
+    if high is not None:
+        high = min(high, MAX_COUNT)
     if high is None:
         return {0: "*", 1: "+"}.get(low, f"{{{low},}}")
     return "?" if (low, high) == (0, 1) else f"{{{low},{high}}}"

@@ -1,14 +1,16 @@
 """llguidance: the tokens it walks, the grammars it reads, and its errors as ours.
 
-It never raises: a matcher that failed stays in an error state, in which its mask allows the end of the text. So each
-step is followed by a look at that state, and no mask leaves here that comes from it.
+A matcher that failed stays in an error state, in which its mask allows the end of the text. So each step is followed by
+a look at that state, and no mask leaves here that comes from it. Its messages speak of its own grammar text, which no
+user has seen, or are those of a panic: they are only the cause of ours (``__cause__``).
 """
 
 from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,21 @@ if TYPE_CHECKING:  # at run time it is imported where it is used, so that `impor
 
 _STUCK = "NoExtensionBias"  # what it says where no token can follow
 _MISMATCH = "doesn't satisfy the grammar"  # what it says of a token that is not allowed; anything else is a limit
+
+_PATTERNS = ("its patterns and counted texts take too many steps", "shorten patterns, and ask for smaller lengths")
+_AMBIGUOUS = (
+    "it is too ambiguous",
+    "give a less ambiguous grammar: left-recursive lists (or * and +), longer terminals",
+)
+# Parts of its messages about limits: what was exceeded, and the remedy.
+_EXCEEDED = {
+    "fuel": _PATTERNS,
+    "lexer configuration": _PATTERNS,
+    "too many states": _PATTERNS,
+    "grammar size": ("it has too many parts", "have fewer properties, items by place, or alternatives"),
+    "Current row has": _AMBIGUOUS,
+    "Too many items": _AMBIGUOUS,
+}
 
 
 class _Tokens:
@@ -109,12 +126,14 @@ class Matcher:
         """At the start of a grammar as ``emit`` writes it. Raises ``ConstraintError`` for one that is too large."""
         from llguidance import LLMatcher
 
-        made = cls(LLMatcher(tokenizer, LLMatcher.grammar_from_lark(text), log_level=0, limits=_limits()))
+        with _reported("the grammar can't be compiled"):
+            made = cls(LLMatcher(tokenizer, LLMatcher.grammar_from_lark(text), log_level=0, limits=_limits()))
         made._check("the grammar can't be compiled")
         return made
 
     def copy(self) -> Matcher:
-        return Matcher(self._matcher.deep_copy())
+        with _reported("the text can't be followed any further"):
+            return Matcher(self._matcher.deep_copy())
 
     @property
     def accepts(self) -> bool:
@@ -126,8 +145,9 @@ class Matcher:
 
         Raises ``ConstraintError`` where the grammar is too ambiguous to say.
         """
-        if not tokens or self._matcher.consume_tokens(list(tokens)):
-            return True
+        with _reported("the text can't be followed any further"):
+            if not tokens or self._matcher.consume_tokens(list(tokens)):
+                return True
         if _MISMATCH not in self._matcher.get_error() and not self._was_stopped():
             self._check("the text can't be followed any further")
         return False
@@ -137,7 +157,8 @@ class Matcher:
 
         Raises ``ConstraintError`` where the grammar is too ambiguous to say.
         """
-        found = self._matcher.compute_bitmask()
+        with _reported("what may follow can't be found out"):
+            found = self._matcher.compute_bitmask()
         if self._matcher.get_error().startswith(_STUCK):
             return np.zeros(words, np.uint32)
         self._check("what may follow can't be found out")
@@ -149,8 +170,27 @@ class Matcher:
 
     def _check(self, what: str) -> None:
         if self._matcher.is_error():
-            said = self._matcher.get_error().split("\n", 1)[0]
-            raise ConstraintError(
-                f"{what}: {said or 'llguidance does not say why'}",
-                remedy="give a less ambiguous grammar: left-recursive lists (or * and +), longer terminals",
-            )
+            raise _failure(what, self._matcher.get_error()) from RuntimeError(self._matcher.get_error())
+
+
+def _failure(what: str, message: str) -> ConstraintError:
+    """Our error for a message of llguidance."""
+    for part, (cause, remedy) in _EXCEEDED.items():
+        if part in message:
+            return ConstraintError(f"{what}: {cause}", remedy=remedy)
+    return ConstraintError(
+        f"{what}: llguidance, which follows constraints that nest without bound, failed in itself",
+        remedy="write it without recursion (no reference to a schema around, no {} or true for any value), or smaller; "
+        "the cause of this error is the message of llguidance, for a report to lmc",
+    )
+
+
+@contextmanager
+def _reported(what: str) -> Generator[None]:
+    """Raise our error where llguidance raises; its panics are of no class but ``BaseException``."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        raise _failure(what, str(error)) from error

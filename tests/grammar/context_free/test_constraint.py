@@ -1,9 +1,12 @@
 import gc
+import json
 import random
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
+from jsonschema import Draft7Validator
 from llguidance import LLParserLimits
 
 from lmc.grammar.context_free import constraint as module
@@ -241,6 +244,93 @@ def test_a_grammar_that_is_too_ambiguous_is_an_error_and_no_mask(monkeypatch):
     assert len(states) > 3
     with pytest.raises(ConstraintError, match="the text can't be followed"):
         constraint.matches("a" * 100)
+
+
+class _Failing:
+    """A matcher of llguidance that panics, or that reports a panic."""
+
+    def __init__(self, *, raises: bool) -> None:
+        self._raises = raises
+
+    def deep_copy(self) -> "_Failing":
+        return self
+
+    def consume_tokens(self, tokens: list[int]) -> bool:
+        del tokens
+        return self._fail()
+
+    def compute_bitmask(self) -> bytes:
+        self._fail()
+        return b"\xff" * 4
+
+    def is_accepting(self) -> bool:
+        return False
+
+    def is_error(self) -> bool:
+        return True
+
+    def get_error(self) -> str:
+        return "panic: index out of bounds at parser/src/earley/parser.rs:1"
+
+    def _fail(self) -> bool:
+        if self._raises:
+            raise _Panic(self.get_error())
+        return False
+
+
+class _Panic(BaseException):
+    """Panics that reach Python are of no narrower class."""
+
+
+@pytest.mark.parametrize("raises", [True, False])
+def test_a_panic_over_a_text_is_our_error(raises: bool):
+    failing: Any = matching.Matcher(_Failing(raises=raises))  # type: ignore[arg-type]
+    for step in (lambda: failing.take([1]), lambda: failing.mask(1)):
+        with pytest.raises(ConstraintError, match="failed in itself") as caught:
+            step()
+        assert "panic" not in str(caught.value)
+        assert "panic" in str(caught.value.__cause__)
+        assert "without recursion" in str(caught.value.remedy)
+
+
+def test_a_panic_over_a_grammar_is_our_error(monkeypatch: pytest.MonkeyPatch):
+    class Compiler:
+        @staticmethod
+        def grammar_from_lark(text: str) -> str:
+            raise _Panic("panic: " + text)
+
+    monkeypatch.setattr("llguidance.LLMatcher", Compiler)
+    with pytest.raises(ConstraintError, match="failed in itself"):
+        of_grammar('start: "a" start "b" | "c"')
+
+
+def test_patterns_that_take_too_many_steps_are_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(matching, "_limits", lambda: LLParserLimits(initial_lexer_fuel=100, verbose_errors=False))
+    schema = {"type": "object", "properties": {"a": {"$ref": "#"}, "b": {"type": "string", "pattern": "x.*y"}}}
+    with pytest.raises(ConstraintError, match="take too many steps") as caught:
+        of_schema(schema)
+    assert "shorten patterns" in str(caught.value.remedy)
+
+
+@pytest.mark.parametrize("keyword", ["maxLength", "maxItems", "maxProperties"])
+def test_counts_of_any_size_are_understood(keyword: str):
+    inner = {"maxLength": {"type": "string"}, "maxItems": {"type": "array", "items": {"$ref": "#"}}}
+    part = {**inner.get(keyword, {"type": "object", "additionalProperties": {"$ref": "#"}}), keyword: 2**40}
+    constraint = of_schema({"anyOf": [{"type": "array", "items": {"$ref": "#"}}, part]})
+    for text in ("[]", "[[]]"):
+        assert constraint.matches(text)
+    with pytest.raises(ConstraintError, match="a count of more than 2147483647"):
+        of_schema({"anyOf": [{"type": "null"}, {"type": "array", "items": {"$ref": "#"}, "minItems": 2**40}]})
+
+
+def test_a_meta_schema():
+    schema: Any = Draft7Validator.META_SCHEMA
+    constraint = of_schema(schema)
+    for seed in range(10):
+        text = walked(constraint, random.Random(seed), 200)
+        assert text is None or Draft7Validator(schema).is_valid(json.loads(text)), text
+    assert constraint.matches('{"enum":["a",1],"type":["string","null"]}')
+    assert not constraint.matches('{"type":"text"}')
 
 
 def test_the_same_source_gives_the_same_masks():
