@@ -1,6 +1,8 @@
 """What changes while a program iterates over it: the graph and its continuation do what plain Python does."""
 
 import textwrap
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, note, settings
@@ -9,11 +11,15 @@ from hypothesis import strategies as st
 from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
 from lmc.frontend.function import JittedFunction
+from lmc.ir.errors import LmcError
 from tests.frontend.container_strategies import CONTAINERS_HEADER, container_programs
-from tests.frontend.harness import check, stop_at_the_end
+from tests.frontend.harness import EFFECTS, check, stop_at_the_end
 from tests.frontend.strategies import arguments, load
 
 ASKED = "s.gen(dtype=bool, temperature=1.0)"
+COMPILED_HEADER = CONTAINERS_HEADER.replace(
+    "from lmc.frontend.function import JittedFunction as jit", "from lmc import jit"
+)
 TEXTS = ("hello", "x y", "a", "b", "12", "q", "no", "why")
 FULL = settings.default.max_examples > 100  # type: ignore[union-attr]
 FEW = TEXTS if FULL else TEXTS[:1]
@@ -351,3 +357,24 @@ def test_random_programs_agree_whatever_they_change_while_they_look_at_it(folder
         for given_too in (other, ("e" + other[0], *args[1:]), ("t", *args[1:])):
             if captured.matches(bind(program, (*given_too[:3], list(given_too[3])), {})):
                 check(program, lambda given_too=given_too: (*given_too[:3], list(given_too[3])), captured=captured)
+
+
+@settings(max_examples=500 if FULL else 10)
+@given(source=container_programs(), args=arguments())
+def test_random_programs_give_the_same_at_O2(folder, source, args):
+    note(source)
+    program = load(COMPILED_HEADER + "@jit\n" + source, folder).program.on("toy", level="O2")
+    runs = [ended(lambda run=run: run(*args[:3], list(args[3]))) for run in (program.run, program.eager)]
+    assert runs[0] == runs[1]
+
+
+def ended(run: Callable[[], Any]) -> tuple[Any, ...]:
+    """What ``run`` gave or raised, and the effects, those of different tools in any order."""
+    EFFECTS.clear()
+    try:
+        result = run()
+    except LmcError as error:
+        return type(error), error.cause, sorted(map(repr, EFFECTS))
+    except Exception as error:
+        return type(error), str(error), sorted(map(repr, EFFECTS))
+    return repr(result.value), result.variables, result.text, sorted(map(repr, EFFECTS))
