@@ -86,7 +86,7 @@ class Emitter(Session):
         self.refused_form: str | None = None  # the form of control flow in which the capture ended
         self.branch: Any = None  # the innermost condition both ways of which are traced
         self.end_program: Callable[[Any], None] | None = None  # records what the program returns
-        self.changes = 0  # of containers and handles so far
+        self._changes: dict[int, int] = {}  # of each container and handle so far, by id
         self.grows = False  # whether the length of some list of the capture's is not known
         self.returns = 0  # how often the program was seen to return so far
         self.own_errors: dict[int, BaseException] = {}  # exceptions of Python's own classes that were made here
@@ -140,8 +140,12 @@ class Emitter(Session):
                 "a set is changed on one way through a condition, and what it goes over first may depend on it",
                 "use a list, or change the set before the condition or after it",
             )
-        self.changes += 1
+        self._changes[id(held)] = self.changes_of(held) + 1
         self.regions.touch(held)
+
+    def changes_of(self, held: Any) -> int:
+        """A number that grows with each change of ``held``."""
+        return self._changes.get(id(held), 0)
 
     def born(self, made: Any) -> Any:
         self.regions.born(made)

@@ -6,6 +6,7 @@ list gets a length that only a run decides, or a dict other keys, the next step 
 
 from __future__ import annotations
 
+import gc
 import itertools
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -29,8 +30,7 @@ def live_iterator(recorder: Recorder, items: Any, *, backwards: bool = False) ->
         indices = range(len(items) - 1, -1, -1) if backwards else itertools.count()
         return recorder.born(_listed(recorder, items, indices))
     if type(items) is dict or type(items) in VIEWS:
-        view: Any = items
-        entries: Any = items if type(items) is dict else view.mapping
+        entries: Any = items if type(items) is dict else gc.get_referents(items)[0]
         keys = list(reversed(entries) if backwards else entries)
         return recorder.born(_entries(items, entries, unchanged(recorder, entries, keys)))
     return None
@@ -38,15 +38,15 @@ def live_iterator(recorder: Recorder, items: Any, *, backwards: bool = False) ->
 
 def unchanged(recorder: Recorder, held: Any, steps: Iterable[Any]) -> Iterator[Any]:
     """Return ``steps`` over the items of a list, or the keys of a dict, that breaks once ``held`` has others."""
-    return recorder.born(_unchanged(recorder, held, list(held), recorder.changes, steps))
+    return recorder.born(_unchanged(recorder, held, list(held), recorder.changes_of(held), steps))
 
 
 def _unchanged(recorder: Recorder, held: Any, items: list[Any], changes: int, steps: Iterable[Any]) -> Iterator[Any]:
     left = iter(steps)
     while True:
-        if recorder.changes != changes and not are_same_objects(items, list(held)):
+        if recorder.changes_of(held) != changes and not are_same_objects(items, list(held)):
             raise recorder.stop(*((_LIST_CAUSE, _LIST_REMEDY) if type(held) is list else (_DICT_CAUSE, _DICT_REMEDY)))
-        changes = recorder.changes
+        changes = recorder.changes_of(held)
         for item in left:
             yield item
             break
@@ -55,9 +55,11 @@ def _unchanged(recorder: Recorder, held: Any, items: list[Any], changes: int, st
 
 
 def _listed(recorder: Recorder, items: list[Any], indices: Iterable[int]) -> Iterator[Any]:
+    changes = -1
     for index in indices:
-        if recorder.grows and is_grown(items):
+        if recorder.changes_of(items) != changes and is_grown(items):
             raise recorder.stop(_LIST_CAUSE, _LIST_REMEDY)
+        changes = recorder.changes_of(items)
         if index >= len(items):
             return
         yield items[index]

@@ -107,6 +107,7 @@ class Pairs(Meeting):
                 content = self.lists(left, right)
                 if content is None:
                     return False
+                self._recorder.touch(left)
                 put_back(left, content)
                 return True
             content = [self.value(one, other, name) for one, other in zip(left, right, strict=True)]
