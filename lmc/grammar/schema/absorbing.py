@@ -13,7 +13,7 @@ from typing import Any
 from lmc.grammar.schema import values
 from lmc.grammar.schema.checking import Internal
 from lmc.grammar.schema.errors import Pointer, Subschema
-from lmc.grammar.schema.formats import BOUNDS, UNRESTRICTED
+from lmc.grammar.schema.formats import BOUNDS
 from lmc.grammar.schema.numbers import EXACT_FLOATS
 from lmc.grammar.schema.shapes import Bound, Contains, Count, Items, Members, Shape, Some, Text
 
@@ -118,7 +118,7 @@ def _format(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer)
         low, high = BOUNDS[value]
         add_bound(shape, low, is_low=True, is_open=False, pointer=(pointer, "format"))
         add_bound(shape, high, is_low=False, is_open=False, pointer=(pointer, "format"))
-    elif value not in UNRESTRICTED:
+    else:
         shape.implied |= values.STRING
         shape.formats += (Text(value, False, (pointer, "format")),)
 

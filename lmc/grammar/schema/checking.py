@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from lmc.grammar.schema.dialects import Dialect
 from lmc.grammar.schema.errors import Pointer, refusal, shown
-from lmc.grammar.schema.formats import BOUNDS, KNOWN
+from lmc.grammar.schema.formats import BOUNDS, KNOWN, UNRESTRICTED
 
 
 class Internal(Enum):
@@ -177,6 +177,8 @@ def read_schema(schema: Any, pointer: Pointer, dialect: Dialect) -> Keywords:
             _read_nullable(schema, pointer, dialect, ignored)
         elif is_reference and keyword != "$ref" and keyword in dialect.keywords:
             ignored.append(Ignored(keyword, f"keywords beside $ref, which {dialect.name} ignores", (pointer, keyword)))
+        elif keyword == "format" and isinstance(value, str) and value in UNRESTRICTED:
+            continue
         elif keyword in dialect.keywords:
             cause = _reason_to_ignore(keyword, schema)
             if cause is not None:

@@ -223,4 +223,4 @@ BOUNDS = {f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8
 }
 """Formats of numbers: the least and the greatest one."""
 KNOWN = frozenset(_FORMATS) | UNRESTRICTED
-"""Formats of strings. One that is neither here nor in ``BOUNDS`` is an annotation."""
+"""Formats of strings. One that is neither here nor in ``BOUNDS`` is unknown."""

@@ -227,6 +227,7 @@ def test_a_format_says_nothing_of_other_types():
 @pytest.mark.parametrize("name", sorted(UNRESTRICTED))
 def test_formats_without_restriction(name: str):
     assert accepts({"type": "string", "format": name}, "any\n text")
+    assert accepts({"type": "integer", "not": {"type": "string", "format": name}}, 1)
 
 
 @pytest.mark.parametrize("name", sorted(KNOWN - UNRESTRICTED))
