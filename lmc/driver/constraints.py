@@ -46,7 +46,7 @@ def check(cache: ConstraintCache, module: Module, tokenizer: Tokenizer) -> None:
 
 
 def warn(module: Module) -> None:
-    """Warn of keywords that restrict nothing and are likely misspelt, at the line of the first generation of a schema."""
+    """Warn of the keywords of schemas that are likely misspelt, at the line of the first generation of each schema."""
     symbols = {entry.name: entry for entry in module.constraints}
     for op in constrained(module):
         symbol = symbols.pop(op.constraint or "", None)

@@ -22,6 +22,7 @@ from lmc.ir.types import ANY, BOOL, FLOAT, INT, TEXT, Type, json_of, list_of, ty
 _MODULE = re.compile(r"\b(?:[A-Za-z_][\w<>]*\.)+(?=[A-Za-z_])")
 _MOST_ERRORS = 3
 _SCALARS: dict[str, Type] = {"str": TEXT, "int": INT, "float": FLOAT, "bool": BOOL}
+_AMENDING = frozenset({"$ref", "nullable"})
 _LITERALS = (type(None), bool, int, float, str)
 
 
@@ -193,12 +194,16 @@ def _type_of(core: Any, definitions: Mapping[str, Any]) -> Type:
 
 
 def _properties(schema: Mapping[str, Any]) -> dict[str, Part]:
-    """The properties of an object whose values are text or truth values. A number may be an int or a float."""
+    """The properties of an object whose values are text or truth values. A number may be an int or a float.
+
+    The type beside a `$ref` restricts nothing up to draft-07, and `nullable` adds null to it in OpenAPI 3.0.
+    """
     properties = schema.get("properties")
-    if schema.get("type") != "object" or not isinstance(properties, dict):
+    if schema.get("type") != "object" or not _AMENDING.isdisjoint(schema) or not isinstance(properties, dict):
         return {}
     kinds = {"string": TEXT, "boolean": BOOL}
-    found = {name: entry.get("type") for name, entry in properties.items() if isinstance(entry, dict)}
+    entries = {name: each for name, each in properties.items() if isinstance(each, dict) and _AMENDING.isdisjoint(each)}
+    found = {name: entry.get("type") for name, entry in entries.items()}
     return {name: Part(name, kinds[kind]) for name, kind in found.items() if isinstance(kind, str) and kind in kinds}
 
 

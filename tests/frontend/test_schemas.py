@@ -117,6 +117,9 @@ def test_the_items_of_an_object():
     schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}, "c": {}, "d": True}}
     assert {name: part.type for name, part in schema_of(schema).items.items()} == {"a": TEXT}
     assert schema_of({"type": "array", "properties": {"a": {"type": "string"}}}).items == {}
+    properties = {"a": {"type": "string", "nullable": True}, "b": {"type": "string", "$ref": "#/$defs/x"}}
+    assert schema_of({"type": "object", "properties": properties}).items == {}
+    assert schema_of({"$ref": "#/$defs/x", "type": "object", "properties": {"a": {"type": "string"}}}).items == {}
 
 
 def test_json_becomes_what_the_class_says():
