@@ -36,8 +36,21 @@ def cancelled_error() -> RequestCancelledError:
     return RequestCancelledError("the run was cancelled")
 
 
+class RunInterruptedError(Exception):
+    """The user's code raised ``KeyboardInterrupt``, which ends the whole run: ``interrupt`` is what callers get.
+
+    An event loop would end with ``KeyboardInterrupt`` itself.
+    """
+
+    def __init__(self, interrupt: KeyboardInterrupt) -> None:
+        super().__init__("the run was interrupted")
+        self.interrupt = interrupt
+
+
 def error_of(error: BaseException) -> BaseException:
-    """``error`` as the caller gets it: ``ProgramCancelled`` stays inside of programs."""
+    """``error`` as the caller gets it: ``ProgramCancelled`` and ``RunInterruptedError`` stay inside of runs."""
+    if isinstance(error, RunInterruptedError):
+        return error.interrupt
     if isinstance(error, ProgramCancelled):
         return cancelled_error().with_traceback(error.__traceback__)
     return error

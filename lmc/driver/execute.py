@@ -10,9 +10,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from lmc.backend.plan import Plan
-from lmc.backend.schedule import Room, schedule_batch
+from lmc.backend.schedule import Room, Schedule, schedule_batch
 from lmc.cache.ranks import Layout
-from lmc.driver.cancelling import CancellableEngine, error_of
+from lmc.driver.cancelling import CancellableEngine, RunInterruptedError, error_of
 from lmc.driver.compile import Compiled
 from lmc.driver.options import Options
 from lmc.driver.result import Result, stopped
@@ -76,12 +76,37 @@ def limits_of(options: Options) -> Limits:
     return limits if options.requests is None else replace(limits, requests=options.requests)
 
 
+def deliver(number: int, result: Result, on_result: OnResult, on_stopped: OnResult | None) -> None:
+    """Report the result of an instance.
+
+    Raises ``RunInterruptedError`` where the user's code raised ``KeyboardInterrupt``: the instance is stopped then.
+    """
+    if isinstance(result.error, KeyboardInterrupt):
+        if on_stopped is not None:
+            on_stopped(number, stopped(result.profile))
+        raise RunInterruptedError(result.error)
+    on_result(number, result)
+
+
+async def put_in_order(
+    plan: Plan, inputs: Sequence[Mapping[str, Any]], room: Room | None, layout: Layout | None
+) -> Schedule:
+    """``schedule_batch`` in a thread, as others share this loop: a daemon, for which no process waits at its end."""
+    pool = DaemonPool(1, "lmc-schedule")
+    try:
+        work = partial(schedule_batch, plan, inputs, room, layout)
+        return await asyncio.get_running_loop().run_in_executor(pool, work)
+    finally:
+        pool.shutdown(wait=False)
+
+
 class Execution:
     """What the instances of a batch share, whether they are run all at once or window by window.
 
     Belongs to the background loop. ``run`` may be called again while an earlier call is under way: the later instances
     take turns behind the earlier ones, all under one bound. ``on_stopped`` gets the instances that had begun when they
-    were cancelled, with what they had cost. With a ``layout`` instances start as they come, in its blocks.
+    were cancelled, with what they had cost. An instance that ends with ``KeyboardInterrupt`` ends the run, with
+    ``RunInterruptedError``. With a ``layout`` instances start as they come, in its blocks.
     """
 
     def __init__(
@@ -113,36 +138,28 @@ class Execution:
         self._eager_engine = CancellableEngine(engine, Place(self._resources.run, 0), self._limits.priority)
         self._cancellation = Cancellation()
         self._eager_pool = DaemonPool(EAGER_THREADS, "lmc-eager")
-        self._schedule_pool = DaemonPool(1, "lmc-schedule")
 
     async def run(self, jobs: Sequence[Job]) -> None:
         """Run ``jobs`` to their ends. Cancelling cancels their requests."""
         variants: dict[Plan, list[Job]] = {}
         for job in jobs:
             variants.setdefault(job.compiled.plan, []).append(job)
-        continued: set[asyncio.Future[None]] = set()
-        tasks: list[asyncio.Future[None]] = []
-        for members in variants.values():
-            tasks.append(asyncio.ensure_future(self._run_variant(members, self._position, continued)))
-            self._position += len(members)
         try:
-            await asyncio.gather(*tasks)
-            while continued:
-                await asyncio.gather(*continued)
-        finally:
-            for task in (*tasks, *continued):
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            async with asyncio.TaskGroup() as group:
+                for members in variants.values():
+                    group.create_task(self._run_variant(members, self._position, group))
+                    self._position += len(members)
+        except BaseExceptionGroup as failures:
+            raise failures.exceptions[0] from None
 
     def close(self) -> None:
         """Stop what runs eagerly, and let go of the threads."""
         self._cancellation.cancel()
         self._eager_engine.cancel()
         self._eager_pool.shutdown(wait=False, cancel_futures=True)
-        self._schedule_pool.shutdown(wait=False, cancel_futures=True)
         self._resources.close()
 
-    async def _run_variant(self, jobs: Sequence[Job], position: int, continued: set[asyncio.Future[None]]) -> None:
+    async def _run_variant(self, jobs: Sequence[Job], position: int, group: asyncio.TaskGroup) -> None:
         compiled = jobs[0].compiled
         order, layout = await self._order(compiled, jobs)
         constraints = compiled.constraints(self._compile)
@@ -150,7 +167,7 @@ class Execution:
         await executor.run_batch(
             [Instance(job.number, job.inputs) for job in jobs],
             order,
-            lambda index, end: self._finished(jobs[index], end, continued),
+            lambda index, end: self._finished(jobs[index], end, group),
             block=layout.block,
             run_seed=self._seed,
             on_event=self._on_event,
@@ -168,14 +185,12 @@ class Execution:
         layout = self._layouts.get(compiled.plan)
         room = Room.of(self._engine, self._limits.requests)
         inputs = [job.inputs for job in jobs]
-        # In a thread, as others share this loop; in a daemon, as a process that is told to end does not wait for it.
-        work = partial(schedule_batch, compiled.plan, inputs, room, layout)
-        schedule = await asyncio.get_running_loop().run_in_executor(self._schedule_pool, work)
+        schedule = await put_in_order(compiled.plan, inputs, room, layout)
         return schedule.order, self._layouts.setdefault(compiled.plan, schedule.layout)
 
-    def _finished(self, job: Job, end: Finished, continued: set[asyncio.Future[None]]) -> None:
+    def _finished(self, job: Job, end: Finished, group: asyncio.TaskGroup) -> None:
         if end.error is not None:
-            self._on_result(job.number, Result.failed(end.error, end.profile))
+            self._deliver(job.number, Result.failed(end.error, end.profile))
             return
         outcome = end.outcome
         assert outcome is not None
@@ -185,9 +200,7 @@ class Execution:
         work = asyncio.get_running_loop().run_in_executor(
             self._eager_pool, partial(self._continue, job, outcome.memo, outcome.profile)
         )
-        report = asyncio.ensure_future(self._report(job.number, work, outcome.profile))
-        continued.add(report)
-        report.add_done_callback(continued.discard)
+        group.create_task(self._report(job.number, work, outcome.profile))
 
     async def _report(self, number: int, work: asyncio.Future[Result], before: Profile) -> None:
         try:
@@ -195,7 +208,10 @@ class Execution:
         except asyncio.CancelledError:
             self._stopped(number, before)  # what the thread still does is told to nobody
             raise
-        self._on_result(number, result)
+        self._deliver(number, result)
+
+    def _deliver(self, number: int, result: Result) -> None:
+        deliver(number, result, self._on_result, self._on_stopped)
 
     def _stopped(self, number: int, cost: Profile) -> None:
         if self._on_stopped is not None:

@@ -193,7 +193,7 @@ class _Windows:
     def prepare(self, waiting: Waiting) -> Sequence[Prepared]:
         return self._start.prepare_window(waiting)
 
-    async def run(self, prepared: Sequence[Prepared], on_result: OnResult) -> None:
+    async def run(self, prepared: Sequence[Prepared], on_result: OnResult, on_stopped: OnResult) -> None:
         jobs = report_failed(prepared, on_result)
         if not jobs:
             return
@@ -207,7 +207,7 @@ class _Windows:
                 seed=start.options.seed,
                 compile=start.compile,
                 limits=limits_of(start.options),
-                on_stopped=on_result,
+                on_stopped=on_stopped,
                 layout=self._layout,
             )
         await self._execution.run(jobs)

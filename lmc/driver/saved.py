@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +10,12 @@ from typing import Any
 from lmc.backend.lower import lower
 from lmc.backend.plan import Plan
 from lmc.backend.plan_json import MAX_CHARACTERS, load_plan
-from lmc.backend.schedule import Room, schedule_batch
+from lmc.backend.schedule import Room
 from lmc.cache.ranks import Layout
 from lmc.driver.constraints import check, compiler
 from lmc.driver.defaults import resolve_grammar_cache, resolve_target
 from lmc.driver.errors import UsageError
-from lmc.driver.execute import OnResult, limits_of
+from lmc.driver.execute import OnResult, deliver, limits_of, put_in_order
 from lmc.driver.opt import read_module
 from lmc.driver.options import Options
 from lmc.driver.plan_classes import readers_of
@@ -121,7 +120,7 @@ class _Windows:
         waiting.clear()
         return instances
 
-    async def run(self, prepared: Sequence[Instance], on_result: OnResult) -> None:
+    async def run(self, prepared: Sequence[Instance], on_result: OnResult, on_stopped: OnResult) -> None:
         if self._resources is None:
             self._resources = Resources(self._engine, limits_of(self._saved.options))
         first, self._position = self._position, self._position + len(prepared)
@@ -129,12 +128,12 @@ class _Windows:
         await self._executor.run_batch(
             prepared,
             order,
-            lambda index, end: on_result(prepared[index].number, _result(end)),
+            lambda index, end: deliver(prepared[index].number, _result(end), on_result, on_stopped),
             run_seed=self._saved.options.seed,
             resources=self._resources,
             first_position=first,
             block=layout.block,
-            on_cancelled=lambda index, cost: on_result(prepared[index].number, stopped(cost)),
+            on_cancelled=lambda index, cost: on_stopped(prepared[index].number, stopped(cost)),
         )
 
     async def _order(self, prepared: Sequence[Instance]) -> tuple[Sequence[int], Layout]:
@@ -143,7 +142,7 @@ class _Windows:
             return range(len(prepared)), self._given
         inputs = [instance.inputs for instance in prepared]
         room = Room.of(self._engine, limits_of(self._saved.options).requests)
-        schedule = await asyncio.to_thread(schedule_batch, self._saved.plan, inputs, room, self._layout)
+        schedule = await put_in_order(self._saved.plan, inputs, room, self._layout)
         self._layout = schedule.layout
         return schedule.order, schedule.layout
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from lmc.driver.cancelling import cancelled_error
+from lmc.driver.cancelling import cancelled_error, error_of
 from lmc.driver.constraints import ConstraintCaches
 from lmc.driver.registry import load_tokenizer, make_engine
 from lmc.ir.engine import Engine
@@ -145,7 +145,7 @@ class Running(Generic[T]):
         if error is None:
             self._end.set_result(task.result())
         else:
-            self._end.set_exception(error)
+            self._end.set_exception(error_of(error))
 
 
 class BackgroundLoop(LoopThread):

@@ -10,11 +10,12 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from lmc.driver.cancelling import error_of
 from lmc.driver.execute import OnResult
 from lmc.driver.result import Result
 from lmc.driver.service import Running, Service
 from lmc.driver.start import Arguments
-from lmc.ir.errors import InputError, RequestCancelledError
+from lmc.ir.errors import InputError
 from lmc.ir.profile import Profile, Recording
 
 WINDOW = 512
@@ -49,8 +50,11 @@ class Work(Protocol):
         """
         ...
 
-    async def run(self, prepared: Sequence[Any], on_result: OnResult) -> None:
-        """Run them, in the background loop; several windows may be under way."""
+    async def run(self, prepared: Sequence[Any], on_result: OnResult, on_stopped: OnResult) -> None:
+        """Run them, in the background loop; several windows may be under way.
+
+        ``on_stopped`` gets the rows that had begun when they were cancelled.
+        """
         ...
 
     def close(self) -> None:
@@ -81,6 +85,13 @@ class _Found:
 
 
 @dataclass(frozen=True)
+class _Stopped:
+    """A row had begun, and was cancelled."""
+
+    result: Result
+
+
+@dataclass(frozen=True)
 class _Ended:
     """A window is finished; ``error`` where it was not its rows that failed."""
 
@@ -93,7 +104,7 @@ class _Interrupt:
     """Somebody wants this to stop."""
 
 
-_Event = _Read | _AllRead | _Found | _Ended | _Interrupt
+_Event = _Read | _AllRead | _Found | _Stopped | _Ended | _Interrupt
 
 
 class WindowedRun:
@@ -197,13 +208,15 @@ class WindowedRun:
                 case _Found(number, result):
                     self._under_way -= 1
                     yield number, result
+                case _Stopped(result):
+                    self._unfinished.add(result.profile)
                 case _AllRead(error):
                     self.all_read = True
                     self._read_error = error
                 case _Ended(window, error):
                     del self._windows[window]
                     if error is not None:
-                        raise error
+                        raise error_of(error)
                 case _Interrupt():
                     raise KeyboardInterrupt
                 case None:
@@ -256,7 +269,11 @@ class WindowedRun:
     async def _run(self, window: int, prepared: Sequence[Any]) -> None:
         error: BaseException | None = None
         try:
-            await self._work.run(prepared, lambda number, result: self._events.put(_Found(number, result)))
+            await self._work.run(
+                prepared,
+                lambda number, result: self._events.put(_Found(number, result)),
+                lambda _, result: self._events.put(_Stopped(result)),
+            )
         except Exception as raised:
             error = raised
         finally:
@@ -285,9 +302,7 @@ class WindowedRun:
                 event = self._events.get_nowait()
             except queue.Empty:
                 return
-            if not isinstance(event, _Found):
-                continue
-            if isinstance(event.result.error, RequestCancelledError):
+            if isinstance(event, _Stopped):
                 self._unfinished.add(event.result.profile)
-                continue
-            yield event.number, event.result
+            elif isinstance(event, _Found):
+                yield event.number, event.result

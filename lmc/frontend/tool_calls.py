@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextvars
+import logging
 import os
 import random
 import threading
@@ -41,8 +42,19 @@ _HOPELESS = (
     SyntaxError,
     TypeError,
 )
+_LOGGER = logging.getLogger("lmc.tools")
+_STAMINA_LOGGER = logging.getLogger("stamina")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 _JITTER = random.Random()  # noqa: S311 - not the module's own, whose draws belong to the user's program
+
+
+class _ToolName(str):
+    """The name by which stamina knows a tool."""
+
+
+def _is_no_tool(record: logging.LogRecord) -> bool:
+    """Whether stamina's own warning of a retry is about something else: tools have one of lmc's, with their names."""
+    return not isinstance(getattr(record, "stamina.callable", None), _ToolName)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +123,17 @@ class Policy:
             nonlocal failures
             if not self.is_retried(error):
                 return False
-            pause = min(_FIRST_PAUSE * 2.0**failures, _LONGEST_PAUSE)
+            pause = min(_FIRST_PAUSE * 2.0**failures, _LONGEST_PAUSE) * _JITTER.uniform(0.5, 1.0)
             failures += 1
-            return pause * _JITTER.uniform(0.5, 1.0)
+            if failures <= self.given.retries:
+                kind, left = type(error).__name__, self.given.retries - failures + 1
+                message = "the tool %r failed (%s: %s); it is called again in %.2f seconds, %d more times at most"
+                _LOGGER.warning(message, self.name, kind, error, pause, left)
+            return pause
 
+        _STAMINA_LOGGER.addFilter(_is_no_tool)
         attempts = stamina.retry_context(again, attempts=self.given.retries + 1, timeout=None)
-        return attempts.with_name(self.name, (), {})  # logs get no arguments of the user's
+        return attempts.with_name(_ToolName(self.name), (), {})  # hooks of stamina get no arguments of the user's
 
     async def _once(self, work: Callable[[], Awaitable[Any]], location: Location | None) -> Any:
         limit = asyncio.timeout(self.given.timeout)

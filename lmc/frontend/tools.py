@@ -171,7 +171,7 @@ def tool(
         function: what is declared.
         effect: "pure" (the result depends on the arguments alone), "reads" or "writes".
         retries: how many times more a call that fails is made, after pauses that double and differ by chance (0). Each
-            is a warning of the logger "stamina".
+            is a warning of the logger "lmc.tools", with the tool's name and the error.
         timeout: seconds that each attempt may take; what is late is a ``ToolTimeoutError``. An async function is
             cancelled then, a plain one can't be: it goes on in its thread, and what it gives is dropped.
         retry_on: the exceptions after which it is called again (a ``ToolTimeoutError`` is a ``TimeoutError``). Without

@@ -400,3 +400,40 @@ def program(s, topic: str):
     s += topic
     return s.gen("a", regex="[a-z]+!", max_tokens=2)
 """
+
+
+def test_a_tool_that_interrupts_ends_the_run_and_keeps_what_is_finished(start, tmp_path: Path):
+    (tmp_path / "quitting.py").write_text(QUITTING)
+    data = write(tmp_path, {"word": "slow"}, {"word": "stop"}, {"word": "first"})
+    process = start("run", "quitting.py", "--input", data, "-o", "out.jsonl", *TOY)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.startswith("interrupted: 1 of 3 rows were finished and are kept; ")
+    assert "Traceback" not in err
+    assert [row["index"] for row in read(tmp_path / "out.jsonl")] == [2]
+
+
+QUITTING = """
+import pathlib
+import time
+
+import lmc
+
+
+@lmc.tool
+def quits(word: str) -> str:
+    if word != "first":
+        while not pathlib.Path("out.jsonl").is_file() or not pathlib.Path("out.jsonl").read_text():
+            time.sleep(0.01)
+    if word == "stop":
+        raise KeyboardInterrupt
+    if word == "slow":
+        time.sleep(60)
+    return word
+
+
+@lmc.jit
+def program(s, word: str):
+    s += quits(word)
+    return s.gen("a", max_tokens=3)
+"""

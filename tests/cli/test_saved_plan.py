@@ -147,3 +147,31 @@ def test_the_program_of_a_plan_is_not_written_over(lmc, saved, tmp_path: Path, o
     assert (said.code, said.out, (tmp_path / "saving.py").read_text()) == (2, "", PROGRAM)
     assert f"error: {file} is the program, which would be gone" in said.err
     assert f"name another file for {option}" in said.err
+
+
+def test_a_tool_that_interrupts_ends_the_run_of_a_saved_plan(lmc, program: str, tmp_path: Path):
+    assert program
+    (tmp_path / "quitting.py").write_text(QUITTING)
+    assert lmc("compile", "quitting.py", "--emit", "plan", "-o", "plan.json", *TOY).code == 0
+    (tmp_path / "data.jsonl").write_text('{"word": "stop"}\n{"word": "go"}\n')
+    said = lmc("run", "plan.json", "--program", "quitting.py", "--input", "data.jsonl", "-o", "out.jsonl", *TOY)
+    assert said.code == 130
+    assert said.err.startswith("interrupted: ")
+
+
+QUITTING = """
+import lmc
+
+
+@lmc.tool
+def quits(word: str) -> str:
+    if word == "stop":
+        raise KeyboardInterrupt
+    return word
+
+
+@lmc.jit
+def program(s, word: str):
+    s += quits(word)
+    return s.gen("a", max_tokens=3)
+"""

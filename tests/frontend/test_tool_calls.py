@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -132,6 +133,40 @@ def test_pauses_grow_and_differ_and_leave_the_users_random_numbers_alone(monkeyp
         longest = min(0.1 * 2**number, 5.0)
         assert longest / 2 <= pause <= longest
     assert len(pauses) == 8
+
+
+@both
+def test_each_retry_is_one_warning_with_the_name_of_the_tool(is_async: bool, caplog: pytest.LogCaptureFixture):
+    given, calls = failing(OSError("disk"), ValueError("%s odd"), effect="reads", retries=2, is_async=is_async)
+    assert call(given) == "done"
+    assert len(calls) == 3
+    assert {(record.name, record.levelname) for record in caplog.records} == {("lmc.tools", "WARNING")}
+    name = "flaky_async" if is_async else "flaky"
+    first, second = (record.getMessage() for record in caplog.records)
+    assert re.fullmatch(
+        rf"the tool '{name}' failed \(OSError: disk\); it is called again in 0\.\d\d seconds, 2 more times at most",
+        first,
+    )
+    assert re.search(r"\(ValueError: %s odd\).* 1 more times at most", second)
+
+
+def test_the_last_failure_of_a_tool_is_no_warning(caplog: pytest.LogCaptureFixture):
+    given, calls = failing(OSError("a"), OSError("b"), effect="reads", retries=1)
+    with pytest.raises(OSError, match="b"):
+        call(given)
+    assert len(calls) == 2
+    assert len(caplog.records) == 1
+
+
+def test_a_retry_of_something_else_is_still_stamina_s_own_warning(caplog: pytest.LogCaptureFixture):
+    given, _ = failing(OSError("a"), effect="reads", retries=1)
+    assert call(given) == "done"
+    caplog.clear()
+    for attempt in stamina.retry_context(OSError, attempts=2):
+        with attempt:
+            if attempt.num == 1:
+                raise OSError
+    assert [record.name for record in caplog.records] == ["stamina"]
 
 
 @both
