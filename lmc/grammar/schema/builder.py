@@ -150,12 +150,12 @@ class Builder:
                 undescribed = error
         self.leaves_out |= self.expander.leaves_out
         self.expander.leaves_out = False
-        node = self.arena.union(list(filter(self._is_live, parts)))
+        node = self.arena.union(list(filter(self.is_live, parts)))
         if undescribed is not None and node is self.arena.empty:
             raise recursive(where, undescribed.reason)
         return node
 
-    def _is_live(self, node: Node) -> bool:
+    def is_live(self, node: Node) -> bool:
         """Whether a node has a text."""
         return node is not self.arena.empty and (node.certain or self._derivatives.is_live(node))
 

@@ -136,6 +136,8 @@ class Numbers:
 
     def _interval(self, low: Bound | None, high: Bound | None, shape: Shape) -> Node:
         """Numbers between two bounds, read as decimals and as floats."""
+        if low is not None and high is not None and _cross(low, high):
+            return self._arena.empty
         bounds = [bound for bound in (low, high) if bound is not None]
         parts = [self._spelled(bound.value) for bound in bounds if not bound.is_open]
         least = None if low is None else _as_float(low, math.inf)

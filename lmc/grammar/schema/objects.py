@@ -40,6 +40,10 @@ class Building(Protocol):
         """The values that meet a goal."""
         ...
 
+    def is_live(self, node: Node) -> bool:
+        """Whether a node has a text."""
+        ...
+
     def intersection(self, parts: list[Node], pointer: Pointer) -> Node:
         """The texts that all nodes have in common."""
         ...
@@ -208,7 +212,7 @@ class _Names:
                 continue
             unmatched = [entry for entry, is_matching in zip(patterns, matching, strict=True) if not is_matching]
             contents = self._keys([entry[:2] for entry in matched], [entry[:2] for entry in unmatched], within)
-            if contents is builder.arena.empty:
+            if contents is not None and not builder.is_live(contents):
                 continue
             value = builder.node(goal, pointer)
             if value is not builder.arena.empty:

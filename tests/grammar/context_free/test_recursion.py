@@ -131,6 +131,7 @@ def test_any_value_is_any_json():
 def test_properties_that_have_to_be_there_may_be_any():
     for schema in (
         {"properties": {"a": {}}, "minProperties": 2},
+        {"properties": {"a": {}, "c": False}, "patternProperties": {"^[ac]$": True}, "minProperties": 2},
         {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "minProperties": 2},
         {"properties": {"a": True}, "not": {"properties": {"a": {}}, "additionalProperties": False}, "required": ["a"]},
         {"type": "object", "properties": {"a": {"type": "integer"}}, "not": {"maxProperties": 1}},
