@@ -144,14 +144,14 @@ def compile_captured(
 class Variants:
     """The compiled variants of one program, for the targets it ran on. Safe to use from several threads.
 
-    Captures are kept by their guards, compiled forms by capture, target, level, profile and order of sections; the
-    oldest of either go first.
+    Captures are kept by their guards, compiled forms by capture, target, tokenizer, level, profile and order of
+    sections; the oldest of either go first.
     """
 
     def __init__(self, limit: int = MAX_VARIANTS) -> None:
         self._limit = limit
         self._captures = VariantCache(limit)
-        self._compiled: OrderedDict[tuple[int, Target, str, str | None, bool], Compiled] = OrderedDict()
+        self._compiled: OrderedDict[tuple[int, Target, Tokenizer, str, str | None, bool], Compiled] = OrderedDict()
         self._lock = threading.RLock()
 
     def find(
@@ -174,7 +174,7 @@ class Variants:
                     captured = capture(function, bound)
                 self._captures.add(captured)
             # A compiled form keeps its capture alive, so the id stays its own.
-            key = (id(captured), target, level, None if profile is None else profile.digest, order_sections)
+            key = (id(captured), target, tokenizer, level, None if profile is None else profile.digest, order_sections)
             compiled = self._compiled.get(key)
             if compiled is None:
                 with collection_paused():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
 from lmc.driver.defaults import resolve_target
 from lmc.driver.options import Wish
-from lmc.driver.service import service
+from lmc.driver.service import service, service_in_use
 from lmc.ir.engine import CacheFlushing, Engine
 
 
@@ -30,6 +32,33 @@ def engine_info(wish: Wish) -> dict[str, Any]:
     target = resolve_target(wish)
     engine = service().engines.engine(target)
     return {"target": asdict(target), **asdict(engine.info), "statistics": asdict(engine.statistics)}
+
+
+def close() -> None:
+    """Close every engine that this process has started, and free its memory: weights and KV pools.
+
+    Requests that are under way fail with an ``EngineError``. A later call of a program starts a new engine. Engines are
+    closed at exit too, and where none of the last few runs used them (``lmc.driver.engine_cache``).
+    """
+    home = service_in_use()
+    if home is not None:
+        home.engines.close()
+
+
+@contextmanager
+def engines() -> Generator[None]:
+    """Close, at the end of the block, the engines that this process has started in it: ``with lmc.engines(): …``.
+
+    Those that ran before the block stay.
+    """
+    home = service_in_use()
+    before = [] if home is None else home.engines.all()
+    try:
+        yield
+    finally:
+        home = service_in_use()
+        if home is not None:
+            home.engines.close(but=before)
 
 
 def close_engine(wish: Wish) -> None:

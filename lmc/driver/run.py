@@ -21,6 +21,7 @@ from lmc.frontend.arguments import bind
 from lmc.frontend.eager import EagerSession
 from lmc.frontend.eager_runs import run_eager
 from lmc.frontend.function import JittedFunction
+from lmc.ir.engine import Engine
 from lmc.ir.errors import InputError, RequestCancelledError
 from lmc.ir.profile import Profile
 from lmc.ir.target import Target
@@ -59,13 +60,12 @@ class Runner:
         start = self._start()
         if arguments is not None:
             return start.variant(bind(self._function, *arguments))[0]
-        tokenizer = start.home.engines.tokenizer(start.target)
         return compile_program(
             self._function,
             None,
             start.target,
             self.options.level,
-            tokenizer,
+            start.tokenizer,
             cache=start.constraints,
             profile=self.options.profile,
             order_sections=self.options.order_sections,
@@ -141,16 +141,16 @@ class Runner:
     def eager(self, arguments: Arguments) -> Result:
         """One instance as plain Python, operation by operation: the oracle. Raises its error."""
         start = self._start()
-        engine = start.home.engines.engine(start.target)
         options = self.options
-        session = EagerSession(
-            engine,
-            run_seed=options.seed,
-            timeout=options.timeout,
-            compile=start.compile,
-            order_sections=options.order_sections,
-        )
-        outcome = run_eager(self._function, bind(self._function, *arguments), session)
+        with start.home.engines.use(start.target) as engine:
+            session = EagerSession(
+                engine,
+                run_seed=options.seed,
+                timeout=options.timeout,
+                compile=start.compile,
+                order_sections=options.order_sections,
+            )
+            outcome = run_eager(self._function, bind(self._function, *arguments), session)
         return Result.of(outcome)
 
     def _windowed(self, parts: Iterable[Part] | None, layout: Layout | None = None) -> WindowedRun:
@@ -185,13 +185,14 @@ class _Windows:
         self._start = start
         self._layout = layout
         self._execution: Execution | None = None
+        self._engine: Engine | None = None
 
     @property
     def program(self) -> str:
         return self._start.function.name
 
     def prepare(self, waiting: Waiting) -> Sequence[Prepared]:
-        return self._start.prepare_window(waiting)
+        return self._start.prepare_window(waiting, is_loaded=self._engine is not None)
 
     async def run(self, prepared: Sequence[Prepared], on_result: OnResult, on_stopped: OnResult) -> None:
         jobs = report_failed(prepared, on_result)
@@ -199,10 +200,10 @@ class _Windows:
             return
         if self._execution is None:
             start = self._start
-            engine = start.home.engines.engine(start.target)
+            self._engine = start.home.engines.acquire(start.target)
             self._execution = Execution(
                 start.function,
-                engine,
+                self._engine,
                 on_result,
                 seed=start.options.seed,
                 compile=start.compile,
@@ -215,6 +216,9 @@ class _Windows:
     def close(self) -> None:
         if self._execution is not None:
             self._execution.close()
+        if self._engine is not None:
+            self._start.home.engines.release(self._engine)
+            self._engine = None
 
 
 def _some(rows: T) -> T:

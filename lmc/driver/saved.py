@@ -22,7 +22,7 @@ from lmc.driver.plan_classes import readers_of
 from lmc.driver.result import Result, stopped
 from lmc.driver.rows import Signature
 from lmc.driver.saved_arguments import signature_of
-from lmc.driver.service import service
+from lmc.driver.service import Service, service
 from lmc.driver.start import Arguments
 from lmc.driver.windows import Part, Waiting, WindowedRun
 from lmc.frontend.capture import capture
@@ -30,7 +30,6 @@ from lmc.frontend.function import JittedFunction
 from lmc.frontend.variants import Captured
 from lmc.ir.constraints import Constraints, Reader
 from lmc.ir.core import HostFunction
-from lmc.ir.engine import Engine
 from lmc.ir.errors import InputError
 from lmc.ir.ops import BreakOp
 from lmc.ir.target import Target
@@ -96,16 +95,17 @@ class SavedRunner:
         cache = home.constraints.of(resolve_grammar_cache())
         check(cache, self.plan.module, engine.tokenizer)
         constraints = Constraints.of(self.plan.constraints, compiler(cache, engine.tokenizer), self.readers)
-        return WindowedRun(home, parts, _Windows(self, engine, constraints, layout))
+        return WindowedRun(home, parts, _Windows(self, constraints, layout, home))
 
 
 class _Windows:
     """Windows of a saved plan's rows."""
 
-    def __init__(self, saved: SavedRunner, engine: Engine, constraints: Constraints, given: Layout | None) -> None:
+    def __init__(self, saved: SavedRunner, constraints: Constraints, given: Layout | None, home: Service) -> None:
         self._saved = saved
-        self._executor = Executor(engine, saved.plan, saved.hosts, constraints=constraints)
-        self._engine = engine
+        self._home = home
+        self._engine = home.engines.acquire(saved.target)
+        self._executor = Executor(self._engine, saved.plan, saved.hosts, constraints=constraints)
         self._position = 0
         self._resources: Resources | None = None
         self._given = given
@@ -149,6 +149,7 @@ class _Windows:
     def close(self) -> None:
         if self._resources is not None:
             self._resources.close()
+        self._home.engines.release(self._engine)
 
 
 def _result(end: Finished) -> Result:

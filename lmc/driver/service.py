@@ -5,90 +5,19 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
-import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future, wait
-from dataclasses import replace
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from lmc.driver.cancelling import cancelled_error, error_of
 from lmc.driver.constraints import ConstraintCaches
-from lmc.driver.registry import load_tokenizer, make_engine
-from lmc.ir.engine import Engine
+from lmc.driver.engine_cache import EngineCache
 from lmc.ir.errors import LmcError
 from lmc.ir.forks import PerProcess
 from lmc.ir.loop_thread import LoopThread
-from lmc.ir.target import GIVEN, Target
-from lmc.ir.tokenizer import Tokenizer
 
 T = TypeVar("T")
 _STOP_SECONDS = 10.0
-
-
-class EngineCache:
-    """One engine and one tokenizer per target, made on first use, shared by all programs, closed together."""
-
-    def __init__(self) -> None:
-        self._engines: dict[Target, Engine] = {}
-        self._tokenizers: dict[tuple[str, str | None], Tokenizer] = {}
-        self._lock = threading.Lock()
-        self._adopted = 0
-
-    def engine(self, target: Target) -> Engine:
-        """The engine of ``target``; loads it the first time."""
-        target = _absolute(target)
-        with self._lock:
-            if target not in self._engines:
-                self._engines[target] = make_engine(target)
-            return self._engines[target]
-
-    def adopt(self, engine: Engine) -> Target:
-        """A target that stands for ``engine``, the same each time. At exit it is closed with all others."""
-        with self._lock:
-            for target, known in self._engines.items():
-                if known is engine:
-                    return target
-            self._adopted += 1
-            target = Target(GIVEN, f"{engine.info.name}-{self._adopted}")
-            self._engines[target] = engine
-            self._tokenizers[target.kind, target.path] = engine.tokenizer
-            return target
-
-    def running(self, target: Target) -> Engine | None:
-        """The engine of ``target``; None where it was not loaded yet."""
-        with self._lock:
-            return self._engines.get(_absolute(target))
-
-    def discard(self, target: Target) -> None:
-        """Close the engine of ``target``, where there is one. A further call starts a new one."""
-        with self._lock:
-            engine = self._engines.pop(_absolute(target), None)
-        if engine is not None:
-            engine.close()
-
-    def tokenizer(self, target: Target) -> Tokenizer:
-        """The tokenizer of ``target``, without its engine."""
-        target = _absolute(target)
-        key = (target.kind, target.path)
-        with self._lock:
-            if key not in self._tokenizers:
-                self._tokenizers[key] = load_tokenizer(target)
-            return self._tokenizers[key]
-
-    def close(self) -> None:
-        """Close every engine. Further calls start new ones."""
-        with self._lock:
-            engines, self._engines = list(self._engines.values()), {}
-        for engine in engines:
-            engine.close()
-
-
-def _absolute(target: Target) -> Target:
-    """The target with a path that stays the same folder wherever the process goes."""
-    if target.path is None or target.kind != "local":
-        return target
-    return replace(target, path=str(Path(target.path).expanduser().resolve()))
 
 
 class Running(Generic[T]):
@@ -187,6 +116,11 @@ class Service:
 def service() -> Service:
     """The service of this process: made on first use, closed at exit. A forked child gets its own."""
     return _SERVICE.get()
+
+
+def service_in_use() -> Service | None:
+    """The service of this process; None where nothing has used it."""
+    return _SERVICE.made
 
 
 def _make_service() -> Service:

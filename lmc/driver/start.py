@@ -7,6 +7,7 @@ import queue
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from lmc.backend.plan import Plan
@@ -25,6 +26,7 @@ from lmc.ir.constraints import Compile
 from lmc.ir.errors import LmcError
 from lmc.ir.profile import Profile
 from lmc.ir.target import Target
+from lmc.ir.tokenizer import Tokenizer
 from lmc.runtime.events import OnEvent
 
 Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]
@@ -48,18 +50,22 @@ class Start:
     @property
     def compile(self) -> Compile:
         """What makes the constraints of a run on its target."""
-        return compiler(self.constraints, self.home.engines.tokenizer(self.target))
+        return compiler(self.constraints, self.tokenizer)
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """That of the target's folder when the call first asks; raises ``InputError`` where there is no such model."""
+        return self.home.engines.tokenizer(self.target)
 
     def variant(self, bound: Bound) -> tuple[Compiled, Mapping[str, Any]]:
         """The program compiled for ``bound``, and its inputs."""
-        tokenizer = self.home.engines.tokenizer(self.target)
         options = self.options
         return self.variants.find(
             self.function,
             bound,
             self.target,
             options.level,
-            tokenizer,
+            self.tokenizer,
             cache=self.constraints,
             profile=options.profile,
             order_sections=options.order_sections,
@@ -67,18 +73,20 @@ class Start:
 
     def prepare(self, batch: Sequence[Arguments]) -> list[Prepared]:
         """Bind and compile each instance; a result where that fails. Loads the engine."""
-        self._check_target()
+        _ = self.tokenizer  # a target that is not there is an error of the call, not of each row
         prepared = [self._prepare_one(number, arguments) for number, arguments in enumerate(batch)]
         self._load_engine(prepared)
         return prepared
 
-    def prepare_window(self, waiting: deque[tuple[int, Arguments]]) -> list[Prepared]:
+    def prepare_window(self, waiting: deque[tuple[int, Arguments]], *, is_loaded: bool) -> list[Prepared]:
         """``prepare`` rows that are taken off ``waiting``, by their numbers, which their random draws are keyed by.
+
+        ``is_loaded``: the call has its engine already.
 
         These are all but those that would need more variants than are kept: rows of few variants are scheduled
         together, and what rows of many variants have in common is little.
         """
-        self._check_target()
+        _ = self.tokenizer
         prepared: list[Prepared] = []
         plans: set[Plan] = set()
         while waiting:
@@ -89,12 +97,9 @@ class Start:
                     break
             prepared.append((number, entry))
             waiting.popleft()
-        self._load_engine(prepared)
+        if not is_loaded:
+            self._load_engine(prepared)
         return prepared
-
-    def _check_target(self) -> None:
-        """A target that is not there is an error of the call, not of each row."""
-        self.home.engines.tokenizer(self.target)
 
     def _prepare_one(self, number: int, arguments: Arguments) -> Prepared:
         try:
@@ -115,17 +120,17 @@ class Start:
         """Run what was prepared, in the background loop."""
         jobs = report_failed(prepared, on_result)
         if jobs:
-            engine = self.home.engines.engine(self.target)
-            await execute(
-                self.function,
-                jobs,
-                engine,
-                on_result,
-                seed=self.options.seed,
-                compile=self.compile,
-                limits=limits_of(self.options),
-                on_event=on_event,
-            )
+            with self.home.engines.use(self.target) as engine:
+                await execute(
+                    self.function,
+                    jobs,
+                    engine,
+                    on_result,
+                    seed=self.options.seed,
+                    compile=self.compile,
+                    limits=limits_of(self.options),
+                    on_event=on_event,
+                )
 
     def wait_for_one(self, prepared: Sequence[Prepared]) -> Result:
         """The result of the only instance."""

@@ -41,6 +41,11 @@ class PerProcess(Generic[T]):
                 self._made = self._make()
             return self._made
 
+    @property
+    def made(self) -> T | None:
+        """That of this process; None where nothing has used it."""
+        return self._made
+
     def _begin_child(self) -> None:
         keep_for_ever(self._made)
         self._made = None

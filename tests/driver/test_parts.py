@@ -78,7 +78,7 @@ def test_rows_hold_as_much_memory_as_is_counted_for_them(data: str):
     try:
         [part] = parts_of(data, reader.rows(data, {}))
         waiting = deque((number, row) for number, row in part if not isinstance(row, InputError))
-        prepared = start.prepare_window(waiting)
+        prepared = start.prepare_window(waiting, is_loaded=False)
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -91,8 +91,8 @@ def test_a_window_is_of_no_more_variants_than_are_kept(monkeypatch: pytest.Monke
     taken: list[int] = []
     prepare = start.Start.prepare_window
 
-    def noted(self: start.Start, waiting: windows.Waiting) -> list[start.Prepared]:
-        prepared = prepare(self, waiting)
+    def noted(self: start.Start, waiting: windows.Waiting, *, is_loaded: bool) -> list[start.Prepared]:
+        prepared = prepare(self, waiting, is_loaded=is_loaded)
         taken.append(len(prepared))
         return prepared
 
