@@ -21,7 +21,7 @@ from lmc.grammar.schema.shapes import Goal, Shape
 from lmc.grammar.schema.values import OBJECT, STRING, class_of
 
 MAX_ANY_ORDER = 8  # values of which every order is produced
-_KINDS_OF_OBJECTS = 5  # fewer than of strings: every set of kinds that came before has items of its own
+_KINDS = {STRING: 8, OBJECT: 5}  # of characters: every set of those that came before has items of its own
 MAX_COUNTED = 2_000  # values times counts, or sets of values that came before
 MAX_DEPTH = 100  # items that differ by place
 
@@ -103,18 +103,15 @@ def _of_kinds(shape: Shape, builder: Building, low: int, high: int | None) -> No
         names = [None]
     elif classes == OBJECT:
         names += dict.fromkeys(name for each in builder.expander.expand(goal) for name, _ in each.required)
-    count = MAX_ANY_ORDER if classes == STRING else _KINDS_OF_OBJECTS
+    count = _KINDS.get(classes, 0)
     found: list[list[Node]] = []
     for name, at in product(names, ("^{}", "{}$")):
         kinds = [builder.node((*goal, _kind(kind, count, at, name)), shape.unique) for kind in range(count)]
         found.append([node for node in kinds if node is not builder.arena.empty])
-    most = max(map(len, found), default=0)
-    if most < max(low, 2):
+    best: list[Node] = max(found, key=len, default=[])
+    if len(best) < max(low, 2):
         raise _endless(shape.unique)
-    best = [kinds for kinds in found if len(kinds) == most]
-    best = best if classes == STRING else best[:1]
-    high = most if high is None else min(high, most)
-    return builder.arena.union([_any_order(builder, kinds, low, high) for kinds in best])
+    return _any_order(builder, best, low, len(best) if high is None else min(high, len(best)))
 
 
 @lru_cache(maxsize=4096)  # goals go by the identity of their schemas

@@ -136,7 +136,7 @@ def test_items_without_end_differ_in_the_kind_of_a_character(item: Any, counts: 
 
 def test_items_without_end_in_any_order():
     schema = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
-    for value in ([], ["a"], ["red", "green", "blue"], ["blue", "green", "red"], list("hgfedcba")):
+    for value in ([], ["a"], ["one", "two", "six"], ["six", "two", "one"], ["axe", "bee"], list("hgfedcba")):
         assert accepts(schema, value)
     assert not accepts(schema, ["a", "b", "a"])
     named = {"type": "array", "items": _NAMED, "uniqueItems": True}
