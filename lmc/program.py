@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Never, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, Never, Protocol, Self, overload
+
+from typing_extensions import ParamSpec, TypeVar  # with defaults, which typing has from Python 3.13 on
 
 from lmc import driver
 from lmc.driver import JittedFunction, Options, Wish, check_option_names
 
 if TYPE_CHECKING:  # loaded when a program first runs
     from lmc.driver import AsyncStream, Compiled, ProfileOption, Result, Runner, Stream, Variants
+    from lmc.frontend.state import State
 
+P = ParamSpec("P", default=...)
+R = TypeVar("R", default=Any)
+Owner = TypeVar("Owner")
 Level = Literal["O0", "O1", "O2"]
 _ENGINE_OPTIONS = ("target", "dtype", "kv_tokens", "deterministic", "device", "prefill_tokens")
 _OPTIONS = (*_ENGINE_OPTIONS, "seed", "level", "timeout", "profile", "order_sections", "priority")
 
 
-class Program(JittedFunction):
+class Program(JittedFunction, Generic[P, R]):
     """A function of yours whose first parameter is the state of a conversation with a model.
 
     Called, it gives what the function returns. ``run`` gives a ``Result``, ``batch`` many, ``stream`` the tokens as
@@ -26,7 +32,18 @@ class Program(JittedFunction):
     the built-in model.
 
     Written in a class it is a method, ``def run(self, s, …)``: ``Agent(…).run`` is the program.
+
+    To a type checker ``P`` are the parameters of the function behind its state, ``R`` what it returns.
     """
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+        @overload
+        def __call__(self, state: State, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+        def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+        def on_state(self, state: State, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
@@ -62,7 +79,7 @@ class Program(JittedFunction):
         order_sections: bool | None = None,
         priority: int | None = None,
         **unknown: Never,
-    ) -> Program:
+    ) -> Program[P, R]:
         """The same program, bound to a target and to how it runs there; what is not given stays as it is.
 
         Programs of one target share an engine; where any option up to ``prefill_tokens`` differs, each has its own,
@@ -107,15 +124,15 @@ class Program(JittedFunction):
         )
         return made
 
-    def run(self, *args: Any, **kwargs: Any) -> Result:
+    def run(self, *args: P.args, **kwargs: P.kwargs) -> Result[R]:
         """Run it; raises what it raises."""
         return self._runner.run((args, kwargs))
 
-    async def arun(self, *args: Any, **kwargs: Any) -> Result:
+    async def arun(self, *args: P.args, **kwargs: P.kwargs) -> Result[R]:
         """``run`` for use in an event loop."""
         return await self._runner.arun((args, kwargs))
 
-    def batch(self, rows: Iterable[Mapping[str, Any]]) -> list[Result]:
+    def batch(self, rows: Iterable[Mapping[str, Any]]) -> list[Result[R]]:
         """Run it once for each row of arguments by name; results in order.
 
         Arguments are passed as they are, as in a call: a dict does not become the pydantic model or dataclass that the
@@ -131,15 +148,15 @@ class Program(JittedFunction):
         """
         return self._runner.batch(driver.batch_arguments(rows))
 
-    async def abatch(self, rows: Iterable[Mapping[str, Any]]) -> list[Result]:
+    async def abatch(self, rows: Iterable[Mapping[str, Any]]) -> list[Result[R]]:
         """``batch`` for use in an event loop."""
         return await self._runner.abatch(driver.batch_arguments(rows))
 
-    def stream(self, *args: Any, **kwargs: Any) -> Stream:
+    def stream(self, *args: P.args, **kwargs: P.kwargs) -> Stream:
         """Run it and give the tokens of every branch as they come: ``for event in program.stream(…)``."""
         return self._runner.stream((args, kwargs))
 
-    def astream(self, *args: Any, **kwargs: Any) -> AsyncStream:
+    def astream(self, *args: P.args, **kwargs: P.kwargs) -> AsyncStream:
         """``stream`` for use in an event loop: ``async for event in program.astream(…)``."""
         return self._runner.astream((args, kwargs))
 
@@ -147,7 +164,7 @@ class Program(JittedFunction):
         """Compile it for these arguments; without any, as far as that goes without values. Runs and loads no model."""
         return self._runner.compile((args, kwargs) if args or kwargs else None)
 
-    def eager(self, *args: Any, **kwargs: Any) -> Result:
+    def eager(self, *args: P.args, **kwargs: P.kwargs) -> Result[R]:
         """Run it as plain Python, operation by operation: what every other way of running it must agree with."""
         return self._runner.eager((args, kwargs))
 
@@ -155,10 +172,37 @@ class Program(JittedFunction):
         return self._runner.run((args, kwargs)).value
 
 
+class Method(Program[Concatenate[Owner, P], R]):
+    """The type of a program in a class body, for type checkers: read from an object it is the program bound to that."""
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, instance: object, owner: Owner) -> Program[P, R]: ...  # of a classmethod
+        @overload
+        def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+        @overload
+        def __get__(self, instance: Owner, owner: type | None = None) -> Program[P, R]: ...
+        def __get__(self, instance: Any, owner: Any = None) -> Any: ...
+
+
+class Decorator(Protocol):
+    """``@lmc.jit(…)`` with options."""
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[State, P], R], /) -> Program[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Owner, State, P], R], /) -> Method[Owner, P, R]: ...
+    @overload
+    def __call__(self, function: Callable[..., R], /) -> Program[..., R]: ...
+
+
 @overload
-def jit(function: Callable[..., Any], /) -> Program: ...
-
-
+def jit(function: Callable[Concatenate[State, P], R], /) -> Program[P, R]: ...
+@overload
+def jit(function: Callable[Concatenate[Owner, State, P], R], /) -> Method[Owner, P, R]: ...
+@overload
+def jit(function: Callable[..., R], /) -> Program[..., R]: ...
 @overload
 def jit(
     *,
@@ -174,10 +218,10 @@ def jit(
     profile: ProfileOption | None = None,
     order_sections: bool | None = None,
     priority: int | None = None,
-) -> Callable[[Callable[..., Any]], Program]: ...
+) -> Decorator: ...
 
 
-def jit(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+def jit(function: Any = None, /, **options: Any) -> Any:
     """Make a function a program: ``@lmc.jit``, or with the options of ``Program.on``: ``@lmc.jit(target="toy")``."""
     if function is not None:
         return Program(function)

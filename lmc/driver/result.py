@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, cast
 
 from pydantic_core import to_jsonable_python
+from typing_extensions import TypeVar  # with a default, which typing has from Python 3.13 on
 
 from lmc.frontend.session import META
 from lmc.ir.errors import LmcError, RequestCancelledError
 from lmc.ir.interpreter import Outcome
 from lmc.ir.profile import Profile, Usage
 
+R = TypeVar("R", default=Any)
+
 
 @dataclass(frozen=True)
-class Result:
+class Result(Generic[R]):
     """One instance of a program, run to its end.
 
     ``value`` is what the function returned, ``variables`` the names on its state, ``text`` the whole conversation.
@@ -25,7 +28,7 @@ class Result:
     ``messages`` are the roles and contents of a chat.
     """
 
-    value: Any
+    value: R
     variables: Mapping[str, Any]
     text: str
     profile: Profile = field(repr=False)
@@ -38,15 +41,15 @@ class Result:
         return self.profile.usage
 
     @classmethod
-    def of(cls, outcome: Outcome, profile: Profile | None = None) -> Result:
+    def of(cls, outcome: Outcome, profile: Profile | None = None) -> Result[R]:
         """What a run that came to its end gave; ``profile`` where it counts more than that outcome."""
         found = outcome.profile if profile is None else profile
         return cls(outcome.value, outcome.variables, outcome.text, found, messages=outcome.messages)
 
     @classmethod
-    def failed(cls, error: BaseException, profile: Profile) -> Result:
-        """The result of an instance that has an error."""
-        return cls(None, {}, "", profile, error)
+    def failed(cls, error: BaseException, profile: Profile) -> Result[R]:
+        """The result of an instance that has an error: it has no value."""
+        return cls(cast("R", None), {}, "", profile, error)
 
 
 def stopped(profile: Profile) -> Result:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 from lmc.frontend.constraint_options import ConstraintSpec, checked_constraint
 from lmc.frontend.conversions import Conversion
@@ -12,6 +12,29 @@ from lmc.frontend.refusals import bad, described, near
 from lmc.ir.constraints import Compile, Constraints
 from lmc.ir.engine import JUMP_FORWARD
 from lmc.ir.types import TEXT, Type
+
+
+class SamplingOptions(TypedDict, total=False):
+    """The keyword arguments of ``gen`` whatever its value is, for type checkers. None stands for the default."""
+
+    max_tokens: int | None
+    min_tokens: int | None
+    stop: str | Sequence[str] | None
+    stop_token_ids: Sequence[int] | None
+    temperature: float | None
+    top_p: float | None
+    top_k: int | None
+    min_p: float | None
+    frequency_penalty: float | None
+    presence_penalty: float | None
+    repetition_penalty: float | None
+    logit_bias: Mapping[int, float] | None
+    seed: int | None
+    logprobs: int | None
+    jump_forward: Literal["exact", "canonical", "off"] | None
+    whitespace: Literal["compact", "flexible"] | None
+    regex: str | None
+    grammar: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ session: it records an op (capture) or asks the engine (eager, continuation afte
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, TypeVar, Unpack, overload
 
 from lmc.frontend import sampling
 from lmc.frontend.branches import Branches, RoleBlock
@@ -16,11 +16,13 @@ from lmc.frontend.locations import user_location
 from lmc.frontend.messages import Generation, Message, Section, Selection, Several, is_text, no_text
 from lmc.frontend.misuse import StateMisuse
 from lmc.frontend.refusals import bad, described, near
+from lmc.frontend.sampling import SamplingOptions
 from lmc.frontend.sections import Sections, sections_of, with_sections
 from lmc.ir.choices import checked_branch_count
 from lmc.ir.errors import CaptureError
 from lmc.ir.ops import SELECT_METHODS
 
+T = TypeVar("T")
 _MISSING = object()
 _COUNT_NEEDED = "how many branches a fork has must be known now"
 
@@ -74,6 +76,21 @@ class State(StateMisuse):
         """Append an assistant message, or without content: ``with s.assistant():`` opens one."""
         return self._role("assistant", content)
 
+    # What a type checker knows of the value: a capture has a symbolic one in its place.
+    @overload
+    def gen(self, name: str | None = None, *, n: int, **options: Any) -> list[Any]: ...
+    @overload
+    def gen(self, name: str | None = None, *, parse: Literal[False], **options: Any) -> str: ...
+    @overload
+    def gen(self, name: str | None = None, *, schema: type[T], **options: Unpack[SamplingOptions]) -> T: ...
+    @overload
+    def gen(self, name: str | None = None, *, schema: Any, **options: Unpack[SamplingOptions]) -> Any: ...
+    @overload
+    def gen(self, name: str | None = None, *, dtype: type[T], **options: Unpack[SamplingOptions]) -> T: ...
+    @overload
+    def gen(
+        self, name: str | None = None, *, choices: Sequence[str] | None = None, **options: Unpack[SamplingOptions]
+    ) -> str: ...
     def gen(self, name: str | None = None, **options: Any) -> Any:
         """Generate; append and return the text (with ``n=k``: return k texts, append nothing).
 
@@ -107,7 +124,7 @@ class State(StateMisuse):
         self._assign(name, value, meta)
         return value
 
-    def select(self, name: str | None, choices: Sequence[Any], method: str = "token_length_normalized") -> Any:
+    def select(self, name: str | None, choices: Sequence[str], method: str = "token_length_normalized") -> str:
         """Append and return the likeliest of ``choices``.
 
         ``method``: ``token_length_normalized`` (mean log-probability per token), ``greedy_token`` (as greedy decoding

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, StringConstraints, field_validator
 
@@ -66,7 +66,8 @@ def lowered(s: lmc.State, essay: str) -> str:
 @lmc.jit
 def compared(s: lmc.State, essay: str) -> bool:
     s += essay
-    return s.gen("verdict", schema=Verdict) == {"score": 1}
+    verdict: Any = s.gen("verdict", schema=Verdict)
+    return verdict == {"score": 1}
 
 
 @lmc.jit

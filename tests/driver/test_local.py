@@ -57,7 +57,7 @@ class City(pydantic.BaseModel):
 
 
 @lmc.jit
-def city(s: lmc.State, page: str, jump_forward: Literal["exact", "off"]) -> tuple[City, str, int]:
+def city(s: lmc.State, page: str, jump_forward: Literal["exact", "off"]) -> tuple[City, str, str]:
     s += lmc.system("You write JSON only.")
     s += lmc.user(f"Page:\n{page}\nGive the city of the page as JSON.")
     found = s.gen("city", schema=City, whitespace="flexible", max_tokens=200, jump_forward=jump_forward)

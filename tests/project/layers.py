@@ -30,7 +30,7 @@ LAYERS: dict[str, frozenset[str]] = {
     "lmc.report": LEAVES | {"lmc.backend.plan"},
     "lmc.driver": LEAVES
     | {"lmc.frontend", "lmc.passes", "lmc.backend", "lmc.runtime", "lmc.report", "lmc.builtin_model"},
-    "lmc.program": frozenset({"lmc.driver"}),
+    "lmc.program": frozenset({"lmc.driver", "lmc.frontend.state"}),
     "lmc.cli": frozenset({"lmc.driver"}),
     "lmc.__init__.pyi": frozenset(
         {"lmc.driver", "lmc.frontend", "lmc.ir", "lmc.library", "lmc.program", "lmc.runtime"}
@@ -56,6 +56,7 @@ BASE_PACKAGES = frozenset(
         "stamina",
         "tokenizers",
         "typer",
+        "typing_extensions",
     }
 )
 GRAMMAR_PACKAGES = frozenset({"llguidance"})  # in the base installation, for one package
