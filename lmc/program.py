@@ -168,6 +168,9 @@ class Program(JittedFunction, Generic[P, R]):
         """Run it as plain Python, operation by operation: what every other way of running it must agree with."""
         return self._runner.eager((args, kwargs))
 
+    def _repr_html_(self) -> str:
+        return driver.program_html(self, self.options)
+
     def run_alone(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         return self._runner.run((args, kwargs)).value
 

@@ -18,6 +18,7 @@ from .errors import (
 from .execute import TokenEvent as TokenEvent
 from .given import Given as Given
 from .lines import STANDARD_INPUT as STANDARD_INPUT
+from .notebook import program_html as program_html
 from .options import Options as Options, Wish as Wish, check_option_names as check_option_names
 from .parts import parts_of as parts_of
 from .profiles import ProfileFile as ProfileFile, ProfileOption as ProfileOption, read_profile as read_profile

@@ -59,6 +59,11 @@ class Compiled:
         """The plan as the executor takes it."""
         return prepare(self.plan)
 
+    def _repr_html_(self) -> str:
+        from lmc.driver.notebook import compiled_html  # loaded in a notebook only
+
+        return compiled_html(self)
+
     def constraints(self, compile: Compile | None) -> Constraints:
         """What a run needs of its constraints."""
         return constraints_of(self.module, compile, self.captured.readers)

@@ -40,6 +40,11 @@ class Result(Generic[R]):
         """Prompt, cached and generated tokens, and calls of the engine."""
         return self.profile.usage
 
+    def _repr_html_(self) -> str:
+        from lmc.driver.notebook import result_html  # loaded in a notebook only
+
+        return result_html(self)
+
     @classmethod
     def of(cls, outcome: Outcome, profile: Profile | None = None) -> Result[R]:
         """What a run that came to its end gave; ``profile`` where it counts more than that outcome."""
