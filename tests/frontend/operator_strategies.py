@@ -418,7 +418,7 @@ OPERATIONS = {
         ({t} in {v})  list({v})  next({v})  [q for q in {v}]  bool({v})  [*{v}, *{v}]  sorted({v})
         """),
 }
-BINARY = many("+  -  *  %  |  &  ^  //  /  @  **  <<  >>  ==  <  >=  in  not in  is")
+BINARY = many("+  -  *  %  |  &  ^  //  /  @  **  <<  >>  ==  <  >=  in  not in")
 TRUTHS = many("""
     (1 if {v} else 2)  ({v} and 'and')  ({v} or 'or')  (not {v})  any([{v}])  all([{v}, {v}])
     any(q for q in (0, {v}))  [q for q in (1, 2) if {v}]  len(list(filter(None, [{v}, {v}])))  bool({v})
