@@ -24,7 +24,7 @@ from lmc.frontend.unknown_items import (
     unknown_items,
     whole,
 )
-from lmc.ir.types import BOOL, FLOAT, INT, TEXT, type_of
+from lmc.ir.types import BOOL, FLOAT, INT, TEXT, ListType, type_of
 
 if TYPE_CHECKING:
     from lmc.frontend.operators import Operators
@@ -171,6 +171,8 @@ def _iterator(recorder: Recorder, made: Any, sources: tuple[Any, ...]) -> Any:
 
 
 def _reversed(ops: Operators, recorder: Recorder, items: Any, /) -> Any:
+    if type(items) is Proxy and symbol(items).volatile and not isinstance(symbol(items).type, ListType):
+        raise recorder.stop(f"reversed() of {symbol(items).origin} may run a __reversed__ of its own", TYPED_LIST)
     unknown = unknown_items(recorder, items)
     if unknown is not None:
         return ReversedItems(recorder, unknown)

@@ -3,6 +3,7 @@
 import os
 from collections import ChainMap, Counter, OrderedDict, UserDict, UserList, defaultdict, deque
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 from hypothesis import given, note
@@ -198,6 +199,31 @@ def test_the_truth_of_a_result_is_asked_once_wherever_a_capture_ends(test, make)
         with pytest.MonkeyPatch.context() as patch:
             stop_at(patch, end)
             check(program, (1,))
+
+
+class Backwards(Number):
+    def __reversed__(self):
+        effect("reversed")
+        return iter(("last", "first"))
+
+
+def backwards(rounds: int):
+    return Backwards(rounds)
+
+
+def chained(rounds: int):
+    return ChainMap({"k": rounds})
+
+
+@pytest.mark.parametrize("make", [backwards, chained])
+def test_reversed_asks_the_object_itself(make):
+    @JittedFunction
+    def program(s):
+        s.gen("x", max_tokens=2)
+        found: Any = make(1)
+        return [*(word for word in reversed(found)), s["x"]]
+
+    check(program)
 
 
 @pytest.mark.parametrize("end", range(1, 12))
