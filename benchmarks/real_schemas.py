@@ -42,10 +42,9 @@ def report(samples: Sequence[Sample], verdicts: Sequence[Verdict], left_out: Cou
     """The section of RESULTS.md."""
     count = len(samples)
     packages = len({sample.package for sample in samples})
-    others = ", ".join(f"{number:,} {reason}" for reason, number in left_out.most_common())
     lines = [
         f"{count:,} schemas out of {packages} packages ({COMMAND.split()[1]}: at most {MOST_OF_A_PACKAGE} of each). "
-        f"Left out: {others}.\n",
+        f"Left out: {_counted(left_out)}.\n",
         f"{machine()}, llguidance {version('llguidance')}, jsonschema {version('jsonschema')}; seconds of the "
         f"processor, tokens of one byte each.\n",
     ]
@@ -101,7 +100,7 @@ def _causes(name: str, samples: Sequence[Sample], causes: Sequence[str | None]) 
 
 
 def _counted(counts: Counter[str]) -> str:
-    return ", ".join(f"{number} ({reason})" for reason, number in counts.most_common()) or "none"
+    return ", ".join(f"{number:,} ({reason})" for reason, number in counts.most_common()) or "none"
 
 
 def main() -> None:

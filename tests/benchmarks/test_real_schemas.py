@@ -97,5 +97,5 @@ def test_the_report_counts_causes():
     text = report([sample] * 3, verdicts, Counter({"refers to other documents": 2}))
     assert "| lmc | 2 | 66.7% | 2.00 | 2.0 | 0 |" in text
     assert "| 2 | 1 | is bad |" in text
-    assert "2 refers to other documents" in text
+    assert "2 (refers to other documents)" in text
     assert cause_of("regex parse error:\n   ^(a") == "regex parse error"
