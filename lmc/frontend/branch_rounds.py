@@ -21,7 +21,7 @@ from lmc.frontend.meeting import is_scalar
 from lmc.frontend.proxy import Grown, Proxy, Symbol, symbol
 from lmc.frontend.regions import Ended
 from lmc.frontend.same_values import are_same
-from lmc.frontend.unclear import ABSENT, Maybe, Unclear
+from lmc.frontend.unclear import ABSENT, Maybe, Unclear, one_or_unsure
 from lmc.frontend.unknown_branches import SHAPE, BranchItems
 from lmc.frontend.ways import Traced
 from lmc.ir.core import Value
@@ -243,6 +243,7 @@ class BranchRounds:
             branches.numbers.update(numbers)
             template = branches.template
             template.chat, template.bare, template.unsure = core.chat, core.bare, core.unsure
+            template.answer, template.role = one_or_unsure(template.answer, core.answer), core.role
             for (what, name), column in columns.items():
                 branches.columns.pop((what, name), None)
                 getattr(template, what).pop(name, None)

@@ -15,7 +15,7 @@ from lmc.frontend.pairing import alike, same_keys
 from lmc.frontend.proxy import Proxy
 from lmc.frontend.regions import Ended, put_back
 from lmc.frontend.slots import ContextSlot, Items, ListSlot, Slot
-from lmc.frontend.unclear import ABSENT, Unclear
+from lmc.frontend.unclear import ABSENT, Unclear, one_or_unsure
 from lmc.ir.core import Block, Op, Value
 from lmc.ir.region_ops import ConditionOp, LoopOp, YieldOp
 from lmc.ir.types import BOOL
@@ -46,7 +46,8 @@ class Carrying:
         self._held: dict[int, Any] = {}
         if entry and entry[-1] == 0 and type(entry[-1]) is int:
             self._slots[self._names[-1]].numbers()
-        self._sure: dict[int, tuple[bool, bool, bool]] = {}
+        self._sure: dict[int, tuple[bool | None, bool, bool]] = {}
+        self._answers: dict[int, tuple[Any, ...]] = {}
         self._calls: dict[Any, int] = {}
         self._inside: dict[Key, Any] = {}
         self._assumed: set[Key] = set()
@@ -154,8 +155,11 @@ class Carrying:
                 left[(number, what, name)] = new.get(name, ABSENT)
         flags = [(core.chat, core.bare, core.unsure) for core in (before, content)]
         known = self._sure.get(number, flags[0])
-        self._sure[number] = known if flags[1] in (known, flags[0]) else (False, False, True)
-        return self._sure[number] != known
+        self._sure[number] = known if flags[1] in (known, flags[0]) else (None, False, True)
+        noted = self._answers.get(number, (before.answer, before.role))
+        found = tuple(map(one_or_unsure, noted, (content.answer, content.role)))
+        self._answers[number] = found
+        return self._sure[number] != known or any(new is not old for new, old in zip(found, noted, strict=True))
 
     def _take_counts(self, ended: Ended, left: dict[Key, Any]) -> None:
         counts = self._recorder.counts
@@ -217,6 +221,7 @@ class Carrying:
         made = held.like()
         made.context = inside[(number, "context")]
         made.chat, made.bare, made.unsure = self._sure[number]
+        made.answer, made.role = self._answers[number]
         for what, entries in (("variable", made.variables), ("meta", made.metas)):
             found = {key[2]: value for key, value in inside.items() if key[:2] == (number, what)}
             entries.update((name, value) for name, value in found.items() if value is not ABSENT)

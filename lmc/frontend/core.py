@@ -10,7 +10,7 @@ from lmc.frontend.session import Session
 class Core:
     """The context, the variables and their meta data."""
 
-    __slots__ = ("bare", "chat", "context", "metas", "session", "unsure", "variables")
+    __slots__ = ("answer", "bare", "chat", "context", "metas", "role", "session", "unsure", "variables")
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -18,7 +18,9 @@ class Core:
         self.context: Any = session.new_context()
         self.variables: dict[str, Any] = {}
         self.metas: dict[str, Any] = {}
-        self.chat = False  # a role message was opened
+        self.answer: Any = None  # the value that the last operation generated into a turn of the assistant's
+        self.role: Any = None  # the role of the turn that a block has opened
+        self.chat: bool | None = False  # a role message was opened; None: only a run knows
         self.bare = False  # there is bare text before any role message
         self.unsure = False  # there may be, if a text turns out not to be empty
 
@@ -35,6 +37,8 @@ class Core:
         made.context = self.context
         made.variables = dict(self.variables)
         made.metas = dict(self.metas)
+        made.answer = self.answer
+        made.role = self.role
         made.chat = self.chat
         made.bare = self.bare
         made.unsure = self.unsure
@@ -45,4 +49,5 @@ class Core:
         self.context = other.context
         self.variables = dict(other.variables)
         self.metas = dict(other.metas)
+        self.answer, self.role = other.answer, other.role
         self.chat, self.bare, self.unsure = other.chat, other.bare, other.unsure

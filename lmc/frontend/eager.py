@@ -86,6 +86,10 @@ class EagerSession(Session):
     def end(self, context: Context) -> Context:
         return context.end()
 
+    def extend_or_end(self, context: Context, text: str, answer: Any) -> Context:
+        said = str(answer) if type(answer) in (str, int, float, bool) else context.message_list()[-1]["content"]
+        return self.end(context) if text.strip() == said.strip() else self.extend(context, "assistant", text)
+
     def generate(
         self, context: Context, op_id: str, name: str | None, options: GenerationOptions
     ) -> tuple[Context, Any, Any | None]:

@@ -12,7 +12,7 @@ from lmc.frontend.pairing import Pairs
 from lmc.frontend.proxy import Grown, Proxy, ProxyMethod, Symbol, items_of, symbol
 from lmc.frontend.regions import put_back
 from lmc.frontend.state import State
-from lmc.frontend.unclear import ABSENT, Maybe
+from lmc.frontend.unclear import ABSENT, Maybe, one_or_unsure
 from lmc.frontend.unknown_branches import UnknownBranches
 from lmc.ir.core import Value
 from lmc.ir.types import CTX, INT
@@ -69,6 +69,7 @@ class Exporter(Pairs):
         made = core.like()
         if not self._recorder.regions.sees(core.context):
             made.context = self.handed(side, core.context, CTX)
+        made.answer = one_or_unsure(core.answer, None if before is None else before.answer)
         made.variables = self.parts_handed_out(side, core.variables, None if before is None else before.variables)
         made.metas = self.parts_handed_out(side, core.metas, None if before is None else before.metas)
         return made

@@ -15,7 +15,7 @@ from lmc.frontend.meeting import NotOneError, Way
 from lmc.frontend.pairing import alike, same_keys
 from lmc.frontend.proxy import Proxy
 from lmc.frontend.regions import put_back
-from lmc.frontend.unclear import ABSENT, Maybe, Unclear
+from lmc.frontend.unclear import ABSENT, Maybe, Unclear, one_or_unsure
 
 if TYPE_CHECKING:
     from lmc.frontend.recorder import Recorder
@@ -112,8 +112,9 @@ class Merger(Exporter):
         made.context = self.context(left.context, right.context)
         if (left.chat, left.bare) != (right.chat, right.bare):
             # What is not known here is checked when the program runs.
-            made.chat, made.bare, made.unsure = False, False, True
+            made.chat, made.bare, made.unsure = None, False, True
         made.unsure = made.unsure or right.unsure
+        made.answer, made.role = one_or_unsure(left.answer, right.answer), one_or_unsure(left.role, right.role)
         made.variables = self._entries(left.variables, right.variables, "the variable")
         made.metas = self._entries(left.metas, right.metas, "the meta data of")
         return made

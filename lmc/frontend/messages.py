@@ -99,6 +99,10 @@ def user(content: Any = _MISSING) -> Message:
 def assistant(content: Any = _MISSING) -> Message:
     """An assistant message: ``s += lmc.assistant("It is " + lmc.gen("animal"))``.
 
+    A message that repeats the answer right before it (``s += lmc.assistant(s.gen("animal"))``) is the turn of that
+    answer, which it closes; white space at both ends does not count. Text joined to ``s.gen(…)`` is another message
+    (``"It is " + s.gen("animal")`` generates before the text): join it to ``lmc.gen(…)``.
+
     Raises ``CaptureError`` for what is neither text nor to be generated.
     """
     return _message("assistant", content)

@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
 
-from lmc.frontend.choosing import either
+from lmc.frontend.choosing import either, emit_condition
 from lmc.frontend.constraint_options import ConstraintSpec
 from lmc.frontend.growing import as_value, is_grown
 from lmc.frontend.id_values import holes_of
 from lmc.frontend.locations import user_location
+from lmc.frontend.meeting import Meeting, Way
 from lmc.frontend.proxy import Proxy, symbol
 from lmc.frontend.refusals import bad, described
+from lmc.frontend.regions import Ended
 from lmc.frontend.sampling import GenerationOptions
 from lmc.frontend.session import NEEDED
 from lmc.frontend.sizes import is_too_large
@@ -112,6 +114,27 @@ class Recorder(TypedRecorder):
 
     def end(self, context: Value) -> Value:
         return self.emit(EndOp, (CTX,), context=context)[0]
+
+    def extend_or_end(self, context: Value, text: Any, answer: Any) -> Value:
+        if type(answer) is Proxy and type(text) is Proxy and self.value_of(answer) == self.value_of(text):
+            return self.end(context)
+        if type(answer) is not Proxy or not symbol(answer).is_scalar:
+            raise self.stop(
+                "an assistant message follows an answer, and only a run knows whether it repeats that answer",
+                "write the generation into the message: s += lmc.assistant(lmc.gen(…))",
+            )
+        said = self.pure("str", (answer,))
+        same = self.pure("eq", tuple(self.pure("str.strip", (part,)) for part in (text, said)))
+        self.begin_construct()
+        ends: list[tuple[Value, Ended]] = []
+        for appended in (self.end, lambda context: self.extend(context, "assistant", text)):
+            self.regions.open()
+            ends.append((appended(context), self.regions.leave()))
+        meeting = Meeting(self, same, (Way((), ends[0][1]), Way((), ends[1][1])))
+        found = meeting.context(ends[0][0], ends[1][0])
+        emit_condition(self, meeting)
+        self.end_construct()
+        return found
 
     def generate(
         self, context: Value, op_id: str, name: str | None, options: GenerationOptions

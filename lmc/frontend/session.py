@@ -81,6 +81,13 @@ class Session(ABC):
         """``context`` with its open turn closed."""
 
     @abstractmethod
+    def extend_or_end(self, context: Any, text: Any, answer: Any) -> Any:
+        """``context``, whose open turn ends with ``answer``, with an assistant message ``text``.
+
+        Where ``text`` is the answer, white space at both ends aside, that is this turn, which is closed.
+        """
+
+    @abstractmethod
     def generate(
         self, context: Any, op_id: str, name: str | None, options: GenerationOptions
     ) -> tuple[Any, Any, Any | None]:

@@ -15,9 +15,11 @@ from lmc.frontend.core import Core
 from lmc.frontend.locations import user_location
 from lmc.frontend.messages import Generation, Message, Section, Selection, Several, is_text, no_text
 from lmc.frontend.misuse import StateMisuse
+from lmc.frontend.proxy import Proxy
 from lmc.frontend.refusals import bad, described, near
 from lmc.frontend.sampling import SamplingOptions
 from lmc.frontend.sections import Sections, sections_of, with_sections
+from lmc.frontend.unclear import UNSURE
 from lmc.ir.choices import checked_branch_count
 from lmc.ir.errors import CaptureError
 from lmc.ir.ops import SELECT_METHODS
@@ -120,7 +122,7 @@ class State(StateMisuse):
             value, meta = core.session.sample(core.context, op_id, name, checked, count)
         else:
             core.context, value, meta = core.session.generate(core.context, op_id, name, checked)
-            core.bare = core.bare or not core.chat
+            self._answered(value)
         self._assign(name, value, meta)
         return value
 
@@ -140,7 +142,7 @@ class State(StateMisuse):
         checked = core.session.choices(choices)
         op_id = core.session.allocate(self._path, name or "select")
         core.context, value, meta = core.session.select(core.context, op_id, name, checked, method)
-        core.bare = core.bare or not core.chat
+        self._answered(value)
         self._assign(name, value, meta)
         return value
 
@@ -253,8 +255,21 @@ class State(StateMisuse):
         if not is_text(content):
             raise no_text(content, f"a {message.role} message holds")
         text = core.session.as_text(content)
+        if message.role == "assistant" and core.answer is not None:
+            self._append_assistant(text)
+            return
         self._open_role(message.role)
         core.context = core.session.extend(core.context, message.role, text)
+
+    def _append_assistant(self, text: Any) -> None:
+        """Append an assistant message behind an answer; close the turn of the answer where the message repeats it.
+
+        ``s += lmc.assistant(s.gen("x"))`` generates before the message is appended.
+        """
+        core = self._core
+        answer = core.answer
+        self._open_role("assistant")
+        core.context = core.session.extend_or_end(core.context, text, answer)
 
     def _append_text(self, content: Any) -> None:
         core = self._core
@@ -264,18 +279,34 @@ class State(StateMisuse):
         if type(content) is str and not content:
             return
         core.context = core.session.extend(core.context, None, core.session.as_text(content))
-        # Text that is not known yet may turn out empty: then no order is broken, so only known text counts.
-        if not core.chat:
-            core.bare = core.bare or type(content) is str
-            core.unsure = True
+        self._appended((content,))
 
     def _append_sections(self, sections: Sections) -> None:
         core = self._core
         core.session.touch(core)
         core.context = core.session.extend_sections(core.context, None, sections.kinds, sections.texts)
+        self._appended(sections.texts)
+
+    def _appended(self, texts: Sequence[Any]) -> None:
+        """Note that bare text was appended. Text that only a run knows may be empty, so only known text counts."""
+        core = self._core
+        known = any(type(text) is not Proxy and text for text in texts)
+        if known:
+            core.answer = None
+        elif core.answer is not None and any(type(text) is Proxy for text in texts):
+            core.answer = UNSURE
         if not core.chat:
-            core.bare = core.bare or any(type(text) is str and text for text in sections.texts)
+            core.bare = core.bare or (known and core.chat is False)
             core.unsure = True
+
+    def _answered(self, value: Any) -> None:
+        """Note that ``value`` was generated into this context."""
+        core = self._core
+        core.bare = core.bare or core.chat is False
+        if core.chat is None or core.role is UNSURE:
+            core.answer = UNSURE
+        else:
+            core.answer = value if core.chat and core.role in (None, "assistant") else None
 
     def _open_role(self, role: str) -> None:
         core = self._core
@@ -287,16 +318,19 @@ class State(StateMisuse):
         if core.unsure and not core.chat:
             core.session.may_raise()
         core.chat = True
+        core.answer = core.role = None
 
     def begin_role(self, role: str) -> None:
         """Open a turn of ``role``; see ``RoleBlock``."""
         self._core.session.touch(self._core)
         self._open_role(role)
+        self._core.role = role
         self._core.context = self._core.session.begin(self._core.context, role)
 
     def end_role(self) -> None:
         """Close the open turn."""
         self._core.session.touch(self._core)
+        self._core.answer = self._core.role = None
         self._core.context = self._core.session.end(self._core.context)
 
     def _assign(self, name: str | None, value: Any, meta: Any | None) -> None:

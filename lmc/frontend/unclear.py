@@ -21,12 +21,21 @@ ABSENT = Unclear("")
 """Stands for a name that is not bound at all."""
 
 
+UNSURE = Unclear("")
+"""Stands for what a handle notes of its context where the ways to here have left it differently."""
+
+
 @dataclass(slots=True, eq=False)
 class Maybe:
     """What is there only where ``present``, a bool or a symbolic one, is true: a variable of a function or a state."""
 
     present: Any
     value: Any
+
+
+def one_or_unsure(left: Any, right: Any) -> Any:
+    """What is ``left`` on one way and ``right`` on the other."""
+    return left if left is right else UNSURE
 
 
 class UnknownLength:

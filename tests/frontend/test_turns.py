@@ -1,0 +1,138 @@
+"""An assistant message that repeats the answer before it is that turn: written once, however the program runs."""
+
+import pytest
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+import lmc
+from lmc.frontend.arguments import bind
+from lmc.frontend.function import JittedFunction
+from tests.frontend.harness import check, run_plain, stop_at_the_end
+from tests.frontend.strategies import arguments, load
+from tests.frontend.turn_strategies import TURNS_HEADER, turn_programs, twin_of
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("turns")
+
+
+@settings(max_examples=max(10, settings.default.max_examples // 3))  # type: ignore[union-attr]
+@given(source=turn_programs(), args=arguments(), other=arguments(), ends=st.booleans())
+def test_a_turn_that_is_generated_first_is_the_turn_that_is_generated_in_its_message(folder, source, args, other, ends):
+    note(source)
+    program = load(TURNS_HEADER + "@jit\n" + source, folder).program
+    twin = load(TURNS_HEADER + "@jit\n" + twin_of(source), folder).program
+    with pytest.MonkeyPatch.context() as patch:
+        if ends:
+            stop_at_the_end(patch)
+        captured = check(program, lambda: (*args[:3], list(args[3])))
+        note(str(captured.breaks))
+        for given_too in (args, other):
+            made = lambda given_too=given_too: (*given_too[:3], list(given_too[3]))  # noqa: E731
+            if captured.matches(bind(program, made(), {})):
+                check(program, made, captured=captured)
+            assert run_plain(program, made(), {}).end == run_plain(twin, made(), {}).end
+
+
+TURNS = [
+    lambda s: s.append(lmc.assistant(s.gen("x", max_tokens=4))),
+    lambda s: s.append(lmc.message("assistant", s.gen("x", max_tokens=4))),
+    lambda s: s.assistant(s.gen("x", max_tokens=4)),
+    lambda s: s.append(lmc.assistant(f"{s.gen('x', max_tokens=4)}")),
+    lambda s: s.append(lmc.assistant(s.gen("x", max_tokens=4).strip())),
+    lambda s: [s.gen("x", max_tokens=4), s.append(lmc.assistant(s["x"]))],
+]
+
+
+@pytest.mark.parametrize("turn", TURNS)
+def test_an_answer_that_is_appended_as_a_message_is_one_turn(turn):
+    def program(s, text: str):
+        s += lmc.user(text)
+        turn(s)
+        s += lmc.user("And?")
+        s += "So "
+        return s.gen("y", max_tokens=2)
+
+    def plain(s, text: str):
+        s += lmc.user(text)
+        s += lmc.assistant(lmc.gen("x", max_tokens=4))
+        s += lmc.user("And?")
+        s += "So "
+        return s.gen("y", max_tokens=2)
+
+    program.__name__ = plain.__name__
+    expected = lmc.jit(plain).on("toy").eager("Hi")
+    results = [lmc.jit(program).on("toy").eager("Hi")]
+    results += [lmc.jit(program).on("toy", level=level).run("Hi") for level in ("O0", "O2")]
+    for result in results:
+        assert (result.text, result.messages, result.value) == (expected.text, expected.messages, expected.value)
+    assert [message["role"] for message in expected.messages] == ["user", "assistant", "user", "assistant"]
+
+
+@JittedFunction
+def other_text(s, text: str):
+    s += lmc.user("Hi")
+    s.gen("x", max_tokens=4)
+    s += lmc.assistant(text)
+    s += lmc.user("And?")
+    return s.gen("y", max_tokens=2)
+
+
+def test_another_message_behind_an_answer_is_a_turn_of_its_own():
+    said = run_plain(other_text, ("",), {}).end[-1][1]["content"]
+    for text, turns in (("else", 5), (said, 4), (f" {said}\n", 4)):
+        assert not check(other_text, (text,)).breaks
+        assert len(run_plain(other_text, (text,), {}).end[-1]) == turns
+
+
+@JittedFunction
+def closed_before(s, text: str):
+    s += lmc.user(text)
+    s += lmc.assistant(lmc.gen("x", max_tokens=4))
+    s += lmc.assistant(s["x"])
+
+
+def test_a_message_behind_a_closed_turn_is_always_written():
+    assert not check(closed_before, ("Hi",)).breaks
+    assert len(run_plain(closed_before, ("Hi",), {}).end[-1]) == 3
+
+
+@JittedFunction
+def of_another_role(s, text: str):
+    s += lmc.user(text)
+    with s.user():
+        question = s.gen("x", max_tokens=4)
+        s += lmc.assistant(question)
+
+
+def test_an_answer_in_a_turn_of_another_role_is_written():
+    assert not check(of_another_role, ("Hi",)).breaks
+    assert [entry["role"] for entry in run_plain(of_another_role, ("Hi",), {}).end[-1]] == ["user", "user", "assistant"]
+
+
+@JittedFunction
+def from_two_arms(s, text: str):
+    s += lmc.user(text)
+    answer = s.gen("x", max_tokens=3) if s.select("c", ["a", "b"]) == "b" else s.gen("x", max_tokens=4)
+    s += lmc.assistant(answer)
+    s += lmc.user("And?")
+
+
+def test_an_answer_of_two_arms_ends_the_capture():
+    (reason,) = check(from_two_arms, ("Hi",)).breaks
+    assert "only a run knows whether it repeats that answer" in reason.cause
+    assert "s += lmc.assistant(lmc.gen(…))" in reason.remedy
+
+
+@JittedFunction
+def roles_in_one_arm(s, text: str):
+    if s.copy().select("c", ["a", "b"]) == text:
+        s += lmc.user("no")
+    branch = s.copy()
+    branch.gen("x", max_tokens=2)
+    return branch.text()
+
+
+def test_a_generation_behind_a_message_of_one_arm_is_captured():
+    assert not check(roles_in_one_arm, ("a",)).breaks
