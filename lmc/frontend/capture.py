@@ -11,7 +11,7 @@ from lmc.frontend.binding import Owner
 from lmc.frontend.breaks import RAISED_CAUSE, RAISED_REMEDY, Break, CaptureBreak, Exit
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.guards import mutable_parts
-from lmc.frontend.locations import raised_at
+from lmc.frontend.locations import raised_at, recurs_at
 from lmc.frontend.operators import Operators
 from lmc.frontend.outside import Outside
 from lmc.frontend.proxy import holds_proxy, parameter
@@ -163,7 +163,7 @@ class _Attempt:
             except CaptureBreak:
                 assert recorder.broken is not None
             except RecursionError as error:
-                recorder.stop_too_deep(raised_at(error.__traceback__))
+                recorder.stop_too_deep(recurs_at(error.__traceback__))
             except Exception as error:
                 at = error.location if isinstance(error, LmcError) else None
                 # It raises for these arguments as plain Python does: the eager continuation does it at the right time.

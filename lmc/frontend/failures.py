@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from types import TracebackType
 
-from lmc.frontend.locations import raised_at
+from lmc.frontend.locations import recurs_at
 from lmc.ir.errors import CaptureError, LmcError, Location
 
 _BOUND = "bound the recursion, or write it as a loop"
@@ -17,10 +17,10 @@ class RecursionDepthError(CaptureError, RecursionError):
 
 
 def too_deep(error: RecursionError) -> LmcError:
-    """The error for ``error`` at the innermost line of the user's."""
+    """The error for ``error`` at the line of the user's that recurs."""
     if isinstance(error, LmcError):
         return error
-    return RecursionDepthError(f"{TOO_DEEP} for Python", remedy=_BOUND, location=raised_at(error.__traceback__))
+    return RecursionDepthError(f"{TOO_DEEP} for Python", remedy=_BOUND, location=recurs_at(error.__traceback__))
 
 
 def name_line(error: LmcError, codes: Collection[int]) -> None:

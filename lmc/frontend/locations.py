@@ -6,11 +6,13 @@ import inspect
 import os
 import sysconfig
 from bisect import bisect_right
+from collections import Counter
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 
 from lmc.ir.errors import Location
 
+_FEWEST_TURNS = 3  # of a recursion; else it is one of a library
 _LARGE = 10_000
 _MOST = 64
 # Of large functions: their code, where each span of it begins, and the line of that.
@@ -55,6 +57,25 @@ def _line_of(frame: FrameType) -> int:
         known = _LINES[id(code)] = (code, [start for start, _ in spans], [line for _, line in spans])
     _, starts, lines = known
     return lines[max(bisect_right(starts, frame.f_lasti) - 1, 0)]
+
+
+def recurs_at(traceback: TracebackType | None) -> Location | None:
+    """The line of the user's code by which the recursion in ``traceback`` goes on.
+
+    The innermost line belongs to whatever function the recursion calls when Python's stack ends. The lines of the
+    recursion itself are in the traceback once per turn, most often of all; of several, the first to run is taken.
+    """
+    lines: Counter[Location] = Counter()
+    entry = traceback
+    while entry is not None:
+        filename = entry.tb_frame.f_code.co_filename
+        if is_user_file(filename):
+            lines[Location(filename, entry.tb_lineno)] += 1
+        entry = entry.tb_next
+    turns = max(lines.values(), default=0)
+    if turns < _FEWEST_TURNS:
+        return raised_at(traceback)
+    return next(line for line, count in lines.items() if 2 * count >= turns)
 
 
 def raised_at(traceback: TracebackType | None) -> Location | None:

@@ -83,9 +83,90 @@ def endless_outside(s, n):
     return endless_helper(n)
 
 
+def leaf(n):
+    text = str(n)
+    return text + "!"
+
+
+def calls_a_leaf(n):
+    leaf(n)
+    return calls_a_leaf(n + 1)
+
+
+@lmc.jit
+def endless_beside_a_leaf(s, n):
+    s += leaf(n)
+    return calls_a_leaf(n)
+
+
+@lmc.tool
+def recurring_tool(n):
+    leaf(n)
+    return recurring_tool.function(n + 1)
+
+
+@lmc.jit
+def endless_in_a_tool(s, n):
+    s += "x"
+    return recurring_tool(n)
+
+
+def ping(n):
+    return pong(n)
+
+
+def pong(n):
+    leaf(n)
+    return ping(n)
+
+
+@lmc.jit
+def endless_in_two(s, n):
+    s += "x"
+    return ping(n)
+
+
+@lmc.jit
+def endless_on_a_state(s, n):
+    s.gen("x", max_tokens=1)
+    return endless_on_a_state.on_state(s, n)
+
+
+def grows_a_state(s, n):
+    s += "x"
+    leaf(n)
+    return grows_a_state(s, n + 1)
+
+
+@lmc.jit
+def endless_with_a_state(s, n):
+    return grows_a_state(s, n)
+
+
+class Endless:
+    def go(self, n):
+        leaf(n)
+        return [self.go(n) for _ in "ab"]
+
+
+ENDLESS = Endless()
+
+
+@lmc.jit
+def endless_in_a_method(s, n):
+    s += "x"
+    return ENDLESS.go(n)
+
+
 @pytest.mark.parametrize(
     ("program", "where", "text"),
     [
+        (endless_beside_a_leaf, calls_a_leaf, "return"),
+        (endless_in_a_tool, recurring_tool, "return"),
+        (endless_in_two, ping, "return"),
+        (endless_on_a_state, endless_on_a_state, "return"),
+        (endless_with_a_state, grows_a_state, "return"),
+        (endless_in_a_method, Endless.go, "return"),
         (endless, endless, "return"),
         (endless_inside, endless_inside, "return down(k"),
         (endless_outside, endless_helper, "return"),
