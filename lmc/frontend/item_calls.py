@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins as python
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from lmc.frontend.branches import Branches
 from lmc.frontend.disorder import is_disordered
@@ -179,7 +179,7 @@ def _reversed(ops: Operators, recorder: Recorder, items: Any, /) -> Any:
     if type(items) is Proxy:
         items = list(ops.taken(items))
     if issubclass(type(items), Branches):
-        return recorder.born(reversed(items))
+        return recorder.born(reversed(cast("Any", items)))
     found = ops.at_capture(recorder, reversed, (items,), {})
     live = live_iterator(recorder, items, backwards=True)
     return recorder.born(ops.watched(recorder, items, found if live is None else live))

@@ -102,7 +102,7 @@ def endless_beside_a_leaf(s, n):
 @lmc.tool
 def recurring_tool(n):
     leaf(n)
-    return recurring_tool.function(n + 1)
+    return recurring_tool.function(n + 1)  # pyright: ignore[reportFunctionMemberAccess]  its own type is being inferred
 
 
 @lmc.jit
@@ -129,7 +129,7 @@ def endless_in_two(s, n):
 @lmc.jit
 def endless_on_a_state(s, n):
     s.gen("x", max_tokens=1)
-    return endless_on_a_state.on_state(s, n)
+    return endless_on_a_state.on_state(s, n)  # pyright: ignore[reportFunctionMemberAccess]  as above
 
 
 def grows_a_state(s, n):
