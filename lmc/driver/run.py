@@ -56,10 +56,20 @@ class Runner:
         return resolve_target(self.options.wish)
 
     def compile(self, arguments: Arguments | None) -> Compiled:
-        """The program compiled for ``arguments``; without any, as far as that goes without values."""
+        """The program compiled for ``arguments``; without any, as far as that goes without values.
+
+        Raises the ``LmcError`` that the program would raise when it runs, where that is known now.
+        """
         start = self._start()
         if arguments is not None:
-            return start.variant(bind(self._function, *arguments))[0]
+            compiled = start.variant(bind(self._function, *arguments))[0]
+        else:
+            compiled = self._compile_for_annotations(start)
+        if compiled.captured.refused is not None:
+            raise compiled.captured.refused
+        return compiled
+
+    def _compile_for_annotations(self, start: Start) -> Compiled:
         return compile_program(
             self._function,
             None,

@@ -21,7 +21,7 @@ from lmc.frontend.specs import Arguments, Record
 from lmc.frontend.transform import Transformed
 from lmc.frontend.variants import Captured, Replay
 from lmc.ir.core import Function, Module, Value, walk
-from lmc.ir.errors import CaptureError, LmcError, Location
+from lmc.ir.errors import CaptureError, InputError, LmcError, Location
 from lmc.ir.ops import HostCallOp
 from lmc.ir.regions import RegionOp
 from lmc.ir.types import ANY, JsonType, Type
@@ -92,6 +92,7 @@ class _Attempt:
         shape.build(leaf, _no_break)
         self.recorder = Recorder(parameters, inputs, start=function.location, careful=careful, outside=outside)
         self.recorder.path = function.name
+        self.refused: LmcError | None = None
         plain = function.definition
         if isinstance(plain, FunctionType):
             self.recorder.reads.add_attribute(plain, "__code__", plain.__code__)
@@ -141,6 +142,7 @@ class _Attempt:
             ),
             self._owner(),
             recorder.json_types.readers,
+            self.refused,
         )
 
     def _owner(self) -> Owner | None:
@@ -166,6 +168,8 @@ class _Attempt:
                 recorder.stop_too_deep(recurs_at(error.__traceback__))
             except Exception as error:
                 at = error.location if isinstance(error, LmcError) else None
+                if at is not None and isinstance(error, (CaptureError, InputError)) and recorder.broken is None:
+                    self.refused = error.with_traceback(None)
                 # It raises for these arguments as plain Python does: the eager continuation does it at the right time.
                 recorder.stop(
                     f"this raises {type(error).__name__}: {_first_line(error)}",

@@ -70,6 +70,7 @@ class Emitter(Session):
         self.break_tick = 0
         self.too_deep = False  # the capture ended because of the depth of a recursion, see ``_Attempt``
         self.catching: list[Classes | None] = []  # what is caught around this place; what that may take is not captured
+        self.instances: dict[Value, type] = {}  # classes of the instances that the program makes
         self.error_kinds: dict[Value, type[BaseException]] = {}  # of exceptions that classes of the user's make
         self.inlined: list[Any] = []  # programs that run as parts of this one, outermost first
         self.codes: dict[int, CodeType] = {}  # of transformed functions: what they do is captured

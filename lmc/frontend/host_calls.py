@@ -104,6 +104,8 @@ class HostCalls(Leaving):
             raises=raises,
             origin=f"the result of {label}",
         )
+        if isinstance(function, type) and _only_holds_its_fields(function):
+            recorder.instances[recorder.value_of(made)] = function
         if kind is not None:
             recorder.error_kinds[recorder.value_of(made)] = kind
         return made

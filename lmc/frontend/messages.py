@@ -14,7 +14,7 @@ from lmc.frontend.proxy import Proxy, symbol
 from lmc.frontend.refusals import bad, described
 from lmc.ir.errors import CaptureError
 from lmc.ir.ops import ROLES
-from lmc.ir.types import ANY, TEXT, JsonType
+from lmc.ir.types import ANY, NONE, TEXT, JsonType
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -151,15 +151,18 @@ def is_text(value: Any) -> bool:
     # type(), not isinstance(): a Proxy refuses the latter.
     if type(value) is not Proxy:
         return issubclass(type(value), str)
-    kind = symbol(value).type
-    return kind in (TEXT, ANY) or isinstance(kind, JsonType)
+    found = symbol(value)
+    if found.value is not None and found.value in found.recorder.instances:
+        return False
+    schema = found.recorder.json_types.schema(found.type.schema) if isinstance(found.type, JsonType) else None
+    return found.type in (TEXT, ANY) or (isinstance(found.type, JsonType) and (schema is None or schema.may_be_text))
 
 
 def no_text(content: Any, where: str) -> CaptureError:
     """The error for ``content``, which is no text, where one is needed."""
     kind: Any = type(content)
-    name = str(symbol(content).type).removeprefix("!") if kind is Proxy else kind.__name__
-    if content is None:
+    name = _class_name(content) if kind is Proxy else kind.__name__
+    if content is None or name == "NoneType":
         remedy = "append what the call returns only if it returns a text; s.gen() and s.user() append by themselves"
     elif issubclass(kind, Appendable):
         remedy = "append messages one after the other"
@@ -168,6 +171,17 @@ def no_text(content: Any, where: str) -> CaptureError:
     else:
         remedy = "make it a text: f'{value}' or str(value)"
     return bad(f"{where} a {name}, text is needed", remedy)
+
+
+def _class_name(value: Proxy) -> str:
+    """The name of the class that ``value`` is of, as far as a capture knows it."""
+    found = symbol(value)
+    if found.value is not None and found.value in found.recorder.instances:
+        return found.recorder.instances[found.value].__name__
+    if isinstance(found.type, JsonType):
+        schema = found.recorder.json_types.schema(found.type.schema)
+        return "JSON value" if schema is None or schema.kind is None else schema.name
+    return {NONE.name: "NoneType"}.get(found.type.name, found.type.name)
 
 
 def _flat(part: Any) -> tuple[Any, ...]:

@@ -37,7 +37,9 @@ from lmc.ir.ops import (
     SelectOp,
     TranscriptOp,
 )
-from lmc.ir.types import ANY, CTX, TEXT, ListType, list_of
+from lmc.ir.types import ANY, BOOL, CTX, FLOAT, INT, NONE, TEXT, ListType, list_of
+
+_SCALARS = (TEXT, INT, FLOAT, BOOL, NONE)
 
 
 class Recorder(TypedRecorder):
@@ -284,6 +286,8 @@ class Recorder(TypedRecorder):
             texts = self.pure("choices", (value,))
             self.last_host = before  # the texts do not answer the operation that chooses
             return (self.value_of(texts),)
+        if type(value) is Proxy and symbol(value).type in _SCALARS:
+            raise bad(f"choices is a {symbol(value).type.name} ({symbol(value).origin})", "give a list of texts")
         found = self.concrete(value, "select needs its choices now")
         if type(found) not in (list, tuple):
             raise bad(f"choices is {described(found)}", "give a list of texts")
@@ -297,7 +301,12 @@ class Recorder(TypedRecorder):
         if symbol(choice).type == TEXT:
             return self.value_of(choice)
         if symbol(choice).type != ANY:
-            return checked_choice(self.concrete(choice, "no choice may be a number"), user_location())
+            if symbol(choice).type in _SCALARS:
+                raise bad(
+                    f"a choice is no text: {symbol(choice).origin} (a {symbol(choice).type.name})",
+                    "give a list of texts, none of them empty",
+                )
+            return checked_choice(self.concrete(choice, "select needs its choices now"), user_location())
         before = self.last_host
         text = self.pure("choice", (choice,))
         self.last_host = before  # the text does not answer the operation that chooses

@@ -69,6 +69,15 @@ class JsonSchema:
     attributes: Mapping[str, Part] = field(default_factory=dict[str, Part])
     items: Mapping[str, Part] = field(default_factory=dict[str, Part])
 
+    @property
+    def may_be_text(self) -> bool:
+        """Whether a value may be a text; False only where no value is one."""
+        if self.kind is None:
+            types = json.loads(self.text).get("type", "string")
+            return "string" in ([types] if isinstance(types, str) else types)
+        kind = typing.get_origin(self.kind) or self.kind
+        return not isinstance(kind, type) or issubclass(kind, str)
+
 
 def schema_of(given: Any) -> JsonSchema:
     """What ``given``, a JSON schema as a dict or a type, stands for. Raises ``UnknownSchemaError``."""

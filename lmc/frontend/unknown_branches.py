@@ -18,10 +18,11 @@ from lmc.frontend.columns import Column, as_list
 from lmc.frontend.core import Core
 from lmc.frontend.id_values import Id, holes_of
 from lmc.frontend.proxy import Grown, Proxy, symbol
+from lmc.frontend.refusals import bad
 from lmc.frontend.state import State
 from lmc.frontend.unknown_items import HoldsUnknownItems, UnknownItems
 from lmc.ir.core import Value, walk
-from lmc.ir.types import CTX
+from lmc.ir.types import ANY, CTX, INT, JsonType
 
 if TYPE_CHECKING:
     from lmc.frontend.recorder import Recorder
@@ -188,5 +189,10 @@ def unknown_branches(recorder: Recorder, state: State, n: Any) -> UnknownBranche
     """The branches of ``state.fork(n)`` where only a run knows ``n``; None where it is known now."""
     if type(n) is not Proxy or recorder.is_known(n):
         return None
+    if symbol(n).type not in (INT, ANY) and not isinstance(symbol(n).type, JsonType):
+        raise bad(
+            f"fork({symbol(n).origin}): n is a {symbol(n).type.name}",
+            "fork into a whole number of branches, at least 0",
+        )
     count = recorder.pure("branch_count", (n,))
     return UnknownBranches(recorder, state, count, recorder.allocate(state.path, "fork"))

@@ -13,7 +13,7 @@ from lmc.frontend.guards import ReadGuards, ValueGuard
 from lmc.frontend.specs import Arguments
 from lmc.ir.constraints import Reader
 from lmc.ir.core import Module
-from lmc.ir.errors import InputError
+from lmc.ir.errors import InputError, LmcError
 
 if TYPE_CHECKING:
     from lmc.frontend.function import JittedFunction
@@ -42,6 +42,7 @@ class Captured:
     ``hosts`` resolves the module's host symbols, ``readers`` make values of JSON by the names of their types,
     ``breaks`` says where it ends early (at most one, for now). It holds for arguments of this ``shape`` for which the
     ``guards`` do, while ``reads`` of its surroundings give the same; of a method, for what ``owner`` admits.
+    ``refused`` is the error that the program raises at the line where the capture ends.
     """
 
     function: JittedFunction
@@ -54,6 +55,7 @@ class Captured:
     replay: Replay
     owner: Owner | None = None
     readers: Mapping[str, Reader] = field(default_factory=dict[str, Reader])
+    refused: LmcError | None = None
 
     def matches(self, bound: Bound) -> bool:
         """Whether this variant holds for these arguments, now."""

@@ -351,7 +351,7 @@ def appended_json_texts(s, a: str):
     return t
 
 
-@case("w")
+@case("w", stops="the program appends a JSON value, text is needed")
 def appended_json_that_is_no_text(s, a: str):
     s += a
     s += s.gen("t", schema=DIGIT)
