@@ -15,6 +15,7 @@ from lmc.frontend.locations import raised_at, recurs_at
 from lmc.frontend.operators import Operators
 from lmc.frontend.outside import Outside
 from lmc.frontend.proxy import holds_proxy, parameter
+from lmc.frontend.reaching import changeable
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.region_ids import with_region_ids
 from lmc.frontend.specs import Arguments, Record
@@ -42,13 +43,14 @@ def capture(function: JittedFunction, arguments: Bound | None) -> Captured:
     given = function.defaults if arguments is None else arguments.values
     for name, value in given.items():
         shape.specs[name].extract(value, inputs)
-    found = _attempted(function, shape, inputs, Outside(function.receiver))
+    first = Outside(function.receiver, changeable=frozenset(changeable(given)))
+    found = _attempted(function, shape, inputs, first)
     if found.recorder.broken is not None:
         # What functions that became parts of it gave may have been of less use than an opaque value, and items that
         # are looked at when the graph runs of less use than those of now.
         outside = found.recorder.outside
-        others = [Outside(function.receiver, plain=True)] if outside.entered else []
-        others += [Outside(function.receiver, steady=True)] if outside.containers else []
+        others = [dataclasses.replace(first, plain=True)] if outside.entered else []
+        others += [dataclasses.replace(first, steady=True)] if outside.containers else []
         attempts = [_attempted(function, shape, inputs, other) for other in others]
         found = max(found, *attempts, key=_Attempt.reach) if attempts else found
     return found.captured() if not found.recorder.too_deep else found.nothing()
@@ -143,6 +145,7 @@ class _Attempt:
             self._owner(),
             recorder.json_types.readers,
             self.refused,
+            tuple(recorder.writers),
         )
 
     def _owner(self) -> Owner | None:

@@ -80,6 +80,7 @@ class Emitter(Session):
         self.frozen: set[int] = set()  # those of them that the capture made itself, and has copied since
         self.mutable_reads = 0  # reads so far of data that the user's functions could change
         self.user_writes = 0  # host calls so far that may have changed the user's own data
+        self.writers: list[Any] = []  # functions that may change data, and what they are given
         self.hazard = False  # such a call came after a read of data that it may have changed
         self.last_host: tuple[int, str, Value] | None = None  # tick, id and result of the last host call
         self._recorded: list[tuple[str, tuple[Value, ...]]] = []

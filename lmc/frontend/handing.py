@@ -11,6 +11,7 @@ from lmc.frontend.emitting import SCALARS
 from lmc.frontend.guards import unguarded_part
 from lmc.frontend.messages import Appendable
 from lmc.frontend.proxy import Grown, ProxyMethod
+from lmc.frontend.reaching import RECEIVER, reaches
 from lmc.frontend.specs import Record
 from lmc.frontend.state import State
 from lmc.frontend.unclear import Maybe, Unclear, UnknownLength
@@ -76,6 +77,20 @@ class Handing(Constructs):
                 )
             self.hazard = True
         self.user_writes += 1
+
+    def check_arguments_kept(self, function: Any, arguments: tuple[Any, ...]) -> None:
+        """Break where ``function`` may change an argument of the program, of which the graph holds a copy."""
+        label = getattr(function, "__name__", type(function).__name__)
+        if isinstance(function, MethodType) and self.outside.is_receiver(function.__self__):
+            function, arguments = function.__func__, (*arguments, RECEIVER)
+        roots = [function, *(RECEIVER if self.outside.is_receiver(value) else value for value in arguments)]
+        if reaches(roots, self.outside.changeable, self.outside.receiver):
+            raise self.stop(
+                f"{label}() may change an argument of the program: it refers to the same list, dict or object",
+                "pass a copy of the argument (list(x), dict(x)), or declare what the function does "
+                '(@lmc.tool(effect="reads") or "pure")',
+            )
+        self.writers += roots
 
     def check_guarded(self, value: Any, location: Location | None = None) -> None:
         """Break where ``value``, made outside the capture, may change without a guard seeing it."""

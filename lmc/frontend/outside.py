@@ -28,7 +28,8 @@ class Outside:
     ``names`` are those of attributes that the program sets (of whatever object), ``containers`` ids of the lists, dicts
     and sets that it changes, or reads after a call that may: all of a capture looks at these when it runs. ``whole``
     are plain functions that are called as they are, by the ids of their code objects. ``unanswered`` are ids of host
-    calls before which a capture ends, because its continuation would repeat them.
+    calls before which a capture ends, because its continuation would repeat them. ``changeable`` are ids of the lists,
+    dicts, sets and records in the arguments.
 
     ``plain`` says that all are, ``steady`` that a read after such a call ends the capture. ``loose`` are those of
     ``names`` that may hold more than texts and numbers.
@@ -45,6 +46,7 @@ class Outside:
     containers: frozenset[int] = frozenset()
     whole: frozenset[int] = frozenset()
     unanswered: frozenset[str] = frozenset()
+    changeable: frozenset[int] = frozenset()
     plain: bool = False
     steady: bool = False
     final: bool = False

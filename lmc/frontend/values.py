@@ -213,6 +213,8 @@ class ValueRecorder(Specialising):
         if effect is Effect.WRITES and part is not None and not part.lenient:
             part.called.has_effects = True
             raise self.stop(f"{plain_name(function)}() may do things to the world", "nothing has to change")
+        if effect is Effect.WRITES:
+            self.check_arguments_kept(function, (*arguments, *keywords.values()))
         operands = [self.operand(value) for value in (*arguments, *keywords.values())]
         if effect is Effect.PURE and any(operand.volatile for operand in operands):
             effect = Effect.READS

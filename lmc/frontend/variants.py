@@ -10,6 +10,7 @@ from lmc.frontend.arguments import Bound
 from lmc.frontend.binding import Owner
 from lmc.frontend.breaks import Break
 from lmc.frontend.guards import ReadGuards, ValueGuard
+from lmc.frontend.reaching import changeable, reaches
 from lmc.frontend.specs import Arguments
 from lmc.ir.constraints import Reader
 from lmc.ir.core import Module
@@ -42,6 +43,7 @@ class Captured:
     ``hosts`` resolves the module's host symbols, ``readers`` make values of JSON by the names of their types,
     ``breaks`` says where it ends early (at most one, for now). It holds for arguments of this ``shape`` for which the
     ``guards`` do, while ``reads`` of its surroundings give the same; of a method, for what ``owner`` admits.
+    ``writers`` are the functions in it that may change data, and what they are given: none reaches an argument.
     ``refused`` is the error that the program raises at the line where the capture ends.
     """
 
@@ -56,6 +58,7 @@ class Captured:
     owner: Owner | None = None
     readers: Mapping[str, Reader] = field(default_factory=dict[str, Reader])
     refused: LmcError | None = None
+    writers: tuple[Any, ...] = ()
 
     def matches(self, bound: Bound) -> bool:
         """Whether this variant holds for these arguments, now."""
@@ -64,6 +67,8 @@ class Captured:
             return False
         inputs = self.shape.extract(bound.values)
         if inputs is None or not self.reads.hold(receiver):
+            return False
+        if self.writers and reaches(self.writers, changeable(bound.values), receiver):
             return False
         known: dict[Any, Any] = {}
         return all(guard.holds(inputs, known) for guard in self.guards)

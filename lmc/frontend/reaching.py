@@ -1,0 +1,118 @@
+"""Which objects a function of the user's can reach by the names in its code, and so may change."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import gc
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from types import BuiltinMethodType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import pydantic
+
+from lmc.frontend.harmless import is_standard_module
+from lmc.frontend.locations import is_own_file
+from lmc.frontend.proxy import Proxy
+from lmc.frontend.tools import Tool
+
+_MOST = 20_000
+"""How many objects are looked at; a function that refers to more of them may reach any."""
+RECEIVER = object()
+"""Stands for the object that a captured method belongs to, which a capture keeps alive nowhere."""
+_PLAIN = frozenset({str, int, float, bool, bytes, complex, type(None), range, CodeType, Proxy})
+
+
+def changeable(values: Mapping[str, Any]) -> set[int]:
+    """The ids of all lists, dicts, sets and records in the arguments ``values``."""
+    found: dict[int, Any] = {}
+    left: list[Any] = list(values.values())
+    while left:
+        value = left.pop()
+        kind = type(value)
+        if kind in _PLAIN or id(value) in found:
+            continue
+        if kind in (list, tuple, set):
+            left.extend(value)
+        elif kind is dict:
+            left.extend(value.values())
+        elif dataclasses.is_dataclass(kind) or issubclass(kind, pydantic.BaseModel):
+            left.extend(getattr(value, "__dict__", {}).values())
+        else:
+            continue
+        if kind is not tuple:
+            found[id(value)] = value
+    return set(found)
+
+
+def reaches(roots: Collection[Any], wanted: Collection[int], receiver: tuple[Any, ...] = ()) -> bool:
+    """Whether an object of an id in ``wanted`` can be reached from ``roots``, functions and what they are given.
+
+    The search covers the globals that a function names, its closure, its defaults, the object of a method, and what
+    those hold; ``RECEIVER`` stands for the object of the captured method. Objects of installed packages, which know
+    nothing of the user's, are not searched.
+    """
+    if not wanted:
+        return False
+    seen: dict[int, Any] = {}
+    left = [*roots, *(receiver if any(root is RECEIVER for root in roots) else ())]
+    while left and len(seen) <= _MOST:
+        value = left.pop()
+        if type(value) in _PLAIN or id(value) in seen:
+            continue
+        if id(value) in wanted:
+            return True
+        seen[id(value)] = value
+        left.extend(_parts(value))
+        if len(left) > _MOST:
+            return True
+    return bool(left)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    if isinstance(value, MethodType | BuiltinMethodType):
+        yield value.__self__
+        yield getattr(value, "__func__", None)
+    elif isinstance(value, Tool):
+        yield value.function
+    elif isinstance(value, FunctionType):
+        if is_own_file(value.__code__.co_filename):
+            yield from _named(value)
+    elif isinstance(value, type):
+        if _is_own(value):
+            yield from vars(value).values()
+            yield from value.__mro__[1:]
+    elif isinstance(value, ModuleType):
+        return
+    elif isinstance(value, property | staticmethod | classmethod | functools.partial) or _is_searched(type(value)):
+        yield from gc.get_referents(value)
+
+
+def _named(function: FunctionType) -> Iterator[Any]:
+    yield from (cell for cell in function.__closure__ or ())
+    yield function.__defaults__
+    yield function.__kwdefaults__
+    yield vars(function)
+    names = _names(function.__code__)
+    for name in names:
+        value = function.__globals__.get(name)
+        if isinstance(value, ModuleType):
+            yield from (found for other in names if (found := vars(value).get(other)) is not None)
+        else:
+            yield value
+
+
+def _names(code: CodeType) -> set[str]:
+    inner = [_names(entry) for entry in code.co_consts if isinstance(entry, CodeType)]
+    return {*code.co_names, *(name for names in inner for name in names)}
+
+
+def _is_own(kind: type) -> bool:
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return not is_standard_module(kind.__module__) and (file is None or is_own_file(file))
+
+
+def _is_searched(kind: type) -> bool:
+    """Whether instances are searched: of Python's own containers, and of the user's classes."""
+    return is_standard_module(kind.__module__) or _is_own(kind)
