@@ -66,14 +66,26 @@ class State(StateMisuse):
         else:
             self._append_text(content)
 
+    @overload
+    def system(self) -> RoleBlock: ...
+    @overload
+    def system(self, content: Any) -> None: ...
     def system(self, content: Any = _MISSING) -> RoleBlock | None:
         """Append a system message, or without content: ``with s.system():`` opens one."""
         return self._role("system", content)
 
+    @overload
+    def user(self) -> RoleBlock: ...
+    @overload
+    def user(self, content: Any) -> None: ...
     def user(self, content: Any = _MISSING) -> RoleBlock | None:
         """Append a user message, or without content: ``with s.user():`` opens one."""
         return self._role("user", content)
 
+    @overload
+    def assistant(self) -> RoleBlock: ...
+    @overload
+    def assistant(self, content: Any) -> None: ...
     def assistant(self, content: Any = _MISSING) -> RoleBlock | None:
         """Append an assistant message, or without content: ``with s.assistant():`` opens one."""
         return self._role("assistant", content)

@@ -125,6 +125,8 @@ class ChatTemplate:
         try:
             with budget_for():
                 template = environment.from_string(source)
+        except TemplateLimitError as error:
+            raise self._unusable(f"fails: {error}") from error
         except jinja2.TemplateSyntaxError as error:
             raise self._unusable(f"is not valid jinja: {error}") from error
         except Exception as error:  # whatever a constant expression of it raises

@@ -1,14 +1,16 @@
 """A jinja environment for chat templates of unknown origin: no access to Python, and a budget of work.
 
 A template comes with a model folder, so it is untrusted. jinja's own sandbox keeps it away from Python's internals, but
-lets it run forever or fill the memory. Here every step that can be repeated or that makes a value larger takes from a
-budget: rounds of loops, calls, filters, tests, operators, texts and containers. The budget grows with the messages.
+lets it run forever or fill the memory. Here the source is bounded, and every step that can be repeated or that makes a
+value larger takes from a budget of steps and seconds: rounds of loops, calls, filters, tests, operators, texts and
+containers. The budget grows with the messages.
 """
 
 from __future__ import annotations
 
 import functools
 import re
+import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,16 +23,21 @@ import jinja2.nodes
 import jinja2.parser
 import jinja2.runtime
 import jinja2.sandbox
+import jinja2.utils
 import jinja2.visitor
 
 STEPS = 400_000
 """Steps that any rendering may take: below half a second of work."""
 STEPS_PER_MESSAGE = 2_000
+STEPS_PER_SECOND = 400_000
+"""A rendering may take as many seconds as its steps are at this rate: single steps may be slow."""
+MAX_SOURCE = 1 << 16  # characters; the longest templates of models have about 20,000
+MAX_NODES = 8_000
 _TEXT_STEP = 64  # characters that are copied or compared in the time of a step
 _PASSES = 100  # over all characters of the messages
 _MAX_INTEGER = 100_000  # as an argument: what jinja allows for a range
 _MAX_BITS = 256  # of a product or a power
-_WIDE_FORMAT = re.compile(r"%[^a-zA-Z%]*(?:\*|[0-9]{4})|\{[^{}]*(?:\{|[0-9]{4})")
+_WIDE_FORMAT = re.compile(r"%(?:\([^)]*\))?[^a-zA-Z%]*(?:\*|[0-9]{4})|\{[^{}]*(?:\{|[0-9]{4})")
 
 _ITERATED, _CHECKED = "lmc iterated", "lmc checked"  # filters that no template can name
 _NOT_OFFERED = ("pprint", "random", "urlize", "wordwrap", "xmlattr")
@@ -44,17 +51,20 @@ class TemplateLimitError(jinja2.TemplateError):
 
 
 class _Budget:
-    """The steps left to one rendering."""
+    """The steps left to one rendering, and the time when it has to be done."""
 
-    __slots__ = ("left",)
+    __slots__ = ("_deadline", "left")
 
     def __init__(self, left: int) -> None:
         self.left = left
+        self._deadline = time.monotonic() + left / STEPS_PER_SECOND
 
     def charge(self, steps: int) -> None:
         self.left -= steps
         if self.left < 0:
-            raise TemplateLimitError("it takes too many steps")
+            raise TemplateLimitError("it takes too many steps for these messages")
+        if time.monotonic() > self._deadline:
+            raise TemplateLimitError("it takes too long for these messages")
 
     def charge_text(self, length: int) -> None:
         self.charge(1 + length // _TEXT_STEP)
@@ -69,9 +79,11 @@ class _Budget:
                 self.charge(len(part))
                 waiting += part
                 waiting += part.values()
-            elif isinstance(part, list | tuple):
+            elif isinstance(part, list | tuple | set | frozenset):
                 self.charge(len(part))
                 waiting += part
+            elif isinstance(part, jinja2.utils.Namespace):
+                waiting.append(object.__getattribute__(part, "_Namespace__attrs"))
 
 
 _BUDGET: ContextVar[_Budget] = ContextVar("lmc_template_budget")
@@ -93,7 +105,7 @@ def budget_for(messages: Iterable[Mapping[str, str]] = ()) -> Generator[None]:
 class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
     """The sandbox. Compile and render inside ``budget_for``. Raises ``TemplateLimitError`` beyond the budget."""
 
-    intercepted_binops: ClassVar[frozenset[str]] = frozenset({"+", "*", "**", "%"})  # pyright: ignore[reportIncompatibleVariableOverride]  as jinja has its own
+    intercepted_binops: ClassVar[frozenset[str]] = frozenset({"+", "-", "*", "/", "//", "**", "%"})  # pyright: ignore[reportIncompatibleVariableOverride]  as jinja has its own
 
     def __init__(self, **options: Any) -> None:
         super().__init__(extensions=["jinja2.ext.loopcontrols", _GenerationTag], **options)
@@ -132,13 +144,15 @@ class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
     def call_binop(self, context: jinja2.runtime.Context, operator: str, left: Any, right: Any) -> Any:
         """An operator whose result may be larger than its operands."""
         budget = _BUDGET.get()
+        budget.charge(1)
+        if any(isinstance(value, int) and value.bit_length() > _MAX_BITS for value in (left, right)):
+            raise TemplateLimitError("it computes with too large numbers")
         if operator == "*":
             _charge_product(budget, left, right)
         elif operator == "**" and not _is_small(left, right, power=True):
             raise TemplateLimitError("it raises a number to too high a power")
         elif operator == "%" and isinstance(left, str):
-            _check_format(left)
-            budget.weigh(right)
+            _charge_format(budget, left, right)
         return _checked(super().call_binop(context, operator, left, right))
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
@@ -148,8 +162,7 @@ class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
             return None
 
         def checked(*args: Any, **kwargs: Any) -> str:
-            _check_format(value.__self__)
-            _BUDGET.get().weigh([args, kwargs])
+            _charge_format(_BUDGET.get(), value.__self__, [args, kwargs])
             return wrapper(*args, **kwargs)
 
         return checked
@@ -164,7 +177,14 @@ class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
         return _checked(super().call(__context, __obj, *args, **kwargs))
 
     def _generate(self, source: jinja2.nodes.Template, *args: Any, **kwargs: Any) -> str:
+        if sum(1 for _ in source.find_all(jinja2.nodes.Node)) > MAX_NODES:
+            raise TemplateLimitError(f"it has more than {MAX_NODES:,} expressions and statements")
         return super()._generate(_Charged(self).visit(source), *args, **kwargs)
+
+    def _parse(self, source: str, *args: Any, **kwargs: Any) -> jinja2.nodes.Template:
+        if len(source) > MAX_SOURCE:
+            raise TemplateLimitError(f"it has more than {MAX_SOURCE:,} characters")
+        return super()._parse(source, *args, **kwargs)
 
 
 def _charge_arguments(
@@ -191,8 +211,9 @@ def _charge_arguments(
         if name != "join" and isinstance(args[0], str):
             budget.charge_text(len(args[0]) * longest)
     elif name == "do_format":
-        _check_format(str(args[0]))
-        budget.weigh([args[1:], kwargs])
+        _charge_format(budget, str(args[0]), [args[1:], kwargs])
+    elif name == "do_sum" and not all(isinstance(value, int | float | str) for value in (*args[1:], *kwargs.values())):
+        raise TemplateLimitError("it sums what is no number")
     elif name == "do_indent":
         width = max((v if isinstance(v, int) else len(v) for v in (*args[1:], *kwargs.values())), default=4)
         budget.charge_text(len(str(args[0])) * width)
@@ -216,9 +237,13 @@ def _is_small(left: Any, right: Any, *, power: bool) -> bool:
     return bits <= _MAX_BITS
 
 
-def _check_format(text: str) -> None:
+def _charge_format(budget: _Budget, text: str, values: Any) -> None:
+    """Charge every field as if it held all ``values``. Raises for widths that no prompt needs."""
     if _WIDE_FORMAT.search(text):
         raise TemplateLimitError("it formats to a width that no prompt needs")
+    before = budget.left
+    budget.weigh(values)
+    budget.charge((before - budget.left) * max(text.count("%"), text.count("{")))
 
 
 def _checked(value: Any) -> Any:
@@ -230,19 +255,46 @@ def _checked(value: Any) -> Any:
     return value
 
 
-def _iterated(value: Any) -> Any:
-    """``value``, whose rounds are charged: at once where their number is known."""
-    budget = _BUDGET.get()
+class _Rounds:
+    """What a loop iterates over, known to have ``__len__``: each round is charged ``cost`` steps."""
+
+    def __init__(self, items: Any, cost: int) -> None:
+        self._items = items
+        self._cost = cost
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Any]:
+        return _charged_rounds(self._items, self._cost)
+
+
+def _iterated(value: Any, cost: int = 1) -> Any:
+    """``value`` for a loop whose body takes ``cost`` steps a round."""
     if hasattr(value, "__len__"):
-        budget.charge(1 + len(value))
-        return value
-    return _charged_rounds(value, budget) if isinstance(value, Iterable) else value
+        return _Rounds(value, cost)
+    return _charged_rounds(value, cost) if isinstance(value, Iterable) else value
 
 
-def _charged_rounds(items: Iterable[Any], budget: _Budget) -> Iterator[Any]:
+def _charged_rounds(items: Iterable[Any], cost: int) -> Iterator[Any]:
+    budget = _BUDGET.get()
     for item in items:
-        budget.charge(1)
+        budget.charge(cost)
         yield item
+
+
+def _cost_of(body: list[jinja2.nodes.Node]) -> int:
+    """The steps of a round: its nodes, but for those of inner loops, which are charged there, and its constant text."""
+    cost = 1
+    waiting = list(body)
+    while waiting:
+        node = waiting.pop()
+        cost += 1
+        if isinstance(node, jinja2.nodes.TemplateData):
+            cost += len(node.data) // _TEXT_STEP
+        if not isinstance(node, jinja2.nodes.For):
+            waiting += node.iter_child_nodes()
+    return cost
 
 
 class _Charged(jinja2.visitor.NodeTransformer):
@@ -254,8 +306,9 @@ class _Charged(jinja2.visitor.NodeTransformer):
     def visit_For(self, node: jinja2.nodes.For) -> jinja2.nodes.Node:  # noqa: N802 - the name that jinja looks up
         if node.recursive:
             raise TemplateLimitError("it has a recursive loop")
+        cost = _cost_of([*node.body, *([node.test] if node.test else [])])
         self.generic_visit(node)
-        node.iter = self._through(_ITERATED, node.iter)
+        node.iter = self._through(_ITERATED, node.iter, jinja2.nodes.Const(cost))
         return node
 
     def visit_Output(self, node: jinja2.nodes.Output) -> jinja2.nodes.Node:  # noqa: N802
@@ -292,8 +345,8 @@ class _Charged(jinja2.visitor.NodeTransformer):
         self.generic_visit(node)
         return self._through(_CHECKED, node) if node.ctx == "load" else node
 
-    def _through(self, name: str, node: Any) -> jinja2.nodes.Filter:
-        made = jinja2.nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
+    def _through(self, name: str, node: Any, *arguments: jinja2.nodes.Expr) -> jinja2.nodes.Filter:
+        made = jinja2.nodes.Filter(node, name, list(arguments), [], None, None, lineno=node.lineno)
         made.set_environment(self._environment)
         return made
 

@@ -36,6 +36,9 @@ def extract(s: lmc.State, page: str, limit: int = 3) -> City:
     reveal_type(search("x"))  # type: list[str]
     s.gen("text", max_token=3)  # error: No overloads for "gen"
     s.gen("text", max_tokens="3")  # error: "Literal['3']" is not assignable
+    with s.user():
+        s += page
+    s.assistant("yes")
     for branch in s.fork(2):
         reveal_type(branch)  # type: State
     return city
