@@ -44,7 +44,9 @@ def model_snapshot(name: str, *, weights: bool) -> Path:
         InputError: there is no such model or revision, it may not be read, it has no safetensors, or files are missing
             from the cache and the hub can't be reached.
     """
-    repository, _, revision = name.partition("@")
+    repository, at, revision = name.partition("@")
+    if at and not revision:
+        raise InputError(f"hf:{name} names no revision", remedy=f"write hf:{repository}, or the revision behind the @")
     folder = _snapshot(repository, revision, [*DESCRIPTION, _INDEX] if weights else DESCRIPTION, DESCRIPTION[:2])
     for required in DESCRIPTION[:2]:
         if not (folder / required).is_file():
@@ -143,9 +145,10 @@ def _cached(
         missing = f"{absent[0]} of it"
     except (IncompleteSnapshotError, LocalEntryNotFoundError):
         missing = "it"
+    chosen = f" --revision {options['revision']}" if options["revision"] else ""
     raise InputError(
         f"{shown} can't be downloaded ({_first_line(error)}), and {constants.HF_HUB_CACHE} does not have {missing}",
-        remedy=f"run `hf download {repository}` where there is a network, or set HF_HOME to a cache that has it",
+        remedy=f"run `hf download {repository}{chosen}` where there is a network, or set HF_HOME to a cache that has it",
     ) from error
 
 

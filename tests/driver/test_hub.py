@@ -84,6 +84,11 @@ def test_what_is_not_cached_names_cache_and_remedy(cache: Path):
         model_snapshot("org/absent", weights=True)
     assert str(cache) in caught.value.cause
     assert "`hf download org/absent`" in (caught.value.remedy or "")
+    with pytest.raises(InputError) as caught:
+        model_snapshot("org/absent@v2", weights=True)
+    assert "`hf download org/absent --revision v2`" in (caught.value.remedy or "")
+    with pytest.raises(InputError, match="hf:org/absent@ names no revision"):
+        model_snapshot("org/absent@", weights=True)
 
 
 @pytest.mark.parametrize("name", ["a/b/c", "org/..", "org name/x"])
