@@ -148,7 +148,7 @@ def _cached(
     chosen = f" --revision {options['revision']}" if options["revision"] else ""
     raise InputError(
         f"{shown} can't be downloaded ({_first_line(error)}), and {constants.HF_HUB_CACHE} does not have {missing}",
-        remedy=f"run `hf download {repository}{chosen}` where there is a network, or set HF_HOME to a cache that has it",
+        remedy=f"run `hf download {repository}{chosen}` where there is a network, or set HF_HOME to a cache with it",
     ) from error
 
 
