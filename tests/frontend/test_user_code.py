@@ -126,7 +126,7 @@ def keyed(s, r, q):
 @pytest.mark.parametrize("kind", [lambda: Query("q"), lambda: Key()])
 def test_record_arguments_are_not_compared(body, kind):
     if body is keyed and type(kind()) is Query:
-        return breaks(body, "__hash__", kind(), kind())
+        return breaks(body, "`hash` on a Query runs its own code", kind(), kind())
     return breaks(body, "", kind(), kind())
 
 

@@ -160,7 +160,7 @@ OUTSIDE: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: bound.run("x"), "too many positional arguments", "text='t'"),
     (lambda: takes_text.cache(), "takes_text.cache(): prefixes that runs share are found", "leave it out"),
     (lambda: sgl.function(num_api_spec_tokens=0)(lambda s: None), "num_api_spec_tokens is 0", "at least 1"),
-    (lambda: sgl.RuntimeEndpoint("http://localhost:30000"), "a server of sglang's is no target", '"local:PATH"'),
+    (lambda: sgl.RuntimeEndpoint("http://localhost:30000"), "a server of sglang's is no target", "local:PATH"),
     (lambda: sgl.OpenAI("gpt-4"), "the API of OpenAI is no target", "sgl.set_default_backend"),
     (lambda: sgl.Anthropic("claude"), "the API of Anthropic is no target", "sgl.set_default_backend"),
     (lambda: sgl.VertexAI("gemini"), "the API of Vertex AI is no target", "sgl.set_default_backend"),
