@@ -6,6 +6,8 @@ from typing import Protocol
 
 from lmc.grammar.nodes import Kind, Node
 
+_DEPTH = 2  # parts in front of a repeat that are looked at
+
 
 class Making(Protocol):
     """What is needed of an ``Arena``."""
@@ -45,7 +47,40 @@ def merged(arena: Making, parts: dict[Node, None]) -> dict[Node, None]:
             kept[arena.concat(repeated, tail)] = None
     if arena.epsilon in kept and any(part.nullable and part is not arena.epsilon for part in kept):
         del kept[arena.epsilon]
+    for depth in range(1, _DEPTH + 1):
+        kept = _joined_behind(arena, kept, depth)
     return kept
+
+
+def _joined_behind(arena: Making, parts: dict[Node, None], depth: int) -> dict[Node, None]:
+    """The same where repeats stand behind ``depth`` parts that are the same: counts of what is under way."""
+    found: dict[tuple[Node, ...], list[tuple[Node, tuple[int, float]]]] = {}
+    for part in parts:
+        heads: list[Node] = []
+        tail = part
+        while len(heads) < depth and tail.kind is Kind.CONCAT:
+            heads.append(tail.parts[0])
+            tail = tail.parts[1]
+        repeated, rest = tail.parts if tail.kind is Kind.CONCAT else (tail, arena.epsilon)
+        if len(heads) == depth and repeated.kind is Kind.REPEAT:
+            high = float("inf") if repeated.high is None else repeated.high
+            found.setdefault((*heads, repeated.parts[0], rest), []).append((part, (repeated.low, high)))
+    for (*heads, node, rest), several in found.items():
+        without = arena.concat(*heads, rest)
+        ranges = [each for _, each in several]
+        if without in parts:
+            ranges.append((0, 0))
+        joined = _joined_ranges(ranges)
+        if len(joined) == len(ranges):
+            continue
+        parts = {part: None for part in parts if part not in {each for each, _ in several}}
+        for low, high in joined:
+            if high:
+                repeated = arena.repeat(node, low, None if high == float("inf") else int(high))
+                parts[arena.concat(*heads, repeated, rest)] = None
+        if joined[0][0] == 0 and joined[0][1]:
+            parts.pop(without, None)
+    return parts
 
 
 def _joined_ranges(ranges: list[tuple[int, float]]) -> list[tuple[int, float]]:
