@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lmc.grammar.building import Arena
 from lmc.grammar.derivatives import Derivatives
-from lmc.grammar.nodes import Node, longest_length
+from lmc.grammar.nodes import Kind, Node, longest_length
 from lmc.grammar.prefix_tree import prefix_tree
 from lmc.grammar.runs import Runs, counted, groups_inside, may_run, no_runs, run_of
 from lmc.ir.errors import ConstraintError
@@ -24,7 +24,6 @@ MAX_STATES_AHEAD = 40_000  # made by `expand_all`
 MAX_STATES_SEARCHED = 30_000  # for a shortest output
 MAX_WORK = 80_000  # see `Arena.work`; of `expand_all`
 MAX_WORK_OF_SHORTEST = 200_000
-MAX_WORK_OF_STATE = 150_000
 _SMALLER = "give smaller bounds, ASCII classes, or fewer alternatives that begin alike"
 
 
@@ -36,7 +35,8 @@ class Automaton:
     safe for several threads at once; whoever shares an automaton holds a lock around ``expand`` and what calls it (all
     but ``rows``, ``accepting`` and ``is_expanded``).
 
-    Raises ``ConstraintError``, also later, where more than ``max_states`` come into being.
+    Raises ``ConstraintError`` where intersections and complements are too large to be worked out; rows never do, once
+    ``lift_limits`` was called. ``max_states`` bounds the memory of what is kept: see ``is_half_full``.
     """
 
     def __init__(self, root: Node, arena: Arena, *, max_states: int = MAX_STATES) -> None:
@@ -44,7 +44,6 @@ class Automaton:
         self._nodes: list[Node] = []
         self._states: dict[Node, int] = {}
         self._max_states = max_states
-        self._half_full = (max_states // 2, (len(arena) + arena.max_nodes) // 2)
         self._columns: dict[int, NDArray[np.intp]] = {}
         self._accepting = bytearray()
         self._expanded = 0  # the rows of all states below are made
@@ -52,11 +51,13 @@ class Automaton:
         self.runs: Runs = no_runs(16)
         self._root: Node | None = root
         self._longest: int | None = None
-        self.is_empty = not self._derivatives.is_live(root)
+        resolved = self._derivatives.resolved(root)
+        self.is_empty = resolved.kind is Kind.EMPTY
         """Whether there is no output at all; then state 0 neither accepts nor leads anywhere."""
         if self.is_empty:
-            root = self._root = arena.empty
-        self._state(root)
+            self._root = arena.empty
+        self._state(resolved)
+        self._half_full = (max_states // 2, (len(arena) + arena.max_nodes) // 2)
 
     @classmethod
     def of_strings(cls, strings: Sequence[bytes]) -> Automaton:
@@ -70,6 +71,7 @@ class Automaton:
         made._root, made._longest = None, max(map(len, strings), default=0)
         made.is_empty = not strings
         made._states.clear()
+        made._nodes.clear()
         return made
 
     def __len__(self) -> int:
@@ -88,9 +90,24 @@ class Automaton:
         """What its rows have cost so far: see `Arena.work`."""
         return self._derivatives.arena.work
 
+    def lift_limits(self) -> None:
+        """From here on rows are made for generations, which can't be refused any more."""
+        self._derivatives.arena.lift_limits()
+
+    def renewed(self, state: int = 0) -> Automaton:
+        """The automaton of what may follow a state, none of whose rows is made yet. Not for one of ``of_strings``."""
+        old = self._derivatives.arena
+        arena = Arena(old.max_nodes)
+        arena.lift_limits()
+        return Automaton(arena.copy(self._nodes[state]), arena, max_states=self._max_states)
+
+    def state_of(self, other: Automaton, state: int) -> int:
+        """The state with what may follow one of another automaton."""
+        return self._state(self._derivatives.arena.copy(other._nodes[state]))
+
     @property
     def is_half_full(self) -> bool:
-        """Whether what came into being since the start has taken half of what the budgets left for it.
+        """Whether what came into being since the start has taken half of what it should: time for a renewed one.
 
         False for an automaton all of whose rows were made at once.
         """
@@ -109,13 +126,17 @@ class Automaton:
         """Make the row of a state, and states for what it leads to."""
         if self.is_expanded(state):
             return
-        arena = self._derivatives.arena
-        arena.work_limit = arena.work + MAX_WORK_OF_STATE
         found = [(mask, self._state(target)) for mask, target in self._derivatives.arcs(self._nodes[state])]
         row = self.rows[state]
         row.fill(DEAD)
         for mask, target in found:
             row[self._bytes(mask) if mask & (mask - 1) else mask.bit_length() - 1] = target
+
+    def unbounded(self, state: int, reach: int) -> int:
+        """A state that allows the same tokens of up to ``reach`` bytes: one for many from which a limit is far off."""
+        if state >= len(self._nodes):
+            return state
+        return self._state(self._derivatives.unbounded(self._nodes[state], reach))
 
     def note_run(self, state: int) -> None:
         """Say in ``runs`` what is seen at a state, whose row is made."""
@@ -214,9 +235,6 @@ class Automaton:
         state = self._states.get(node)
         if state is None:
             state = self._states[node] = len(self)
-            if state >= self._max_states:
-                del self._states[node]
-                raise too_many_states(self._max_states)
             if state == len(self.rows):
                 more = np.full((len(self.rows), 256), UNKNOWN, np.int32)
                 self.rows = np.concatenate((self.rows, more))

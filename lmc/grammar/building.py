@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from operator import attrgetter
 
 from lmc.grammar.alternatives import merged
-from lmc.grammar.nodes import ALL_BYTES, EMPTY, EPSILON, EVERYTHING, Kind, Node, bytes_of
+from lmc.grammar.nodes import ALL_BYTES, EMPTY, EPSILON, EVERYTHING, Kind, Node, States, bytes_of
 from lmc.ir.errors import ConstraintError
 
 MAX_NODES = 500_000
 MAX_PARTS = 20_000
 MAX_LITERAL = 20_000  # bytes
 MAX_WORK = 200_000  # until an automaton sets limits of its own
+MAX_STEPS = 60_000_000  # to work out intersections and complements
 
 _AT_ONE_PLACE = "too many steps at one place"
 
@@ -24,14 +26,18 @@ class Arena:
     """Makes the nodes of one constraint; equal expressions become one node.
 
     Nodes may have parts from another arena; only an equal expression of the own one is not recognised as the same then.
-    ``max_nodes`` bounds what it makes in all, also by derivatives; beyond it every method raises ``ConstraintError``.
     ``work`` counts nodes made and parts that unions and intersections were made from: a measure of time that is the
-    same on every machine. Beyond ``work_limit`` methods raise too.
+    same on every machine. ``spend`` counts the steps of array operations by which intersections and complements are
+    worked out, in the same way. While a constraint is compiled, methods raise ``ConstraintError`` beyond ``max_nodes``,
+    ``work_limit``, ``MAX_PARTS`` and ``MAX_STEPS``; after ``lift_limits`` they never do.
     """
 
     def __init__(self, max_nodes: int = MAX_NODES) -> None:
         self.work = 0
         self.work_limit = MAX_WORK
+        self._steps = 0
+        self._is_limited = True
+        self._max_parts = MAX_PARTS
         self.max_nodes = max_nodes
         self._nodes: dict[_Key, Node] = {}
         self.empty, self.epsilon, self.everything = EMPTY, EPSILON, EVERYTHING
@@ -48,6 +54,56 @@ class Arena:
         self.work += work
         if self.work > self.work_limit:
             raise _too_large(_AT_ONE_PLACE)
+
+    def lift_limits(self) -> None:
+        """From here on nodes are made for generations, which can't be refused any more."""
+        self.work_limit = self._max_parts = sys.maxsize
+        self._is_limited = False
+
+    def copy(self, node: Node) -> Node:
+        """The same expression of a certain node of another arena, without anything that was derived there.
+
+        Iterative: nodes nest deeply.
+        """
+        made: dict[Node, Node] = {}
+        stack = [node]
+        while stack:
+            top = stack[-1]
+            missing = [part for part in top.parts if part not in made] if top.kind is not Kind.STATE else []
+            if missing and top not in made:
+                stack += missing
+                continue
+            stack.pop()
+            if top not in made:
+                made[top] = self._copied(top, [made[part] for part in top.parts if part in made])
+        return made[node]
+
+    def _copied(self, node: Node, parts: list[Node]) -> Node:
+        match node.kind:
+            case Kind.EMPTY | Kind.EPSILON:
+                return node
+            case Kind.BYTE:
+                return self.byte_set(node.mask)
+            case Kind.LITERAL:
+                return self.literal(node.data)
+            case Kind.CONCAT:
+                return self.concat(*parts)
+            case Kind.UNION:
+                return self.union(parts)
+            case Kind.REPEAT:
+                return self.repeat(parts[0], node.low, node.high)
+            case _:
+                assert node.automaton is not None
+                return self.state(node.automaton, node.state, node.low, node.high)
+
+    def spend(self, steps: int) -> None:
+        """Count steps. Raises ``ConstraintError`` beyond ``MAX_STEPS``."""
+        self._steps += steps
+        if self._steps > MAX_STEPS:
+            raise ConstraintError(
+                f"the patterns and lengths that have to hold together take more than {MAX_STEPS} steps to combine",
+                remedy="combine fewer of them in one place, or give smaller bounds to what patterns repeat",
+            )
 
     def byte_set(self, mask: int) -> Node:
         """One byte out of a set (bit b: byte b)."""
@@ -142,7 +198,7 @@ class Arena:
         )
 
     def intersection(self, parts: Iterable[Node]) -> Node:
-        """Strings of all of them. May turn out to have none: see ``Derivatives.is_live``."""
+        """Strings of all of them. May turn out to have none: see ``Derivatives.resolved``."""
         flat: dict[Node, None] = {}
         mask: int | None = None
         for part in parts:
@@ -202,8 +258,26 @@ class Arena:
                 low, high = low * node.low, _times(high, node.high)
                 return self.repeat(node.parts[0], low, high)
         key = (Kind.REPEAT, node, low, high)
-        certain = node.certain or low == 0
-        return self._make(key, Kind.REPEAT, nullable=low == 0, certain=certain, parts=(node,), low=low, high=high)
+        return self._make(key, Kind.REPEAT, nullable=low == 0, certain=node.certain, parts=(node,), low=low, high=high)
+
+    def state(
+        self, automaton: States, state: int, low: int = 0, high: int | None = None, source: Node | None = None
+    ) -> Node:
+        """What may follow a state of an automaton, in ``low`` to ``high`` characters, of which there is some."""
+        key = (Kind.STATE, automaton, state, low, high)
+        node = self._nodes.get(key)
+        if node is None:
+            node = Node(
+                Kind.STATE,
+                nullable=automaton.accepts(state, low),
+                parts=() if source is None else (source,),
+                low=low,
+                high=high,
+                automaton=automaton,
+                state=state,
+            )
+            self._keep(key, node)
+        return node
 
     def _prepend(self, head: Node, tail: Node) -> Node:
         """``head``, which is no concatenation, then ``tail``."""
@@ -242,7 +316,7 @@ class Arena:
         return None
 
     def _check_parts(self, count: int) -> None:
-        if count > MAX_PARTS:
+        if count > self._max_parts:
             raise _too_large(f"{count} alternatives at one place")
 
     def _make(
@@ -274,7 +348,7 @@ class Arena:
         return node
 
     def _keep(self, key: _Key, node: Node) -> Node:
-        if len(self._nodes) >= self.max_nodes:
+        if len(self._nodes) >= self.max_nodes and self._is_limited:
             raise _too_large(f"more than {self.max_nodes} expressions")
         self.work += 1
         if self.work > self.work_limit:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -76,7 +75,7 @@ def compile_source(source: Source, tokenizer: Any, *, cache: str | Path | IndexS
     except schemas.RecursiveSchemaError:
         return ContextFreeConstraint(source, vocabulary)
     store = IndexStore(Path(cache)) if isinstance(cache, str | Path) else cache
-    return RegularConstraint(automaton, vocabulary, source.digest, store=store, again=partial(automaton_of, source))
+    return RegularConstraint(automaton, vocabulary, source.digest, store=store)
 
 
 def automaton_of(source: Source) -> Automaton:
@@ -96,6 +95,7 @@ def automaton_of(source: Source) -> Automaton:
             remedy="look for parts that contradict each other: an empty class, bounds that cross, a required part "
             "that can't be, a length that no text of the format has as it is written here",
         )
+    automaton.lift_limits()
     return automaton
 
 

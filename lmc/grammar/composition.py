@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from lmc.grammar.columns import Columns
 from lmc.grammar.native.library import library
+from lmc.grammar.spans import ranges
 from lmc.grammar.tables import END, NEVER, Table, check, native_table, tabulated, too_large
-from lmc.grammar.trie import Ints, Trie, ranges
+from lmc.grammar.trie import Ints, Trie
 from lmc.ir.errors import ConstraintError
 
 MAX_WORK = 1 << 28  # pairs of states looked at to compute functions

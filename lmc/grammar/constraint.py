@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
 
 from lmc.grammar.automaton import MAX_STATES, Automaton
 from lmc.grammar.facts import Facts, regular_facts, short_output
@@ -17,20 +16,21 @@ from lmc.grammar.store import IndexStore
 from lmc.grammar.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 
+_PIECE = 1 << 12  # bytes of an output that are checked at once
+
 
 class RegularConstraint(Constraint):
     """A constraint whose automaton is finite: states, masks and steps come into being when they are asked for.
 
     ``build`` makes all of them at once; ``index`` is then the table of them. Until then generations share one table of
-    states; those that begin when its automaton has taken half of its budget share another, so that a generation is
-    refused for what it needs and not for what came before. What the old one holds goes with its last generation.
+    states; when its automaton has taken half of its room, all go on in another, and what the old one holds goes with
+    the last that leaves it. So a generation never fails for the number of its states.
 
     Args:
         automaton: over bytes, not empty. It belongs to the constraint from here on.
         vocabulary: the tokens.
         digest: names what the constraint says.
         store: where indexes are looked for and kept.
-        again: makes an equal automaton, for another table; without it there is one table.
         max_mask_bytes: how much memory the masks of a table that were handed out may take.
 
     Raises:
@@ -44,7 +44,6 @@ class RegularConstraint(Constraint):
         digest: str,
         *,
         store: IndexStore | None = None,
-        again: Callable[[], Automaton] | None = None,
         max_mask_bytes: int = MAX_MASK_BYTES,
     ) -> None:
         super().__init__(vocabulary, digest)
@@ -52,13 +51,13 @@ class RegularConstraint(Constraint):
         self._lock = threading.RLock()
         self._building = threading.Lock()
         self._enough: int | None = None  # tokens: there is an output of so many
-        self._again = again
         self._max_mask_bytes = max_mask_bytes
         self._table = self._table_of(automaton)
+        self._late: StateTable | None = None  # for generations that began before there was an index
 
     @property
     def automaton(self) -> Automaton:
-        """Over bytes; another one when that of a table has taken half of its budget."""
+        """Over bytes; another one when that of a table has taken half of its room."""
         return self._table.automaton
 
     @property
@@ -72,7 +71,14 @@ class RegularConstraint(Constraint):
     def matches(self, output: str | bytes) -> bool:
         data = output.encode("utf-8", "surrogatepass") if isinstance(output, str) else output
         with self._lock:
-            return self._roomy().automaton.matches(data)
+            automaton, state = self._roomy().automaton, 0
+            for at in range(0, len(data), _PIECE):
+                if automaton.is_half_full:
+                    automaton, state = automaton.renewed(state), 0
+                state = automaton.run(data[at : at + _PIECE], state)
+                if state < 0:
+                    return False
+            return automaton.accepting(state)
 
     def build(self, *, max_states: int = MAX_STATES) -> TokenIndex:
         """Make the index of all states and tokens, or load it from the folder given; at once where there is one.
@@ -114,19 +120,29 @@ class RegularConstraint(Constraint):
         return shortest if shortest is not None and shortest > limit else None
 
     def _roomy(self) -> StateTable:
-        """The table in which a generation begins."""
+        """The table in which generations begin."""
         table = self._table
-        if self._again is None or table.index is not None or not table.automaton.is_half_full:
+        if table.index is not None or not table.automaton.is_half_full:
             return table
         with self._lock:
             if self._table is table:
-                self._table = self._table_of(self._again())
+                self._table = self._table_of(table.automaton.renewed())
             return self._table
 
+    def _next_table(self) -> StateTable:
+        """The table into which generations move. It has no index: states are numbered otherwise there."""
+        if self._table.index is None:
+            return self._roomy()
+        if self._late is None or self._late.automaton.is_half_full:
+            self._late = self._table_of(self._table.automaton.renewed())
+        return self._late
+
     def _table_of(self, automaton: Automaton) -> StateTable:
-        return StateTable(automaton, self.vocabulary, self._lock, self._max_mask_bytes)
+        return StateTable(automaton, self.vocabulary, self._lock, self._max_mask_bytes, self._next_table)
 
     def _adopted(self, index: TokenIndex) -> bool:
         """Whether it says what the states say that generations begin with now; then they use it from here on."""
         with self._lock:
+            if self._table.has_moved_in:
+                self._table = self._table_of(self._table.automaton.renewed())
             return self._table.adopt(index)

@@ -1,6 +1,8 @@
 """Which states tokens can still lead to an end, for a vocabulary that can't write every byte.
 
-The automaton has no dead ends in bytes; where a byte is no token, there may be some in tokens.
+The automaton has no dead ends in bytes; where a byte is no token, there may be some in tokens. A state from which no
+end is found within a budget is taken for one. All states on the path to an end that was found are live, so that no
+generation comes to a place without a token.
 """
 
 from __future__ import annotations
@@ -29,8 +31,14 @@ class TokenPaths:
         self._nexts: dict[int, list[int]] = {}
 
     def check_start(self) -> None:
-        """Raise ``ConstraintError`` where tokens can't write any output."""
-        if not self.is_live(0):
+        """Raise ``ConstraintError`` where tokens can't write any output, or that is not found out within a budget."""
+        searched = self._search(0)
+        if searched is not None:
+            raise ConstraintError(
+                f"whether this vocabulary can write an output can't be said by looking at {searched} states",
+                remedy="use a vocabulary with a token for each byte",
+            )
+        if not self._live[0]:
             raise unwritable()
 
     def walk(self, state: int) -> Walk:
@@ -42,19 +50,21 @@ class TokenPaths:
         return Walk(packed(found.tokens[kept], self._trie.size), found.tokens[kept], found.nexts[kept])
 
     def is_live(self, state: int) -> bool:
-        """Whether tokens lead from a state to an end."""
-        if state not in self._live:
-            self._search(state)
+        """Whether tokens lead from a state to an end that is found within a budget."""
+        if state not in self._live and self._search(state) is not None:
+            self._live[state] = False
         return self._live[state]
 
-    def _search(self, start: int) -> None:
-        """By turns breadth and depth first, up to a state that is known to be live, or all that there are.
+    def _search(self, start: int) -> int | None:
+        """Find out about a state: None, or how many states were looked at where the budget does not suffice.
+
+        By turns breadth and depth first, up to a state that is known to be live, or all that there are.
 
         So an end that is near is found, and one that is far along a way that does not branch much.
         """
         if self._is_end(start):
             self._live[start] = True
-            return
+            return None
         before: dict[int, int | None] = {start: None}
         # What each of the two came to, so that the one that goes deep is not called back by the other.
         fronts = deque([start]), deque[int]()
@@ -67,10 +77,7 @@ class TokenPaths:
                 continue
             searched += 1
             if searched > MAX_SEARCHED or self._automaton.work - worked > MAX_WORK:
-                raise ConstraintError(
-                    f"whether this vocabulary can write an output can't be said by looking at {searched - 1} states",
-                    remedy="use a vocabulary with a token for each byte",
-                )
+                return searched - 1
             for each in self._following(state):
                 if each in before:
                     continue
@@ -80,9 +87,10 @@ class TokenPaths:
                     while passed is not None:
                         self._live[passed] = True
                         passed = before[passed]
-                    return
+                    return None
                 fronts[is_deep].append(each)
         self._live.update(dict.fromkeys(before, False))
+        return None
 
     def _is_end(self, state: int) -> bool:
         return self._live.get(state, False) or self._automaton.accepting(state)

@@ -6,27 +6,60 @@ derivatives", PLDI 2021).
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 
+from lmc.grammar.booleans import Resolution
 from lmc.grammar.building import Arena
-from lmc.grammar.nodes import ALL_BYTES, EMPTY, Arc, Kind, Node
-from lmc.ir.errors import ConstraintError
-
-MAX_SEARCH = 300_000  # steps to find out which nodes are empty: arcs followed, and what the arena did for them
+from lmc.grammar.nodes import EMPTY, Arc, Kind, Node
 
 
 class Derivatives:
-    """Arcs of the nodes of one arena, without those that lead nowhere."""
+    """Arcs of the nodes of one arena, none of which leads to a dead end."""
 
     def __init__(self, arena: Arena) -> None:
         self.arena = arena
-        self._live: dict[Node, bool] = {}
 
-    def arcs(self, node: Node) -> list[Arc]:
-        """Disjoint byte sets, by their lowest byte, each with the node of what may follow; none leads to a dead end."""
-        arcs = self._raw(node)
-        return [arc for arc in arcs if arc[1].certain or self.is_live(arc[1])]
+    def arcs(self, node: Node) -> tuple[Arc, ...]:
+        """Disjoint byte sets, by their lowest byte, each with the node of what may follow.
+
+        Raises ``ConstraintError`` like ``resolved``; never for a node that is certain.
+        """
+        return self._raw(self.resolved(node))
+
+    def resolved(self, node: Node) -> Node:
+        """The same language without intersections and complements: the empty node where there is no string.
+
+        Raises ``ConstraintError`` where that needs too large an automaton.
+        """
+        if node.certain:
+            return node
+        if node.resolved is None:
+            node.resolved = Resolution(self.arena, self._raw).resolved(node)
+        return node.resolved
+
+    def is_live(self, node: Node) -> bool:
+        """Whether the node has any string. Raises like ``resolved``."""
+        return self.resolved(node).kind is not Kind.EMPTY
+
+    def unbounded(self, node: Node, reach: int) -> Node:
+        """A node with the same beginnings of up to ``reach`` bytes: lengths whose end is farther off have none.
+
+        So the states of a long text, one for each length that is left, are one as far as a token can tell.
+        """
+        match node.kind:
+            case Kind.STATE:
+                assert node.automaton is not None
+                if node.automaton.is_far(node.low, node.high, reach):
+                    return self.arena.state(node.automaton, node.state)
+            case Kind.CONCAT if node.parts[0].kind is Kind.STATE:
+                return self.arena.join(self.unbounded(node.parts[0], reach), node.parts[1])
+            case Kind.UNION:
+                parts = [self.unbounded(part, reach) for part in node.parts]
+                if any(part is not own for part, own in zip(parts, node.parts, strict=True)):
+                    return self.arena.union(parts)
+            case _:
+                pass
+        return node
 
     def derive_all(self, node: Node) -> None:
         """Find the arcs of all nodes that a finite one leads to."""
@@ -36,65 +69,8 @@ class Derivatives:
             known |= found
             stack += found
 
-    def is_live(self, node: Node) -> bool:
-        """Whether the node has any string. Raises ``ConstraintError`` where that can't be found out within bounds."""
-        stack = [node]
-        while stack:
-            top = stack[-1]
-            if top in self._live or top.certain:
-                stack.pop()
-                continue
-            waiting = () if top.nullable else self._deciding(top)
-            missing = [part for part in waiting if not (part.certain or part in self._live)]
-            if missing:
-                stack += missing
-                continue
-            stack.pop()
-            self._live[top] = top.nullable or self._decide(top)
-        return node.kind is not Kind.EMPTY if node.certain else self._live[node]
-
-    def _deciding(self, node: Node) -> tuple[Node, ...]:
-        """Nodes that decide about this one; none where it has to be searched."""
-        return node.parts if node.kind in (Kind.CONCAT, Kind.UNION, Kind.REPEAT) else ()
-
-    def _decide(self, node: Node) -> bool:
-        parts = [part.kind is not Kind.EMPTY if part.certain else self._live[part] for part in self._deciding(node)]
-        if node.kind is Kind.UNION:
-            return any(parts)
-        if node.kind in (Kind.CONCAT, Kind.REPEAT):
-            return all(parts)
-        return self._search(node)
-
-    def _search(self, start: Node) -> bool:
-        """Breadth first, for a node that takes the empty string: what it passes is live, else all is dead."""
-        before: dict[Node, Node | None] = {start: None}
-        steps, worked = 0, self.arena.work
-        queue = deque([start])
-        while queue:
-            node = queue.popleft()
-            arcs = self._raw(node)
-            steps += len(arcs) + self.arena.work - worked
-            worked = self.arena.work
-            if steps > MAX_SEARCH:
-                raise ConstraintError(
-                    f"whether anything meets the constraint can't be said within {MAX_SEARCH} steps",
-                    remedy="combine fewer patterns and lengths in one place, or give smaller bounds",
-                )
-            for _, target in arcs:
-                if target.nullable or (target.certain and target.kind is not Kind.EMPTY) or self._live.get(target):
-                    passed: Node | None = node
-                    while passed is not None:
-                        self._live[passed] = True
-                        passed = before[passed]
-                    return True
-                if target not in before and target.kind is not Kind.EMPTY and self._live.get(target) is not False:
-                    before[target] = node
-                    queue.append(target)
-        self._live.update(dict.fromkeys(before, False))
-        return False
-
     def _raw(self, node: Node) -> tuple[Arc, ...]:
-        """Arcs as the rules give them, possibly to nodes without a string. Iterative: nodes nest deeply."""
+        """The arcs of a node that is certain. Iterative: nodes nest deeply."""
         if node.derived is not None:
             return node.derived
         stack = [node]
@@ -129,10 +105,12 @@ class Derivatives:
                 high = None if node.high is None else node.high - 1
                 rest = arena.repeat(part, max(node.low - 1, 0), high)
                 return tuple([(mask, arena.join(target, rest)) for mask, target in _derived(part)])
-            case Kind.INTERSECTION:
-                return self._intersection(node)
             case _:
-                return self._complement(node)
+                assert node.automaton is not None, f"the arcs of {node!r} were asked for before it was resolved"
+                found = node.automaton.arcs(node.state, node.low, node.high)
+                return _gathered(
+                    [(mask, arena.state(node.automaton, state, low, high)) for mask, state, low, high in found]
+                )
 
     def _concat(self, node: Node) -> tuple[Arc, ...]:
         arcs: list[Arc] = []
@@ -146,22 +124,6 @@ class Derivatives:
         else:
             arcs += _derived(node)
         return self._united(arcs) if several else tuple(arcs)
-
-    def _intersection(self, node: Node) -> tuple[Arc, ...]:
-        found: list[tuple[int, list[Node]]] = [(ALL_BYTES, [])]
-        for part in node.parts:
-            found = [
-                (mask & own, [*held, target]) for mask, held in found for own, target in _derived(part) if mask & own
-            ]
-        return _gathered([(mask, self.arena.intersection(held)) for mask, held in found])
-
-    def _complement(self, node: Node) -> tuple[Arc, ...]:
-        arcs = _derived(node.parts[0])
-        rest = ALL_BYTES
-        for mask, _ in arcs:
-            rest &= ~mask
-        others = [(mask, self.arena.complement(target)) for mask, target in arcs]
-        return _gathered([*others, (rest, self.arena.everything)] if rest else others)
 
     def _united(self, arcs: list[Arc]) -> tuple[Arc, ...]:
         return _gathered(
@@ -185,6 +147,8 @@ def _derived(node: Node) -> tuple[Arc, ...]:
 
 def _needed(node: Node) -> Iterable[Node]:
     """Nodes whose arcs those of ``node`` are made of."""
+    if node.kind is Kind.STATE:
+        return ()
     if node.kind is not Kind.CONCAT:
         return node.parts
     heads: list[Node] = []

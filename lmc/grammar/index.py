@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lmc.grammar.spans import ranges
 from lmc.grammar.tables import COLUMN, END, NEVER
-from lmc.grammar.trie import ranges
 
 DEAD = -1
 _BIT_COUNTS = np.array([number.bit_count() for number in range(1 << 16)], np.uint8)

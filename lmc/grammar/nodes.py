@@ -6,6 +6,7 @@ Equal expressions of one arena are one node, so nodes are compared by identity.
 from __future__ import annotations
 
 from itertools import count
+from typing import Protocol
 
 ALL_BYTES = (1 << 256) - 1
 
@@ -22,20 +23,45 @@ class Kind:
     INTERSECTION = 6  # all of `parts`
     COMPLEMENT = 7  # any string but those of the only part
     REPEAT = 8  # the only part, `low` to `high` times (None: without end)
+    STATE = 9  # what follows a state of `automaton`, in `low` to `high` characters (None: without end)
 
 
-_NAMES = ("EMPTY", "EPSILON", "BYTE", "LITERAL", "CONCAT", "UNION", "INTERSECTION", "COMPLEMENT", "REPEAT")
+_NAMES = ("EMPTY", "EPSILON", "BYTE", "LITERAL", "CONCAT", "UNION", "INTERSECTION", "COMPLEMENT", "REPEAT", "STATE")
+
+
+class States(Protocol):
+    """The automaton of a ``STATE``: see ``Strings`` (`booleans.py`)."""
+
+    def arcs(self, state: int, low: int, high: int | None) -> list[tuple[int, int, int, int | None]]:
+        """Byte sets, each with the state after it and the bounds that are left; none leads to a dead end."""
+        ...
+
+    def accepts(self, state: int, low: int) -> bool:
+        """Whether the empty string may follow."""
+        ...
+
+    def is_far(self, low: int, high: int | None, reach: int) -> bool:
+        """Whether the bounds rule out nothing within so many characters, though they do later."""
+        ...
+
+    def loop(self, state: int, low: int, high: int | None) -> tuple[int, int | None]:
+        """The bytes of which any so many may follow, in any order; None: any number."""
+        ...
 
 
 class Node:
     """One expression. ``number`` counts all nodes ever made, ``nullable`` says whether it takes the empty string.
 
-    ``mask`` is a set of bytes: bit b stands for byte b. ``certain`` holds where the language is known not to be empty
-    without a search: nothing in it is an intersection or a complement. ``derived`` are its raw arcs, once they were
-    asked for.
+    ``mask`` is a set of bytes: bit b stands for byte b. ``certain`` holds where nothing in it is an intersection or a
+    complement; then its language is empty for the empty node only. A ``STATE`` has what it was made from as its only
+    part, where it is the first state of an automaton. ``derived`` are its arcs and ``resolved`` is the same language as
+    a certain node, once they were asked for.
     """
 
-    __slots__ = ("certain", "data", "derived", "high", "kind", "low", "mask", "nullable", "number", "parts")
+    __slots__ = (
+        *("automaton", "certain", "data", "derived", "high", "kind", "low", "mask", "nullable", "number", "parts"),
+        *("resolved", "state"),
+    )
 
     def __init__(
         self,
@@ -48,6 +74,8 @@ class Node:
         data: bytes = b"",
         low: int = 0,
         high: int | None = None,
+        automaton: States | None = None,
+        state: int = 0,
     ) -> None:
         self.kind = kind
         self.number = next(_NUMBERS)
@@ -58,7 +86,10 @@ class Node:
         self.data = data
         self.low = low
         self.high = high
+        self.automaton = automaton
+        self.state = state
         self.derived: tuple[Arc, ...] | None = None
+        self.resolved: Node | None = None
 
     def __repr__(self) -> str:
         detail: object = self.parts
@@ -68,6 +99,8 @@ class Node:
             detail = self.data
         elif self.kind is Kind.REPEAT:
             detail = f"{self.parts[0]!r}{{{self.low},{'' if self.high is None else self.high}}}"
+        elif self.kind is Kind.STATE:
+            detail = f"{self.state}{{{self.low},{'' if self.high is None else self.high}}}"
         return f"{_NAMES[self.kind]}({detail})"
 
 
@@ -94,7 +127,7 @@ def bytes_of(node: Node) -> bytes:
 
 
 def longest_length(node: Node) -> int | None:
-    """A bound on the bytes of a string of the node, reached where the node is ``certain``; None: there is none."""
+    """A bound on the bytes of a string of the node; None: there is none."""
     known: dict[Node, int | None] = {}
     stack = [node]
     while stack:
@@ -126,6 +159,8 @@ def _longest(node: Node, parts: list[int | None]) -> int | None:
             return min(bounded, default=None)
         case Kind.COMPLEMENT:
             return None
+        case Kind.STATE:
+            return parts[0] if parts else None
         case _:
             if parts[0] == 0:
                 return 0

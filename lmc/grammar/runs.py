@@ -105,6 +105,10 @@ def _run(node: Node, depth: int) -> Run:
         case Kind.CONCAT:
             parts = (each for each in _beginnings(node) if each is not None)
             return max((_run(each, depth - 1) for each in parts), key=_length)
+        case Kind.STATE:
+            assert node.automaton is not None
+            mask, length = node.automaton.loop(node.state, node.low, node.high)
+            return mask, _times(length)
         case _:
             return _NONE
 

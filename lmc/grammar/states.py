@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable
 
 import numpy as np
 
@@ -67,12 +68,18 @@ class State:
 class StateTable:
     """The states that generations share, made when they are asked for: those of ``index`` once there is one.
 
-    ``lock`` is the constraint's. Masks that were handed out are kept up to ``max_mask_bytes``. Raises
+    ``lock`` is the constraint's. Masks that were handed out are kept up to ``max_mask_bytes``. ``next_table`` returns
+    the table into which generations move when the automaton of this one has taken half of its room. Raises
     ``ConstraintError`` where no output can be written in the tokens of the vocabulary.
     """
 
     def __init__(
-        self, automaton: Automaton, vocabulary: Vocabulary, lock: threading.RLock, max_mask_bytes: int
+        self,
+        automaton: Automaton,
+        vocabulary: Vocabulary,
+        lock: threading.RLock,
+        max_mask_bytes: int,
+        next_table: Callable[[], StateTable],
     ) -> None:
         self.automaton = automaton
         self.vocabulary = vocabulary
@@ -81,12 +88,16 @@ class StateTable:
         self._masks = Masks(max_mask_bytes)
         self._mask_arrays: weakref.WeakValueDictionary[int, Words] = weakref.WeakValueDictionary()
         self._followed = 0
+        self._next_table = next_table
+        self.has_moved_in = False
+        """Whether it has states of generations that began in another table."""
         # A vocabulary that can't write each byte may leave dead ends.
         self._paths = None if vocabulary.has_all_bytes else TokenPaths(automaton, vocabulary.trie)
         if self._paths is not None:
             self._paths.check_start()
         self.start = State(self, 0, automaton.accepting(0), None)
         self._states: dict[int, State] = {0: self.start}
+        self._unbounded: dict[int, State] = {}  # what states are like as far as a token can tell
 
     def mask_of(self, state: State) -> Words:
         """The mask of a state that has none yet."""
@@ -94,12 +105,23 @@ class StateTable:
             if state.words is not None:
                 return state.words
             if self.index is None:
-                return self._masks.give(self._walked(state), state)
+                return self._masks.give(self._lazy_mask(state), state)
             mask = self.index.mask_of(state.number)
             words = self._mask_arrays.get(mask)
             shared = self._masks.give(self.index.words(mask) if words is None else words, state)
             self._mask_arrays[mask] = shared
             return shared
+
+    def _lazy_mask(self, state: State) -> Words:
+        if self._paths is not None:
+            return self._walked(state)
+        number = self.automaton.unbounded(state.number, self.vocabulary.trie.longest)
+        if number == state.number:
+            return self._walked(state)
+        alike = self._unbounded.get(number)
+        if alike is None:
+            alike = self._unbounded[number] = State(self, number, state.accepting, None)
+        return self._masks.give(self._walked(alike), alike) if alike.words is None else alike.words
 
     def is_complete(self, state: State) -> bool:
         """Whether an output that has come to this state has to end."""
@@ -126,13 +148,26 @@ class StateTable:
                 for each in self._states.values():
                     each.following = {}
                 self._followed = 0
-            following = self._states.get(number)
-            if following is None:
-                accepting = self._known.accepting(number)
-                following = self._states[number] = State(self, number, accepting, (state, token_id))
+            table = self
+            # What was found out about dead ends in tokens stays with the table.
+            if self.index is None and self._paths is None and self.automaton.is_half_full:
+                table = self._next_table()
+            following = self._numbered(number, (state, token_id)) if table is self else table._moved(self, number)
             state.following[token_id] = following
             self._followed += 1
             return following
+
+    def _numbered(self, number: int, origin: tuple[State, int] | None) -> State:
+        state = self._states.get(number)
+        if state is None:
+            accepting = self._known.accepting(number)
+            state = self._states[number] = State(self, number, accepting, origin)
+        return state
+
+    def _moved(self, table: StateTable, number: int) -> State:
+        """The state here for one of another table."""
+        self.has_moved_in = True
+        return self._numbered(self.automaton.state_of(table.automaton, number), None)
 
     def draft_of(self, state: State) -> tuple[int, ...]:
         """The tokens of the text that has to follow a state, found once."""
@@ -176,7 +211,10 @@ class StateTable:
         return tuple(ids)
 
     def adopt(self, index: TokenIndex) -> bool:
-        """Whether every state so far has one in the index; then it is used from here on."""
+        """Whether every state so far has one in the index; then it is used from here on.
+
+        Not for a table that generations have moved into.
+        """
         with self._lock:
             numbers: dict[State, int] = {}
             for state in self._states.values():  # in the order in which they came into being
@@ -189,5 +227,6 @@ class StateTable:
             for state, number in numbers.items():
                 state.number = number
             self._states = {number: state for state, number in numbers.items()}
+            self._unbounded = {}
             self.index = index
             return True

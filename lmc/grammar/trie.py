@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from lmc.grammar.automaton import Automaton
 from lmc.grammar.native.library import library
 from lmc.grammar.runs import group_bits
+from lmc.grammar.spans import ranges
 
 # As in native/trie.h and native/walk.c.
 _NODE = np.dtype([("end", np.int32), ("token", np.int32), ("label", np.uint32)])
@@ -223,12 +224,6 @@ def packed(tokens: Ints, size: int) -> NDArray[np.uint32]:
     allowed = np.zeros((size + 31) // 32 * 32, np.bool_)
     allowed[tokens] = True
     return np.packbits(allowed, bitorder="little").view("<u4").astype(np.uint32, copy=False)
-
-
-def ranges(starts: NDArray[np.integer], counts: NDArray[np.integer]) -> NDArray[np.intp]:
-    """The numbers ``start`` to ``start + count`` of each pair, one after the other."""
-    total = int(counts.sum())
-    return np.repeat(starts - (np.cumsum(counts) - counts), counts).astype(np.intp) + np.arange(total)
 
 
 def _transposed(pairs: list[tuple[Ints, Ints]]) -> tuple[list[Ints], list[Ints]]:

@@ -1,4 +1,4 @@
-"""Generations share tables of states, each of which has a budget; what they may say never depends on that."""
+"""Generations share tables of states, each of which has a bound; what they may say never depends on that."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from lmc.grammar.building import MAX_NODES, Arena
 from lmc.grammar.constraint import RegularConstraint
 from lmc.grammar.states import State
 from lmc.grammar.vocabulary import Vocabulary
-from lmc.ir.errors import ConstraintError
 from tests.grammar.token_cases import bits, byte_tokens
 
 VOCABULARY = Vocabulary([*byte_tokens([b"ab", b"ba", b"aab", b"bbb"]), b"<end>"], (), 260)
@@ -29,15 +28,15 @@ LIMIT = 300
 def maker(max_states: int = LIMIT, max_nodes: int = MAX_NODES, pattern: str = PATTERN) -> Callable[[], Automaton]:
     def make() -> Automaton:
         arena = Arena(max_nodes)
-        return Automaton(regex.to_node(pattern, arena), arena, max_states=max_states)
+        made = Automaton(regex.to_node(pattern, arena), arena, max_states=max_states)
+        made.lift_limits()
+        return made
 
     return make
 
 
-def shared(
-    make: Callable[[], Automaton], vocabulary: Vocabulary = VOCABULARY, *, renewed: bool = True
-) -> RegularConstraint:
-    return RegularConstraint(make(), vocabulary, "digest", again=make if renewed else None)
+def shared(make: Callable[[], Automaton], vocabulary: Vocabulary = VOCABULARY) -> RegularConstraint:
+    return RegularConstraint(make(), vocabulary, "digest")
 
 
 def generated(constraint: RegularConstraint, seed: int, tokens: int = 12) -> tuple[list[int], list[bytes], State]:
@@ -61,18 +60,17 @@ def generated(constraint: RegularConstraint, seed: int, tokens: int = 12) -> tup
     ],
     ids=["states", "nodes", "a vocabulary that lacks bytes"],
 )
-def test_generations_never_use_up_the_budget_together(
+def test_generations_say_the_same_whatever_the_bound_of_their_tables(
     limits: tuple[int, int], vocabulary: Vocabulary, pattern: str
 ) -> None:
     make = maker(*limits, pattern)
-    constraint, free = shared(make, vocabulary), shared(maker(MAX_STATES, pattern=pattern), vocabulary, renewed=False)
+    constraint, free = shared(make, vocabulary), shared(maker(MAX_STATES, pattern=pattern), vocabulary)
     for seed in range(200):
         taken, masks, _ = generated(constraint, seed)
         assert constraint.matches(vocabulary.text(taken)) == free.matches(vocabulary.text(taken))
         assert (taken, masks) == generated(free, seed)[:2]
-    alone = shared(make, vocabulary, renewed=False)
-    with pytest.raises(ConstraintError, match=rf"more than {LIMIT} (states|expressions)"):
-        _ = [generated(alone, seed) for seed in range(200)]
+    assert constraint.automaton is not free.automaton
+    assert len(constraint.automaton) < len(free.automaton)
 
 
 def test_outputs_that_are_only_checked_never_use_up_the_budget() -> None:
@@ -82,12 +80,37 @@ def test_outputs_that_are_only_checked_never_use_up_the_budget() -> None:
         assert constraint.matches(text) == (text[-11] == "a")
 
 
-def test_a_generation_that_needs_more_alone_is_refused() -> None:
-    constraint = shared(maker())
+@pytest.mark.parametrize(("max_states", "max_nodes"), [(LIMIT, MAX_NODES), (MAX_STATES, LIMIT)])
+def test_a_generation_that_needs_more_alone_moves_to_other_tables(max_states: int, max_nodes: int) -> None:
+    constraint, free = shared(maker(max_states, max_nodes)), shared(maker())
+    first = weakref.ref(constraint.automaton)
     for seed in range(3):
-        with pytest.raises(ConstraintError, match=rf"more than {LIMIT} states\n  remedy: give smaller bounds"):
-            generated(constraint, seed, tokens=2_000)
-    generated(constraint, 4)
+        assert generated(constraint, seed, tokens=500)[:2] == generated(free, seed, tokens=500)[:2]
+    assert len(constraint.automaton) < 2 * LIMIT
+    gc.collect()
+    assert first() is None
+
+
+def test_a_long_output_is_checked_in_tables_of_bounded_size() -> None:
+    constraint = shared(maker(pattern="(ab){5,20000}"))
+    assert constraint.matches(b"ab" * 20_000)
+    assert not constraint.matches(b"ab" * 20_000 + b"a")
+    assert not constraint.matches(b"ab" * 10_000 + b"b")
+    assert len(constraint.automaton) < 5_000
+
+
+def test_generations_that_moved_go_on_when_the_index_comes() -> None:
+    constraint = shared(maker(100, pattern="[a-z]{1,600}"))
+    state = constraint.start()
+    for _ in range(300):
+        state = state.advance(97)
+    assert state.table is not constraint.start().table or state.table.has_moved_in
+    index = constraint.build()
+    assert constraint.start().table.index is index
+    for _ in range(300):
+        assert bits(state.mask())
+        state = state.advance(97)
+    assert state.complete
 
 
 def test_states_stay_what_they_are_when_others_begin_with_a_new_table() -> None:
@@ -99,11 +122,8 @@ def test_states_stay_what_they_are_when_others_begin_with_a_new_table() -> None:
         generated(constraint, seed)
     assert constraint.automaton is not first()
     assert np.array_equal(held.mask(), mask)
-    again = held
-    for token in (97, 98, 97):
-        again = again.advance(token)
-    assert again.table is held.table
-    del held, again
+    assert held.advance(97).table is constraint.start().table
+    del held
     gc.collect()
     assert first() is None
 
@@ -123,14 +143,16 @@ def test_a_state_of_an_older_table_stays_when_the_index_comes() -> None:
     make = maker(1_000, pattern="[a-z]{1,600}")
     constraint = shared(make)
     state = constraint.start()
-    for _ in range(550):
+    for _ in range(450):
         state = state.advance(97)
+    while not constraint.automaton.is_half_full:
+        constraint.automaton.expand(len(constraint.automaton) - 1)
     later = constraint.start()
     assert later.table is not state.table
     constraint.build()
     assert later.table.index is constraint.index
     assert state.table.index is None
-    for _ in range(50):
+    for _ in range(150):
         assert bits(state.mask())
         state = state.advance(97)
     assert state.complete

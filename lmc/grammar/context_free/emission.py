@@ -100,6 +100,8 @@ class _Emission:
                 text = " & ".join(parts)
             case Kind.COMPLEMENT:
                 text = "~" + parts[0]
+            case Kind.STATE:
+                return parts[0]
             case Kind.REPEAT:
                 text = parts[0] + _repeats(node.low, node.high)
             case _:

@@ -67,8 +67,8 @@ def _limits() -> LLParserLimits:
 
     return LLParserLimits(
         max_items_in_row=1_000,
-        initial_lexer_fuel=1_000_000,
-        step_lexer_fuel=500_000,
+        initial_lexer_fuel=20_000_000,
+        step_lexer_fuel=20_000_000,
         step_max_items=20_000,
         max_lexer_states=100_000,
         max_grammar_size=200_000,

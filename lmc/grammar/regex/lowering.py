@@ -9,6 +9,7 @@ from lmc.grammar.building import Arena
 from lmc.grammar.charsets import ANY, CharSet
 from lmc.grammar.nodes import Node
 from lmc.grammar.regex.anchors import Placement, Sides
+from lmc.grammar.regex.nesting import check_nesting
 from lmc.grammar.regex.parser import parse
 from lmc.grammar.regex.syntax import (
     Anchor,
@@ -39,7 +40,7 @@ def to_node(pattern: str, arena: Arena, alphabet: Alphabet = UTF8, *, flags: int
             the arena's budget is used up.
     """
     parsed = parse(pattern, flags=flags, ecma=ecma)
-    return _Lowering(parsed, arena, alphabet).node((Side.EDGE, Side.EDGE))
+    return _checked(parsed, _Lowering(parsed, arena, alphabet).node((Side.EDGE, Side.EDGE)), arena)
 
 
 def search_to_node(
@@ -49,17 +50,43 @@ def search_to_node(
 
     Arguments and errors are those of ``to_node``.
     """
+    parsed = _parsed_search(pattern, flags, ecma)
+    return _checked(parsed, _Lowering(parsed, arena, alphabet).node((Side.OPEN, Side.OPEN)), arena)
+
+
+def without_match_to_node(
+    pattern: str, arena: Arena, alphabet: Alphabet = UTF8, *, flags: int = 0, ecma: bool = False
+) -> Node:
+    """A complement: of all texts of the alphabet those in which the pattern matches nowhere, and other byte strings.
+
+    The caller intersects it with what is meant. Nothing is asked of the bytes behind a match, so that the complement is
+    empty as soon as there is one. Arguments and errors are those of ``to_node``.
+    """
+    parsed = _parsed_search(pattern, flags, ecma)
+    node = _Lowering(parsed, arena, alphabet, after=arena.everything).node((Side.OPEN, Side.OPEN))
+    return arena.complement(_checked(parsed, node, arena))
+
+
+def _parsed_search(pattern: str, flags: int, ecma: bool) -> Pattern:
     parsed = parse(pattern, flags=flags, ecma=ecma)
     for anchor in parsed.anchors:
         if anchor.of_line:
             remedy = "leave out the flag m, or write the line breaks out"
             problem = "an anchor at every line is not supported in a search"
             raise refusal(pattern, anchor.position, len(anchor.spelling), problem, remedy)
-    return _Lowering(parsed, arena, alphabet).node((Side.OPEN, Side.OPEN))
+    return parsed
+
+
+def _checked(pattern: Pattern, node: Node, arena: Arena) -> Node:
+    check_nesting(pattern, node, arena)
+    return node
 
 
 class _Lowering:
-    def __init__(self, pattern: Pattern, arena: Arena, alphabet: Alphabet) -> None:
+    """``after`` may follow a match that ends before the text does; None: any characters."""
+
+    def __init__(self, pattern: Pattern, arena: Arena, alphabet: Alphabet, *, after: Node | None = None) -> None:
+        self._after = after
         self._pattern = pattern
         self._arena = arena
         self._alphabet = alphabet
@@ -110,7 +137,8 @@ class _Lowering:
         return self._between(self._node(item), left, right)
 
     def _between(self, node: Node, left: Side, right: Side) -> Node:
-        return self._arena.concat(self._side(left), node, self._side(right))
+        after = self._side(right) if right is not Side.OPEN or self._after is None else self._after
+        return self._arena.concat(self._side(left), node, after)
 
     def _side(self, side: Side) -> Node:
         if side is Side.OPEN:

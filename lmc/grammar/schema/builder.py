@@ -150,14 +150,14 @@ class Builder:
                 undescribed = error
         self.leaves_out |= self.expander.leaves_out
         self.expander.leaves_out = False
-        node = self.arena.union(list(filter(self.is_live, parts)))
+        node = self.arena.union(map(self._derivatives.resolved, parts))
         if undescribed is not None and node is self.arena.empty:
             raise recursive(where, undescribed.reason)
         return node
 
     def is_live(self, node: Node) -> bool:
         """Whether a node has a text."""
-        return node is not self.arena.empty and (node.certain or self._derivatives.is_live(node))
+        return self._derivatives.is_live(node)
 
     def _plain_type(self, sub: Subschema) -> str | None:
         """The type of a schema that says no more than it: most are like this, and need no shape."""

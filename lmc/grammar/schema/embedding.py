@@ -48,6 +48,8 @@ def _embedded(node: Node, parts: list[Node], arena: Arena) -> Node:
         case Kind.COMPLEMENT:
             any_text = arena.repeat(_byte(ALL_BYTES, arena), 0, None)
             return arena.intersection([any_text, arena.complement(parts[0])])
+        case Kind.STATE:
+            return parts[0]
         case _:
             return node
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from lmc.grammar.building import Arena
 from lmc.grammar.nodes import Node
-from lmc.grammar.regex import search_to_node
+from lmc.grammar.regex import search_to_node, without_match_to_node
 from lmc.grammar.regex.sets import sets_in
 from lmc.grammar.schema.alphabet import JSON
 from lmc.grammar.schema.errors import json_pointer
@@ -81,9 +81,9 @@ def _is_narrower_in_unicode(pattern: str) -> bool:
 
 
 def _avoiding(pattern: str, arena: Arena) -> Node:
-    node = arena.complement(search_to_node(pattern, arena, JSON, ecma=True))
+    node = without_match_to_node(pattern, arena, JSON, ecma=True)
     if _DIFFERENT.search(pattern):
-        other = arena.complement(search_to_node(pattern, arena, JSON, flags=re.UNICODE))
+        other = without_match_to_node(pattern, arena, JSON, flags=re.UNICODE)
         return arena.intersection([node, other])
     return node
 

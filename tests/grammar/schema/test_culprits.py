@@ -87,7 +87,7 @@ def _bomb(letter: str) -> dict[str, Any]:
     [
         (_object(a=_TEXT, b={"enum": list(range(30_000))}), "/properties/b", "alternatives at one place"),
         (_object(a={"items": {"const": "x" * 30_000}}), "/properties/a/items", "a text of more than"),
-        (_object(a=_TEXT, b={"items": _bomb("a")}), "/properties/b/items", "too many steps|within"),
+        (_object(a=_TEXT, b={"items": _bomb("a")}), "/properties/b/items", "have to hold together take"),
         (
             _object(a={"allOf": [{"anyOf": [{"minLength": n}, {"maxLength": n}]} for n in range(20)]}),
             "/properties/a",
