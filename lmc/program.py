@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, Never, Protocol, Self, overload
 
 from typing_extensions import ParamSpec, TypeVar  # with defaults, which typing has from Python 3.13 on
 
 from lmc import driver
 from lmc.driver import JittedFunction, Options, Wish, check_option_names
+from lmc.ir.cached import cached_property
+from lmc.ir.errors import InputError
+from lmc.ir.forks import at_work, is_at_work
 
 if TYPE_CHECKING:  # loaded when a program first runs
     from lmc.driver import AsyncStream, Compiled, ProfileOption, Result, Runner, Stream, Variants
@@ -58,7 +64,10 @@ class Program(JittedFunction, Generic[P, R]):
 
     @property
     def _runner(self) -> Runner:
-        """A runner under these options. Raises ``CaptureError`` for a method that is bound to no object."""
+        """A runner under these options. Raises ``CaptureError`` for a method that is bound to no object.
+
+        Use it in an ``at_work`` block: that refuses forked children before the import here may wait for a lock.
+        """
         if self.is_method and not self.receiver:
             raise self.without_object()
         return driver.Runner(self, self.options, self._origin._variants)
@@ -126,11 +135,13 @@ class Program(JittedFunction, Generic[P, R]):
 
     def run(self, *args: P.args, **kwargs: P.kwargs) -> Result[R]:
         """Run it; raises what it raises."""
-        return self._runner.run((args, kwargs))
+        with at_work():
+            return self._runner.run((args, kwargs))
 
     async def arun(self, *args: P.args, **kwargs: P.kwargs) -> Result[R]:
         """``run`` for use in an event loop."""
-        return await self._runner.arun((args, kwargs))
+        with at_work():
+            return await self._runner.arun((args, kwargs))
 
     def batch(self, rows: Iterable[Mapping[str, Any]]) -> list[Result[R]]:
         """Run it once for each row of arguments by name; results in order.
@@ -146,33 +157,108 @@ class Program(JittedFunction, Generic[P, R]):
         results so far. Raises ``InputError`` for no rows at all, for what is no list of them, and for a list with a row
         that is no dict; a generator's has that error in its own result, as others have run by then.
         """
-        return self._runner.batch(driver.batch_arguments(rows))
+        with at_work():
+            return self._runner.batch(driver.batch_arguments(rows))
 
     async def abatch(self, rows: Iterable[Mapping[str, Any]]) -> list[Result[R]]:
         """``batch`` for use in an event loop."""
-        return await self._runner.abatch(driver.batch_arguments(rows))
+        with at_work():
+            return await self._runner.abatch(driver.batch_arguments(rows))
 
     def stream(self, *args: P.args, **kwargs: P.kwargs) -> Stream:
         """Run it and give the tokens of every branch as they come: ``for event in program.stream(…)``."""
-        return self._runner.stream((args, kwargs))
+        with at_work():
+            return self._runner.stream((args, kwargs))
 
     def astream(self, *args: P.args, **kwargs: P.kwargs) -> AsyncStream:
         """``stream`` for use in an event loop: ``async for event in program.astream(…)``."""
-        return self._runner.astream((args, kwargs))
+        with at_work():
+            return self._runner.astream((args, kwargs))
 
     def compile(self, *args: Any, **kwargs: Any) -> Compiled:
         """Compile it for these arguments; without any, as far as that goes without values. Runs and loads no model."""
-        return self._runner.compile((args, kwargs) if args or kwargs else None)
+        with at_work():
+            return self._runner.compile((args, kwargs) if args or kwargs else None)
 
     def eager(self, *args: P.args, **kwargs: P.kwargs) -> Result[R]:
         """Run it as plain Python, operation by operation: what every other way of running it must agree with."""
-        return self._runner.eager((args, kwargs))
+        with at_work():
+            return self._runner.eager((args, kwargs))
+
+    def __copy__(self) -> Self:
+        return self.twin()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """The program itself, as for functions; a bound one is bound to a copy of its object, as for methods."""
+        if not self.receiver:
+            return self
+        if self.template is None:  # made of a bound method
+            made = type(self)(copy.deepcopy(self.function, memo))
+        else:
+            made = self.template.bound_to(copy.deepcopy(self.receiver[0], memo))
+        made.options = self.options
+        return made
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """By name, as functions are pickled, with its options. Raises ``InputError`` where no name leads to it."""
+        if self.receiver:
+            place, found = self.receiver[0], getattr(self.receiver[0], self.definition.__name__, None)
+        else:
+            place, found = None, _named(self.definition)
+        if found is self:
+            return self.definition.__qualname__
+        if found == self.function:  # decorated under another name
+            return _made_of, (type(self), self.function, self.options)
+        if isinstance(found, Program) and found.definition is self.definition:
+            if place is None:
+                return _under, (found, self.options)
+            return _bound, (place, self.definition.__name__, self.options)
+        raise InputError(
+            f"the program {self.name}() can't be pickled: no name in {self.definition.__module__} leads to it",
+            remedy="define it at the top level of a module, or pass its name and look it up in the other process",
+            location=self.location,
+        )
 
     def _repr_html_(self) -> str:
         return driver.program_html(self, self.options)
 
     def run_alone(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        return self._runner.run((args, kwargs)).value
+        return self.run(*args, **kwargs).value
+
+
+def _named(definition: Any) -> Any:
+    """The object that module and qualified name of a function lead to; None where there is none."""
+    found: Any = sys.modules.get(definition.__module__)
+    for part in definition.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _under(program: Program[..., Any], options: Options) -> Program[..., Any]:
+    """The program under these options."""
+    made = program.twin()
+    made.options = options
+    return made
+
+
+def _bound(receiver: Any, name: str, options: Options) -> Program[..., Any]:
+    """The program that is the method of that name, under these options."""
+    return _under(getattr(receiver, name), options)
+
+
+def _made_of(kind: type[Program[..., Any]], function: Callable[..., Any], options: Options) -> Program[..., Any]:
+    """The program that a function makes, under these options."""
+    return _under(kind(function), options)
+
+
+def _finish_imports() -> None:
+    """Wait for the modules of lmc that other threads import now: a child would wait for their locks for ever."""
+    if is_at_work():
+        with contextlib.suppress(ImportError, AttributeError):  # this thread itself forks while it imports
+            _ = driver.Runner, driver.close_engine
+
+
+os.register_at_fork(before=_finish_imports)
 
 
 class Method(Program[Concatenate[Owner, P], R]):

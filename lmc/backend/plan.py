@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
+from lmc.ir.cached import cached_property
 from lmc.ir.core import Attribute, Block, Constraint, Function, HostFunction, Module, Op, Value, walk
 from lmc.ir.errors import InputError
 from lmc.ir.regions import RegionOp

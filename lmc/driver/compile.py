@@ -8,7 +8,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from lmc.backend.lower import lower
@@ -20,6 +19,7 @@ from lmc.frontend.capture import capture
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.variants import Captured, VariantCache, inputs_of
 from lmc.grammar.sharing import ConstraintCache
+from lmc.ir.cached import cached_property
 from lmc.ir.constraints import Compile, Constraints, constraints_of
 from lmc.ir.core import Module
 from lmc.ir.profile import Profile

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lmc import builtin_model
-from lmc.driver.registry import load_tokenizer, make_engine
+from lmc.driver.registry import load_tokenizer, make_engine, model_folder
 from lmc.ir.engine import Engine
 from lmc.ir.target import GIVEN, Target
 from lmc.ir.tokenizer import Tokenizer
@@ -30,6 +30,8 @@ class EngineCache:
 
     Where the files of a model folder have changed, the next use makes a new engine; runs that use the old one finish
     on it. Of the engines with a model that no run uses ``MAX_IDLE`` are kept.
+
+    While one thread loads an engine or a tokenizer, which may take a download, only those that need the same one wait.
     """
 
     def __init__(self) -> None:
@@ -39,7 +41,9 @@ class EngineCache:
         self._tokenizer_versions: dict[tuple[str, str | None], Version] = {}
         self._users: Counter[int] = Counter()
         self._replaced: dict[int, Engine] = {}  # by id: in use, but no longer found
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # of the tables above: never held while something is loaded or closed
+        self._key_locks: dict[Target | tuple[str, str | None], threading.Lock] = {}
+        self._making = threading.Lock()  # one engine at a time takes its share of the free memory
         self._adopted = 0
 
     def engine(self, target: Target) -> Engine:
@@ -59,18 +63,25 @@ class EngineCache:
     def acquire(self, target: Target) -> Engine:
         """The engine of ``target``, in use until ``release``; loads it where it is not running."""
         target = _absolute(target)
-        with self._lock:
+        with self._key_lock(target):
             version = _version(target)
-            if version is not None and self._engine_versions.get(target, version) != version:
-                _close(self._forget([target]))
-            engine = self._engines.pop(target, None)
-            if engine is None:
-                _close(self._forget(self._surplus(MAX_IDLE - 1)))  # first, so that there is memory for the new one
+            with self._lock:
+                unused: list[Engine] = []
+                if version is not None and self._engine_versions.get(target, version) != version:
+                    unused += self._forget([target])
+                engine = self._engines.pop(target, None)
+                if engine is not None:
+                    self._put_in_use(target, engine)
+                    return engine
+                unused += self._forget(self._surplus(MAX_IDLE - 1))
+            _close(unused)  # first, so that there is memory for the new one
+            model_folder(target)  # a download stops no other engine from being made
+            with self._making:
                 engine = make_engine(target)
+            with self._lock:
                 if version is not None:
                     self._engine_versions[target] = version
-            self._engines[target] = engine
-            self._users[id(engine)] += 1
+                self._put_in_use(target, engine)
             return engine
 
     def release(self, engine: Engine) -> None:
@@ -113,14 +124,19 @@ class EngineCache:
         """The tokenizer of ``target``, without its engine: that of its folder as it is now."""
         target = _absolute(target)
         key = (target.kind, target.path)
-        with self._lock:
+        with self._key_lock(key):
             version = _version(target)
-            is_old = version is not None and self._tokenizer_versions.get(key, version) != version
-            if is_old or key not in self._tokenizers:
-                self._tokenizers[key] = load_tokenizer(target)
+            with self._lock:
+                is_old = version is not None and self._tokenizer_versions.get(key, version) != version
+                known = None if is_old else self._tokenizers.get(key)
+            if known is not None:
+                return known
+            tokenizer = load_tokenizer(target)
+            with self._lock:
+                self._tokenizers[key] = tokenizer
                 if version is not None:
                     self._tokenizer_versions[key] = version
-            return self._tokenizers[key]
+            return tokenizer
 
     def all(self) -> list[Engine]:
         """Every engine that runs."""
@@ -136,6 +152,16 @@ class EngineCache:
             self._engines = {target: engine for target, engine in self._engines.items() if target not in found}
             self._replaced = {key: engine for key, engine in self._replaced.items() if key in kept}
         _close(engines)
+
+    def _key_lock(self, key: Target | tuple[str, str | None]) -> threading.Lock:
+        """The lock that is held while the engine or tokenizer of ``key`` is looked for and loaded."""
+        with self._lock:
+            return self._key_locks.setdefault(key, threading.Lock())
+
+    def _put_in_use(self, target: Target, engine: Engine) -> None:
+        """Count a use of the engine of ``target``, and make it the one used last."""
+        self._engines[target] = engine
+        self._users[id(engine)] += 1
 
     def _surplus(self, most: int) -> list[Target]:
         """The least recently used engines with a model that nobody uses, but for ``most`` of them."""

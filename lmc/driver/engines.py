@@ -37,8 +37,9 @@ def engine_info(wish: Wish) -> dict[str, Any]:
 def close() -> None:
     """Close every engine that this process has started, and free its memory: weights and KV pools.
 
-    Requests that are under way fail with an ``EngineError``. A later call of a program starts a new engine. Engines are
-    closed at exit too, and where none of the last few runs used them (``lmc.driver.engine_cache``).
+    Requests that are under way fail with an ``EngineError``; an engine that another thread loads now is not closed. A
+    later call of a program starts a new engine. Engines are closed at exit too, and where none of the last few runs
+    used them (``lmc.driver.engine_cache``).
     """
     home = service_in_use()
     if home is not None:

@@ -23,6 +23,7 @@ from lmc.frontend.eager_runs import run_eager
 from lmc.frontend.function import JittedFunction
 from lmc.ir.engine import Engine
 from lmc.ir.errors import InputError, RequestCancelledError
+from lmc.ir.forks import check_process
 from lmc.ir.profile import Profile
 from lmc.ir.target import Target
 
@@ -182,7 +183,8 @@ class Runner:
         return start
 
     def _start(self) -> Start:
-        """What is read once when a call enters."""
+        """What is read once when a call enters. Raises ``EngineError`` in a forked child that can run no program."""
+        check_process()
         home = service()
         constraints = home.constraints.of(resolve_grammar_cache())
         return Start(self._function, self._variants, self.options, self.target(), home, constraints)

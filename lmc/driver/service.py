@@ -13,7 +13,7 @@ from lmc.driver.cancelling import cancelled_error, error_of
 from lmc.driver.constraints import ConstraintCaches
 from lmc.driver.engine_cache import EngineCache
 from lmc.ir.errors import LmcError
-from lmc.ir.forks import PerProcess
+from lmc.ir.forks import PerProcess, begin_work, end_work
 from lmc.ir.loop_thread import LoopThread
 
 T = TypeVar("T")
@@ -25,6 +25,7 @@ class Running(Generic[T]):
 
     def __init__(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> None:
         self._loop = loop
+        self._work = begin_work()
         self._end: Future[T] = Future()
         self._end.set_running_or_notify_cancel()  # so that only the work ends it, not a loop that stops waiting
         loop.call_soon_threadsafe(self._begin, work)
@@ -70,6 +71,7 @@ class Running(Generic[T]):
         self._task.cancel()
 
     def _ended(self, task: asyncio.Task[T]) -> None:
+        end_work(self._work)
         error = cancelled_error() if task.cancelled() else task.exception()
         if error is None:
             self._end.set_result(task.result())

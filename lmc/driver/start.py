@@ -7,7 +7,6 @@ import queue
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from lmc.backend.plan import Plan
@@ -22,8 +21,10 @@ from lmc.frontend.function import JittedFunction
 from lmc.frontend.locations import user_location
 from lmc.frontend.tool_calls import in_tool_loop
 from lmc.grammar.sharing import ConstraintCache
+from lmc.ir.cached import cached_property
 from lmc.ir.constraints import Compile
 from lmc.ir.errors import LmcError
+from lmc.ir.forks import at_work
 from lmc.ir.profile import Profile
 from lmc.ir.target import Target
 from lmc.ir.tokenizer import Tokenizer
@@ -73,9 +74,10 @@ class Start:
 
     def prepare(self, batch: Sequence[Arguments]) -> list[Prepared]:
         """Bind and compile each instance; a result where that fails. Loads the engine."""
-        _ = self.tokenizer  # a target that is not there is an error of the call, not of each row
-        prepared = [self._prepare_one(number, arguments) for number, arguments in enumerate(batch)]
-        self._load_engine(prepared)
+        with at_work():
+            _ = self.tokenizer  # a target that is not there is an error of the call, not of each row
+            prepared = [self._prepare_one(number, arguments) for number, arguments in enumerate(batch)]
+            self._load_engine(prepared)
         return prepared
 
     def prepare_window(self, waiting: deque[tuple[int, Arguments]], *, is_loaded: bool) -> list[Prepared]:

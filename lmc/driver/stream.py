@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -10,6 +11,7 @@ from contextlib import suppress
 from lmc.driver.result import Result
 from lmc.driver.start import Arguments, Start, check_may_wait, raise_error
 from lmc.ir.errors import InputError, RequestCancelledError
+from lmc.ir.forks import forked
 from lmc.ir.profile import Profile
 from lmc.runtime.events import TokenEvent
 
@@ -17,11 +19,13 @@ from lmc.runtime.events import TokenEvent
 class Stream:
     """Token events of one run, as they come. Iterating raises the run's error at its end; ``result`` is set then.
 
-    Use it in a ``with`` block, or ``close`` it, to cancel a run that is not wanted to its end.
+    Use it in a ``with`` block, or ``close`` it, to cancel a run that is not wanted to its end. Every use
+    in a child that ``os.fork`` made during the run raises ``EngineError``.
     """
 
     def __init__(self, start: Start, arguments: Arguments) -> None:
         check_may_wait()
+        self._process = os.getpid()
         events: queue.SimpleQueue[TokenEvent | None] = queue.SimpleQueue()
         results: dict[int, Result] = {}
         prepared = start.prepare([arguments])
@@ -42,6 +46,7 @@ class Stream:
         return self
 
     def __next__(self) -> TokenEvent:
+        self._check_process()
         event = None if self._over else self._events.get()
         if event is not None:
             return event
@@ -58,10 +63,11 @@ class Stream:
 
     @property
     def result(self) -> Result:
-        """The result; waits for the run to end, without taking its events. Raises nothing: see ``Result.error``.
+        """The result; waits for the run to end, without taking its events. The run's error is ``Result.error``.
 
         That is a ``RequestCancelledError`` where the stream was closed before the run was over.
         """
+        self._check_process()
         try:
             self._running.result()
         except RequestCancelledError as error:
@@ -70,8 +76,14 @@ class Stream:
 
     def close(self) -> None:
         """Cancel the run, unless it is over."""
+        self._check_process()
         self._over = True
         self._running.stop()
+
+    def _check_process(self) -> None:
+        """Raise ``EngineError`` in a forked child: the run is in its parent."""
+        if os.getpid() != self._process:
+            raise forked()
 
 
 class AsyncStream:

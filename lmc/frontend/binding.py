@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -75,7 +74,9 @@ class Bindable(ABC):
 
     def twin(self) -> Self:
         """A copy, for what is to differ in a part."""
-        return copy.copy(self)
+        made = object.__new__(type(self))
+        vars(made).update(vars(self))
+        return made
 
     @abstractmethod
     def settled(self) -> None:

@@ -7,7 +7,7 @@ import functools
 import inspect
 import typing
 from collections.abc import Callable, Mapping
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from types import CellType, FunctionType, MethodType
 from typing import Any, Self, TypeVar
 
@@ -21,6 +21,7 @@ from lmc.frontend.session import Session
 from lmc.frontend.state import State
 from lmc.frontend.tool_calls import HOST
 from lmc.frontend.transform import Transformed, codes_of, transform
+from lmc.ir.cached import cached_property
 from lmc.ir.errors import CaptureError, Location
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from lmc.grammar.spans import ranges
 from lmc.grammar.tables import COLUMN, END, NEVER
+from lmc.ir.cached import cached_property
 
 DEAD = -1
 _BIT_COUNTS = np.array([number.bit_count() for number in range(1 << 16)], np.uint8)

@@ -9,7 +9,6 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,7 +20,9 @@ from lmc.grammar.interface import Constraint
 from lmc.grammar.sources import KINDS, Source, Whitespace
 from lmc.grammar.store import IndexFolder, IndexStore
 from lmc.grammar.vocabulary import Vocabulary
+from lmc.ir.cached import cached_property
 from lmc.ir.errors import ConstraintError, InputError
+from lmc.ir.forks import at_work
 
 _LIMIT = 256
 _WORKERS = 2
@@ -122,7 +123,7 @@ class ConstraintCache:
                     source = waiting.pop()
                 except IndexError:
                     return
-                with contextlib.suppress(Exception):  # whoever asks for it gets the error
+                with contextlib.suppress(Exception), at_work():  # whoever asks for it gets the error
                     self.built(source, tokenizer)
 
         for number in range(min(_WORKERS, len(waiting))):

@@ -6,13 +6,13 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal, get_args
 
 import pydantic
 from pydantic.errors import PydanticUserError
 
 from lmc.grammar.classes import UnsupportedTypeError, schema_of_class
+from lmc.ir.cached import cached_property
 from lmc.ir.errors import ConstraintError
 
 Whitespace = Literal["compact", "flexible"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
@@ -15,6 +14,7 @@ from lmc.grammar.automaton import Automaton
 from lmc.grammar.native.library import library
 from lmc.grammar.runs import group_bits
 from lmc.grammar.spans import ranges
+from lmc.ir.cached import cached_property
 
 # As in native/trie.h and native/walk.c.
 _NODE = np.dtype([("end", np.int32), ("token", np.int32), ("label", np.uint32)])

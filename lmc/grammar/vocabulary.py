@@ -9,7 +9,6 @@ import json
 import threading
 import weakref
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from lmc.grammar.tokenizer_reading import (
     read_object,
 )
 from lmc.grammar.trie import Trie
+from lmc.ir.cached import cached_property
 from lmc.ir.errors import ConstraintError
 
 _KEPT_FOLDERS = 8

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
+from lmc.ir.cached import cached_property
 from lmc.ir.engine import Generation
 from lmc.ir.errors import CaptureError, ContextLengthError, InputError
 from lmc.ir.template import ChatTemplate, Message, Slot

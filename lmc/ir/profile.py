@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import cached_property
 from typing import TypeVar
+
+from lmc.ir.cached import cached_property
 
 _Key = TypeVar("_Key", int, str)
 _EXACT_LENGTHS = 16

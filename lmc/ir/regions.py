@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
+from lmc.ir.cached import cached_property
 from lmc.ir.core import Block, Effect, Op, Value, attribute
 from lmc.ir.ops import AssumeOp, BreakOp, HostCallOp, ReturnOp, SamplingOp, SelectOp, UnreachableOp
 from lmc.ir.rules import expect_occurrences

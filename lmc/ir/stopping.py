@@ -6,9 +6,9 @@ One ``Stopper`` follows one generation token by token. Engines share it, so they
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import NamedTuple
 
+from lmc.ir.cached import cached_property
 from lmc.ir.engine import FinishReason, Generation, SamplingParams, TokenDelta, TokenLogprob
 from lmc.ir.tokenizer import Tokenizer
 

@@ -7,11 +7,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from typing import Any, cast
 
 import jinja2
 
+from lmc.ir.cached import cached_property
 from lmc.ir.errors import InputError
 from lmc.ir.template_sandbox import TemplateEnvironment, TemplateLimitError, budget_for
 from lmc.ir.tokenizer import SpecialToken, Tokenizer

@@ -10,13 +10,13 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import tokenizers
 
 from lmc.ir.boundaries import UNSTABLE_WORDS, before_last_ascii, has_stable_words, longest_token, normalizes_stably
+from lmc.ir.cached import cached_property
 from lmc.ir.errors import InputError
 
 ENCODED_AT_ONCE = 6

@@ -152,7 +152,7 @@ class ToyEngine:
 
     def _check(self, length: int) -> None:
         if self._closed:
-            raise EngineError("the engine is closed", remedy="make a new one")
+            raise EngineError("the engine is closed", remedy="call the program again: that starts a new one")
         if length > self._info.context_length:
             raise ContextLengthError(
                 f"{length} tokens do not fit in a context of {self._info.context_length}", remedy="shorten the prompt"

@@ -7,7 +7,7 @@ import inspect
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Literal
 
 import pydantic
@@ -17,6 +17,7 @@ from pydantic.errors import PydanticUserError
 from lmc.frontend.refusals import bad
 from lmc.frontend.schemas import UnknownSchemaError, schema_of
 from lmc.frontend.tools import Tool
+from lmc.ir.cached import cached_property
 from lmc.ir.errors import InputError, LmcError, ToolTimeoutError
 
 Errors = Literal["raise", "tell"]

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import count
 
 from lmc.backend.plan import Body, Instruction, Plan
 from lmc.ir import semantics
+from lmc.ir.cached import cached_property
 from lmc.ir.core import Op, Value, walk
 from lmc.ir.early import EarlyStart, early_starts
 from lmc.ir.ops import AssumeOp, FreeOp, HostCallOp, KeepOp, PrefillOp, SamplingOp, SelectOp

@@ -229,3 +229,34 @@ def test_weights_that_are_replaced_are_those_that_answer(tmp_path: Path):
         assert after != before
         assert not old._worker.is_alive
     assert service().engines.running(Target("local", str(model), kv_tokens=600)) is None
+
+
+@pytest.mark.parametrize("loads", ["load_tokenizer", "make_engine", "model_folder"])
+def test_a_slow_load_stops_no_program_on_an_engine_that_is_loaded(
+    loads: str, folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+):
+    slow = tmp_path_factory.mktemp("slow")
+    shutil.copytree(folder, slow, dirs_exist_ok=True)
+    load = getattr(engine_cache, loads)
+    is_loading, may_go_on = threading.Event(), threading.Event()
+
+    def wait_for_the_slow_one(target: Target) -> Any:
+        if target.path == str(slow.resolve()):
+            is_loading.set()
+            assert may_go_on.wait(30)
+        return load(target)
+
+    monkeypatch.setattr(engine_cache, loads, wait_for_the_slow_one)
+    program = programs.judge
+    before = program.on(f"local:{folder}")("x")
+    with ThreadPoolExecutor(2) as pool:
+        loading = pool.submit(program.on(f"local:{slow}"), "x")
+        same = pool.submit(program.on(f"local:{slow}"), "x")
+        try:
+            assert is_loading.wait(30)
+            assert program.on(f"local:{folder}")("x") == before
+            assert not loading.done()
+        finally:
+            may_go_on.set()
+        assert loading.result(30) == same.result(30) == before
+    assert len([made for made in MADE if made.target.path == str(slow.resolve())]) == 1

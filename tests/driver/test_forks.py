@@ -3,6 +3,13 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+
+import lmc
+from tests.driver import fork_programs
+from tests.driver.programs import judge
 
 SCRIPT = """
 import multiprocessing, os, sys
@@ -66,3 +73,33 @@ def test_after_a_model_ran_a_child_is_refused_each_use_and_the_parent_goes_on():
 
 def test_after_the_toy_ran_a_child_has_an_engine_of_its_own():
     assert run("toy") == (["same", "ran", "same", "ran", "same", ENDED]) * 2
+
+
+@pytest.mark.parametrize(("target", "children"), [("toy", 8), ("builtin", 3)])
+def test_a_child_of_a_process_that_is_at_work_in_other_threads_never_hangs(target: str, children: int):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", fork_programs.__name__, target, str(children)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=Path(__file__).parents[2],
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"[(3, {children})] []\n"
+
+
+def test_a_child_is_refused_the_stream_of_its_parent_which_goes_on():
+    stream = judge.on("toy").stream("essay")
+    first = next(stream)
+    pid = os.fork()
+    if pid == 0:
+        refused = 0
+        for use in (lambda: next(stream), lambda: stream.result, stream.close):
+            try:
+                use()
+            except lmc.EngineError as error:
+                refused += "forked" in error.cause
+        os._exit(refused)
+    assert fork_programs.ended(pid) == 3
+    assert [first, *stream]
+    assert stream.result.error is None

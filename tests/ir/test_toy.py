@@ -149,7 +149,7 @@ def test_a_closed_engine_refuses_everything():
         lambda: engine.score(ScoreRequest((0,), ((0,),))),
         lambda: engine.prefill((0,)),
     ):
-        with pytest.raises(EngineError, match="the engine is closed"):
+        with pytest.raises(EngineError, match=r"the engine is closed\n  remedy: call the program again"):
             submit().future.result()
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from functools import cached_property
 
 from lmc.grammar.automaton import Automaton
 from lmc.grammar.context_free.rules import Alternative, Repetition, Rules, Symbol, base
 from lmc.grammar.examples import Sampler
 from lmc.grammar.nodes import Node, longest_length
+from lmc.ir.cached import cached_property
 
 _DEPTH = 6  # of rules in rules, from where on an example takes the shortest way
 _REPEATS = 2

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from lmc.grammar.derivatives import Derivatives
 from lmc.grammar.nodes import Node
+from lmc.ir.cached import cached_property
 from lmc.ir.errors import ConstraintError
 
 

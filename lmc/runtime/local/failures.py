@@ -5,15 +5,7 @@ from lmc.ir.errors import EngineError, RequestTimeoutError
 
 def closed() -> EngineError:
     """The engine was closed, before the request or during it."""
-    return EngineError("the engine was closed", remedy="make a new one")
-
-
-def forked() -> EngineError:
-    """A process made by `os.fork` has no thread but the one that forked: neither the engine's nor OpenMP's."""
-    return EngineError(
-        "no model can run in this process: it was forked from one that runs a model, and threads do not survive a fork",
-        remedy='start processes with the spawn method (multiprocessing.get_context("spawn")), or before a model runs',
-    )
+    return EngineError("the engine was closed", remedy="call the program again: that starts a new one")
 
 
 def stopped(cause: BaseException) -> EngineError:
@@ -21,7 +13,7 @@ def stopped(cause: BaseException) -> EngineError:
     return _caused(
         cause,
         f"the engine stopped: {type(cause).__name__}: {cause}",
-        "make a new engine; if memory ran out, give it a smaller kv_tokens",
+        "call lmc.close(), then the program again; if memory ran out, set a smaller kv_tokens",
     )
 
 

@@ -1,32 +1,21 @@
-"""A process that forks after a model has run: its children run none, and free nothing of their parent's."""
+"""Workers in a process that forks: its children never free what they inherit of them."""
 
 import os
 import weakref
 
-from lmc.ir.forks import keep_for_ever
-from lmc.runtime.local.failures import forked
+from lmc.ir.forks import claim_process, keep_for_ever
 
 _holders: weakref.WeakSet[object] = weakref.WeakSet()
-_pool_of: list[int] = []
-"""The process in which OpenMP's threads were started for a model, once there is one; children inherit the number."""
 
 
 def hold_after_fork(holder: object) -> None:
-    """Note that this process runs a model. A child made by fork never frees ``holder`` and what it refers to."""
-    claim_process()
-    _holders.add(holder)
-
-
-def claim_process() -> None:
-    """Note that OpenMP's threads start in this process.
+    """Note that this process runs a model. A child made by fork never frees ``holder`` and what it refers to.
 
     Raises:
-        EngineError: they started in a parent of it, and did not survive the fork.
+        EngineError: this process was forked from one that runs a model.
     """
-    if not _pool_of:
-        _pool_of.append(os.getpid())
-    if _pool_of[0] != os.getpid():
-        raise forked()
+    claim_process()
+    _holders.add(holder)
 
 
 def _keep_all() -> None:

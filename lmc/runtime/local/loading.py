@@ -14,10 +14,10 @@ from transformers.utils import logging as transformers_logging
 
 from lmc.ir.engine import EngineInfo
 from lmc.ir.errors import EngineError, InputError
+from lmc.ir.forks import claim_process
 from lmc.ir.tokenizer import Tokenizer
 from lmc.runtime.local.architectures import check_name, check_supported
 from lmc.runtime.local.engine import DEFAULT_MAX_RUNNING, DEFAULT_PREFILL_TOKENS, LocalEngine
-from lmc.runtime.local.forking import claim_process
 from lmc.runtime.local.free_memory import free_memory, return_free_memory
 from lmc.runtime.local.fusion import fuse
 from lmc.runtime.local.model import PagedModel, bytes_per_token

@@ -19,10 +19,11 @@ from lmc.cache.scheduler import Scheduler
 from lmc.cache.sequence import Namespace, Sequence
 from lmc.ir.engine import EngineStatistics
 from lmc.ir.errors import EngineError, LmcError, RequestCancelledError
+from lmc.ir.forks import forked
 from lmc.ir.planned import Place
 from lmc.runtime.local.deadlines import Deadlines
 from lmc.runtime.local.device_draws import draws_on
-from lmc.runtime.local.failures import callback_failed, closed, forked, stopped, too_late
+from lmc.runtime.local.failures import callback_failed, closed, stopped, too_late
 from lmc.runtime.local.forking import hold_after_fork
 from lmc.runtime.local.generation import GenerationTask
 from lmc.runtime.local.model import LogitsRows, PagedModel

@@ -144,7 +144,7 @@ def test_a_closed_engine_holds_neither_weights_nor_pages(checkpoints: dict[str, 
     engine.close()
     gc.collect()
     assert [each() for each in held] == [None] * len(held)
-    with pytest.raises(EngineError, match="engine was closed"):
+    with pytest.raises(EngineError, match=r"engine was closed\n  remedy: call the program again"):
         engine.submit(Request((5, 6), SamplingParams())).future.result(0)
     assert handle.future.result().prompt_tokens == 2
 
