@@ -1,4 +1,7 @@
 import importlib.metadata
+import traceback
+
+import pytest
 
 import lmc
 
@@ -61,3 +64,12 @@ def test_a_program_has_the_promised_methods_and_a_result_the_promised_fields():
     assert fields <= {*lmc.Result.__dataclass_fields__, *vars(lmc.Result)}
     assert {"prompt_tokens", "cached_tokens", "generated_tokens", "calls"} == set(lmc.Usage.__dataclass_fields__)
     assert {"module", "plan", "remarks", "breaks"} <= set(lmc.Compiled.__dataclass_fields__)
+
+
+def test_an_unknown_name_is_an_attribute_error_that_suggests_a_near_one():
+    with pytest.raises(AttributeError, match=r"^module 'lmc' has no attribute 'selekt'$") as caught:
+        lmc.selekt  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "Did you mean: 'select'?" in shown
+    with pytest.raises(ImportError, match="cannot import name 'selekt' from 'lmc'"):
+        from lmc import selekt  # noqa: F401, PLC0415  # pyright: ignore[reportAttributeAccessIssue]
