@@ -10,6 +10,7 @@ from lmc.cli.output import shorten
 
 _SHOWN_ERRORS = 3
 _SHOWN_CAUSES = 5
+_SHOWN_LINES = 6
 _MAX_CAUSES = 1000
 """Causes that are counted apart; errors with a text of their own for each row are not worth more memory."""
 _WIDTH = 160
@@ -21,7 +22,7 @@ class Failures:
 
     def __init__(self) -> None:
         self.count = 0
-        self._first: list[str] = []
+        self._first: list[list[str]] = []
         self._causes: Counter[str] = Counter()
         self._examples: dict[str, str] = {}
         self._others = 0
@@ -30,7 +31,7 @@ class Failures:
         """Count the error of row ``number``."""
         self.count += 1
         if len(self._first) < _SHOWN_ERRORS:
-            self._first.append(f"row {number}: {_one_line(driver.describe_error(error))}")
+            self._first.append(_few_lines(f"row {number}: {driver.describe_error(error)}"))
         cause = shorten(_cause(error), _WIDTH)
         key = _VALUES.sub("…", cause)
         if key not in self._causes and len(self._causes) >= _MAX_CAUSES:
@@ -44,7 +45,7 @@ class Failures:
         if not self.count:
             return []
         found = [f"the first {len(self._first)} of {self.count:,} errors:" if self.count > 1 else "the error:"]
-        found += [f"  {line}" for line in self._first]
+        found += [f"  {line}" for lines in self._first for line in lines]
         if self.count <= _SHOWN_ERRORS:
             return found
         found.append("by cause:")
@@ -65,6 +66,9 @@ def _cause(error: BaseException) -> str:
     return driver.describe_error(error).partition("\n")[0]
 
 
-def _one_line(text: str) -> str:
-    """An error with its remedy on one line of bounded length."""
-    return shorten(" ".join(line.strip() for line in text.splitlines()), 2 * _WIDTH)
+def _few_lines(text: str) -> list[str]:
+    """The lines of an error, its remedy last, in bounded number and length."""
+    lines = [shorten(line.rstrip(), 2 * _WIDTH) for line in text.splitlines()]
+    if len(lines) <= _SHOWN_LINES:
+        return lines
+    return [*lines[: _SHOWN_LINES - 2], "  …", lines[-1]]

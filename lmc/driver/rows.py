@@ -22,6 +22,8 @@ from lmc.frontend.function import JittedFunction
 from lmc.ir.errors import InputError
 
 _SHOWN = 60
+_JSON_LINES = (".jsonl", ".ndjson", ".jsonlines")
+_KINDS_READ = "give JSON Lines, a JSON array (named .json), or a table with a header row (named .csv or .tsv)"
 _ARRAY_REMEDY = "write one JSON object to a line; `jq -c '.[]' FILE` makes such lines of an array"
 
 
@@ -120,7 +122,8 @@ class ArgumentReader:
         named ``.json`` may be an array of objects. Any other holds JSON Lines: an object of arguments on each.
 
         ``fixed`` arguments are added to every row. A row that can't be used comes with its error; blank lines are left
-        out. Raises ``UsageError`` where the file can't be read, is of another kind, or holds no row.
+        out. Raises ``UsageError`` where the file can't be read, is of another kind, or holds no row; where its first
+        row is not JSON, a file counts as another kind unless its name is that of JSON Lines.
         """
         if is_table(path):
             return self._table_rows(path, fixed)
@@ -129,6 +132,7 @@ class ArgumentReader:
         if not first:
             raise UsageError(f"{shown_path(path)} holds no rows", remedy="write one JSON object of arguments to a line")
         _check_one_line_each(first, path)
+        _check_is_json(first[0], path)
         return (self._row(line, fixed) for line in itertools.chain(first, lines))
 
     def _table_rows(self, path: str, fixed: Mapping[str, Any]) -> Iterator[Row]:
@@ -272,6 +276,19 @@ def _check_one_line_each(first: Sequence[Line], path: str) -> None:
             f"{path} holds a JSON {what} over several lines, not one row to a line",
             remedy=f"write JSON Lines: {command} {path} > rows.jsonl{more}",
         ) from None
+
+
+def _check_is_json(first: Line, path: str) -> None:
+    """Raise ``UsageError`` where the first row of a plain file is not JSON and its name does not promise JSON Lines."""
+    if not is_plain_file(path) or Path(path).suffix.lower() in _JSON_LINES:
+        return
+    try:
+        parse_row(first)
+    except InputError as error:
+        if isinstance(error.__cause__, json.JSONDecodeError | UnicodeDecodeError):
+            raise UsageError(
+                f"the file is of no kind that can be read: {error.cause}", remedy=_KINDS_READ, location=first.location
+            ) from None
 
 
 _SCALARS: Mapping[Any, str] = {int: "no int", float: "no float", bool: "no bool: write true or false"}

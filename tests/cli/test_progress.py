@@ -39,18 +39,27 @@ def test_errors_that_differ_in_values_have_one_cause():
     failures.add(3, ValueError("no value 12"))
     assert failures.lines() == ["the error:", "  row 3: ValueError: no value 12"]
     for number in range(50):
-        failures.add(number, InputError(f"'x{number}' is {number}.5, a number", remedy="give\nmore"))
+        failures.add(number, InputError(f"'x{number}' is {number}.5, a number", remedy="give more"))
     failures.add(60, KeyError("k"))
     assert failures.lines() == [
         "the first 3 of 52 errors:",
         "  row 3: ValueError: no value 12",
-        "  row 0: 'x0' is 0.5, a number remedy: give more",
-        "  row 1: 'x1' is 1.5, a number remedy: give more",
+        "  row 0: 'x0' is 0.5, a number",
+        "    remedy: give more",
+        "  row 1: 'x1' is 1.5, a number",
+        "    remedy: give more",
         "by cause:",
         "  50 × … is …, a number",
         "  1 × ValueError: no value 12",
         "  1 × KeyError: 'k'",
     ]
+
+
+def test_an_error_of_many_lines_keeps_its_first_ones_and_its_remedy():
+    failures = Failures()
+    failures.add(3, InputError("\n".join(f"cause {number}" for number in range(50)), remedy="give more"))
+    shown = ["  row 3: cause 0", *(f"  cause {number}" for number in (1, 2, 3)), "    …", "    remedy: give more"]
+    assert failures.lines() == ["the error:", *shown]
 
 
 def test_many_causes_take_a_few_short_lines():

@@ -243,6 +243,24 @@ def test_a_file_that_is_no_text(tmp_path: Path, data: bytes, cause: str, remedy:
     assert remedy in caught.value.remedy
 
 
+@pytest.mark.parametrize("name", ["rows.yaml", "rows.txt", "rows", "rows.json"])
+@pytest.mark.parametrize("first", [b"- essay: long enough", b"essay,count", b"\x93\xfe caf\xe9", b'{"essay": "x"'])
+def test_a_file_of_another_kind_is_refused_at_its_first_row(tmp_path: Path, name: str, first: bytes):
+    path = tmp_path / name
+    path.write_bytes(b"\n" + first + b'\n{"essay": "long enough"}\n')
+    with pytest.raises(UsageError, match="is of no kind that can be read: the row is not") as caught:
+        READER.rows(str(path), {})
+    assert str(caught.value.location) == f"{path}:2"
+    assert all(word in str(caught.value.remedy) for word in ("JSON Lines", "JSON array", ".csv", ".tsv"))
+
+
+@pytest.mark.parametrize("name", ["rows.txt", "rows", "rows.json", "rows.ndjson"])
+def test_json_lines_of_any_name_are_rows(tmp_path: Path, name: str):
+    path = tmp_path / name
+    path.write_bytes(b'{"essay": "x", "ratio": NaN}\n{"essay": "long enough"}\nno JSON\n')
+    assert [row.error is None for row in READER.rows(str(path), {})] == [False, True, False]
+
+
 def test_lines_are_counted_in_plain_files_that_are_not_too_large(tmp_path: Path):
     path = write(tmp_path, b'{"essay": "1"}\n\n{"essay": "2"}')
     assert count_rows(path, 1000) == 2
