@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lmc.backend.plan import PlanError
+from lmc.ir.wording import with_article
 
 _NAMES = 6
 _NAME = 40
@@ -18,10 +19,10 @@ def parse_json(text: str, what: str) -> Any:
         return json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno} " if "\n" in text else ""
-        cause = f"not a {what}: {error.msg} at {place}column {error.colno}"
+        cause = f"not {with_article(what)}: {error.msg} at {place}column {error.colno}"
         raise PlanError(cause, remedy="name a file written by lmc") from error
     except (ValueError, RecursionError) as error:
-        raise PlanError(f"not a {what}: {error}", remedy="name a file written by lmc") from error
+        raise PlanError(f"not {with_article(what)}: {error}", remedy="name a file written by lmc") from error
 
 
 def fields_of(data: Any, names: Sequence[str], what: str) -> list[Any]:

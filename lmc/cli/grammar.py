@@ -9,6 +9,7 @@ import typer
 
 from lmc import driver
 from lmc.cli.output import print_error, print_note, prints_to_stderr, target_spec, to_json, write_out
+from lmc.ir.wording import with_count
 
 FAILURE = 1
 
@@ -99,8 +100,8 @@ def _rows(found: driver.grammar.Explanation) -> list[tuple[str, str]]:
         ]
     rows.append(("compiled in", _seconds(found.compile_seconds)))
     rows.append(("index built in", found.unbuilt or _seconds(found.build_seconds)))
-    shortest = "not known" if facts.shortest_tokens is None else _tokens(facts.shortest_tokens)
-    longest = "no bound is known" if facts.longest_tokens is None else _tokens(facts.longest_tokens)
+    shortest = "not known" if facts.shortest_tokens is None else with_count(facts.shortest_tokens, "token")
+    longest = "no bound is known" if facts.longest_tokens is None else with_count(facts.longest_tokens, "token")
     rows += [("shortest output", shortest), ("longest output", longest)]
     if facts.only is not None:
         rows.append(("only output", repr(facts.only)))
@@ -115,7 +116,3 @@ def _rows(found: driver.grammar.Explanation) -> list[tuple[str, str]]:
 
 def _seconds(seconds: float | None) -> str:
     return "" if seconds is None else f"{seconds * 1000:,.1f} ms"
-
-
-def _tokens(count: int) -> str:
-    return f"{count:,} token{'' if count == 1 else 's'}"

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from lmc import driver
 from lmc.cli.output import print_note, stderr_console
+from lmc.ir.wording import with_count
 
 _MOST_COUNTED = 2**28
 """Bytes of an input file up to which its rows are counted for the total."""
@@ -84,11 +85,12 @@ class Lines:
         print_note(self._line(now - self._start))
 
     def _line(self, seconds: float) -> str:
-        of = "" if self._total is None else f" of {self._total:,}"
+        of = "" if self._total is None else f"{self._finished:,} of "
         left = ""
         if self._total is not None:
             left = f", about {_duration(seconds / self._finished * (self._total - self._finished))} left"
-        return f"running: {self._finished:,}{of} rows, {self._failed:,} failed, {_duration(seconds)}{left}"
+        rows = with_count(self._finished, "row") if self._total is None else with_count(self._total, "row")
+        return f"running: {of}{rows}, {self._failed:,} failed, {_duration(seconds)}{left}"
 
 
 def _silent(*, failed: bool) -> None:

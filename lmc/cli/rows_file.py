@@ -24,6 +24,7 @@ from types import TracebackType
 
 from lmc import driver
 from lmc.cli.output import cannot_write, write_whole
+from lmc.ir.wording import with_count
 
 RECORD_SUFFIX = ".meta.json"
 FAILED_SUFFIX = ".failed"
@@ -215,7 +216,7 @@ class RowsFile:
             _sync_folder(self._path.parent)
         except OSError as error:
             raise driver.LmcError(
-                f"{self._shown} holds all {count:,} rows, and can't be put in input order: {error.strerror}",
+                f"{self._shown} holds all rows ({count:,}), and can't be put in input order: {error.strerror}",
                 remedy="make room, then run the same command with --resume, which sorts the file",
             ) from error
 
@@ -324,7 +325,8 @@ class RowsFile:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._file, self._end)
         return driver.LmcError(
-            f"{self._shown} can't be written any further: {error.strerror}; {self._rows_kept:,} rows are kept",
+            f"{self._shown} can't be written any further: {error.strerror}; "
+            f"{with_count(self._rows_kept, 'row is', 'rows are')} kept",
             remedy="make room, then run the same command with --resume, which runs the others",
         )
 

@@ -9,6 +9,7 @@ import typer
 from lmc import driver
 from lmc.cli.options import OrderSections, ProfileUse
 from lmc.cli.output import MODELS, check_output, print_note, prints_to_stderr, target_spec, write_artifact
+from lmc.ir.wording import with_count
 
 
 def schedule_command(
@@ -49,4 +50,4 @@ def schedule_command(
     write_artifact("".join(driver.schedule.schedule_lines(found)), output)
     if output is not None:
         how = "reading and writing mixed, in" if found.layout.order == "mixed" else "in"
-        print_note(f"{len(found.entries):,} rows {how} blocks of {found.layout.block:,}")
+        print_note(f"{with_count(len(found.entries), 'row')} {how} blocks of {found.layout.block:,}")

@@ -15,6 +15,7 @@ from lmc.cli.interrupts import Interrupts
 from lmc.cli.output import cannot_write, print_error, print_note, to_json, write_out
 from lmc.cli.progress import Progress
 from lmc.cli.rows_file import RowsFile
+from lmc.ir.wording import with_count
 
 Finished = tuple[int, "driver.Result", str]
 """Number, result and line of a row that is finished."""
@@ -78,16 +79,16 @@ class Sink:
     def summary(self) -> str:
         """The rows and what they cost."""
         before = f" ({len(self.done):,} more were there already, {self.failed_before:,} of them failed)"
-        rows = f"{self._count:,} rows, {self.failures.count:,} failed{before if self.done else ''}; "
+        rows = f"{with_count(self._count, 'row')}, {self.failures.count:,} failed{before if self.done else ''}; "
         return (rows if self.many or self.done else "") + self._costs()
 
     def interrupted(self) -> str:
         """What was done when it was interrupted."""
         if self._rows is None:
             return "interrupted before anything ran"
-        read = f"{self._rows.read:,}"
-        total = f"{read} rows" if self._rows.all_read else f"the {read} rows read so far"
-        done = f"{self._count:,} of {total} were finished and are kept" if self.many else "the run was not finished"
+        read = with_count(self._rows.read, "row")
+        total = read if self._rows.all_read else f"the {read} read so far"
+        done = f"finished and kept {self._count:,} of {total}" if self.many else "the run was not finished"
         before = f" ({len(self.done):,} more were there already)" if self.done else ""
         return f"interrupted: {done}{before}; {self._costs()}"
 
@@ -112,7 +113,7 @@ class Sink:
             elif self.stream is None and self.rows_file is None:
                 self._show(number, result)
         except driver.LmcError as error:
-            written = f"; {self._printed:,} rows were written" if self.many else ""
+            written = f"; {with_count(self._printed, 'row was', 'rows were')} written" if self.many else ""
             raise driver.LmcError(error.cause + written, remedy=error.remedy) from error
         self._printed += 1
 

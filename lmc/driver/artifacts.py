@@ -18,6 +18,7 @@ from lmc.ir.core import Module, Op, walk
 from lmc.ir.ops import PrefillOp
 from lmc.ir.printer import print_module
 from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp
+from lmc.ir.wording import with_count
 from lmc.passes.base import Remark
 
 _CONTROL_FLOW: dict[str, type[Op]] = {"condition": CondOp, "loop": LoopOp, "map": MapOp, "race": RaceOp}
@@ -101,7 +102,7 @@ def summary_text(compiled: Compiled) -> str:
         ),
         ("target", f"{found['target']}, -{found['level']}"),
         ("ops", f"{found['ops']['captured']} captured, {found['ops']['optimized']} after the passes"),
-        ("model calls", f"{found['model_calls']} in {found['waves']} waves"),
+        ("model calls", f"{found['model_calls']} in {with_count(found['waves'], 'wave')}"),
         *_control_flow(found["control_flow"]),
         ("prefixes", f"{found['prefixes']['batch']} of the batch, {found['prefixes']['instance']} of an instance"),
         ("saved", saved or "nothing"),
@@ -116,7 +117,7 @@ def summary_text(compiled: Compiled) -> str:
 
 def _control_flow(counts: Mapping[str, int]) -> list[tuple[str, str]]:
     """The line about control flow, where there is any."""
-    said = [f"{count} {name if count == 1 else name + 's'}" for name, count in counts.items() if count]
+    said = [with_count(count, name) for name, count in counts.items() if count]
     return [("regions", f"{', '.join(said)}; their calls are counted once above")] if said else []
 
 

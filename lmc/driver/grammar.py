@@ -22,6 +22,7 @@ from lmc.grammar.sharing import source_of
 from lmc.grammar.sources import Source, Whitespace
 from lmc.grammar.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError, Location
+from lmc.ir.wording import with_article
 
 __all__ = ["Explanation", "Given", "excerpt", "explain", "given_file", "given_text", "vocabulary_of"]
 
@@ -216,4 +217,4 @@ def _read(name: str) -> str:
 
 def _check_compact(kind: str, whitespace: Whitespace) -> None:
     if whitespace != "compact":
-        raise UsageError(f"--whitespace is for schemas, and this is a {kind}", remedy="leave it out")
+        raise UsageError(f"--whitespace is for schemas, and this is {with_article(kind)}", remedy="leave it out")

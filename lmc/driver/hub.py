@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from lmc.ir.errors import InputError
+from lmc.ir.wording import with_count
 
 if TYPE_CHECKING:
     from huggingface_hub.file_download import DryRunFileInfo
@@ -157,8 +158,7 @@ def _announce(shown: str, files: Sequence[DryRunFileInfo]) -> None:
     if files:
         size = sum(file.file_size or 0 for file in files)
         text = f"{size / _MEGABYTE:,.1f} MB" if size < 1024 * _MEGABYTE else f"{size / 1024 / _MEGABYTE:,.1f} GB"
-        plural = "" if len(files) == 1 else "s"
-        sys.stderr.write(f"Downloading {shown}: {len(files)} file{plural}, {text}\n")
+        sys.stderr.write(f"Downloading {shown}: {with_count(len(files), 'file')}, {text}\n")
 
 
 def _first_line(error: BaseException) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.driver.artifacts import module_text, summary_text
 from lmc.driver.result import describe_error, result_row
+from lmc.ir.wording import with_count
 
 if TYPE_CHECKING:
     from lmc.driver.compile import Compiled
@@ -32,7 +33,7 @@ def result_html(result: Result) -> str:
         parts.append(_table([(name, _json(value)) for name, value in row["variables"].items()]))
     if result.messages:
         turns = [(turn["role"], turn["content"]) for turn in result.messages]
-        parts.append(_details(_counted(len(turns), "message"), _table(turns)))
+        parts.append(_details(with_count(len(turns), "message"), _table(turns)))
     elif result.text:
         parts.append(_details("text", _pre(result.text)))
     parts.append(f"<small>{escape(_usage(row['usage']))}</small>")
@@ -44,10 +45,12 @@ def compiled_html(compiled: Compiled) -> str:
     parts = [_pre(summary_text(compiled))]
     if compiled.breaks:
         parts.append(
-            _details(_counted(len(compiled.breaks), "break"), _pre("\n".join(map(str, compiled.breaks))), is_open=True)
+            _details(
+                with_count(len(compiled.breaks), "break"), _pre("\n".join(map(str, compiled.breaks))), is_open=True
+            )
         )
     if compiled.remarks:
-        parts.append(_details(_counted(len(compiled.remarks), "remark"), _pre("\n".join(map(str, compiled.remarks)))))
+        parts.append(_details(with_count(len(compiled.remarks), "remark"), _pre("\n".join(map(str, compiled.remarks)))))
     parts.append(_details("IR", _pre(module_text(compiled.module))))
     return _page(parts)
 
@@ -71,11 +74,7 @@ def program_html(program: JittedFunction, options: Options) -> str:
 
 def _usage(usage: dict[str, int]) -> str:
     tokens = f"{usage['prompt_tokens']:,} prompt tokens ({usage['cached_tokens']:,} cached)"
-    return f"{_counted(usage['calls'], 'call')}, {tokens}, {usage['generated_tokens']:,} generated"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{with_count(usage['calls'], 'call')}, {tokens}, {usage['generated_tokens']:,} generated"
 
 
 def _json(value: Any) -> str:

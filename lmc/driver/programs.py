@@ -97,7 +97,7 @@ def _source(path: Path, shown: str) -> bytes:
     except SyntaxError as error:
         if "unknown encoding" in str(error):
             line = 1 if b"coding" in data.split(b"\n", 1)[0] else 2
-            raise _not_text(f"it declares an {error}", shown, line, _ENCODING_REMEDY) from error
+            raise _not_text(f"it declares the {error}", shown, line, _ENCODING_REMEDY) from error
         encoding = "utf-8"  # it says otherwise, or its first lines are not; decoding finds the place
     try:
         data.decode(encoding)

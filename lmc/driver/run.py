@@ -26,6 +26,7 @@ from lmc.ir.errors import InputError, RequestCancelledError
 from lmc.ir.forks import check_process
 from lmc.ir.profile import Profile
 from lmc.ir.target import Target
+from lmc.ir.wording import with_count
 
 T = TypeVar("T", bound=Sequence[Any])
 
@@ -35,7 +36,7 @@ class BatchInterruptedError(KeyboardInterrupt):
 
     def __init__(self, results: Sequence[Result]) -> None:
         kept = sum(result.error is None for result in results)
-        super().__init__(f"{kept} of {len(results)} instances were finished; .results holds them")
+        super().__init__(f"{kept} of {with_count(len(results), 'instance')} finished; .results holds them")
         self.results = list(results)
 
 

@@ -24,6 +24,7 @@ from lmc.driver.start import Arguments
 from lmc.driver.windows import Entry, Part
 from lmc.ir.errors import InputError, Location
 from lmc.ir.target import Target
+from lmc.ir.wording import with_count
 
 __all__ = ["HOLDS_ALL", "Room", "Schedule", "in_order", "read_schedule", "run", "schedule_lines"]
 
@@ -80,11 +81,13 @@ def in_order(path: str, file: Iterable[Row], place: Place, data: str) -> tuple[P
         if not rows:
             _check_plan(schedule, plan, shown)
         if len(rows) == count:
-            raise _other_rows(f"{shown} is a schedule of {count:,} rows, and {shown_path(data)} has more")
+            raise _other_rows(f"{shown} is a schedule of {with_count(count, 'row')}, and {shown_path(data)} has more")
         rows.append(entry)
         inputs.append(values)
     if len(rows) < count:
-        raise _other_rows(f"{shown} is a schedule of {count:,} rows, and {shown_path(data)} has {len(rows):,}")
+        raise _other_rows(
+            f"{shown} is a schedule of {with_count(count, 'row')}, and {shown_path(data)} has {len(rows):,}"
+        )
     if schedule.origin is None or schedule.origin.inputs != inputs_digest(inputs):
         raise _other_rows(f"{shown} was made for other rows than those of {shown_path(data)}")
     return [rows[index] for index in schedule.order], replace(schedule.layout, order=InstanceOrder.GIVEN)

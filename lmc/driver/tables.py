@@ -11,6 +11,7 @@ from pathlib import Path
 from lmc.driver.lines import MAX_ROW_BYTES, STANDARD_INPUT, read_raw_lines
 from lmc.driver.programs import UsageError
 from lmc.ir.errors import InputError, Location
+from lmc.ir.wording import with_count
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _OTHER_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
@@ -102,7 +103,7 @@ def _checked(records: Iterable[Record], columns: int) -> Generator[Record]:
     for record in records:
         if record.error is None and len(record.cells) != columns:
             error = InputError(
-                f"the row has {len(record.cells)} cells, and the header has {columns}",
+                f"the row has {with_count(len(record.cells), 'cell')}, and the header has {columns}",
                 remedy="put cells that hold a separator or a line end in double quotes",
             )
             yield Record(record.location, (), record.size, error)

@@ -19,6 +19,7 @@ from lmc.frontend.regions import is_iterator
 from lmc.frontend.specs import Record
 from lmc.ir import builtins
 from lmc.ir.types import BOOL, FLOAT, INT, NONE, TEXT
+from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
     from lmc.frontend.function import UserFunction
@@ -105,7 +106,7 @@ class Base:
     def foreign_operator(self, recorder: Recorder, name: str, value: Any) -> CaptureBreak:
         """The break for an operator that would run the user's own special method."""
         return recorder.stop(
-            f"`{name}` on a {self.describe(value)} runs its own code, and the program needs the result now",
+            f"`{name}` on {with_article(self.describe(value))} runs its own code, and the program needs the result now",
             "do it in a tool, or before the program is called",
         )
 
@@ -124,16 +125,16 @@ class Base:
     def mutation(self, recorder: Recorder, value: Any) -> CaptureBreak:
         """The break for a change of something that the capture did not make."""
         return recorder.stop(
-            f"the program changes a {self.describe(value)} that it did not make itself",
+            f"the program changes {with_article(self.describe(value))} that it did not make itself",
             "change a copy (list(x), dict(x)), or do it in a tool",
         )
 
     def check_unchanged(self, recorder: Recorder, value: Any) -> None:
         """Break where ``value`` is a container of the user's that a host call may have changed meanwhile."""
         if recorder.user_writes and id(value) in recorder.foreign and id(value) not in recorder.argument_parts:
-            raise self.changed(recorder, f"a {type(value).__name__}")
+            raise self.changed(recorder, with_article(type(value).__name__))
         if self.holds_live(recorder, value):
-            raise self.changed(recorder, f"a {type(value).__name__}")
+            raise self.changed(recorder, with_article(type(value).__name__))
 
     def holds_live(self, recorder: Recorder, value: Any) -> bool:
         """Whether a container that the program changes, and did not make, is in ``value``."""
@@ -162,11 +163,11 @@ class Base:
             raise recorder.stop("a generator of the user's is used up", "make it a list first")
         if is_iterator(items) and recorder.regions.is_older(items):
             raise recorder.stop(
-                f"a {kind.__name__} that is older than a condition is advanced on one way through it",
+                f"{with_article(kind.__name__)} that is older than a condition is advanced on one way through it",
                 "make a list of it before the condition",
             )
         if id(items) in recorder.foreign and hasattr(kind, "__next__"):
-            raise recorder.stop(f"a {kind.__name__} of the user's is used up", "make it a list first")
+            raise recorder.stop(f"{with_article(kind.__name__)} of the user's is used up", "make it a list first")
         if kind is not GeneratorType and not is_harmless(items):
             raise self.foreign_operator(recorder, "for", items)
         if disorder.is_disordered(items):

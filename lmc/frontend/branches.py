@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.breaks import CaptureBreak, Exit
 from lmc.frontend.misuse import BranchesMisuse, Handle
 from lmc.frontend.refusals import bad
+from lmc.ir.wording import with_count
 
 if TYPE_CHECKING:
     from lmc.frontend.session import Session
@@ -81,7 +82,7 @@ class Branches(BranchesMisuse, Sequence["State"]):
         if type(plain) is not int:
             raise bad(f"branches[{plain!r}]", "index branches by number, or by the name of a variable")
         if not -len(self._states) <= plain < len(self._states):
-            raise IndexError(f"there are {len(self._states)} branches, none at {plain}")
+            raise IndexError(f"the fork has {with_count(len(self._states), 'branch', 'branches')}, none at {plain}")
         return self._states[plain]
 
     def __setitem__(self, key: int, state: State) -> None:
@@ -90,4 +91,4 @@ class Branches(BranchesMisuse, Sequence["State"]):
             raise bad("a branch can't be replaced", "change the branch itself: branches[i] += …")
 
     def __repr__(self) -> str:
-        return f"<{len(self._states)} branches>"
+        return f"<{with_count(len(self._states), 'branch', 'branches')}>"

@@ -19,6 +19,7 @@ from lmc.frontend.unclear import ABSENT, Unclear, one_or_unsure
 from lmc.ir.core import Block, Op, Value
 from lmc.ir.region_ops import ConditionOp, LoopOp, YieldOp
 from lmc.ir.types import BOOL
+from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
     from lmc.frontend.recorder import Recorder
@@ -216,7 +217,7 @@ class Carrying:
             keys = list(held) if type(held) is dict else range(len(held))
             found = {key: inside[(number, "item", key)] for key in keys}
             if any(type(value) is Unclear for value in found.values()):
-                raise self._recorder.unclear(f"an item of a {type(held).__name__}")
+                raise self._recorder.unclear(f"an item of {with_article(type(held).__name__)}")
             return found if type(held) is dict else list(found.values())
         made = held.like()
         made.context = inside[(number, "context")]

@@ -14,6 +14,7 @@ from lmc.frontend.eager_runs import ACTIVE, EagerFrame, activate
 from lmc.frontend.refusals import bad
 from lmc.frontend.state import State
 from lmc.ir.control_flow import no_elements
+from lmc.ir.wording import with_count
 
 Result = TypeVar("Result")
 
@@ -37,7 +38,8 @@ def checked_state(found: Any, count: int) -> tuple[Any, ...]:
     """The next state of a loop. Raises ``TypeError`` where it is no tuple of ``count`` values."""
     if type(found) is not tuple or len(found) != count:
         raise TypeError(
-            f"the body of while_loop gives {type(found).__name__}, it should give a tuple of {count} values"
+            f"the body of while_loop gives {type(found).__name__}, it should give a tuple of "
+            f"{with_count(count, 'value')}"
         )
     return found
 

@@ -23,6 +23,7 @@ from lmc.frontend.tool_calls import HOST
 from lmc.frontend.transform import Transformed, codes_of, transform
 from lmc.ir.cached import cached_property
 from lmc.ir.errors import CaptureError, Location
+from lmc.ir.wording import with_count
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -258,7 +259,7 @@ class JittedFunction(Bindable, UserFunction):
     def run_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run as a program of its own. What a target is, only ``lmc.jit`` knows; it overrides this."""
         raise CaptureError(
-            f"{self.name}() was called outside of a run, with {len(args) + len(kwargs)} arguments",
+            f"{self.name}() was called outside of a run, with {with_count(len(args) + len(kwargs), 'argument')}",
             remedy="decorate it with @lmc.jit",
             location=user_location(),
         )

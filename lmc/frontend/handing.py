@@ -16,6 +16,7 @@ from lmc.frontend.specs import Record
 from lmc.frontend.state import State
 from lmc.frontend.unclear import Maybe, Unclear, UnknownLength
 from lmc.ir.errors import Location
+from lmc.ir.wording import with_article
 
 # What only a capture knows, and what a message calls it.
 _CAPTURE_ONLY: dict[type, str] = {
@@ -97,7 +98,7 @@ class Handing(Constructs):
         found = unguarded_part(value)
         if found is not None:
             raise self.stop(
-                f"a {found.__name__} comes from outside the program, and may change without being seen",
+                f"{with_article(found.__name__)} comes from outside the program, and may change without being seen",
                 "make a list or a text of it before, and use that",
                 location,
             )
@@ -119,5 +120,5 @@ class Handing(Constructs):
         if isinstance(value, GeneratorType) and id(value.gi_code) in self.codes:
             return "a generator that is made in the program"
         if issubclass(kind, BaseException) or (kind.__module__ == "builtins" and kind not in _FIXED_BUILTINS):
-            return None if id(value) in self.foreign else f"a {kind.__name__}"
+            return None if id(value) in self.foreign else with_article(kind.__name__)
         return None

@@ -33,6 +33,7 @@ from lmc.frontend.rewrite import FRAME_FUNCTIONS
 from lmc.frontend.tools import Tool
 from lmc.ir.core import Effect
 from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, Type
+from lmc.ir.wording import with_article
 
 _PURE_FUNCTIONS = {
     id(function): function
@@ -173,7 +174,7 @@ class HostCalls(Leaving):
             plain = found.is_scalar or (kind is Grown and element_type([value]) in _SCALAR_TYPES)
             if careful and not found.volatile and not plain and function is not call_value:
                 raise recorder.stop(
-                    f"{label} takes a {found.type} ({found.origin}) that it might change or keep",
+                    f"{label} takes {with_article(str(found.type))} ({found.origin}) that it might change or keep",
                     f"{_declaring(function, label)}, or pass a text of it",
                 )
             return
@@ -187,7 +188,7 @@ class HostCalls(Leaving):
             return  # handed over itself
         if careful and kind is not tuple and spec is None:
             raise recorder.stop(
-                f"{label} takes a {kind.__name__} of the program's own that it might change or keep",
+                f"{label} takes {with_article(kind.__name__)} of the program's own that it might change or keep",
                 f"{_declaring(function, label)}, or write the {kind.__name__} right there",
             )
         parts = list(value.values()) if kind is dict else list(value)
@@ -353,7 +354,7 @@ def _reached_thread_state(function: Any) -> str | None:
     for user, value in _referred(function, _MAX_REACH, set()):
         kind = value if isinstance(value, type) else type(value)
         if (id(value) in bound or issubclass(kind, threading.local | ContextVar)) and _is_users(user):
-            return value.__name__ if id(value) in bound else f"a {kind.__name__}"
+            return value.__name__ if id(value) in bound else with_article(kind.__name__)
     return None
 
 

@@ -16,6 +16,7 @@ from lmc.frontend.recorder import Recorder
 from lmc.frontend.unknown_items import CAUSE, REMEDY, isinstance_of_unknown
 from lmc.ir.builtins import lookup
 from lmc.ir.types import ANY, BOOL, NONE, TEXT, JsonType, ListType
+from lmc.ir.wording import with_article, with_count
 
 
 class Iteration(Base):
@@ -121,7 +122,8 @@ class Iteration(Base):
         recorder = self.recorder
         if recorder is not None and type(value) is not dict:
             raise recorder.stop(
-                f"a {self.describe(value)} stands after `**`", "name the arguments, or take them from a dict made here"
+                f"{with_article(self.describe(value))} stands after `**`",
+                "name the arguments, or take them from a dict made here",
             )
         if recorder is not None:
             self.check_unchanged(recorder, value)
@@ -138,7 +140,10 @@ class Iteration(Base):
         wanted, star, _nested = spec
         count = self._length(recorder, value)
         if count != wanted if star is None else count < wanted - 1:
-            raise recorder.stop(f"{wanted} names take {count} values apart", "name as many as there are")
+            raise recorder.stop(
+                f"{with_count(wanted, 'name')} can't take {with_count(count, 'value')} apart",
+                "name as many as there are",
+            )
         return list(self._symbolic_items(recorder, value))
 
     def _unpacked(self, recorder: Recorder, value: Proxy, spec: tuple[Any, ...]) -> Proxy | None:

@@ -23,6 +23,7 @@ from lmc.frontend.recorder import Recorder
 from lmc.ir.ops import PyCallOp, UnreachableOp
 from lmc.ir.statements import EXCEPTIONS
 from lmc.ir.types import ANY, NONE
+from lmc.ir.wording import with_article
 
 
 class Leaving(Attempts):
@@ -101,14 +102,15 @@ class Leaving(Attempts):
             return value, None
         if not _only_holds_its_arguments(value):
             raise recorder.stop(
-                f"a {type(value).__name__} holds more than its arguments", "raise it where it is made, without notes"
+                f"{with_article(type(value).__name__)} holds more than its arguments",
+                "raise it where it is made, without notes",
             )
         kind = type(value)
         name, arguments = kind.__name__, [recorder.operand(part).ir for part in value.args]
         (made,) = recorder.emit(
             PyCallOp, (ANY,), raises=(TypeError,), function="exception", arguments=(name, *arguments)
         )
-        return recorder.proxy(made, f"a {name}"), kind
+        return recorder.proxy(made, with_article(name)), kind
 
     def gone(self, branch: Any, enclosing: tuple[Any, ...], levels: int) -> None:
         """Both arms of ``branch``, which stands at the end of ``levels`` of the arms around it, may have left."""

@@ -25,6 +25,7 @@ from lmc.frontend.unknown_items import REPEATABLE, UnknownItems, taken_items
 from lmc.frontend.ways import value_of_name
 from lmc.ir.ops import UnreachableOp
 from lmc.ir.types import NONE
+from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
     from lmc.frontend.operators import Operators
@@ -268,7 +269,8 @@ class ItemLoop(Loop):
             assert recorder is not None
             if not self._repeatable:
                 raise recorder.stop(
-                    f"whether a {self._operators.describe(self._over)} is gone over any further is known only when the "
+                    f"whether {with_article(self._operators.describe(self._over))} is gone over any further is "
+                    "known only when the "
                     "program runs",
                     "make a list of it before the loop",
                 )

@@ -16,6 +16,7 @@ from lmc.frontend.pairing import alike, same_keys
 from lmc.frontend.proxy import Proxy
 from lmc.frontend.regions import put_back
 from lmc.frontend.unclear import ABSENT, Maybe, Unclear, one_or_unsure
+from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
     from lmc.frontend.recorder import Recorder
@@ -94,7 +95,8 @@ class Merger(Exporter):
                 for key, one in left.items()
             }
         raise self._recorder.stop(
-            f"a {type(held).__name__} has another length or other keys on one way through this condition than on the "
+            f"{with_article(type(held).__name__)} has another length or other keys on one way through this "
+            "condition than on the "
             "other",
             "put in a text on both ways, or bind a new one",
         )

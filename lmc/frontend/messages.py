@@ -15,6 +15,7 @@ from lmc.frontend.refusals import bad, described
 from lmc.ir.errors import CaptureError
 from lmc.ir.ops import ROLES
 from lmc.ir.types import ANY, NONE, TEXT, JsonType
+from lmc.ir.wording import with_article
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -140,9 +141,9 @@ def _message(role: str, content: Any) -> Message:
         )
     for part in _flat(content):
         if type(part) is Message:
-            raise bad(f"a {role} message holds another message", "append them one after the other")
+            raise bad(f"{with_article(role)} message holds another message", "append them one after the other")
         if type(part) not in (Generation, Selection, Section) and not is_text(part):
-            raise no_text(part, f"a {role} message holds")
+            raise no_text(part, f"{with_article(role)} message holds")
     return Message(role, content)
 
 
@@ -170,7 +171,7 @@ def no_text(content: Any, where: str) -> CaptureError:
         remedy = kind.instead
     else:
         remedy = "make it a text: f'{value}' or str(value)"
-    return bad(f"{where} a {name}, text is needed", remedy)
+    return bad(f"{where} {with_article(name)}, text is needed", remedy)
 
 
 def _class_name(value: Proxy) -> str:

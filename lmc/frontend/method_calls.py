@@ -19,6 +19,7 @@ from lmc.frontend.pure_calls import HANDLERS, MUTATORS, PURE_TYPES
 from lmc.frontend.recorder import Recorder
 from lmc.frontend.text_calls import check_format, text_method
 from lmc.ir.types import ANY, TEXT, JsonType
+from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
     from lmc.frontend.operators import Operators
@@ -133,7 +134,8 @@ class MethodCalls(Helpers):
         if method.name in MUTATORS:
             raise self.mutation(recorder, method.proxy)
         raise recorder.stop(
-            f"{symbol(method.proxy).origin} is a {kind}; its method {method.name!r} has no counterpart in the graph",
+            f"{symbol(method.proxy).origin} is {with_article(str(kind))}; its method {method.name!r} has no "
+            "counterpart in the graph",
             "make a list of it first (list(x)), or do it in a tool",
         )
 

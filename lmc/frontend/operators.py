@@ -28,6 +28,7 @@ from lmc.frontend.recorder import Recorder
 from lmc.frontend.regions import is_iterator
 from lmc.frontend.symbolic import CONVERSIONS
 from lmc.ir.types import NONE
+from lmc.ir.wording import with_article
 
 
 class Operators(Generators):
@@ -184,7 +185,7 @@ class Operators(Generators):
         recorder = self.recorder
         if recorder is not None and not issubclass(type(manager), Block):
             raise recorder.stop(
-                f"`with` on a {self.describe(manager)} runs its own code",
+                f"`with` on {with_article(self.describe(manager))} runs its own code",
                 "open it inside a tool, or outside of the program",
             )
         return manager

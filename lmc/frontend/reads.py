@@ -34,6 +34,7 @@ from lmc.frontend.tools import Tool
 from lmc.frontend.writes import reads_plainly
 from lmc.ir.core import Effect
 from lmc.ir.types import ANY, JsonType
+from lmc.ir.wording import with_article
 
 _OWN = (Handle, Tool)
 _METHODS: tuple[type[Any], ...] = (FunctionType, classmethod, staticmethod, Bindable)
@@ -234,7 +235,7 @@ class Reads(Base):
 
     def _read_in_run(self, recorder: Recorder, owner: Any, name: str) -> Proxy:
         """The attribute as it is when the program runs."""
-        what = symbol(owner).origin if type(owner) is Proxy else f"a {self.describe(owner)}"
+        what = symbol(owner).origin if type(owner) is Proxy else with_article(self.describe(owner))
         return recorder.host_call(
             get_attribute,
             self.path,
@@ -290,7 +291,7 @@ class Reads(Base):
 
     def _runs_code(self, recorder: Recorder, owner: Any, name: str) -> CaptureBreak:
         return recorder.stop(
-            f"reading {name!r} of a {self.describe(owner)} may run its own code",
+            f"reading {name!r} of {with_article(self.describe(owner))} may run its own code",
             "read it before the program is called and pass it in, or read it in a tool",
         )
 

@@ -38,6 +38,7 @@ from lmc.ir.ops import (
     TranscriptOp,
 )
 from lmc.ir.types import ANY, BOOL, CTX, FLOAT, INT, NONE, TEXT, ListType, list_of
+from lmc.ir.wording import with_article
 
 _SCALARS = (TEXT, INT, FLOAT, BOOL, NONE)
 
@@ -57,7 +58,7 @@ class Recorder(TypedRecorder):
                 leaves.append(self.value_of(part if type(part) is Proxy else as_value(self, grown)))
                 return len(leaves) - 1
             if is_too_large(part):
-                raise InputError(f"it holds a {type(part).__name__} that is too large")
+                raise InputError(f"it holds {with_article(type(part).__name__)} that is too large")
             if id(part) in self.foreign and id(part) not in self.frozen:
                 raise InputError("it is a container that the program did not make itself")
             return None
@@ -287,7 +288,9 @@ class Recorder(TypedRecorder):
             self.last_host = before  # the texts do not answer the operation that chooses
             return (self.value_of(texts),)
         if type(value) is Proxy and symbol(value).type in _SCALARS:
-            raise bad(f"choices is a {symbol(value).type.name} ({symbol(value).origin})", "give a list of texts")
+            raise bad(
+                f"choices is {with_article(symbol(value).type.name)} ({symbol(value).origin})", "give a list of texts"
+            )
         found = self.concrete(value, "select needs its choices now")
         if type(found) not in (list, tuple):
             raise bad(f"choices is {described(found)}", "give a list of texts")
@@ -303,7 +306,7 @@ class Recorder(TypedRecorder):
         if symbol(choice).type != ANY:
             if symbol(choice).type in _SCALARS:
                 raise bad(
-                    f"a choice is no text: {symbol(choice).origin} (a {symbol(choice).type.name})",
+                    f"a choice is no text: {symbol(choice).origin} ({with_article(symbol(choice).type.name)})",
                     "give a list of texts, none of them empty",
                 )
             return checked_choice(self.concrete(choice, "select needs its choices now"), user_location())

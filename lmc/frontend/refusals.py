@@ -8,6 +8,7 @@ from typing import Any
 
 from lmc.frontend.locations import user_location
 from lmc.ir.errors import CaptureError
+from lmc.ir.wording import with_article
 
 
 def bad(cause: str, remedy: str) -> CaptureError:
@@ -17,7 +18,7 @@ def bad(cause: str, remedy: str) -> CaptureError:
 
 def described(value: Any) -> str:
     """``value`` as a message shows it: shortened, with its class."""
-    return f"{reprlib.repr(value)} (a {type(value).__name__})"
+    return f"{reprlib.repr(value)} ({with_article(type(value).__name__)})"
 
 
 def near(name: str, known: tuple[str, ...] | list[str]) -> str:

@@ -16,6 +16,7 @@ from lmc.ir import builtins
 from lmc.ir.core import Value
 from lmc.ir.ops import AssumeOp, PyCallOp
 from lmc.ir.types import type_of
+from lmc.ir.wording import with_article
 
 
 class Specialising(Handing):
@@ -69,7 +70,7 @@ class Specialising(Handing):
             ) from error
         if type(result) not in SCALARS or result != result:  # noqa: PLR0124 - NaN
             raise self.stop(
-                f"{found.origin} is a {type(result).__name__}, and {use}",
+                f"{found.origin} is {with_article(type(result).__name__)}, and {use}",
                 "use its items, its length or a comparison, which can be checked",
             )
         if sizes.is_too_large(result):

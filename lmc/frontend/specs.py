@@ -116,7 +116,7 @@ class Record:
 def _refusing(name: str) -> Callable[..., Any]:
     def refuse(self: Record, *_arguments: Any) -> Any:
         raise self.stop(
-            f"{name} of a {self.kind.__name__} is needed now, but its fields are known only when the program runs",
+            f"{name} of the {self.kind.__name__} is needed now, but its fields are known only when the program runs",
             "use its fields in the program, and compare or print the whole before it or in a tool",
         )
 

@@ -23,6 +23,7 @@ from lmc.frontend.unclear import UNSURE
 from lmc.ir.choices import checked_branch_count
 from lmc.ir.errors import CaptureError
 from lmc.ir.ops import SELECT_METHODS
+from lmc.ir.wording import with_article
 
 T = TypeVar("T")
 _MISSING = object()
@@ -265,7 +266,7 @@ class State(StateMisuse):
                 self.append(content)
             return
         if not is_text(content):
-            raise no_text(content, f"a {message.role} message holds")
+            raise no_text(content, f"{with_article(message.role)} message holds")
         text = core.session.as_text(content)
         if message.role == "assistant" and core.answer is not None:
             self._append_assistant(text)
@@ -324,7 +325,7 @@ class State(StateMisuse):
         core = self._core
         if core.bare:
             raise bad(
-                f"a {role} message can't follow bare text",
+                f"{with_article(role)} message can't follow bare text",
                 "put the text into a role message (lmc.system, lmc.user), or use no roles at all",
             )
         if core.unsure and not core.chat:

@@ -20,6 +20,7 @@ from lmc.frontend.state import State
 from lmc.frontend.values import is_literal
 from lmc.ir import builtins
 from lmc.ir.types import BOOL, FLOAT, INT, NONE, TEXT, ListType
+from lmc.ir.wording import with_article
 
 _BLIND = frozenset({"add", "iadd", "mul", "imul"})
 """Operators that never look at the items of builtin containers; others may hash, compare or print them."""
@@ -134,7 +135,10 @@ class Symbolic(Calls, Reads):
             return recorder.pure("contains", (container, item))
         if type(container) in (list, tuple, set, frozenset, dict):
             if type(container) in (set, frozenset, dict) and symbol(item).type not in (TEXT, *_IMMUTABLE_TEXT):
-                raise recorder.stop(f"a lookup of a {symbol(item).type} in a {type(container).__name__}", "use a list")
+                raise recorder.stop(
+                    f"a lookup of {with_article(symbol(item).type.name)} in {with_article(type(container).__name__)}",
+                    "use a list",
+                )
             return recorder.pure("contains", (self._in_order(recorder, container), item))
         raise self.foreign_operator(recorder, "in", container)
 
@@ -163,7 +167,8 @@ class Symbolic(Calls, Reads):
             self.check_unchanged(recorder, owner)
             if type(owner) not in (str, list, tuple, dict):
                 raise recorder.stop(
-                    f"an item of a {self.describe(owner)} is looked up by what is known only when the program runs",
+                    f"an item of {with_article(self.describe(owner))} is looked up by what is known only when "
+                    "the program runs",
                     "look it up in a list or a dict",
                 )
         if type(key) is not slice:

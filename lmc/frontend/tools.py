@@ -21,6 +21,7 @@ from lmc.frontend.tool_calls import Policy, Retries, in_program, in_tool_loop, s
 from lmc.ir.core import Effect
 from lmc.ir.errors import CaptureError, InputError, Location
 from lmc.ir.hosts import Answer
+from lmc.ir.wording import with_article
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -108,7 +109,8 @@ class Tool(Bindable, Generic[P, R]):
         fitted = fit(result, self.result_type)
         if fitted is MISFIT:
             raise InputError(
-                f"the tool {self.name!r} is annotated to give {self.result_type}, but gave a {type(result).__name__}",
+                f"the tool {self.name!r} is annotated to give {self.result_type}, but gave "
+                f"{with_article(type(result).__name__)}",
                 remedy="correct its return annotation, or what it returns",
                 location=_defined_at(self.function),
             )

@@ -23,6 +23,7 @@ from lmc.frontend.state import State
 from lmc.frontend.unknown_items import HoldsUnknownItems, UnknownItems
 from lmc.ir.core import Value, walk
 from lmc.ir.types import ANY, CTX, INT, JsonType
+from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
     from lmc.frontend.recorder import Recorder
@@ -191,7 +192,7 @@ def unknown_branches(recorder: Recorder, state: State, n: Any) -> UnknownBranche
         return None
     if symbol(n).type not in (INT, ANY) and not isinstance(symbol(n).type, JsonType):
         raise bad(
-            f"fork({symbol(n).origin}): n is a {symbol(n).type.name}",
+            f"fork({symbol(n).origin}): n is {with_article(symbol(n).type.name)}",
             "fork into a whole number of branches, at least 0",
         )
     count = recorder.pure("branch_count", (n,))

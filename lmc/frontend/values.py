@@ -24,6 +24,7 @@ from lmc.ir.ops import (
 )
 from lmc.ir.section_ops import SectionsOp
 from lmc.ir.types import ANY, BOOL, CTX, FLOAT, INT, NONE, TEXT, Type, type_of
+from lmc.ir.wording import with_article
 
 _PLAIN_TYPES = frozenset({TEXT, INT, FLOAT, BOOL, NONE})
 # Text is kept as a list of parts up to this many; a longer one becomes an op, so that long chains stay linear.
@@ -241,7 +242,7 @@ class ValueRecorder(Specialising):
         if problem is not None:
             raise self.stop(f"{problem} can't be part of the graph", "take what is needed out of it before")
         host = self.hosts.constant(value)
-        origin = f"a {type(value).__name__} of the program"
+        origin = f"{with_article(type(value).__name__)} of the program"
         made = self._host_op(host, "constant", effect=Effect.PURE, result_type=ANY, origin=origin)
         symbol(made).constant = True
         return made

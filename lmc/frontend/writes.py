@@ -19,6 +19,7 @@ from lmc.frontend.recorder import Recorder
 from lmc.frontend.specs import Record
 from lmc.ir.core import Effect
 from lmc.ir.types import ANY
+from lmc.ir.wording import with_article
 
 _CLASSES = (type, ABCMeta)
 _CONTAINERS = (list, dict, set)
@@ -105,7 +106,7 @@ class Writes(HostCalls):
     def look_outside(self, recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """``function``, a method of a live container that only looks at it."""
         if holds_proxy(args) and any(type(value) is not Proxy and holds_proxy(value) for value in args):
-            raise self.changed(recorder, f"a {type(function.__self__).__name__}")
+            raise self.changed(recorder, with_article(type(function.__self__).__name__))
         return recorder.host_call(function, self.path, args, kwargs, effect=Effect.READS, result_type=ANY)
 
     def _begin_anew(self, recorder: Recorder, owner: Any, name: str | None) -> CaptureBreak:

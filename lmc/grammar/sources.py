@@ -14,6 +14,7 @@ from pydantic.errors import PydanticUserError
 from lmc.grammar.classes import UnsupportedTypeError, schema_of_class
 from lmc.ir.cached import cached_property
 from lmc.ir.errors import ConstraintError
+from lmc.ir.wording import with_article
 
 Whitespace = Literal["compact", "flexible"]
 KINDS = ("regex", "choices", "schema", "grammar")
@@ -56,7 +57,9 @@ class Source:
             raise ConstraintError(f"whitespace is {whitespace!r}", remedy=f"use one of {', '.join(WHITESPACE)}")
         (kind,) = kinds
         if kind != "schema" and whitespace != "compact":
-            raise ConstraintError(f"whitespace is given for a {kind}", remedy="leave it out: it is an option of schema")
+            raise ConstraintError(
+                f"whitespace is given for {with_article(kind)}", remedy="leave it out: it is an option of schema"
+            )
         return cls(kind, _TEXTS[kind](given[kind]), whitespace)
 
     @cached_property

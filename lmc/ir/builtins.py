@@ -46,6 +46,7 @@ from lmc.ir.errors import CaptureError
 from lmc.ir.list_builtins import LIST_BUILTINS
 from lmc.ir.statements import STATEMENT_BUILTINS
 from lmc.ir.types import ANY, BOOL, FLOAT, INT, TEXT, Type, list_of
+from lmc.ir.wording import with_article
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         return str.__getitem__(value, slice(None))
     raise CaptureError(
-        f"the program appends a {type(value).__name__}, text is needed",
+        f"the program appends {with_article(type(value).__name__)}, text is needed",
         remedy="make it a text: f'{value}' or str(value)",
     )
 

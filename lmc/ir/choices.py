@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lmc.ir.errors import CaptureError, Location
+from lmc.ir.wording import with_article, with_count
 
 _REMEDY = "give a list of texts, none of them empty"
 
@@ -15,7 +16,8 @@ def listed_choices(choices: Any) -> list[str]:
     """The choices as plain texts, whatever they are. Raises ``CaptureError`` as ``checked_choices`` does."""
     if type(choices) not in (list, tuple):
         raise CaptureError(
-            f"choices is {reprlib.repr(choices)} (a {type(choices).__name__})", remedy="give a list of texts"
+            f"choices is {reprlib.repr(choices)} ({with_article(type(choices).__name__)})",
+            remedy="give a list of texts",
         )
     return checked_choices(choices, None)
 
@@ -31,7 +33,7 @@ def checked_choice(choice: Any, location: Location | None = None) -> str:
     """One choice as a plain text. Raises ``CaptureError`` for what is no text, and for an empty one."""
     if not isinstance(choice, str):
         raise CaptureError(
-            f"a choice is no text: {reprlib.repr(choice)} (a {type(choice).__name__})",
+            f"a choice is no text: {reprlib.repr(choice)} ({with_article(type(choice).__name__)})",
             remedy=_REMEDY,
             location=location,
         )
@@ -45,7 +47,7 @@ def checked_branch_count(count: Any, location: Location | None = None) -> int:
     if type(count) is not int or count < 0:
         given = f"fork({reprlib.repr(count)})"
         raise CaptureError(
-            given if type(count) is int else f"{given}: n is a {type(count).__name__}",
+            given if type(count) is int else f"{given}: n is {with_article(type(count).__name__)}",
             remedy="fork into a whole number of branches, at least 0",
             location=location,
         )
@@ -60,5 +62,5 @@ def checked_branch_index(count: int, index: Any) -> int:
     if type(index) is not int:
         raise CaptureError(f"branches[{index!r}]", remedy="index branches by number, or by the name of a variable")
     if not -count <= index < count:
-        raise IndexError(f"there are {count} branches, none at {index}")
+        raise IndexError(f"the fork has {with_count(count, 'branch', 'branches')}, none at {index}")
     return index % count

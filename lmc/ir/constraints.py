@@ -15,6 +15,7 @@ from lmc.ir.errors import ConstraintError, InputError
 from lmc.ir.model_ops import SamplingOp
 from lmc.ir.token_constraint import TokenConstraint
 from lmc.ir.types import BOOL, FLOAT, INT, TEXT, JsonType
+from lmc.ir.wording import with_count
 
 Reader = Callable[[str], Any]
 """Makes a value of JSON text; raises ``ValueError`` where its class does not take it."""
@@ -116,7 +117,7 @@ def check_length(op: SamplingOp, shortest: int | None) -> None:
     if shortest is not None and shortest > op.max_tokens and not op.stop:
         raise ConstraintError(
             f"generation {op.id!r} can't end within max_tokens ({op.max_tokens}): the shortest output that its "
-            f"constraint allows has {shortest} tokens",
+            f"constraint allows has {with_count(shortest, 'token')}",
             remedy=f"give it max_tokens={shortest} or more",
             location=op.location,
         )

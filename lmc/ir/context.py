@@ -23,6 +23,7 @@ from lmc.ir.errors import CaptureError, ContextLengthError, InputError
 from lmc.ir.template import ChatTemplate, Message, Slot
 from lmc.ir.tokenizer import SpecialToken, Tokenizer
 from lmc.ir.tokens import Generated, Part, Tokens, common_length, parts_text
+from lmc.ir.wording import with_article
 
 __all__ = ["Context", "Generated", "Part", "Tokens"]
 
@@ -69,7 +70,7 @@ class Context:
         """Close the open turn, if any, and open one of ``role``."""
         if not self.is_chat and self.parts:
             raise CaptureError(
-                f"a {role} message can't follow bare text",
+                f"{with_article(role)} message can't follow bare text",
                 remedy="put the text into a role message (lmc.system, lmc.user), or use no roles at all",
             )
         return replace(self.end(), role=role)

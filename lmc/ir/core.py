@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from lmc.ir.errors import Location, VerifyError
 from lmc.ir.types import Type
+from lmc.ir.wording import with_count
 
 Attribute = None | bool | int | float | str | tuple["Attribute", ...]
 Part = "str | Value"
@@ -262,7 +263,7 @@ class Module:
     hosts: tuple[HostFunction, ...] = ()
 
     def __repr__(self) -> str:
-        return f"<Module {self.name}: {sum(len(function.body.ops) for function in self.functions)} ops>"
+        return f"<Module {self.name}: {with_count(sum(len(function.body.ops) for function in self.functions), 'op')}>"
 
     def __str__(self) -> str:
         """The module as ``.lmir`` text."""

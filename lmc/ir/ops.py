@@ -31,6 +31,7 @@ from lmc.ir.rules import (
 )
 from lmc.ir.structure import leaf_count
 from lmc.ir.types import CTX, TEXT, holds_context, type_of
+from lmc.ir.wording import with_count
 
 __all__ = [
     "HOST_EFFECTS",
@@ -264,7 +265,9 @@ class ReturnOp(Op):
         except InputError as error:
             raise self.fail(error.cause, "lmc/ir/structure.py says how results are written") from None
         if leaves > len(self.values):
-            raise self.fail(f"structure names {leaves} leaves, but there are {len(self.values)} values")
+            raise self.fail(
+                f"structure names {with_count(leaves, 'leaf', 'leaves')} for {with_count(len(self.values), 'value')}"
+            )
         expect_results(self)
 
 

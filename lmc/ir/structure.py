@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lmc.ir.errors import InputError
+from lmc.ir.wording import with_article
 
 _MAX_DEPTH = 64
 
@@ -59,7 +60,7 @@ def _encode(value: Any, leaf: Callable[[Any], int | None], depth: int) -> Any:
         return {
             "dict": [[_encode(key, leaf, depth + 1), _encode(part, leaf, depth + 1)] for key, part in value.items()]
         }
-    raise InputError(f"a {type(value).__name__} can't be part of a captured result")
+    raise InputError(f"{with_article(type(value).__name__)} can't be part of a captured result")
 
 
 def _build(node: Any, leaves: Sequence[Any], depth: int) -> Any:

@@ -140,7 +140,7 @@ class ChatTemplate:
         A template that refuses a single user turn is used as it is: it may want a system turn first.
         """
         try:
-            shown = self._rendered(template, [{"role": "user", "content": f"a {_PROBE} b"}], add_generation_prompt=True)
+            shown = self._rendered(template, [{"role": "user", "content": f"-{_PROBE}-"}], add_generation_prompt=True)
         except jinja2.TemplateError:
             return
         if _PROBE not in shown:

@@ -20,6 +20,7 @@ from lmc.ir.ops import HostCallOp
 from lmc.ir.printer import print_name, print_symbol, print_type, print_value
 from lmc.ir.regions import LEAVING, RegionOp
 from lmc.ir.types import SIMPLE_TYPES, JsonType, ListType, Type
+from lmc.ir.wording import with_article
 
 MAX_REGION_DEPTH = 64
 MAX_TYPE_DEPTH = 32
@@ -134,7 +135,7 @@ class _FunctionVerifier:
     def _enter(self, block: Block, owner: RegionOp | None) -> None:
         kind = "function" if owner is None else "region"
         if not block.ops:
-            raise self._error(owner, f"a {kind} is empty", _ENDS[kind])
+            raise self._error(owner, f"{with_article(kind)} is empty", _ENDS[kind])
         if len(self._open) > MAX_REGION_DEPTH:
             cause = f"regions are nested deeper than {MAX_REGION_DEPTH}"
             raise self._error(owner, cause, "capture less at once: call a part of the program with .eager()")
@@ -144,7 +145,7 @@ class _FunctionVerifier:
         if not block.terminator.IS_TERMINATOR:
             raise block.terminator.fail("ends a block, but is no terminator", "add one, such as lm.return")
         if kind not in block.terminator.ENDS:
-            raise block.terminator.fail(f"can't end a {kind}", _ENDS[kind])
+            raise block.terminator.fail(f"can't end {with_article(kind)}", _ENDS[kind])
         self._open.append([])
         self._kept.enter()
         for parameter in block.parameters:

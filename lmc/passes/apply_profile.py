@@ -15,6 +15,7 @@ from lmc.ir.profile import BranchProfile, OpProfile, Profile, RepeatProfile
 from lmc.ir.region_ops import CondOp, LoopOp
 from lmc.ir.regions import RegionOp
 from lmc.ir.rewriter import with_regions
+from lmc.ir.wording import with_count
 from lmc.passes.base import Pass, PassContext
 from lmc.passes.making import with_ops
 from lmc.passes.measured_ids import Places, measured
@@ -101,11 +102,11 @@ class _Walk:
         unknown = [op_id for op_id in self._unknown if profile.ops[op_id].usage.calls]
         unknown += [place for place in (*self._branches.together, *self._repeats.together) if place not in places]
         if unknown:
-            message = f"the profile has {_counted(len(unknown), 'id')} that the program does not: {_listed(unknown)}"
+            message = f"the profile has {with_count(len(unknown), 'id')} that the program does not: {_listed(unknown)}"
             self._owner.missed(self._context, None, message)
         never = {op_id: op for op_id, op in self._asked.items() if not self._was_measured(op_id, op)}
         if never:
-            of_all = f"{len(never)} of the {_counted(len(self._asked), 'id')} of the program"
+            of_all = f"{len(never)} of the {with_count(len(self._asked), 'id')} of the program"
             message = f"the profile says nothing of {of_all}: {_listed(list(never))}"
             self._owner.missed(self._context, next(iter(never.values())).location, message)
 
@@ -124,7 +125,7 @@ class _Walk:
         if mean is None or not op.billable:
             return op
         expected = min(int(mean + 0.5), op.max_tokens)
-        because = f"{_counted(entry.outputs, 'output')}, the longest of {_counted(entry.longest, 'token')}"
+        because = f"{with_count(entry.outputs, 'output')}, the longest of {with_count(entry.longest, 'token')}"
         self._remark(op, "expected_tokens", expected, because)
         return op if op.expected_tokens == expected else dataclasses.replace(op, expected_tokens=expected)
 
@@ -139,7 +140,7 @@ class _Walk:
         entry = self._repeat(op)
         if entry.mean is None:
             return op
-        because = f"{_counted(entry.runs, 'run')}, the longest of {_counted(entry.most, 'round')}"
+        because = f"{with_count(entry.runs, 'run')}, the longest of {with_count(entry.most, 'round')}"
         return self._with_hint(op, "expected_rounds", entry.mean, because)
 
     def _with_hint(self, op: _Region, name: str, measurement: float, because: str) -> _Region:
@@ -172,10 +173,6 @@ def _listed(op_ids: Sequence[str]) -> str:
     shown = ", ".join(f"{op_id[:80]!r}" for op_id in sorted(op_ids)[:_MOST_NAMED])
     more = len(op_ids) - _MOST_NAMED
     return f"{shown} and {more} more" if more > 0 else shown
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'s' if count != 1 else ''}"
 
 
 def _times(count: int) -> str:

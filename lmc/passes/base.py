@@ -13,6 +13,7 @@ from lmc.ir.errors import InputError, Location
 from lmc.ir.profile import Profile
 from lmc.ir.template import ChatTemplate, Message, Segment, Slot
 from lmc.ir.tokenizer import Tokenizer
+from lmc.ir.wording import with_count
 
 RemarkKind = Literal["applied", "missed"]
 
@@ -44,11 +45,11 @@ class Remark:
         where = f"{self.location}: " if self.location is not None else ""
         verb = "" if self.kind == "applied" else " missed"
         savings = ", ".join(
-            f"{amount} {unit if amount != 1 else unit[:-1]}"
+            with_count(amount, unit)
             for amount, unit in (
-                (self.saved_tokens, "tokens"),
-                (self.saved_calls, "calls"),
-                (self.saved_steps, "steps"),
+                (self.saved_tokens, "token"),
+                (self.saved_calls, "call"),
+                (self.saved_steps, "step"),
             )
             if amount
         )

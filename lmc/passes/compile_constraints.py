@@ -15,6 +15,7 @@ from lmc.ir.core import Block, Constraint, Module, Op, Value, walk
 from lmc.ir.errors import ConstraintError
 from lmc.ir.ops import SamplingOp
 from lmc.ir.rewriter import with_regions
+from lmc.ir.wording import with_count
 from lmc.passes.base import Pass, PassContext
 from lmc.passes.forced_tokens import Unforced, forced_tokens
 from lmc.passes.making import with_ops
@@ -153,14 +154,14 @@ class _Rewrite:
     def _tightened(self, op: SamplingOp, built: Built) -> SamplingOp:
         longest = built.facts.longest_tokens
         if longest is None or longest > op.max_tokens:
-            bound = "no bound" if longest is None else f"up to {_counted(longest, 'token')}"
+            bound = "no bound" if longest is None else f"up to {with_count(longest, 'token')}"
             message = f"outputs of {op.id!r} have {bound}: one that max_tokens ({op.max_tokens}) cuts off is an error"
             self.owner.missed(self.context, op.location, message)
             return op
         enough = max(longest + 1, op.min_tokens)
         if enough >= op.max_tokens:
             return op
-        bound = _counted(longest, "token")
+        bound = with_count(longest, "token")
         message = f"outputs of {op.id!r} have at most {bound}: max_tokens is {enough}, not {op.max_tokens}"
         self.owner.applied(self.context, op.location, message)
         expected = None if op.expected_tokens is None else min(op.expected_tokens, enough)
@@ -213,19 +214,15 @@ def _sizes(built: Built) -> str:
     if facts.kind == "regular":
         parts = ["has states that are made as they are reached"]
     if facts.states is not None:
-        classes = _counted(facts.token_classes or 0, "class", "classes")
+        classes = with_count(facts.token_classes or 0, "class", "classes")
         parts = [
-            f"has {_counted(facts.states, 'state')}",
+            f"has {with_count(facts.states, 'state')}",
             f"{classes} of tokens",
             f"{facts.table_bytes} bytes of tables",
         ]
     if facts.forced_share is not None:
         parts.append(f"{facts.forced_share:.0%} of the tokens of an example forced")
     return ", ".join(parts)
-
-
-def _counted(count: int, noun: str, plural: str | None = None) -> str:
-    return f"{count} {noun if count == 1 else plural or noun + 's'}"
 
 
 def _excerpt(text: str) -> str:

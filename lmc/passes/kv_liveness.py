@@ -14,6 +14,7 @@ from lmc.ir.ops import GenOp, PrefillOp, SelectOp
 from lmc.ir.regions import RegionOp
 from lmc.ir.rewriter import with_regions
 from lmc.ir.types import CTX
+from lmc.ir.wording import with_count
 from lmc.passes.base import FunctionPass, PassContext
 from lmc.passes.call_waves import CallWaves
 from lmc.passes.context_lengths import ContextLengths
@@ -190,7 +191,7 @@ class _Liveness:
         if kept.waves[-1] == kept.place.wave:  # by calls that begin right then
             return
         count = len(kept.uses) + (kept.leaves is not None)
-        uses = f"{count} use{'s' if count != 1 else ''}"
+        uses = with_count(count, "use")
         behind = ", one of them behind its block" if kept.leaves is not None else ""
         self._owner.applied(
             self._context,
@@ -256,4 +257,6 @@ def _leaves_cached(op: Op) -> bool:
 
 def _times(length: Measure, factor: float) -> str:
     """The cost of computing a prefix so many times."""
-    return f"{round(length.tokens * factor)} tokens" + (f" and {factor:g} times its texts" if length.unknown else "")
+    return with_count(round(length.tokens * factor), "token") + (
+        f" and {factor:g} times its texts" if length.unknown else ""
+    )

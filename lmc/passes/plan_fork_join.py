@@ -16,6 +16,7 @@ from lmc.ir.ordering import shared_values, uses, waits_of
 from lmc.ir.regions import RegionOp, is_write
 from lmc.ir.rewriter import with_regions
 from lmc.ir.types import CTX
+from lmc.ir.wording import with_count
 from lmc.passes.base import FunctionPass, PassContext
 from lmc.passes.expected_tokens import ExpectedTokens, expects_anything
 from lmc.passes.kv_hints import without_hints
@@ -133,8 +134,8 @@ class _Planner:
         last = max(calls, key=lambda index: (shortest[index] + lengths[index], -index))
         longest = shortest[last] + lengths[last]
         message = (
-            f"{where}{_listed(ops[index] for index in calls)} in {_counted(waves, 'wave')}; the longest chain has "
-            f"{_counted(longest, 'call')} and ends with {_identity(ops[last])}"
+            f"{where}{_listed(ops[index] for index in calls)} in {with_count(waves, 'wave')}; the longest chain has "
+            f"{with_count(longest, 'call')} and ends with {_identity(ops[last])}"
         )
         saved = sum(lengths) - waves
         self.owner.applied(self.context, ops[last].location, message, saved_steps=saved)
@@ -143,7 +144,7 @@ class _Planner:
             self.owner.missed(self.context, ops[last].location, message)
         for index, joined in _joins(ops):
             wave = max(rounds[call] + lengths[call] - 1 for call in joined)
-            message = f"{where}joins {len(joined)} calls; it can start right after wave {wave}"
+            message = f"{where}joins {with_count(len(joined), 'call')}; it can start right after wave {wave}"
             self.owner.applied(self.context, ops[index].location, message)
 
     def _remark_order(
@@ -154,7 +155,7 @@ class _Planner:
         earlier = [index for place, index in enumerate(order) if ops[index].billable and place < places[index]]
         if earlier:
             first = max(earlier, key=lambda index: (urgency[index], -index))
-            tokens = f"about {round(urgency[first])} tokens"
+            tokens = f"about {with_count(round(urgency[first]), 'token')}"
             message = f"{_identity(ops[first])} begins before other calls of its wave: from it on {tokens} are expected"
             self.owner.applied(self.context, ops[first].location, message)
 
@@ -259,12 +260,8 @@ def _listed(ops: Iterable[Op]) -> str:
     """What makes calls: those of the block themselves, and ops with calls inside."""
     counts = Counter(op.NAME if isinstance(op, RegionOp) else "model call" for op in ops)
     direct = counts.pop("model call", 0)
-    return " and ".join(_counted(count, name) for name, count in (("model call", direct), *counts.items()) if count)
+    return " and ".join(with_count(count, name) for name, count in (("model call", direct), *counts.items()) if count)
 
 
 def _identity(op: Op) -> str:
     return repr(getattr(op, "id", None) or op.NAME)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'s' if count != 1 else ''}"

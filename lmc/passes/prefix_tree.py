@@ -8,6 +8,7 @@ from typing import Protocol
 
 from lmc.ir.core import Value
 from lmc.ir.errors import Location
+from lmc.ir.wording import with_count
 
 Parts = tuple[str | Value, ...]
 
@@ -41,10 +42,10 @@ class Measure:
         return Measure(self.tokens - other.tokens, self.unknown - other.unknown)
 
     def __str__(self) -> str:
-        tokens = f"about {self.tokens} token{'s' if self.tokens != 1 else ''}"
+        tokens = f"about {with_count(self.tokens, 'token')}"
         if not self.unknown:
             return tokens
-        return f"{tokens} and {self.unknown} text{'s' if self.unknown != 1 else ''} known at run time"
+        return f"{tokens} and {with_count(self.unknown, 'text')} known at run time"
 
     def reaches(self, minimum_tokens: int) -> bool:
         """Whether it has ``minimum_tokens`` tokens; a text that is not known counts as long enough."""

@@ -1,7 +1,4 @@
 import random
-import sys
-import time
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -19,6 +16,7 @@ from lmc.cache.ranks import InstanceOrder, Layout
 from lmc.cache.simulator import coarse_trial
 from lmc.ir.engine import Engine, EngineInfo
 from tests.backend.programs import JUDGE, plan_of
+from tests.work import calls_of
 
 TWO_TEXTS = r"""
 module @f {
@@ -123,33 +121,15 @@ def test_texts_in_regions_count_as_in_their_first_run():
     ]
 
 
-def test_time_grows_with_the_bytes_of_the_batch():
+def test_calls_grow_with_the_rows_of_the_batch():
     plan = plan_of(JUDGE)
 
-    def seconds(count: int) -> float:
+    def calls(count: int) -> int:
         inputs = [{"essay": "x" * 2000 + str(index * 7919 % count)} for index in range(count)]
-        start = time.process_time()
-        schedule_batch(plan, inputs)
-        return time.process_time() - start
+        return calls_of(lambda: schedule_batch(plan, inputs))
 
-    seconds(100)
-    assert min(seconds(4000) for _ in range(3)) < 30 * max(min(seconds(400) for _ in range(3)), 1e-4)
-
-
-def calls_of(work: Callable[[], object]) -> int:
-    """Calls of functions in Python that ``work`` makes: time that is the same on any machine."""
-    count = 0
-
-    def note(_frame: object, event: str, _argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(note)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return count
+    calls(100)
+    assert calls(2000) < 15 * calls(200)
 
 
 def test_calls_grow_no_faster_than_the_length_of_a_row():

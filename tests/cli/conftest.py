@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lmc import driver
 from lmc.cli.app import main
 from lmc.driver import Options, Runner
 
@@ -97,6 +98,8 @@ class Said:
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A file with programs, in the current folder."""
+    for name in driver.__all__:  # what is imported on first use would be forgotten with the copy of sys.modules
+        getattr(driver, name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "modules", dict(sys.modules))

@@ -30,7 +30,7 @@ def test_rows_of_a_pipe_have_no_total(monkeypatch: pytest.MonkeyPatch, capsys: p
     lines = Lines("-", 0)
     now[0] = 4000.0
     lines(failed=False)
-    assert capsys.readouterr().err == "running: 1 rows, 0 failed, 1:06:40\n"
+    assert capsys.readouterr().err == "running: 1 row, 0 failed, 1:06:40\n"
 
 
 def test_errors_that_differ_in_values_have_one_cause():

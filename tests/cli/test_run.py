@@ -217,7 +217,7 @@ def test_a_signal_keeps_the_rows_that_are_finished(start, program: str, tmp_path
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == code
-    assert err.startswith("interrupted: 2 of 3 rows were finished and are kept; prompt tokens ")
+    assert err.startswith("interrupted: finished and kept 2 of 3 rows; prompt tokens ")
     assert len(err.splitlines()) == 1
     assert {row["index"] for row in read(tmp_path / "out.jsonl")} == {1, 2}
 
@@ -232,7 +232,7 @@ def test_rows_of_a_pipe_run_as_they_come(start, program: str, tmp_path: Path):
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 143
-    assert err.startswith("interrupted: 1 of the 1 rows read so far were finished and are kept; ")
+    assert err.startswith("interrupted: finished and kept 1 of the 1 row read so far; ")
 
 
 def wait_for_rows(folder: Path, count: int) -> None:
@@ -333,7 +333,7 @@ def test_an_interrupted_run_counts_what_unfinished_rows_cost(start, program: str
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
-    assert "interrupted: 1 of 3 rows were finished and are kept; " in err
+    assert "interrupted: finished and kept 1 of 3 rows; " in err
     assert ", calls 3, " in err
 
 
@@ -350,7 +350,7 @@ def test_a_signal_ends_a_run_whose_rows_are_still_put_in_order(start, tmp_path: 
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == code
-    assert err.startswith("interrupted: 0 of 2 rows were finished")
+    assert err.startswith("interrupted: finished and kept 0 of 2 rows")
     assert time.monotonic() - begun < 30
 
 
@@ -408,7 +408,7 @@ def test_a_tool_that_interrupts_ends_the_run_and_keeps_what_is_finished(start, t
     process = start("run", "quitting.py", "--input", data, "-o", "out.jsonl", *TOY)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert err.startswith("interrupted: 1 of 3 rows were finished and are kept; ")
+    assert err.startswith("interrupted: finished and kept 1 of 3 rows; ")
     assert "Traceback" not in err
     assert [row["index"] for row in read(tmp_path / "out.jsonl")] == [2]
 

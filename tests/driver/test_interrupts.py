@@ -99,7 +99,7 @@ def test_one_run_raises_it(program: lmc.Program, form: str):
 def test_a_batch_ends_with_what_is_finished(program: lmc.Program, is_lazy: bool):
     words = ["first", "stop", "slow"]
     rows = ({"word": word} for word in words)
-    with pytest.raises(BatchInterruptedError, match=r"1 of 3 instances were finished") as caught:
+    with pytest.raises(BatchInterruptedError, match=r"1 of 3 instances finished") as caught:
         program.batch(rows if is_lazy else list(rows))
     first, *others = caught.value.results
     assert first.error is None

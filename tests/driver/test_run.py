@@ -283,7 +283,7 @@ def test_ctrl_c_in_a_batch_keeps_what_is_finished():
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=30)
     assert said.splitlines() == [
-        "2 of 3 instances were finished; .results holds them",
+        "2 of 3 instances finished; .results holds them",
         "[True, True, False] RequestCancelledError",
     ]
 

@@ -78,7 +78,7 @@ def test_a_cell_that_is_no_good_is_an_error_of_its_row(tmp_path: Path):
     expected = [
         "3: count=many: is no int",
         "4: count=: is no int",
-        "5: the row has 1 cells, and the header has 2",
+        "5: the row has 1 cell, and the header has 2",
         "6: the row has 3 cells, and the header has 2",
         "7: the row is no CSV: ',' expected after '\"'",
         "8: the row is not UTF-8",

@@ -97,5 +97,5 @@ def test_a_branch_of_none_is_an_index_error():
         return s.fork(0)[0]
 
     for run in (program.eager, program.run):
-        with pytest.raises(IndexError, match="there are 0 branches, none at 0"):
+        with pytest.raises(IndexError, match="the fork has 0 branches, none at 0"):
             run()

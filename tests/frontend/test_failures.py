@@ -352,14 +352,14 @@ def chooses_among_anything(s, a):
     [
         (chooses, [], "select has no choices"),
         (chooses, ["a", ""], "an empty choice can't be scored"),
-        (chooses, [1, 2], "a choice is no text: 1 (a int)"),
+        (chooses, [1, 2], "a choice is no text: 1 (an int)"),
         (chooses, "ab", "choices is 'ab' (a str)"),
         (chooses, None, "choices is None (a NoneType)"),
         (chooses_among, "", "an empty choice can't be scored"),
         (chooses_among, 2.5, "a choice is no text: 2.5 (a float)"),
         (chooses_among, ["x"], "a choice is no text: ['x'] (a list)"),
         (chooses_among_anything, "", "an empty choice can't be scored"),
-        (chooses_among_anything, 3, "a choice is no text: 3 (a int)"),
+        (chooses_among_anything, 3, "a choice is no text: 3 (an int)"),
     ],
 )
 def test_choices_are_refused_alike_whenever_they_are_known(program, argument, cause):
@@ -408,7 +408,7 @@ def names(s, value):
         (bounds, "9" * 1000, "max_tokens is '999999999999...9999999999999' (a str)", "a whole number"),
         (stops, 3, "stop is [3] (a list)", "a text or a list of texts"),
         (branches, "2", "fork('2'): n is a str", "a whole number"),
-        (names, 3, "the name 3 (a int)", "a text that is not empty"),
+        (names, 3, "the name 3 (an int)", "a text that is not empty"),
     ],
 )
 def test_options_are_refused_by_name_value_and_class(program, argument, cause, remedy):

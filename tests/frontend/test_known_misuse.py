@@ -3,6 +3,7 @@
 import pytest
 
 import lmc
+from lmc.ir.wording import with_article
 from tests.frontend.strategies import load
 
 HEADER = """
@@ -97,7 +98,7 @@ def test_what_is_no_text_is_refused_before_anything_runs(folder, value, name):
         for error in compiled:
             assert type(error) is type(eager)
             assert error.location == eager.location
-            assert f" a {name}" in error.cause
+            assert f" {with_article(name)}" in error.cause
             assert error.cause.endswith(", text is needed")
             assert error.remedy == eager.remedy
 
@@ -106,7 +107,7 @@ def test_what_is_no_text_is_refused_before_anything_runs(folder, value, name):
 def test_misuse_is_refused_wherever_it_stands(folder, place):
     line = place.format("s += number(q)")
     program = load(f"{HEADER}@lmc.jit\ndef program(s, q: str):\n    {line}\n", folder).program
-    with pytest.raises(lmc.CaptureError, match="the program appends a int"):
+    with pytest.raises(lmc.CaptureError, match="the program appends an int"):
         program.on("toy").compile()
 
 

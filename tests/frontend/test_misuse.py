@@ -131,19 +131,19 @@ def deleting_a_branch(s):
     del branches[0]
 
 
-@mistake("a user message holds a int, text is needed", "str(value)", line=1)
+@mistake("a user message holds an int, text is needed", "str(value)", line=1)
 def a_number_as_a_message(s):
     message = user(3)
     s += message
 
 
-@mistake("a user message holds a int, text is needed", "str(value)", 3, line=1)
+@mistake("a user message holds an int, text is needed", "str(value)", 3, line=1)
 def an_argument_as_a_message(s, n: int):
     message = user(n)
     s += message
 
 
-@mistake("a assistant message holds a float, text is needed", "str(value)")
+@mistake("an assistant message holds a float, text is needed", "str(value)")
 def a_number_beside_a_generation(s):
     s += assistant("a" + gen("x") + 2.5)
 
@@ -218,7 +218,7 @@ def test_a_capture_ends_at_the_mistake():
 
 @pytest.mark.parametrize("content", [3, None, b"a", ["a"], assistant, gen("x") + 3])
 def test_messages_are_checked_where_they_are_made(content):
-    with pytest.raises(CaptureError, match=r"a user message holds a .*, text is needed") as caught:
+    with pytest.raises(CaptureError, match=r"a user message holds an? .*, text is needed") as caught:
         user(content)
     assert caught.value.location is not None
     assert caught.value.location.file == __file__

@@ -120,10 +120,10 @@ def test_instances_share_what_comes_first():
 @pytest.mark.parametrize(
     ("make", "cause"),
     [
-        (lambda: lmc.section(3), "a section holds a int, text is needed"),
+        (lambda: lmc.section(3), "a section holds an int, text is needed"),
         (lambda: lmc.section(lmc.gen("a")), "a section holds a Generation, text is needed"),
         (lambda: lmc.section("a", movable=1), "movable is 1"),  # type: ignore[arg-type]
-        (lambda: lmc.user(lmc.section("a") + 3), "a user message holds a int, text is needed"),
+        (lambda: lmc.user(lmc.section("a") + 3), "a user message holds an int, text is needed"),
         (lambda: message.on(order_sections="yes"), "order_sections is 'yes'"),  # type: ignore[arg-type]
     ],
 )

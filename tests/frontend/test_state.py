@@ -54,7 +54,7 @@ REFUSALS = [
     (lambda s: s.gen("x", regex=""), "regex is ''", "the pattern"),
     (lambda s: s.gen("x", choices=[]), "choices is []", "a list of texts"),
     (lambda s: s.gen("x", choices=["a", ""]), "choices is ['a', '']", "none of them empty"),
-    (lambda s: s.gen("x", schema=3), "schema is 3 (a int): it is no class", "another type that pydantic knows"),
+    (lambda s: s.gen("x", schema=3), "schema is 3 (an int): it is no class", "another type that pydantic knows"),
     (lambda s: s.gen("x", schema='{"type":"object"}'), "schema is '{", "as a dict: json.loads(text)"),
     (lambda s: s.gen("x", schema=UnknownSchemaError), "Unable to generate pydantic-core schema", "a pydantic class"),
     (lambda s: s.gen("x", schema=pydantic.FutureDate), "what is in the future", "Field(gt=...)"),
@@ -86,7 +86,7 @@ REFUSALS = [
     (lambda s: s.fork("2"), "fork('2')", "whole number"),
     (lambda s: s.fork(2)[1.5], "branches[1.5]", "by number"),
     (lambda s: s.fork(2).__setitem__(0, s), "a branch can't be replaced", "branches[i] +="),
-    (lambda s: s.append(3), "the program appends a int", "str(value)"),
+    (lambda s: s.append(3), "the program appends an int", "str(value)"),
     (lambda s: s.append(None), "the program appends a NoneType", "append by themselves"),
     (lambda s: s.append(user(2.5)), "a user message holds a float", "str(value)"),
     (lambda s: s.append(user(system("x"))), "a user message holds another message", "one after the other"),
@@ -135,7 +135,7 @@ def test_symbolic_numbers_are_named_by_their_type():
         s += n
 
     built = JittedFunction(program)
-    assert "the program appends a int" in capture(built, bind(built, (3,), {})).breaks[0].cause
+    assert "the program appends an int" in capture(built, bind(built, (3,), {})).breaks[0].cause
 
 
 def test_unknown_variables_are_key_errors_too():
@@ -158,7 +158,7 @@ def test_a_state_is_not_iterable():
 
 
 def test_there_is_no_branch_past_the_end():
-    with pytest.raises(IndexError, match="there are 2 branches, none at 2"):
+    with pytest.raises(IndexError, match="the fork has 2 branches, none at 2"):
         eagerly(lambda s: s.fork(2)[2])
 
 

@@ -299,7 +299,7 @@ def test_result_types(name: str, types: tuple[Type, ...], result: Type):
 def test_appending_what_is_no_text_is_refused():
     builtin = builtins.lookup("text")
     assert builtin is not None
-    with pytest.raises(CaptureError, match="the program appends a int, text is needed"):
+    with pytest.raises(CaptureError, match="the program appends an int, text is needed"):
         builtin.run(1)
 
 
@@ -327,7 +327,7 @@ def test_a_branch_is_found_from_both_ends():
     assert builtin is not None
     assert [builtin.run(3, index) for index in (0, 2, -1, -3)] == [0, 2, 2, 0]
     for index in (3, -4):
-        with pytest.raises(IndexError, match=f"there are 3 branches, none at {index}"):
+        with pytest.raises(IndexError, match=f"the fork has 3 branches, none at {index}"):
             builtin.run(3, index)
     with pytest.raises(CaptureError, match=r"branches\[1.5\]"):
         builtin.run(3, 1.5)
@@ -349,7 +349,7 @@ def test_choices_are_a_list_of_texts():
     builtin = builtins.lookup("choices")
     assert builtin is not None
     assert builtin.run(["a", "b"]) == ["a", "b"]
-    for value, cause in ((3, "choices is 3 (a int)"), ([], "select has no choices"), ([1], "a choice is no text")):
+    for value, cause in ((3, "choices is 3 (an int)"), ([], "select has no choices"), ([1], "a choice is no text")):
         with pytest.raises(CaptureError) as caught:
             builtin.run(value)
         assert cause in caught.value.cause

@@ -234,7 +234,7 @@ def test_what_is_right_verifies(op: Op):
         (make(ReturnOp, context=C, structure='{"leaf":-1}'), "lm.return: leaf index -1 is no index"),
         (
             make(ReturnOp, context=C, values=(T,), structure='{"leaf":1}'),
-            "lm.return: structure names 2 leaves, but there are 1 values",
+            "lm.return: structure names 2 leaves for 1 value",
         ),
         (make(ReturnOp, U, context=C), "lm.return: results are (!text), should be ()"),
         (make(BreakOp, ids=("a",)), "lm.break: ids, counts and values don't fit together"),

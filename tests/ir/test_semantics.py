@@ -183,7 +183,7 @@ class TestSelect:
             selection.choices_of(self.op(listed), {listed: value})
 
     def test_what_is_no_text_is_no_choice(self):
-        with pytest.raises(CaptureError, match=r"a choice is no text: 1 \(a int\)"):
+        with pytest.raises(CaptureError, match=r"a choice is no text: 1 \(an int\)"):
             selection.choices_of(self.op(T), {T: 1})
 
     def test_requests_score_the_choices_after_the_context_and_for_one_method_after_nothing(self):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -15,6 +13,7 @@ from lmc.ir.ops import BeginOp, ConcatOp, ContextOp, EndOp, ExtendOp, GenOp, PyC
 from lmc.ir.target import Target
 from lmc.ir.types import ANY, CTX, TEXT, list_of
 from lmc.passes import pipeline
+from tests.work import calls_of
 
 SMALL = 250
 GROWTH = 8
@@ -123,26 +122,13 @@ def nested(count: int) -> Module:
     return _module(builder, contexts[0], text)
 
 
-@pytest.fixture
-def no_collector() -> Iterator[None]:
-    """The cyclic collector runs more often the more objects there are, whoever made them."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-
-
-@pytest.mark.usefixtures("no_collector")
 @pytest.mark.parametrize("shape", [chain, fan_out, calls, texts, extends, selects, forks, nested])
-def test_time_is_linear(shape: Callable[[int], Module]):
+def test_work_is_linear(shape: Callable[[int], Module]):
     small, large = shape(SMALL), shape(SMALL * GROWTH)
     passes = pipeline("O2")
 
-    def seconds(module: Module) -> float:
-        start = time.process_time()
-        lower(passes.run(module).module, TOY)
-        return time.process_time() - start
+    def calls(module: Module) -> int:
+        return calls_of(lambda: lower(passes.run(module).module, TOY))
 
-    once = min(seconds(small) for _ in range(3))
-    # Quadratic work would take 64 times as long; half of that again is left for caches and a busy machine.
-    assert min(seconds(large) for _ in range(2)) < 2 * GROWTH * once + 0.05
+    calls(small)  # what is made once
+    assert calls(large) < 1.5 * GROWTH * calls(small)  # quadratic work makes GROWTH**2 times as many

@@ -16,7 +16,9 @@ LEAVES = frozenset({"lmc.ir", "lmc.grammar", "lmc.cache", "lmc.cost"})
 LAYERS: dict[str, frozenset[str]] = {
     "lmc.ir": frozenset(),
     "lmc.toolchain": frozenset(),
-    "lmc.grammar": frozenset({"lmc.ir.cached", "lmc.ir.errors", "lmc.ir.forks", "lmc.toolchain"}),  # no IR
+    "lmc.grammar": frozenset(
+        {"lmc.ir.cached", "lmc.ir.errors", "lmc.ir.forks", "lmc.ir.wording", "lmc.toolchain"}
+    ),  # no IR
     "lmc.cache": frozenset({"lmc.ir.errors"}),
     "lmc.cost": frozenset({"lmc.ir"}),  # tokens, money and time *over a Module*: it has to know what a Module is
     "lmc.builtin_model": frozenset(),
@@ -31,7 +33,7 @@ LAYERS: dict[str, frozenset[str]] = {
     "lmc.driver": LEAVES
     | {"lmc.frontend", "lmc.passes", "lmc.backend", "lmc.runtime", "lmc.report", "lmc.builtin_model"},
     "lmc.program": frozenset({"lmc.driver", "lmc.frontend.state", "lmc.ir.cached", "lmc.ir.errors", "lmc.ir.forks"}),
-    "lmc.cli": frozenset({"lmc.driver"}),
+    "lmc.cli": frozenset({"lmc.driver", "lmc.ir.wording"}),
     "lmc.__init__.pyi": frozenset(
         {"lmc.driver", "lmc.frontend", "lmc.ir", "lmc.library", "lmc.program", "lmc.runtime"}
     ),

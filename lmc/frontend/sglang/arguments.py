@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.driver import InputError
 from lmc.frontend.locations import user_location
+from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
     from lmc.frontend.sglang.function import SglFunction
@@ -18,7 +19,7 @@ Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]
 def rows_of(function: SglFunction, batch: Any) -> list[Arguments]:
     """Arguments of each row. Raises ``InputError`` for what is no list of dicts, or of lists."""
     if not isinstance(batch, list | tuple):
-        raise _refused(f"the batch is a {type(batch).__name__}")
+        raise _refused(f"the batch is {with_article(type(batch).__name__)}")
     rows: list[Arguments] = []
     for number, row in enumerate(batch):
         if isinstance(row, Mapping) and all(isinstance(key, str) for key in row):

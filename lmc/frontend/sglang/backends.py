@@ -9,6 +9,7 @@ from lmc.driver import DEFAULT_BACKEND, InputError, Options, Wish, adopt_engine,
 from lmc.driver import flush_cache as flush_cache_of
 from lmc.frontend.locations import user_location
 from lmc.ir.target import TARGETS
+from lmc.ir.wording import with_article
 
 _ENGINE = ("submit", "score", "tokenizer", "info")
 _PRECISIONS = {"auto": None, "float32": "float32", "float": "float32", "bfloat16": "bfloat16"}
@@ -56,7 +57,7 @@ def backend_of(value: Any) -> Backend:
         return chosen
     if all(hasattr(chosen, name) for name in _ENGINE):
         return Backend(adopt_engine(chosen))
-    raise _wrong(f"the backend is a {type(chosen).__name__}")
+    raise _wrong(f"the backend is {with_article(type(chosen).__name__)}")
 
 
 def set_default_backend(backend: Any) -> None:

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from lmc.frontend.messages import Appendable, Message, Several, makes_appendable
 from lmc.frontend.refusals import bad, described
+from lmc.ir.wording import with_article
 
 token_length_normalized = "token_length_normalized"  # noqa: S105 - a name
 """Choices method: the choice of the largest mean log-probability per token."""
@@ -272,6 +273,6 @@ def _message(role: str, expr: Any) -> Message:
     kind = type(expr)
     parts: tuple[Any, ...] = expr.parts if kind is Several else (expr,)
     if any(type(part) in (Message, RoleBegin, RoleEnd) for part in parts):
-        raise bad(f"a {role} message holds another message", "append them one after the other")
+        raise bad(f"{with_article(role)} message holds another message", "append them one after the other")
     wrapped = issubclass(kind, Appendable) and kind is not Several
     return Message(role, Several(parts) if wrapped else expr)

@@ -16,6 +16,7 @@ from lmc.frontend.sglang.expressions import Gen, Image, RoleBegin, RoleEnd, Sele
 from lmc.frontend.sglang.meta import TEXTS, meta_info
 from lmc.frontend.sglang.options import Sampling, resolve
 from lmc.frontend.state import State
+from lmc.ir.wording import with_article, with_count
 
 JOIN_MODES = ("gather_variable", "concate_and_append")
 
@@ -265,14 +266,18 @@ class ProgramStateGroup(Branches):
             part_of = lambda _: other  # noqa: E731
         elif kind in (list, tuple):
             if len(other) != len(self):
-                raise bad(f"{len(other)} items are appended to {len(self)} branches", "give one item for each branch")
+                raise bad(
+                    f"{with_count(len(other), 'item is', 'items are')} appended to "
+                    f"{with_count(len(self), 'branch', 'branches')}",
+                    "give one item for each branch",
+                )
             part_of = other.__getitem__
         elif callable(other):
             self._source.core.session.check_called(other)
             part_of = other
         else:
             raise bad(
-                f"a {kind.__name__} is appended to branches",
+                f"{with_article(kind.__name__)} is appended to branches",
                 "append a text, an expression, a list of those, or a function of the branch's number",
             )
         for index, state in enumerate(self):

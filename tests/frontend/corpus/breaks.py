@@ -97,7 +97,7 @@ def unknown_keywords(s, a: str):
     return keywords(**details(a))
 
 
-@case(["p", "q", "r"], stops="2 names take 3 values apart")
+@case(["p", "q", "r"], stops="2 names can.t take 3 values apart")
 def unpacks_too_many(s, words: list[str]):
     x, y = words
     return x + y
