@@ -44,7 +44,7 @@ class Explanation:
     """What there is to say of a constraint over the tokens of one model.
 
     ``facts`` is None where it is ``refused``. Seconds are those that it took on this machine; ``unbuilt`` is why there
-    is no complete token index (None: there is one). ``remark`` names the parts of a schema that restrict nothing.
+    is no complete token index (None: there is one). ``remark`` says what of a schema is not enforced as it stands.
     """
 
     given: Given

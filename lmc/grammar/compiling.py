@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Sequence
 from itertools import count
@@ -14,6 +15,7 @@ from lmc.grammar.automaton import Automaton
 from lmc.grammar.building import Arena
 from lmc.grammar.constraint import RegularConstraint
 from lmc.grammar.context_free import ContextFreeConstraint
+from lmc.grammar.context_free.recursion import rules_of_schema
 from lmc.grammar.interface import Constraint
 from lmc.grammar.schema import Remark
 from lmc.grammar.sources import Source, Whitespace
@@ -61,8 +63,21 @@ def compile(  # the name by which users know it
 
 
 def remark_of(source: Source) -> Remark | None:
-    """Return the parts of a schema that restrict nothing; None where there are none, and for other constraints."""
-    return schemas.remark_of(source.data) if source.kind == "schema" else None
+    """Return what of a schema is not enforced as it stands; None where there is nothing, and for other constraints.
+
+    Only a schema with ``uniqueItems`` is made into nodes again for it.
+    """
+    if source.kind != "schema":
+        return None
+    narrowed: dict[str, str] = {}
+    if '"uniqueItems"' in source.text:
+        with contextlib.suppress(ConstraintError):  # of a schema that is refused
+            try:
+                schemas.to_node(source.data, Arena(), whitespace=source.whitespace, narrowed=narrowed)
+            except schemas.RecursiveSchemaError:
+                narrowed.clear()
+                rules_of_schema(source.data, Arena(), source.whitespace, narrowed=narrowed)
+    return schemas.remark_of(source.data, narrowed)
 
 
 def compile_source(source: Source, tokenizer: Any, *, cache: str | Path | IndexStore | None = None) -> Constraint:

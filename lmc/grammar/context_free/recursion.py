@@ -24,12 +24,15 @@ from lmc.ir.errors import ConstraintError
 _START = "start"
 
 
-def rules_of_schema(schema: dict[str, Any] | bool, arena: Arena, whitespace: Whitespace) -> Rules:
+def rules_of_schema(
+    schema: dict[str, Any] | bool, arena: Arena, whitespace: Whitespace, *, narrowed: dict[str, str] | None = None
+) -> Rules:
     """The rules of any schema, recursive or not: the JSON that ``lmc/grammar/schema`` describes.
 
-    Raises ``ConstraintError`` for what is wrong or can't be enforced, with the ``pointer`` to the keyword.
+    ``narrowed`` is as for ``to_node`` there. Raises ``ConstraintError`` for what is wrong or can't be enforced, with
+    the ``pointer`` to the keyword.
     """
-    builder = _RecursiveBuilder(Document(schema), arena, whitespace)
+    builder = _RecursiveBuilder(Document(schema), arena, whitespace, narrowed)
     root = builder.whole()
     cutting = Cutting(arena, builder.places)
     cutting.add(_START, root)
@@ -62,8 +65,10 @@ def _any_value() -> dict[str, Any]:
 class _RecursiveBuilder(Builder):
     """Builds goals that come up within themselves, and those that leave open what a value is."""
 
-    def __init__(self, document: Document, arena: Arena, whitespace: Whitespace) -> None:
-        super().__init__(document, arena, whitespace)
+    def __init__(
+        self, document: Document, arena: Arena, whitespace: Whitespace, narrowed: dict[str, str] | None = None
+    ) -> None:
+        super().__init__(document, arena, whitespace, narrowed)
         self.rules: dict[int, Node] = {}
         """The nodes of the goals that are referred to, by their number."""
         self.places: dict[int, Pointer] = {}

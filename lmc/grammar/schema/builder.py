@@ -49,7 +49,9 @@ from lmc.ir.errors import ConstraintError
 class Builder:
     """Makes the nodes of one schema in one arena."""
 
-    def __init__(self, document: Document, arena: Arena, whitespace: Whitespace) -> None:
+    def __init__(
+        self, document: Document, arena: Arena, whitespace: Whitespace, narrowed: dict[str, str] | None = None
+    ) -> None:
         self.arena = arena
         self.layout = Layout(arena, whitespace)
         self.strings = Strings(arena, self._embedded)
@@ -59,6 +61,8 @@ class Builder:
         """Where no value meets some part of the schema, for which no value meets what holds it. None: not known."""
         self.leaves_out = False
         """Whether something that is empty may have values, which are not produced (README.md lists them)."""
+        self.narrowed = {} if narrowed is None else narrowed
+        """Keywords that are enforced by fewer values than they allow, by JSON pointer, each with what is produced."""
         self.has_other_types = False
         """Whether values of some part may be of types that are not produced, as nothing names or describes them."""
         self._conflicts: dict[tuple[int, ...], tuple[Pointer, bool]] = {}
@@ -226,7 +230,7 @@ class Builder:
     def _embedded(self, goal: Goal) -> Node:
         """The contents of strings that are JSON, without white space, of values which meet a goal."""
         if self._inner is None:
-            self._inner = _InnerBuilder(self.expander.document, self.arena, "compact")
+            self._inner = _InnerBuilder(self.expander.document, self.arena, "compact", self.narrowed)
         try:
             node = self._inner.node(goal, None)
         except RecursiveSchemaError as error:

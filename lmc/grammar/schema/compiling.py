@@ -12,7 +12,13 @@ from lmc.grammar.schema.errors import RecursiveSchemaError
 from lmc.grammar.schema.layout import Whitespace
 
 
-def to_node(schema: dict[str, Any] | bool, arena: Arena, *, whitespace: Whitespace = "compact") -> Node:
+def to_node(
+    schema: dict[str, Any] | bool,
+    arena: Arena,
+    *,
+    whitespace: Whitespace = "compact",
+    narrowed: dict[str, str] | None = None,
+) -> Node:
     """The texts that are JSON of a value which meets the schema, in the spellings of README.md.
 
     Every text is valid; which valid texts are left out is listed there.
@@ -21,13 +27,14 @@ def to_node(schema: dict[str, Any] | bool, arena: Arena, *, whitespace: Whitespa
         schema: JSON Schema 2020-12, as parsed JSON. Nothing of it is fetched.
         arena: makes the nodes.
         whitespace: "compact": none; "flexible": spaces and indented lines, as printers write them; see ``Layout``.
+        narrowed: takes the keywords that are enforced by fewer values than they allow, by their JSON pointers.
 
     Raises:
         RecursiveSchemaError: values may nest without bound.
         ConstraintError: a keyword is unknown, wrong, or can't be enforced (``pointer`` says which); no value meets the
             schema; the arena's budget is used up.
     """
-    return Builder(Document(schema), arena, whitespace).whole()
+    return Builder(Document(schema), arena, whitespace, narrowed).whole()
 
 
 def is_recursive(schema: dict[str, Any] | bool) -> bool:

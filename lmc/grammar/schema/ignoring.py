@@ -1,41 +1,52 @@
-"""The parts of a schema that restrict nothing, in one remark."""
+"""The parts of a schema that restrict nothing, and those that restrict more than they say, in one remark."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from lmc.grammar.schema.checking import ASSERTIONS, UNKNOWN_KEYWORD, Ignored
+from lmc.grammar.schema.checking import ASSERTIONS, UNKNOWN_FORMAT, UNKNOWN_KEYWORD, Ignored
 from lmc.grammar.schema.documents import Document
 from lmc.grammar.schema.errors import json_pointer, tokens_of
+from lmc.grammar.schema.formats import BOUNDS, KNOWN, UNRESTRICTED
 from lmc.ir.errors import ConstraintError
 
 _MOST_NAMES = 8  # of one cause
 
 
 class Misspelt(NamedTuple):
-    """A keyword that is unknown, one edit from a known one whose values are like its own."""
+    """A keyword or format that is unknown, one edit from a known one; a keyword's value fits the known one.
+
+    ``pointer`` is the first of ``places`` places.
+    """
 
     name: str
     meant: str
     pointer: str
+    places: int = 1
 
     def __str__(self) -> str:
-        return f"{self.name} at #{self.pointer} (did you mean {self.meant}?)"
+        more = f" and {self.places - 1} more place{'s' * (self.places > 2)}" if self.places > 1 else ""
+        return f"{self.name} at #{self.pointer}{more} (did you mean {self.meant}?)"
 
 
 class Remark(NamedTuple):
-    """The annotations of a schema that are not those of JSON Schema: they restrict nothing.
+    """What of a schema is not enforced as it stands.
 
-    ``text`` is one line that names them by cause; ``misspelt`` are those among them that are likely meant to restrict.
+    ``text`` is one line: the annotations that are not those of JSON Schema by cause, as they restrict nothing, and the
+    keywords that are enforced by fewer values than they allow. ``misspelt`` are annotations likely meant to restrict.
     """
 
     text: str
     misspelt: tuple[Misspelt, ...]
 
 
-def remark_of(schema: dict[str, Any] | bool) -> Remark | None:
-    """Return what is ignored of a schema that is not refused; None where nothing is."""
+def remark_of(schema: dict[str, Any] | bool, narrowed: Mapping[str, str] | None = None) -> Remark | None:
+    """Return what a schema that is not refused says and does not mean here; None where there is nothing.
+
+    ``narrowed`` are the keywords that are enforced by fewer values, by their JSON pointers: see ``Builder.narrowed``.
+    """
     document = Document(schema)
     found: list[Ignored] = []
     for sub in document.parts():
@@ -43,17 +54,23 @@ def remark_of(schema: dict[str, Any] | bool) -> Remark | None:
             found += document.ignored(sub)
         except ConstraintError:  # of a definition that nothing refers to
             continue
-    if not found:
-        return None
-    misspelt = {each.name: meant for each in found if (meant := _misspelt(schema, each, document)) is not None}
     names: dict[str, Counter[str]] = {}
+    places: dict[tuple[str, str], list[str]] = {}
     for each in found:
-        if each.name not in misspelt:
+        meant = _meant(schema, each, document)
+        if meant is None:
             names.setdefault(each.cause, Counter())[each.name] += 1
-    parts = [f"{cause}: {_listed(counted)}" for cause, counted in names.items()]
-    if misspelt:
-        parts.insert(0, f"likely misspelt: {', '.join(map(str, misspelt.values()))}")
-    return Remark(f"parts of the schema restrict nothing: {'; '.join(parts)}", tuple(misspelt.values()))
+        else:
+            places.setdefault((each.name, meant), []).append(json_pointer(each.pointer))
+    misspelt = tuple(Misspelt(*key, min(pointers), len(pointers)) for key, pointers in places.items())
+    parts = [f"likely misspelt: {', '.join(map(str, misspelt))}"] if misspelt else []
+    parts += [f"{cause}: {_listed(counted)}" for cause, counted in names.items()]
+    said = [f"parts of the schema restrict nothing: {'; '.join(parts)}"] if parts else []
+    if narrowed:
+        shown = [f"#{pointer} ({how})" for pointer, how in list(narrowed.items())[:_MOST_NAMES]]
+        more = f" and {len(narrowed) - len(shown)} more" if len(narrowed) > len(shown) else ""
+        said.append(f"fewer values are produced than the schema allows: {', '.join(shown)}{more}")
+    return Remark("; ".join(said), misspelt) if said else None
 
 
 def _listed(counted: Counter[str]) -> str:
@@ -62,16 +79,21 @@ def _listed(counted: Counter[str]) -> str:
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
-def _misspelt(schema: Any, ignored: Ignored, document: Document) -> Misspelt | None:
+def _meant(schema: Any, ignored: Ignored, document: Document) -> str | None:
+    """The keyword or format of which an unknown one is likely a misspelling."""
+    if ignored.cause == UNKNOWN_FORMAT:
+        known = {*KNOWN, *BOUNDS, *UNRESTRICTED}
+        return next((name for name in sorted(known) if _is_one_edit(ignored.name, name)), None)
     if ignored.cause != UNKNOWN_KEYWORD:
         return None
-    value = schema
-    where = json_pointer(ignored.pointer)
+    holder, value = None, schema
     for token in tokens_of(ignored.pointer):
-        value = value[token]
+        holder, value = value, value[token]
+    if document.dialect.ignores_siblings and "$ref" in holder:
+        return None
     for keyword in sorted(document.dialect.keywords):
         if _is_one_edit(ignored.name, keyword) and ASSERTIONS[keyword][0](value):
-            return Misspelt(ignored.name, keyword, where)
+            return keyword
     return None
 
 

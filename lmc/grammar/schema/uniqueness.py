@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from lmc.grammar.building import Arena
 from lmc.grammar.nodes import Node
-from lmc.grammar.schema.errors import Pointer, Subschema, refusal
+from lmc.grammar.schema.errors import Pointer, Subschema, json_pointer, refusal
 from lmc.grammar.schema.expanding import Expander
 from lmc.grammar.schema.layout import Layout
 from lmc.grammar.schema.shapes import Goal, Shape
@@ -35,6 +35,7 @@ class Building(Protocol):
     arena: Arena
     layout: Layout
     expander: Expander
+    narrowed: dict[str, str]
 
     def node(self, goal: Goal, pointer: Pointer) -> Node:
         """The values that meet a goal."""
@@ -81,6 +82,7 @@ def unique_items(shape: Shape, builder: Building, low: int, high: int | None) ->
         return _Tuple(shape, builder, goals, rest).node(max(low, 1), high)
     values = [builder.literal(value) for value in rest.values()]
     if len(values) > MAX_ANY_ORDER:
+        builder.narrowed[json_pointer(shape.unique)] = "items in the order in which the schema lists them"
         return _ordered(builder, values, max(low, 1), high, shape.unique)
     return _any_order(builder, values, max(low, 1), high)
 
@@ -111,6 +113,12 @@ def _of_kinds(shape: Shape, builder: Building, low: int, high: int | None) -> No
     best: list[Node] = max(found, key=len, default=[])
     if len(best) < max(low, 2):
         raise _endless(shape.unique)
+    where = "last" if found.index(best) % 2 else "first"
+    name = names[found.index(best) // 2]
+    of_what = "" if name is None else f" of {name!r}"
+    builder.narrowed[json_pointer(shape.unique)] = (
+        f"at most {len(best)} items, told apart by the kind of the {where} character{of_what}"
+    )
     return _any_order(builder, best, low, len(best) if high is None else min(high, len(best)))
 
 

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from lmc.grammar import compile as compile_constraint
+from lmc.grammar.compiling import remark_of as remark_of_source
 from lmc.grammar.schema import remark_of
+from lmc.grammar.sources import Source
 from lmc.grammar.vocabulary import Vocabulary
 
 BYTES = Vocabulary([*(bytes([byte]) for byte in range(256)), b""], special_ids=[256], eos_id=256)
@@ -37,6 +39,22 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     "misspelt": (
         {"order": 1, "properties": {"a": {"minlength": 3}}},
         ["likely misspelt: minlength at #/properties/a/minlength (did you mean minLength?); unknown keywords: order"],
+    ),
+    "misspelt in several places": (
+        {"properties": {"b": {"minlength": 3}, "a": {"minlength": 3}, "c": {"minlength": 1}}},
+        ["likely misspelt: minlength at #/properties/a/minlength and 2 more places (did you mean minLength?)"],
+    ),
+    "misspelt in one place, of another kind in another": (
+        {"minlength": 3, "properties": {"a": {"minlength": "short"}}},
+        ["minlength at #/minlength (did you mean minLength?); unknown keywords: minlength"],
+    ),
+    "a misspelt format": (
+        {"properties": {"a": {"type": "string", "format": "emial"}}},
+        ["likely misspelt: emial at #/properties/a/format (did you mean email?)"],
+    ),
+    "unknown beside a reference, where nothing would restrict": (
+        {"$schema": DRAFT_7, "properties": {"a": {"$ref": "#", "minLenght": 1}}},
+        ["unknown keywords: minLenght"],
     ),
     "many": ({f"k{number:02}": 1 for number in range(20)}, ["k07 and 12 more"]),
 }
@@ -92,3 +110,65 @@ def test_a_keyword_that_is_likely_misspelt_is_warned_of():
     with pytest.warns(UserWarning, match=r"maxLenght at #/properties/a/maxLenght \(did you mean maxLength\?\)"):
         made = compile_constraint(schema=schema, tokenizer=BYTES)
     assert made.matches('{"a":"xxxx"}')
+
+
+STRINGS = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
+NAMED = {"type": "object", "properties": {"n": {"type": "string"}}, "required": ["n"], "additionalProperties": False}
+MANY = {"enum": [f"v{number}" for number in range(9)]}
+
+# name → schema, what is produced of each array, by pointer
+NARROWED: dict[str, tuple[Any, dict[str, str]]] = {
+    "strings": (STRINGS, {"": "at most 8 items, told apart by the kind of the first character"}),
+    "objects": (
+        {**STRINGS, "items": NAMED},
+        {"": "at most 5 items, told apart by the kind of the first character of 'n'"},
+    ),
+    "strings that begin alike": (
+        {**STRINGS, "items": {"type": "string", "pattern": "^x.*[a-d]$"}},
+        {"": "at most 4 items, told apart by the kind of the last character"},
+    ),
+    "many values": ({**STRINGS, "items": MANY}, {"": "items in the order in which the schema lists them"}),
+    "a part": (
+        {"type": "object", "properties": {"a": STRINGS, "b": MANY}, "additionalProperties": False},
+        {"/properties/a": "at most 8 items"},
+    ),
+    "in a recursive schema": (
+        {
+            "type": "object",
+            "properties": {"tags": STRINGS, "child": {"$ref": "#"}},
+            "additionalProperties": False,
+        },
+        {"/properties/tags": "at most 8 items"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NARROWED)
+def test_unique_items_that_allow_fewer_values_than_the_schema_are_remarked(name: str):
+    schema, expected = NARROWED[name]
+    remark = remark_of_source(Source.of(schema=schema))
+    assert remark is not None
+    assert remark.misspelt == ()
+    assert remark.text.startswith("fewer values are produced than the schema allows: ")
+    assert remark.text.count("uniqueItems") == len(expected)
+    for pointer, how in expected.items():
+        assert f"#{pointer}/uniqueItems ({how}" in remark.text
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "array", "items": {"enum": ["a", "b"]}, "uniqueItems": True},
+        {"type": "array", "items": {"type": "string"}, "uniqueItems": True, "maxItems": 1},
+        {"type": "array", "items": {"type": "string"}, "uniqueItems": False},
+        {"type": "array", "items": {"type": "number"}, "uniqueItems": True},
+    ],
+)
+def test_nothing_is_said_of_unique_items_that_are_enforced_exactly_or_refused(schema: Any):
+    assert remark_of_source(Source.of(schema=schema)) is None
+
+
+def test_one_remark_says_both():
+    remark = remark_of_source(Source.of(schema={**STRINGS, "order": 1}))
+    assert remark is not None
+    assert remark.text.startswith("parts of the schema restrict nothing: unknown keywords: order; fewer values are ")
