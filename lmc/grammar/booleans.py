@@ -51,11 +51,17 @@ class Strings:
                 found.append((mask, target, *left))
         return found
 
-    def is_far(self, low: int, high: int | None, reach: int) -> bool:
-        """Whether the bounds rule out nothing within so many characters, though they do later."""
-        if self._lengths is None or low or high is None:
-            return False
-        return high - reach >= self._lengths.farthest
+    def far_bounds(self, low: int, high: int | None, reach: int) -> tuple[int, int | None]:
+        """Bounds that rule out the same within ``reach`` characters; one pair for all whose ends are farther off."""
+        lengths = self._lengths
+        if lengths is None:
+            return low, high
+        if not low:
+            return (0, None) if high is not None and high - reach >= lengths.farthest else (low, high)
+        settled = lengths.settled
+        if settled is None or low - reach <= settled or (high is not None and high - low + 1 < lengths.period):
+            return low, high
+        return settled + reach + 1, None
 
     def loop(self, state: int, low: int, high: int | None) -> tuple[int, int | None]:
         """The bytes that lead back to a state, and how many of them may come before the end is out of reach.

@@ -49,8 +49,9 @@ class Derivatives:
         match node.kind:
             case Kind.STATE:
                 assert node.automaton is not None
-                if node.automaton.is_far(node.low, node.high, reach):
-                    return self.arena.state(node.automaton, node.state)
+                bounds = node.automaton.far_bounds(node.low, node.high, reach)
+                if bounds != (node.low, node.high):
+                    return self.arena.state(node.automaton, node.state, *bounds)
             case Kind.CONCAT if node.parts[0].kind is Kind.STATE:
                 return self.arena.join(self.unbounded(node.parts[0], reach), node.parts[1])
             case Kind.UNION:

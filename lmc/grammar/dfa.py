@@ -268,22 +268,28 @@ class Lengths:
         self.farthest = int(self.shortest.max())
         """From every state an end can be reached in so many characters."""
         self._levels: list[bytes] = []
-        self._period = 0
+        self.period = 0
+        """After how many characters the states that can end in exactly so many repeat; 0: not known."""
         if low:
             self._find_levels(high, spend)
+
+    @property
+    def settled(self) -> int | None:
+        """From so many characters on, a lower bound makes no difference where the upper one is a period farther off."""
+        return len(self._levels) - self.period if self.period else None
 
     def reaches(self, state: int, low: int, high: int | None) -> bool:
         """Whether a state can come to an end in ``low`` to ``high`` more characters."""
         if not low:
             return high is None or int(self.shortest[state]) <= high
         known = len(self._levels)
-        stop = max(low, known) + max(self._period, 1)
+        stop = max(low, known) + max(self.period, 1)
         if high is not None:
             stop = min(stop, high + 1)
         for count in range(low, stop):
-            if count >= known and not self._period:
+            if count >= known and not self.period:
                 return False
-            at = count if count < known else known - self._period + (count - known) % self._period
+            at = count if count < known else known - self.period + (count - known) % self.period
             if self._levels[at][state >> 3] >> (7 - (state & 7)) & 1:
                 return True
         return False
@@ -318,7 +324,7 @@ class Lengths:
             bits[states] = True
             level = np.packbits(bits).tobytes()
             if level in seen:
-                self._period = len(self._levels) - seen[level]
+                self.period = len(self._levels) - seen[level]
                 return
             seen[level] = len(self._levels)
             self._levels.append(level)

@@ -40,8 +40,8 @@ class States(Protocol):
         """Whether the empty string may follow."""
         ...
 
-    def is_far(self, low: int, high: int | None, reach: int) -> bool:
-        """Whether the bounds rule out nothing within so many characters, though they do later."""
+    def far_bounds(self, low: int, high: int | None, reach: int) -> tuple[int, int | None]:
+        """Bounds that rule out the same within ``reach`` characters; one pair for all whose ends are farther off."""
         ...
 
     def loop(self, state: int, low: int, high: int | None) -> tuple[int, int | None]:

@@ -1,9 +1,10 @@
 """Intersections, complements and lengths in characters against the definition of each on sets of strings."""
 
+import itertools
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from lmc.grammar.automaton import Automaton
@@ -78,6 +79,57 @@ def test_what_is_resolved_has_no_dead_end(parts, limits):
     ):
         live |= more_live
     assert live == set(range(len(automaton)))
+
+
+@given(
+    st.lists(expressions, min_size=1, max_size=3),
+    st.integers(0, 14),
+    st.one_of(st.none(), st.integers(0, 14)),
+    st.integers(1, 3),
+)
+def test_bounds_whose_ends_are_far_off_are_the_same_as_far_as_a_token_can_tell(parts, low, more, reach):
+    arena = Arena()
+    lengths = arena.repeat(build(arena, ("any",)), low, None if more is None else low + more)
+    derivatives = Derivatives(arena)
+    node = derivatives.resolved(arena.intersection([*(build(arena, part) for part in parts), lengths]))
+    if node.kind is not Kind.STATE:
+        return
+    alike = derivatives.unbounded(node, reach)
+    event("the same node" if alike is node else "another node")
+    assert derivatives.unbounded(alike, reach) is alike
+    assert alike.nullable == node.nullable
+    own, other = Automaton(node, arena), Automaton(alike, arena)
+    for size in range(reach + 1):
+        for data in map(bytes, itertools.product(b"a\xc3\xa9", repeat=size)):
+            assert (own.run(data) >= 0) == (other.run(data) >= 0), data
+
+
+def test_lower_bounds_that_are_far_off_are_one():
+    arena, reach = Arena(), 16
+    derivatives = Derivatives(arena)
+    letters = arena.byte_set(0x3FFFFFF << 97)
+    word = arena.concat(arena.everything, arena.literal(b"ab"), arena.everything)
+
+    def alike(low: int, high: int | None) -> Node:
+        node = derivatives.resolved(arena.intersection([word, arena.repeat(letters, low, high)]))
+        return derivatives.unbounded(node, reach)
+
+    assert alike(100, None) is not alike(5, None)
+    assert len({alike(low, high).high for low in (100, 5000) for high in (low, low + 1, 9000, None)}) == 1
+    assert len({alike(low, high).low for low in (100, 5000) for high in (low, low + 1, 9000, None)}) == 1
+
+
+def test_a_bound_that_is_far_off_matters_where_lengths_have_a_period():
+    arena = Arena()
+    derivatives = Derivatives(arena)
+    letters = arena.byte_set(0x3FFFFFF << 97)
+    threes = arena.repeat(arena.literal(b"aaa"), 0, None)
+    either = arena.union([threes, arena.concat(arena.literal(b"b"), threes)])
+    for more, expected in ((0, b"b"), (1, b"b"), (2, b"ab"), (9, b"ab")):
+        node = derivatives.resolved(arena.intersection([either, arena.repeat(letters, 100, 100 + more)]))
+        for each in (node, derivatives.unbounded(node, 16)):
+            automaton = Automaton(each, arena)
+            assert bytes(byte for byte in b"ab" if automaton.step(0, byte) >= 0) == expected
 
 
 def test_lengths_of_several_sets_are_one_length():

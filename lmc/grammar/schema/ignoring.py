@@ -86,7 +86,8 @@ def _meant(schema: Any, ignored: Ignored, document: Document) -> str | None:
         return next((name for name in sorted(known) if _is_one_edit(ignored.name, name)), None)
     if ignored.cause != UNKNOWN_KEYWORD:
         return None
-    holder, value = None, schema
+    holder: Any = None
+    value = schema
     for token in tokens_of(ignored.pointer):
         holder, value = value, value[token]
     if document.dialect.ignores_siblings and "$ref" in holder:
