@@ -173,6 +173,14 @@ def test_what_combines_many_patterns_works_in_a_recursive_schema(name: str) -> N
             Draft202012Validator(node).validate(json.loads(output))
 
 
+def test_what_is_too_large_in_a_recursive_schema_is_refused_when_it_is_compiled() -> None:
+    banned = {"type": "string", "not": {"anyOf": [{"pattern": word} for word in WORDS]}}
+    node = {"type": "object", "properties": {"v": banned, "c": {"$ref": "#"}}, "required": ["v"]}
+    with pytest.raises(ConstraintError, match="patterns and counted texts take too many steps") as caught:
+        grammar.compile(schema=node, tokenizer=VOCABULARY)
+    assert "shorten patterns" in str(caught.value.remedy)
+
+
 def test_what_is_too_large_is_refused_when_it_is_compiled() -> None:
     # Each keeps track of where its letter came in the last 200 characters.
     schema = {"type": "string", "allOf": [{"pattern": f"{letter}.{{50,200}}{letter}"} for letter in "abcdefgh"]}

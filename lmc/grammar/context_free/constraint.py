@@ -17,12 +17,12 @@ from lmc.grammar.context_free.emission import emit
 from lmc.grammar.context_free.lowering import rules_of_grammar
 from lmc.grammar.context_free.matching import Matcher, byte_tokenizer, first_bytes, tokenizer_of
 from lmc.grammar.context_free.recursion import rules_of_schema
-from lmc.grammar.context_free.rules import Rules
+from lmc.grammar.context_free.rules import Rules, base
 from lmc.grammar.context_free.traps import find_trap
 from lmc.grammar.facts import Facts, context_free_facts
 from lmc.grammar.interface import Constraint
 from lmc.grammar.masks import MAX_MASK_BYTES, Masks, Words
-from lmc.grammar.nodes import Node
+from lmc.grammar.nodes import Kind, Node
 from lmc.grammar.sources import Source
 from lmc.grammar.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
@@ -30,6 +30,7 @@ from lmc.ir.errors import ConstraintError
 _STATES_KEPT = 2_048  # the last ones used, whoever holds them
 _MATCHERS_KEPT = 96  # of two kinds; each has some 100 kB
 _FORCED_BYTES = 4_096
+_TOKENS_TRIED = 64
 
 _Path: TypeAlias = "tuple[_Path, int] | None"
 """The tokens that led to a state, the last one first."""
@@ -128,6 +129,21 @@ class ContextFreeConstraint(Constraint):
         self._matcher = Matcher.of(tokenizer_of(vocabulary), text)
         self._start = ContextFreeState(self, None, 0, self._matcher)
         self.derivations = Derivations(self.rules)
+        alternatives = [alternative for found in self.rules.alternatives.values() for alternative in found]
+        if any(_is_combined(base(symbol)) for alternative in alternatives for symbol in alternative):
+            self._try_example()
+
+    def _try_example(self) -> None:
+        """Raise ``ConstraintError`` where what may follow can't be found out at the places of an example.
+
+        Intersections and complements are worked out by llguidance when text comes to them. Most of what is too large
+        for it fails at their first byte; so it fails when it is compiled.
+        """
+        matcher = self._matcher.copy()
+        for token_id in self.vocabulary.encode_cut(self.derivations.example())[:_TOKENS_TRIED]:
+            matcher.mask(self.vocabulary.words)
+            if not matcher.take((token_id,)):
+                break
 
     def start(self) -> ContextFreeState:
         return self._start
@@ -254,6 +270,20 @@ class ContextFreeConstraint(Constraint):
 
     def _tail(self, state: ContextFreeState) -> bytes:
         return self.vocabulary.text(_tokens(state))[-20:]
+
+
+def _is_combined(symbol: Node | str) -> bool:
+    """Whether a terminal has intersections or complements in it."""
+    stack, seen = [symbol], {symbol}
+    while stack:
+        top = stack.pop()
+        if isinstance(top, str):
+            continue
+        if top.kind in (Kind.INTERSECTION, Kind.COMPLEMENT):
+            return True
+        stack += (part for part in top.parts if part not in seen)
+        seen.update(top.parts)
+    return False
 
 
 def _tokens(state: ContextFreeState) -> list[int]:

@@ -35,6 +35,7 @@ _AMBIGUOUS = (
 # Parts of its messages about limits: what was exceeded, and the remedy.
 _EXCEEDED = {
     "fuel": _PATTERNS,
+    "too many expressions": _PATTERNS,
     "lexer configuration": _PATTERNS,
     "too many states": _PATTERNS,
     "grammar size": ("it has too many parts", "have fewer properties, items by place, or alternatives"),
