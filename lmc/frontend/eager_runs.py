@@ -74,6 +74,7 @@ def activate(frame: EagerFrame) -> Generator[None]:
 def run_eager(function: JittedFunction, bound: Bound, session: EagerSession) -> Outcome:
     """Run the user's own function, untransformed. Raises what it raises; a recursion that is too deep says where."""
     function.refuse_async()
+    _ = function.transformed  # which gives the warnings of a compilation
     session.path = function.name
     state = function.new_state(session, function.name)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
@@ -19,7 +20,7 @@ from lmc.frontend.sampling import GenerationOptions
 from lmc.frontend.session import NEEDED
 from lmc.frontend.sizes import is_too_large
 from lmc.frontend.typed_values import TypedRecorder
-from lmc.frontend.unclear import Maybe, Unclear
+from lmc.frontend.unclear import UNSURE, Maybe, Unclear
 from lmc.frontend.unknown_branches import UnknownBranches, unknown_branches
 from lmc.ir import structure
 from lmc.ir.choices import checked_choice, checked_choices
@@ -122,9 +123,12 @@ class Recorder(TypedRecorder):
         if type(answer) is Proxy and type(text) is Proxy and self.value_of(answer) == self.value_of(text):
             return self.end(context)
         if type(answer) is not Proxy or not symbol(answer).is_scalar:
+            if answer is not UNSURE and type(text) is str and not _is_json(text.strip()):
+                return self.extend(context, "assistant", text)  # the answer meets a schema, so it is JSON
             raise self.stop(
                 "an assistant message follows an answer, and only a run knows whether it repeats that answer",
-                "write the generation into the message: s += lmc.assistant(lmc.gen(…))",
+                "for a turn that is the answer, write s += lmc.assistant(lmc.gen(…)); for a turn after the answer, "
+                "open it: with s.assistant(): s += text",
             )
         said = self.pure("str", (answer,))
         same = self.pure("eq", tuple(self.pure("str.strip", (part,)) for part in (text, said)))
@@ -325,6 +329,16 @@ class Recorder(TypedRecorder):
         if key not in self.constraints:
             self.constraints[key] = spec.symbol(f"c{len(self.constraints)}")
         return self.constraints[key].name
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except json.JSONDecodeError:
+        return False
+    except (ValueError, RecursionError):  # a number that is too long, or values nested too deep
+        return True
+    return True
 
 
 def _origin(name: str | None) -> str:

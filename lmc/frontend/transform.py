@@ -24,6 +24,7 @@ from lmc.frontend.rewrite_statements import Rewriter
 from lmc.frontend.scopes import rebound_names
 from lmc.frontend.sites import Sites
 from lmc.frontend.truths import write_truths
+from lmc.frontend.turns import warn_of_joined_answers
 from lmc.ir.errors import Location
 
 _REFUSED_FLAGS = {
@@ -89,6 +90,7 @@ def _transform(function: Callable[..., Any], _code: _Identity, *, part: bool) ->
         if part and not early_returns(node.body):
             return transform(function)
         _check_same(source, node, code)
+        warn_of_joined_answers(node, function)
         first = uses_of_first(node)
         made = _rewritten(node, function, class_name=_class_around(tree, node), part=part)
     except Unsupported as reason:

@@ -1,5 +1,7 @@
 """An assistant message that repeats the answer before it is that turn: written once, however the program runs."""
 
+import warnings
+
 import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
@@ -84,6 +86,57 @@ def test_another_message_behind_an_answer_is_a_turn_of_its_own():
     for text, turns in (("else", 5), (said, 4), (f" {said}\n", 4)):
         assert not check(other_text, (text,)).breaks
         assert len(run_plain(other_text, (text,), {}).end[-1]) == turns
+
+
+@JittedFunction
+def behind_json(s, text: str):
+    s += lmc.user("Hi")
+    s.gen("x", schema={"enum": [[1], [2]]})
+    s += lmc.assistant("the rest")
+    s += lmc.user(text)
+    s.gen("x", schema={"enum": [[1]]})
+    s += lmc.assistant("[1]")
+
+
+def test_text_that_is_not_json_is_another_turn_behind_an_answer_of_a_schema():
+    (reason,) = check(behind_json, ("a",)).breaks
+    assert reason.location is not None
+    assert reason.location.line == behind_json.location.line + 7
+    assert "with s.assistant(): s += text" in reason.remedy
+    assert len(run_plain(behind_json, ("a",), {}).end[-1]) == 5
+
+
+JOINED = [
+    ('s += lmc.assistant("It is " + s.gen("x", max_tokens=2))', True),
+    ("s += lmc.assistant(f\"It is {s.gen('x', max_tokens=2)}\")", True),
+    ('s += lmc.assistant("It is %s" % s.select("x", ["a", "b"]))', True),
+    ('s.append(lmc.assistant("It is {}".format(s.gen("x", max_tokens=2))))', True),
+    ('s += lmc.message("assistant", s.gen("x", max_tokens=2).strip() + "!")', True),
+    ('s.assistant("It is " + s.gen("x", max_tokens=2))', True),
+    ('s += lmc.assistant(s.gen("x", max_tokens=2))', False),
+    ("s += lmc.assistant(f\"{s.gen('x', max_tokens=2)}\")", False),
+    ('s += lmc.assistant(str(s.gen("x", dtype=int, max_tokens=9)).strip())', False),
+    ('s += lmc.assistant("It is " + lmc.gen("x", max_tokens=2))', False),
+    ('s += lmc.assistant("It is " + s.copy().gen("x", max_tokens=2))', False),
+    ('t = s.copy(); s += lmc.assistant("It is " + t.gen("x", max_tokens=2))', False),
+    ('s += lmc.assistant("It is " + s.gen("x", n=2, max_tokens=2)[0])', False),
+    ('s += lmc.user("You said " + s.gen("x", max_tokens=2))', False),
+]
+
+
+@pytest.mark.parametrize(("line", "warns"), JOINED)
+@pytest.mark.parametrize("first", ["eager", "compile"])
+def test_text_joined_to_an_answer_in_a_message_is_warned_of_once(folder, line, warns, first):
+    program = load(f"import lmc\n@lmc.jit\ndef program(s, q: str):\n    s += lmc.user(q)\n    {line}\n", folder).program
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        getattr(program.on("toy"), first)("Hi")
+        program.on("toy").run("Hi")
+        program.on("toy").eager("Hi")
+    assert len(caught) == warns
+    for found in caught:
+        assert (found.filename, found.lineno) == (program.location.file, 5)
+        assert "remedy: join lmc." in str(found.message)
 
 
 @JittedFunction

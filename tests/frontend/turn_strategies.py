@@ -38,7 +38,7 @@ class TurnWriter(LoopWriter):
         if self.clear:
             self.maybe.clear()
         kinds = [*["turn"] * 6, *["if", "loop"] * 2, "say", "say", "ask", "gen", "append", "copy", "alias", "views"]
-        kinds += ["rebind", "inner", "tool", *["leave", "end"][: bool(self.depth) + bool(self.loops)]]
+        kinds += ["rebind", "inner", "tool", "typed", *["leave", "end"][: bool(self.depth) + bool(self.loops)]]
         return getattr(self, f"_{self.pick(*kinds)}")()
 
     def _turn(self) -> list[str]:
@@ -70,6 +70,17 @@ class TurnWriter(LoopWriter):
             lines = [asked, f"{line}{_TWIN}{twin}"]
         self.texts.append(name)
         return [*lines, f"{name} = str({state}['g'])"]
+
+    def _typed(self) -> list[str]:
+        """A message behind an answer that is parsed: often another turn, at times the same JSON."""
+        state = self.pick(*self.states)
+        made = self.pick("schema={'enum': [[1], [2]]}", "schema={'enum': [1, 'a', None]}", "dtype=bool")
+        said = self.pick("'else'", "'[1]'", "' \"a\"'", "'true'", f"str({state}['g'])", self.text(0))
+        return [
+            f"{state}.append(user({self.text(0)}))",
+            f"{state}.gen('g', {made})",
+            f"{state}.append(assistant({said}))",
+        ]
 
     def _views(self) -> list[str]:
         branches, branch, state = self.fresh("b"), self.fresh("v"), self.pick(*self.states)
