@@ -29,8 +29,8 @@ class EngineCache:
     """One engine and one tokenizer per target, made on first use, shared by all programs, closed together.
 
     Where the files of a model folder have changed, the next use makes a new engine; runs that use the old one finish
-    on it. An engine whose folder is not there any more stays: its weights are in memory, and a folder that a tool replaces
-    is missing for a moment. Of the engines with a model that no run uses ``MAX_IDLE`` are kept.
+    on it. An engine whose folder is not there any more stays: its weights are in memory, and a folder that is being
+    replaced is missing for a moment. Of the engines with a model that no run uses ``MAX_IDLE`` are kept.
 
     While one thread loads an engine or a tokenizer, which may take a download, only those that need the same one wait.
     """

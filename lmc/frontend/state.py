@@ -93,6 +93,14 @@ class State(StateMisuse):
 
     # What a type checker knows of the value: a capture has a symbolic one in its place.
     @overload
+    def gen(
+        self, name: str | None = None, *, n: int, schema: type[T], **options: Unpack[SamplingOptions]
+    ) -> list[T]: ...
+    @overload
+    def gen(
+        self, name: str | None = None, *, n: int, dtype: type[T], **options: Unpack[SamplingOptions]
+    ) -> list[T]: ...
+    @overload
     def gen(self, name: str | None = None, *, n: int, **options: Any) -> list[Any]: ...
     @overload
     def gen(self, name: str | None = None, *, parse: Literal[False], **options: Any) -> str: ...
@@ -207,7 +215,10 @@ class State(StateMisuse):
     __iter__ = None  # a state is no sequence, though it can be subscripted
 
     def meta(self, name: str) -> Any:
-        """Scores of a ``select``, log-probabilities of a ``gen(logprobs=…)``. Raises ``CaptureError`` for others."""
+        """Return the scores of a ``select`` or the log-probabilities of a ``gen(logprobs=…)``: a dict of lists by name.
+
+        With ``n=k`` it is a list of ``k`` such dicts. Raises ``CaptureError`` for variables without meta data.
+        """
         key = self._core.session.concrete(name)
         if type(key) is not str or key not in self._core.variables:
             raise self._unknown(key)
@@ -215,7 +226,7 @@ class State(StateMisuse):
             raise bad(f"{key!r} has no meta data", "ask for it: s.gen(name, logprobs=…)")
         return self._core.session.clear(self._core.metas[key], f"the meta data of {key!r}")
 
-    def text(self) -> Any:
+    def text(self) -> str:
         """The text of the whole context, the chat template's own marks included."""
         self._core.session.blocks.check()
         return self._core.session.transcript(self._core.context)

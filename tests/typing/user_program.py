@@ -32,6 +32,9 @@ def extract(s: lmc.State, page: str, limit: int = 3) -> City:
     reveal_type(s.gen("raw", schema=City, parse=False))  # type: str
     reveal_type(s.gen("names", schema=list[str]))  # type: list[str]
     reveal_type(s.gen("several", n=3))  # type: list[Any]
+    reveal_type(s.gen("counts", n=3, dtype=int))  # type: list[int]
+    reveal_type(s.gen("cities", n=3, schema=City, temperature=1.0))  # type: list[City]
+    reveal_type(s.text())  # type: str
     reveal_type(s.select("letter", ["A", "B"]))  # type: str
     reveal_type(search("x"))  # type: list[str]
     s.gen("text", max_token=3)  # error: No overloads for "gen"
