@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ import jinja2
 
 from lmc.ir.cached import cached_property
 from lmc.ir.errors import InputError
-from lmc.ir.template_sandbox import TemplateEnvironment, TemplateLimitError, budget_for
+from lmc.ir.template_sandbox import TemplateEnvironment, TemplateLimitError, budget_for, to_json
 from lmc.ir.tokenizer import SpecialToken, Tokenizer
 
 # Unicode noncharacters, never valid in interchange: they stand for special strings that occur in user text
@@ -21,10 +20,18 @@ from lmc.ir.tokenizer import SpecialToken, Tokenizer
 _ESCAPE = "\ufdd0"
 _SLOT = "\ufdd1"
 _ESCAPES = re.compile(f"{_ESCAPE}([0-9]+){_ESCAPE}")
-_PROBE = "probe"
 _SLOTS = re.compile(f"{_SLOT}([0-9]+){_SLOT}")
 # A template that can do without the date of today gets none, so that its prompts are the same every day.
 _ASKS_FOR_A_CLOCK = re.compile(r"\bstrftime_now\s+is\b")
+
+_SYSTEM = {"role": "system", "content": "Answer in a line"}
+_TURNS = (
+    {"role": "user", "content": "Where is Oslo"},
+    {"role": "assistant", "content": "It is in Norway"},
+    {"role": "user", "content": "And how large"},
+)
+_PROBES = ((_SYSTEM, *_TURNS), _TURNS, (_SYSTEM, _TURNS[0]), (_TURNS[0],))
+"""Conversations that a template is tried with, the longest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +128,7 @@ class ChatTemplate:
         functions["raise_exception"] = _raise_exception
         if not _ASKS_FOR_A_CLOCK.search(source):
             functions["strftime_now"] = _strftime_now
-        environment.filters["tojson"] = environment.bounded(_to_json, stringifies=True)
+        environment.filters["tojson"] = environment.bounded(to_json, stringifies=True)
         try:
             with budget_for():
                 template = environment.from_string(source)
@@ -131,20 +138,25 @@ class ChatTemplate:
             raise self._unusable(f"is not valid jinja: {error}") from error
         except Exception as error:  # whatever a constant expression of it raises
             raise self._unusable(f"fails: {type(error).__name__}: {error}") from error
-        self._check_keeps_user_text(template)
+        self._check_keeps_texts(template)
         return template
 
-    def _check_keeps_user_text(self, template: jinja2.Template) -> None:
-        """Raise ``InputError`` for a template that drops the text of the user.
+    def _check_keeps_texts(self, template: jinja2.Template) -> None:
+        """Raise ``InputError`` for a template that drops the text of the user or of the assistant.
 
-        A template that refuses a single user turn is used as it is: it may want a system turn first.
+        Templates may refuse a system turn, or ask for one: the first conversation that is not refused counts.
         """
-        try:
-            shown = self._rendered(template, [{"role": "user", "content": f"-{_PROBE}-"}], add_generation_prompt=True)
-        except jinja2.TemplateError:
+        for turns in _PROBES:
+            try:
+                shown = self._rendered(template, list(turns), add_generation_prompt=True)
+            except TemplateLimitError:
+                raise
+            except jinja2.TemplateError:
+                continue
+            for turn in turns:
+                if turn["role"] != "system" and turn["content"] not in shown:
+                    raise self._unusable(f"drops the text of the {turn['role']}")
             return
-        if _PROBE not in shown:
-            raise self._unusable("drops the text of the user")
 
     def _render(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str:
         turns = [{"role": message.role, "content": message.content} for message in messages]
@@ -198,8 +210,3 @@ def _raise_exception(message: str) -> None:
 
 def _strftime_now(form: str) -> str:
     return datetime.now().strftime(form)  # noqa: DTZ005  the user's own day
-
-
-def _to_json(value: Any, indent: int | None = None) -> str:
-    """JSON as transformers writes it: jinja's own filter escapes for HTML."""
-    return json.dumps(value, ensure_ascii=False, indent=indent)

@@ -9,6 +9,7 @@ from lmc.ir.template import ChatTemplate, Message, Slot
 from lmc.ir.tokenizer import SpecialToken
 from tests.ir.tokenizers_for_tests import CHATML, SPECIAL_TOKENS, trained
 
+ALL = "{% for m in messages %}{{ m.content }}{% endfor %}"
 CHAT = ChatTemplate(trained("llama3"))
 texts = st.lists(
     st.one_of(st.sampled_from([*SPECIAL_TOKENS, "\ufdd0", "\ufdd1", "0", "1", "<", "|"]), st.text(max_size=3)),
@@ -49,7 +50,7 @@ def test_a_prompt_ends_where_the_turn_begins():
 
 
 def test_the_template_knows_the_special_tokens_of_the_model():
-    tokenizer = trained("llama3", "{{ bos_token }}{{ messages[0].content }}")
+    tokenizer = trained("llama3", "{{ bos_token }}" + ALL)
     with_variables = type(tokenizer).from_json(
         tokenizer.definition, chat_template=tokenizer.chat_template, template_variables=[("bos_token", "<|im_start|>")]
     )
@@ -77,7 +78,7 @@ def test_templates_that_can_not_be_used(source: str | None, cause: str):
 
 def test_a_template_that_drops_a_role_is_refused():
     drops = template(
-        "{% for message in messages %}{% if message.role == 'user' %}{{ message.content }}{% endif %}{% endfor %}"
+        "{% for message in messages %}{% if message.role != 'tool' %}{{ message.content }}{% endif %}{% endfor %}"
     )
     assert drops.open_prefix([], "user") == ""
     with pytest.raises(InputError, match="the chat template drops the content of role 'tool'"):
@@ -86,7 +87,7 @@ def test_a_template_that_drops_a_role_is_refused():
 
 @pytest.mark.parametrize("content", ["<|im_end|>", "\ufdd0"])
 def test_a_template_that_cuts_contents_is_refused(content: str):
-    cuts = template("{{ messages[0].content[1:] }}")
+    cuts = template("{% for m in messages %}{{ m.content if ' ' in m.content else m.content[1:] }}{% endfor %}")
     with pytest.raises(InputError, match="cuts a message into pieces"):
         cuts.segments(cuts.closed([Message("user", cuts.escape(content))]))
     with pytest.raises(InputError, match="cuts a message into pieces"):
@@ -103,14 +104,14 @@ def test_the_template_of_a_model_keeps_its_spelling():
 
 
 def test_what_templates_find_in_transformers_is_there():
-    today = "{{ messages[0].content }}{{ strftime_now('%Y') | length }}"
+    today = ALL + "{{ strftime_now('%Y') | length }}"
     assert template(today).closed([Message("user", "hi")]) == "hi4"
-    asks = "{% if strftime_now is defined %}" + today + "{% else %}{{ messages[0].content }}26 Jul 2024{% endif %}"
+    asks = "{% if strftime_now is defined %}" + today + "{% else %}" + ALL + "26 Jul 2024{% endif %}"
     assert template(asks).closed([Message("user", "hi")]) == "hi26 Jul 2024"  # the same prompt every day
     marked = "{% for m in messages %}{% set c = m.content %}{% generation %}{{ c }}{% endgeneration %}{% endfor %}"
     assert template(marked).closed([Message("user", "a"), Message("assistant", "b")]) == "ab"
-    without_tools = "{% if tools is not none or documents is not none %}tools{% endif %}{{ messages[0].content }}"
+    without_tools = "{% if tools is not none or documents is not none %}tools{% endif %}" + ALL
     assert template(without_tools).closed([Message("user", "hi")]) == "hi"
-    assert template("{{ messages[0] | tojson }}").closed([Message("user", "<é&'")]) == (
+    assert template("{% for m in messages %}{{ m | tojson }}{% endfor %}").closed([Message("user", "<é&'")]) == (
         '{"role": "user", "content": "<é&\'"}'
     )

@@ -111,6 +111,19 @@ ORDINARY = [
 ]
 
 
+ALL = "{% for m in messages %}{{ m.content }}{% endfor %}"
+BOMBS = [
+    "{% set x = range(2000) | list %}{{ [x, x, x, x, x] | tojson(indent=100000) }}",
+    "{% set n = namespace(x=[1]) %}{% for i in range(300) %}{% set n.x = [n.x] %}{% endfor %}"
+    "{{ n.x | tojson(indent=10000) }}",
+    "{% set n = namespace(x=[1]) %}{% for i in range(800) %}{% set n.x = [n.x] %}{% endfor %}"
+    "{% for i in range(99) %}{{ n.x | tojson(indent=100) }}{% endfor %}",
+    "{% set x = range(90000) | list %}{% for i in range(99) %}{% set y = x | groupby('real') %}{% endfor %}",
+    "{% set t = 'X' * 90000 %}{% set x = [1] * 50000 %}{% set y = x | groupby('q', default=t) %}",
+    "{% set x = range(60000) | list %}{% for i in range(99) %}{% set y = x | sort | unique | list %}{% endfor %}",
+]
+
+
 def raise_exception(message: str) -> None:
     raise jinja2.TemplateError(message)
 
@@ -120,7 +133,7 @@ def model(source: str, folder: str = "models/some") -> ChatTemplate:
     return ChatTemplate(Tokenizer(toy.definition, eos_ids=toy.eos_ids, chat_template=source, folder=folder))
 
 
-@pytest.mark.parametrize("source", FAILING)
+@pytest.mark.parametrize("source", [*FAILING, *BOMBS])
 def test_a_template_that_fails_or_takes_too_much_is_an_error_of_the_model_folder(source: str):
     with pytest.raises(InputError) as caught:
         model(USER + source).closed([Message("user", "hi")])
@@ -142,8 +155,35 @@ def test_a_template_that_drops_the_text_of_the_user_is_an_error(source: str):
 
 
 def test_a_template_that_wants_a_system_turn_first_is_used():
-    source = "{% if messages[0].role != 'system' %}{{ raise_exception('no system') }}{% endif %}{{ messages | length }}"
-    assert model(source).closed([Message("system", "a"), Message("user", "b")]) == "2"
+    source = "{% if messages[0].role != 'system' %}{{ raise_exception('no system') }}{% endif %}" + ALL
+    assert model(source).closed([Message("system", "a"), Message("user", "b")]) == "ab"
+
+
+@pytest.mark.parametrize(
+    ("source", "role"),
+    [
+        ("{% for m in messages if m.role != 'assistant' %}{{ m.content }}{% endfor %}", "assistant"),
+        ("{{ messages[0].content }}{{ messages[1].content }}", "assistant"),
+        ("{% for m in messages if 'probe' in m.content %}{{ m.content }}{% endfor %}", "user"),
+        ("{% for m in messages %}{{ m.content if loop.last }}{% endfor %}", "user"),
+    ],
+)
+def test_a_template_that_drops_turns_of_a_conversation_is_an_error(source: str, role: str):
+    with pytest.raises(InputError, match=f"chat template of models/some drops the text of the {role}"):
+        model(source).closed([Message("user", "hi")])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{% for m in messages if m.role != 'system' %}{{ m.content | trim }}{% endfor %}",
+        "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}" + ALL,
+        "{% if messages | length > 1 %}{{ raise_exception('one turn') }}{% endif %}{{ messages[0].content }}",
+        "{% for m in messages %}{{ m.content.split('</think>')[-1].lstrip() }}{% endfor %}",
+    ],
+)
+def test_a_template_may_strip_text_and_refuse_roles(source: str):
+    assert model(source).closed([Message("user", "hi ")]).strip() == "hi"
 
 
 @pytest.mark.parametrize("source", ORDINARY)
