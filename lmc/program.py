@@ -32,10 +32,10 @@ _OPTIONS = (*_ENGINE_OPTIONS, "seed", "level", "timeout", "profile", "order_sect
 class Program(JittedFunction, Generic[P, R]):
     """A function of yours whose first parameter is the state of a conversation with a model.
 
-    Called, it gives what the function returns. ``run`` gives a ``Result``, ``batch`` many, ``stream`` the tokens as
-    they come; ``arun``, ``abatch``, ``astream`` are the same for use in an event loop. It runs on the target that
-    ``on`` bound it to, else on ``LMC_TARGET``, else on that of ``[tool.lmc]`` in the nearest pyproject.toml, else on
-    the built-in model.
+    A call returns the value of the function. ``run`` returns a ``Result``, ``batch`` many, ``stream`` the tokens as
+    they are generated; ``arun``, ``abatch``, ``astream`` are the same for use in an event loop. It runs on the target
+    that ``on`` bound it to, else on ``LMC_TARGET``, else on that of ``[tool.lmc]`` in the nearest pyproject.toml, else
+    on the built-in model.
 
     Written in a class it is a method, ``def run(self, s, …)``: ``Agent(…).run`` is the program.
 
@@ -89,7 +89,7 @@ class Program(JittedFunction, Generic[P, R]):
         priority: int | None = None,
         **unknown: Never,
     ) -> Program[P, R]:
-        """The same program, bound to a target and to how it runs there; what is not given stays as it is.
+        """Return the same program with other options; options that are not given stay as they are.
 
         Programs of one target share an engine; where any option up to ``prefill_tokens`` differs, each has its own,
         with weights and KV pool of its own.
@@ -109,14 +109,14 @@ class Program(JittedFunction, Generic[P, R]):
                 with ``RequestTimeoutError``. Computing a prefix that requests share comes before and is not counted.
                 ``math.inf`` for none.
             profile: what earlier runs measured, a ``Profile`` or the file that ``lmc run --profile-generate`` wrote,
-                which is read now: how long outputs are, which ways are likely. It changes plans, and no result.
-            order_sections: whether movable sections of text go ahead of the others (``lmc.section``), so that prompts
-                begin alike. It changes prompts, also those of an eager run.
+                which is read now: output lengths and branch probabilities. It changes plans, and no result.
+            order_sections: whether movable sections of text precede the others (``lmc.section``), so that prompts
+                start with the same text. It changes prompts, also those of an eager run.
             priority: requests of higher priority go before others of a local engine (0; -1 for what may wait). Half of
-                what is admitted stays with those that wait for long, so nobody starves. It changes no result.
-            unknown: there are no others.
+                the admitted requests are those that wait longest, so none starves. It changes no result.
+            unknown: refused; for error messages.
 
-        Raises ``InputError`` for an option of another name, and for a profile that is none of this program.
+        Raises ``InputError`` for an option of another name, and for a profile of another program.
         """
         check_option_names(unknown, _OPTIONS)
         wish = Wish(target, dtype, kv_tokens, deterministic, device, prefill_tokens)
@@ -134,7 +134,7 @@ class Program(JittedFunction, Generic[P, R]):
         return made
 
     def run(self, *args: P.args, **kwargs: P.kwargs) -> Result[R]:
-        """Run it; raises what it raises."""
+        """Run it once. Raises the exceptions of the program."""
         with at_work():
             return self._runner.run((args, kwargs))
 
@@ -149,13 +149,13 @@ class Program(JittedFunction, Generic[P, R]):
         Arguments are passed as they are, as in a call: a dict does not become the pydantic model or dataclass that the
         annotation names, it is refused.
 
-        A list, or whatever else has a length, is put in order as a whole. Rows without a length, those of a generator,
-        are read while others run, in this thread: a few hundred ahead, which are put in order together. A row is copied
-        when it is read, not the values in it. What the generator raises is raised, and stops those that run.
+        A sequence is scheduled as a whole. The rows of a generator are read while others run, in this thread: a few
+        hundred ahead, which are scheduled together. A row is copied when it is read, but not the values in it. An
+        exception of the generator is raised, and stops the rows that run.
 
-        What fails has its ``error`` in its own result. Ctrl-C raises ``BatchInterruptedError``, which holds the
-        results so far. Raises ``InputError`` for no rows at all, for what is no list of them, and for a list with a row
-        that is no dict; a generator's has that error in its own result, as others have run by then.
+        A row that fails has its ``error`` in its own result. Ctrl-C raises ``BatchInterruptedError``, which holds the
+        results so far. Raises ``InputError`` for no rows at all, for an argument that is no iterable of rows, and for a
+        list with a row that is no dict; such a row of a generator has that error in its own result.
         """
         with at_work():
             return self._runner.batch(driver.batch_arguments(rows))
@@ -166,7 +166,7 @@ class Program(JittedFunction, Generic[P, R]):
             return await self._runner.abatch(driver.batch_arguments(rows))
 
     def stream(self, *args: P.args, **kwargs: P.kwargs) -> Stream:
-        """Run it and give the tokens of every branch as they come: ``for event in program.stream(…)``."""
+        """Run it and iterate over the tokens of every branch: ``for event in program.stream(…)``."""
         with at_work():
             return self._runner.stream((args, kwargs))
 
@@ -176,12 +176,12 @@ class Program(JittedFunction, Generic[P, R]):
             return self._runner.astream((args, kwargs))
 
     def compile(self, *args: Any, **kwargs: Any) -> Compiled:
-        """Compile it for these arguments; without any, as far as that goes without values. Runs and loads no model."""
+        """Compile it for these arguments; without any, for unknown ones. Runs and loads no model."""
         with at_work():
             return self._runner.compile((args, kwargs) if args or kwargs else None)
 
     def eager(self, *args: P.args, **kwargs: P.kwargs) -> Result[R]:
-        """Run it as plain Python, operation by operation: what every other way of running it must agree with."""
+        """Run it as plain Python, operation by operation. Every other execution mode returns the same results."""
         with at_work():
             return self._runner.eager((args, kwargs))
 

@@ -14,7 +14,7 @@ def batch_arguments(rows: Iterable[Mapping[str, Any]]) -> list[Arguments] | Iter
     """Each row as arguments by name; rows that have no length are read when they are asked for.
 
     Raises ``InputError`` for what is no list of rows, at the user's line, and for a row of a list that is no dict; for
-    rows that are read later that error stands in the row's place.
+    rows that are read later that error is the row's result.
     """
     if isinstance(rows, str | bytes | Mapping) or not _has_rows(type(rows)):
         raise _no_batch(rows)

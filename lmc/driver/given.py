@@ -24,7 +24,7 @@ class Configured(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a command line says of how a program runs; what is None it does not say.
+    """The run options of a command line; None where an option is not given.
 
     ``profile`` is the file of a profile to plan by, the others are as in ``Options``.
     """

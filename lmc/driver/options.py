@@ -19,7 +19,7 @@ MAX_PRIORITY = 1000
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the user asked for, as far as it was asked for: a target in words, and how its engine is to be set up."""
+    """The options that the user set: a target in words, and the settings of its engine."""
 
     target: str | None = None
     dtype: str | None = None

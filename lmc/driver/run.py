@@ -58,7 +58,7 @@ class Runner:
         return resolve_target(self.options.wish)
 
     def compile(self, arguments: Arguments | None) -> Compiled:
-        """The program compiled for ``arguments``; without any, as far as that goes without values.
+        """The program compiled for ``arguments``; without any, for unknown ones.
 
         Raises the ``LmcError`` that the program would raise when it runs, where that is known now.
         """
@@ -99,7 +99,7 @@ class Runner:
         return raise_error((await start.gather([arguments]))[0])
 
     def batch(self, batch: Sequence[Arguments] | Iterator[Arguments | InputError]) -> list[Result]:
-        """All instances, results in order; an instance's failure stands in its own result.
+        """All instances, results in order; an instance's error is in its own result.
 
         A sequence is put in order as a whole. An iterator is read while others run, here, and put in order in windows;
         what it raises stops those that run. Ctrl-C raises ``BatchInterruptedError``, which holds what was finished.

@@ -128,7 +128,7 @@ class State(StateMisuse):
         indented lines, as ``json.dumps(indent=4)`` writes them down to ten levels. With ``parse=False`` the value of a
         ``schema`` or a ``dtype`` is the text as it was generated.
 
-        ``jump_forward`` says what becomes of text that has to follow: "exact" (drafted, and kept where it is what would
+        ``jump_forward`` says how forced text is computed: "exact" (drafted, and kept where it is what would
         have been said), "canonical" (taken as it is) or "off"; see ``lmc.ir.engine.Request``.
 
         Raises ``CaptureError`` for an option that makes no sense, ``ConstraintError`` for a constraint that is refused

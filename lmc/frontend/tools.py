@@ -183,7 +183,7 @@ def tool(
             call, in an arm of an ``if`` or in the first round of a loop, as soon as its arguments are known, beside
             the generation that decides; it never does so across anything that writes. If the program comes to the
             call, what it gave or raised is used, once; if not, an async call is cancelled, and a plain function runs
-            to its end in its thread, where its result is dropped. For tools that only read, and cost little in vain.
+            to its end in its thread, where its result is dropped. For cheap tools that only read.
 
     Raises ``CaptureError`` for an unknown effect, for options that make no sense, and for an async generator.
     """
