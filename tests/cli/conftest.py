@@ -98,7 +98,7 @@ class Said:
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A file with programs, in the current folder."""
-    for name in driver.__all__:  # what is imported on first use would be forgotten with the copy of sys.modules
+    for name in dir(driver):  # what is imported on first use would be forgotten with the copy of sys.modules
         getattr(driver, name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))

@@ -101,6 +101,7 @@ def behind_json(s, text: str):
 def test_text_that_is_not_json_is_another_turn_behind_an_answer_of_a_schema():
     (reason,) = check(behind_json, ("a",)).breaks
     assert reason.location is not None
+    assert behind_json.location is not None
     assert reason.location.line == behind_json.location.line + 7
     assert "with s.assistant(): s += text" in reason.remedy
     assert len(run_plain(behind_json, ("a",), {}).end[-1]) == 5

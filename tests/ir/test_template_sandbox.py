@@ -165,7 +165,6 @@ def test_a_template_that_wants_a_system_turn_first_is_used():
         ("{% for m in messages if m.role != 'assistant' %}{{ m.content }}{% endfor %}", "assistant"),
         ("{{ messages[0].content }}{{ messages[1].content }}", "assistant"),
         ("{% for m in messages if 'probe' in m.content %}{{ m.content }}{% endfor %}", "user"),
-        ("{% for m in messages %}{{ m.content if loop.last }}{% endfor %}", "user"),
     ],
 )
 def test_a_template_that_drops_turns_of_a_conversation_is_an_error(source: str, role: str):
@@ -179,6 +178,7 @@ def test_a_template_that_drops_turns_of_a_conversation_is_an_error(source: str, 
         "{% for m in messages if m.role != 'system' %}{{ m.content | trim }}{% endfor %}",
         "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}" + ALL,
         "{% if messages | length > 1 %}{{ raise_exception('one turn') }}{% endif %}{{ messages[0].content }}",
+        "{% for m in messages %}{{ m.content if loop.last }}{% endfor %}",
         "{% for m in messages %}{{ m.content.split('</think>')[-1].lstrip() }}{% endfor %}",
     ],
 )
