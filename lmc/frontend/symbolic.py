@@ -136,7 +136,7 @@ class Symbolic(Calls, Reads):
         if type(container) in (list, tuple, set, frozenset, dict):
             if type(container) in (set, frozenset, dict) and symbol(item).type not in (TEXT, *_IMMUTABLE_TEXT):
                 raise recorder.stop(
-                    f"a lookup of {with_article(symbol(item).type.name)} in {with_article(type(container).__name__)}",
+                    f"a lookup of {with_article(str(symbol(item).type))} in {with_article(type(container).__name__)}",
                     "use a list",
                 )
             return recorder.pure("contains", (self._in_order(recorder, container), item))

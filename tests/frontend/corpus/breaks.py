@@ -97,7 +97,7 @@ def unknown_keywords(s, a: str):
     return keywords(**details(a))
 
 
-@case(["p", "q", "r"], stops="2 names can.t take 3 values apart")
+@case(["p", "q", "r"], stops="2 names can't take 3 values apart")
 def unpacks_too_many(s, words: list[str]):
     x, y = words
     return x + y
@@ -172,7 +172,7 @@ def passes_record(s, item: Item):
     return s.gen("g", max_tokens=2)
 
 
-@case("w", stops="the program's result can't be captured: a Anything")
+@case("w", stops="the program's result can't be captured: an Anything")
 def returns_an_object(s, a: str):
     s += a
     s.gen("g", max_tokens=2)
@@ -208,7 +208,7 @@ def identity_of_values(s, a: str):
     return x is a
 
 
-@case("w", stops="a lookup of a !any in a set")
+@case("w", stops="a lookup of an !any in a set")
 def unknown_in_set(s, a: str):
     found = details(a)["word"]
     return found in {"w", "x"}
@@ -249,7 +249,7 @@ def adds_an_object(s, a: str):
     return ANYTHING_ELSE + "x", f"{ANYTHING_ELSE + a}"
 
 
-@case("w", stops="`matmul` on a Adding")
+@case("w", stops="`matmul` on an Adding")
 def multiplies_an_object(s, a: str):
     s += a
     return ANYTHING_ELSE @ 2
@@ -268,7 +268,7 @@ class Adding(Anything):
 ANYTHING_ELSE = Adding()
 
 
-@case("w", stops="`match` on a Equal")
+@case("w", stops="`match` on an Equal")
 def matches_the_items_of_an_object(s, a: str):
     s += a
     match EQUAL:
@@ -300,7 +300,7 @@ class Equal(Adding):
 EQUAL = Equal()
 
 
-@case("w", stops="`for` on a Items")
+@case("w", stops="`for` on an Items")
 def loops_over_an_object(s, a: str):
     for item in ITEMS:
         s += item
