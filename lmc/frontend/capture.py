@@ -23,7 +23,7 @@ from lmc.frontend.transform import Transformed
 from lmc.frontend.variants import Captured, Replay
 from lmc.ir.core import Function, Module, Value, walk
 from lmc.ir.errors import CaptureError, InputError, LmcError, Location
-from lmc.ir.ops import HostCallOp
+from lmc.ir.ops import HostCallOp, PyCallOp
 from lmc.ir.regions import RegionOp
 from lmc.ir.types import ANY, JsonType, Type
 
@@ -72,6 +72,10 @@ def _attempted(function: JittedFunction, shape: Arguments, inputs: dict[str, Any
 
 # What runs no code of the user's, and ``list``, after which a capture that breaks ends anyway (``listed_now``).
 _REPEATABLE = frozenset({"text", "choice", "choices", "is", "is_not", "list_from"})
+
+
+# What makes a container that the program can change.
+_CONTAINERS = frozenset({"set", "set_from", "dict", "dict_from"})
 
 
 def _may_be_an_object(value: Value) -> bool:
@@ -192,14 +196,23 @@ class _Attempt:
             recorder.finish_broken()
 
     def _check_answered(self) -> None:
-        """Let another attempt end before the first host call that a replay would repeat, if it may run the user's code.
+        """Let another attempt end before the first host call that a replay would get wrong.
 
-        A replay answers an operation by the last host call that the operation made; it makes the others again.
+        A replay answers an operation by the last host call that the operation made; it makes the others again, which may
+        run the user's code. It makes sets and dicts anew too, and what a method of one did in the graph it would not see.
         """
         recorder = self.recorder
         answers = set(recorder.served.values())
+        containers: set[Value] = set()
         for op in walk([recorder.regions.root.block()]):
-            if not isinstance(op, HostCallOp) or op.id in answers:
+            if isinstance(op, PyCallOp) and op.function in _CONTAINERS:
+                containers.update(op.results)
+            if not isinstance(op, HostCallOp):
+                continue
+            if recorder.hosts.builtin_of(op.host) is None and not containers.isdisjoint(op.operands):
+                recorder.outside.want("unanswered", op.id)
+                return
+            if op.id in answers:
                 continue
             name = recorder.hosts.builtin_of(op.host)
             if name is not None and name not in _REPEATABLE and any(map(_may_be_an_object, op.operands)):

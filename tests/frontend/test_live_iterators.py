@@ -368,6 +368,21 @@ def test_random_programs_give_the_same_at_O2(folder, source, args):
     assert runs[0] == runs[1]
 
 
+@JittedFunction
+def changes_a_set_of_an_argument(s, a: str, words: list[str]):
+    s += a
+    seen = set(words)
+    seen.add(s.gen("x", max_tokens=2))
+    return sorted(seen)
+
+
+def test_a_continuation_sees_what_a_method_did_to_a_set(monkeypatch):
+    args = ("t", ["b", "c"])
+    assert not check(changes_a_set_of_an_argument, args).breaks
+    stop_at_the_end(monkeypatch)
+    assert check(changes_a_set_of_an_argument, args).breaks
+
+
 def ended(run: Callable[[], Any]) -> tuple[Any, ...]:
     """What ``run`` gave or raised, and the effects, those of different tools in any order."""
     EFFECTS.clear()
