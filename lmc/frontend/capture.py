@@ -198,8 +198,8 @@ class _Attempt:
     def _check_answered(self) -> None:
         """Let another attempt end before the first host call that a replay would get wrong.
 
-        A replay answers an operation by the last host call that the operation made; it makes the others again, which may
-        run the user's code. It makes sets and dicts anew too, and what a method of one did in the graph it would not see.
+        A replay answers an operation by the last host call that the operation made; it makes the others again, which
+        may run the user's code. Sets and dicts it makes anew too, without what a method of one did in the graph.
         """
         recorder = self.recorder
         answers = set(recorder.served.values())
