@@ -1,0 +1,241 @@
+"""``for`` and ``while``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from lmc.frontend.control.conditions import adopt, scope
+from lmc.frontend.control.exits import NORMAL, Exit, Way
+from lmc.frontend.control.loops import LoopParts, run_loop
+from lmc.frontend.emit.budget import MAX_UNROLLED_FOR, MAX_UNROLLED_WHILE
+from lmc.frontend.emit.operands import describe, pure
+from lmc.frontend.heap.cells import GrownCell, IteratorCell, ListCell
+from lmc.frontend.heap.values import Abstract, Const, Poison, Ref, Symbol, Unbound, Union
+from lmc.frontend.python.iteration import Counted, items_of, next_item
+from lmc.frontend.python.operators import truth
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+
+class NotKnownError(Exception):
+    """What a loop was unrolled for is not known any more: it begins again as one that a run counts."""
+
+
+def unrolled(machine: Machine, node: ast.For | ast.While, rounds: Callable[[Callable[[], None]], None]) -> None:
+    """Interpret rounds one after the other. ``rounds(once)`` calls ``once`` for each, after it has bound its target."""
+    target = machine.allocate()
+    leave, again = Exit("break", target), Exit("continue", target)
+
+    def settle_round(exit: Exit, way: Way) -> tuple[Exit, Abstract | None]:
+        return (NORMAL, None) if exit == again else (exit, way.payload)
+
+    def settle(exit: Exit, way: Way) -> tuple[Exit, Abstract | None]:
+        return (NORMAL, None) if exit == leave else (exit, way.payload)
+
+    def body() -> None:
+        machine.activation.loops.append(target)
+        try:
+            machine.rules.execute(node.body)
+        finally:
+            machine.activation.loops.pop()
+
+    def once() -> None:
+        adopt(machine, scope(machine, body, settle_round))
+
+    def whole() -> None:
+        rounds(once)
+        machine.rules.execute(node.orelse)
+
+    adopt(machine, scope(machine, whole, settle))
+
+
+def restarting(machine: Machine, first: Callable[[], None], otherwise: Callable[[], None]) -> None:
+    """``first``; where that finds out that it can't, ``otherwise`` from the same state."""
+    saved = machine.save()
+    try:
+        first()
+    except NotKnownError:
+        machine.restore(saved)
+        otherwise()
+
+
+def run_while(machine: Machine, node: ast.While) -> None:
+    """``while test: … else: …``."""
+
+    def rounds(once: Callable[[], None]) -> None:
+        depth = len(machine.narrowings)
+        for _ in range(MAX_UNROLLED_WHILE):
+            machine.at(node)
+            flag = machine.decided(truth(machine, machine.rules.evaluate(node.test)))
+            if not isinstance(flag, Const):
+                raise NotKnownError
+            if not flag.value:
+                return
+            if isinstance(node.test, ast.Constant) and len(machine.narrowings) > depth:
+                raise NotKnownError
+            once()
+        raise NotKnownError
+
+    restarting(machine, lambda: unrolled(machine, node, rounds), lambda: _counted_while(machine, node))
+
+
+def _counted_while(machine: Machine, node: ast.While) -> None:
+    target = machine.allocate()
+
+    def test() -> Abstract:
+        machine.at(node)
+        flag = truth(machine, machine.rules.evaluate(node.test))
+        machine.at(node)
+        return flag
+
+    machine.at(node)
+    run_loop(machine, LoopParts(target, test, _body(machine, node, target), _otherwise(machine, node), _continues(node.body)))
+
+
+def _body(machine: Machine, node: ast.For | ast.While, target: int) -> Callable[[], None]:
+    def body() -> None:
+        machine.activation.loops.append(target)
+        try:
+            machine.rules.execute(node.body)
+        finally:
+            machine.activation.loops.pop()
+
+    return body
+
+
+def _otherwise(machine: Machine, node: ast.For | ast.While) -> Callable[[], None] | None:
+    return (lambda: machine.rules.execute(node.orelse)) if node.orelse else None
+
+
+def _continues(body: Sequence[ast.stmt]) -> bool:
+    """Whether a ``continue`` in these statements belongs to the loop around them."""
+    for node in body:
+        if isinstance(node, ast.Continue):
+            return True
+        inner: list[ast.stmt] = []
+        for name in ("body", "orelse", "finalbody"):
+            if not isinstance(node, ast.For | ast.While | ast.FunctionDef | ast.ClassDef) or (
+                name == "orelse" and isinstance(node, ast.For | ast.While)
+            ):
+                inner += getattr(node, name, [])
+        for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+            inner += part.body
+        if _continues(inner):
+            return True
+    return False
+
+
+def run_for(machine: Machine, node: ast.For) -> None:
+    """``for target in iterable: … else: …``."""
+    iterable = machine.rules.evaluate(node.iter)
+    if isinstance(iterable, Union | Poison | Unbound):
+        raise machine.stop(
+            f"{describe(machine, iterable)} is gone over, and what it is differs between the ways before",
+            "bind the name to one list on every way",
+        )
+    machine.at(node)
+    iterator = _iterator(machine, iterable)
+    if isinstance(iterator, Counted):
+        _counted_for(machine, node, iterator)
+        return
+    restarting(
+        machine,
+        lambda: _unrolled_for(machine, node, iterator),
+        lambda: _live_for(machine, node, iterator),
+    )
+
+
+def _iterator(machine: Machine, iterable: Abstract) -> Ref | Counted:
+    cell = machine.cell(iterable)
+    if isinstance(cell, IteratorCell):
+        assert isinstance(iterable, Ref)
+        return iterable
+    handled = machine.special("__iter__", iterable)
+    if handled is not None:
+        raise machine.unsupported(f"going over {describe(machine, iterable)}")
+    items = items_of(machine, iterable)
+    if isinstance(items, Counted):
+        return items
+    if items is None:
+        if isinstance(iterable, Symbol):
+            return Counted(pure(machine, "list_from", (iterable,)))
+        raise machine.unsupported(f"going over {describe(machine, iterable)}")
+    return machine.new(IteratorCell(iterable, 0))
+
+
+def _unrolled_for(machine: Machine, node: ast.For, iterator: Ref) -> None:
+    def rounds(once: Callable[[], None]) -> None:
+        for _ in range(MAX_UNROLLED_FOR):
+            cell = machine.cell(iterator)
+            assert isinstance(cell, IteratorCell)
+            if not isinstance(items_of(machine, cell.source), list):
+                raise NotKnownError
+            machine.at(node)
+            item = next_item(machine, iterator)
+            if item is None:
+                return
+            machine.rules.assign(node.target, item)
+            once()
+        raise machine.stop(
+            f"this loop has more than {MAX_UNROLLED_FOR} rounds that are known now",
+            "pass the list in as an argument of texts or numbers, whose rounds only a run counts",
+        )
+
+    unrolled(machine, node, rounds)
+
+
+def _live_for(machine: Machine, node: ast.For, iterator: Ref) -> None:
+    """A loop over a list of the program's own whose length rounds make unknown: it is read live, as Python does."""
+    cell = machine.cell(iterator)
+    assert isinstance(cell, IteratorCell)
+    source = cell.source
+    found = machine.cell(source)
+    if not isinstance(found, ListCell | GrownCell) or not isinstance(source, Ref) or cell.index:
+        raise machine.unsupported("a loop over a dict or an iterator that its rounds change")
+    value = found.value if isinstance(found, GrownCell) else pure(machine, "list", found.items)
+    machine.state.put(source.address, GrownCell(value))
+    _counted_for(machine, node, Counted(value, source))
+
+
+def _counted_for(machine: Machine, node: ast.For, items: Counted) -> None:
+    """A loop by index: the number of the round is a place of its own."""
+    target = machine.allocate()
+    index: tuple[int, str] = (target, "index")
+    machine.state.put(index, Const(0))
+
+    def current() -> Symbol:
+        if items.live is None:
+            return items.value
+        cell = machine.cell(items.live)
+        if isinstance(cell, ListCell):
+            return pure(machine, "list", cell.items)
+        assert isinstance(cell, GrownCell)
+        return cell.value
+
+    first = True
+
+    def test() -> Abstract:
+        nonlocal first
+        machine.at(node)
+        position = machine.state.get(index)
+        assert isinstance(position, Abstract)
+        if not first:
+            position = pure(machine, "add", (position, Const(1)), raises=False)
+            machine.state.put(index, position)
+        first = False
+        return pure(machine, "lt", (position, machine.length(current())), raises=False)
+
+    run_body = _body(machine, node, target)
+
+    def body() -> None:
+        machine.at(node)
+        position = machine.state.get(index)
+        assert isinstance(position, Abstract)
+        item = pure(machine, "getitem", (current(), position), raises=False)
+        machine.rules.assign(node.target, item)
+        run_body()
+
+    run_loop(machine, LoopParts(target, test, body, _otherwise(machine, node), _continues(node.body)))

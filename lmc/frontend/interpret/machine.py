@@ -1,0 +1,533 @@
+"""What an interpretation works with: the graph, the state, and the calls that are under way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, TypeVar
+
+from lmc.frontend.breaks import CaptureBreak
+from lmc.frontend.control.conditions import Narrowing, adopt, branch
+from lmc.frontend.control.exits import NORMAL, RAISE, Left, Outcome, Way
+from lmc.frontend.emit import operands
+from lmc.frontend.emit.budget import MAX_STEPS
+from lmc.frontend.emit.graph import UNKNOWN, Graph
+from lmc.frontend.emit.operands import concat_expression, pure
+from lmc.frontend.harmless import is_deeply_harmless
+from lmc.frontend.heap.cells import (
+    BranchesCell,
+    Cell,
+    CoreCell,
+    DictCell,
+    GrownCell,
+    HandleCell,
+    InstanceCell,
+    ListCell,
+    ObjectCell,
+    PoisonCell,
+    SetCell,
+)
+from lmc.frontend.heap.state import State
+from lmc.frontend.heap.values import (
+    NONE,
+    Abstract,
+    Concat,
+    Const,
+    Poison,
+    Raised,
+    Ref,
+    Slice,
+    Symbol,
+    Tuple,
+    Union,
+    is_literal,
+)
+from lmc.frontend.session import escape
+from lmc.frontend.source.functions import Definition
+from lmc.ir.builder import Builder
+from lmc.ir.core import Effect, Op, Value
+from lmc.ir.errors import LmcError, Location
+from lmc.ir.ids import without_holes
+from lmc.ir.ops import AssumeOp, PyCallOp
+from lmc.ir.types import ANY, Type
+from lmc.ir.types import NONE as NONE_TYPE
+
+T = TypeVar("T")
+NEEDED = "its value is needed now"
+
+
+@dataclass(eq=False)
+class Activation:
+    """One call of a function that is interpreted.
+
+    ``number`` is what its ``return`` leaves for, ``frames`` are the addresses of its names and of those around it,
+    innermost first. ``ends_program``: a ``return`` here ends the program. ``decides``: conditions
+    on arguments are decided now.
+    """
+
+    number: int
+    definition: Definition
+    frames: tuple[int, ...]
+    ends_program: bool = False
+    decides: bool = False
+    loops: list[int] = field(default_factory=list[int])
+    first_argument: str | None = None
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What interprets the parts of a program; every rule reaches the others through these.
+
+    ``finish`` ends the program with a value.
+    """
+
+    execute: Callable[[Sequence[Any]], None]
+    assign: Callable[[Any, Abstract], None]
+    evaluate: Callable[[Any], Abstract]
+    call: Callable[[Abstract, Sequence[Abstract], Mapping[str, Abstract]], Abstract]
+    finish: Callable[[Abstract], None]
+    append_together: Callable[[Abstract, Abstract], Abstract | None]
+    special: Callable[[str, Abstract, Sequence[Abstract]], Abstract | None]
+    truth_of_object: Callable[[Const], Abstract]
+    contains_of: Callable[[Abstract, Abstract], Abstract | None]
+    size_of: Callable[[Ref], Abstract | None]
+    item_of: Callable[[Abstract, Abstract], Abstract | None]
+    set_item_of: Callable[[Abstract, Abstract, Abstract], bool]
+    attribute_of: Callable[[Abstract, str], Abstract | None]
+    field_of: Callable[[Symbol, str], Abstract]
+    object_call: Callable[[str, Callable[..., Any], Sequence[Abstract]], Abstract]
+    outside: Callable[[Any, str], Abstract]
+    class_test: Callable[[Abstract, Abstract], Abstract]
+    instance: Callable[[type, Sequence[Abstract], Mapping[str, Abstract]], Abstract]
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A place of the interpretation to which it can go back."""
+
+    stack: tuple[Builder, ...]
+    ops: int
+    narrowings: int
+    activations: int
+    state: State
+    host_counts: dict[str, int]
+    location: Location | None
+    protected: int
+    guarded_returns: int
+    value_guards: int
+
+
+class Machine:
+    """The state of an interpretation. ``path`` is where ids begin that belong to no handle."""
+
+    def __init__(self, graph: Graph, path: str) -> None:
+        self.graph = graph
+        self.state = State()
+        self.path = path
+        self.narrowings: list[Narrowing] = []
+        self.host_counts: dict[str, int] = {}
+        self.activations: list[Activation] = []
+        self.protected = 0
+        """How many constructs are open that look at exceptions."""
+        self.guarded_returns = 0
+        """How many constructs are open that look at returns (``finally``, ``with``)."""
+        self.read_only: set[int] = set()
+        """Addresses of containers that the caller holds as well: an argument, data of the user's."""
+        self.rules: Rules = _NO_RULES
+        self._next = 1
+        self._steps = 0
+        self._texts: dict[int, tuple[Concat, Symbol, Builder]] = {}
+        self._lengths: dict[Value, tuple[Symbol, Builder]] = {}
+        self._specialised: dict[Value, Any] = {}
+
+    # Addresses and contents
+
+    def allocate(self, cell: Cell | None = None) -> int:
+        """A new address, with ``cell`` at it."""
+        address = self._next
+        self._next += 1
+        if cell is not None:
+            self.state.put(address, cell)
+        return address
+
+    def new(self, cell: Cell) -> Ref:
+        """A new object."""
+        return Ref(self.allocate(cell))
+
+    def watermark(self) -> int:
+        """The address that comes next."""
+        return self._next
+
+    def cell(self, value: Abstract) -> Cell | None:
+        """What a reference names; None for other values."""
+        if not isinstance(value, Ref):
+            return None
+        found = self.state.get(value.address)
+        assert isinstance(found, Cell), "a reference names no cell"
+        if isinstance(found, PoisonCell):
+            raise self.stop(found.poison.cause, found.poison.remedy)
+        return found
+
+    def describe_cell(self, value: Ref) -> str:
+        """What messages call an object."""
+        cell = self.cell(value)
+        if isinstance(cell, HandleCell | CoreCell):
+            return "a state"
+        if isinstance(cell, BranchesCell):
+            return "the branches of a state"
+        if isinstance(cell, InstanceCell):
+            return f"a {cell.kind.__name__} that the program makes"
+        kind = self.class_of_cell(value)
+        return "an object of the program" if kind is None else f"a {kind.__name__}"
+
+    def class_of_cell(self, value: Ref) -> type | None:
+        """The class of an object, where that is known."""
+        cell = self.cell(value)
+        if isinstance(cell, ListCell | GrownCell):
+            return list
+        if isinstance(cell, DictCell):
+            return dict
+        if isinstance(cell, SetCell):
+            return set
+        return cell.kind if isinstance(cell, InstanceCell | ObjectCell) else None
+
+    # Ops
+
+    def emit(
+        self,
+        kind: type[Op],
+        types: Sequence[Type] = (),
+        *,
+        may_raise: bool | None = None,
+        names: Sequence[str | None] = (),
+        **fields: Any,
+    ) -> tuple[Value, ...]:
+        """Append an op. ``may_raise`` says whether it can here; None: what its class says."""
+        results = self.graph.emit(kind, types, names=names, **fields)
+        op = self.graph.builder.ops[-1]
+        if self.protected and (op.may_raise if may_raise is None else may_raise):
+            self.graph.builder.ops.pop()
+            raise self.stop(
+                "this may raise inside a `try` or `with` block, and which way the block then takes is not known yet",
+                "move it out of the block, or check the value before instead of catching the exception",
+            )
+        return results
+
+    def step(self) -> None:
+        """Count one statement or call."""
+        self._steps += 1
+        if self._steps > MAX_STEPS:
+            raise self.stop(
+                f"the capture takes more than {MAX_STEPS:,} steps", "bound the loops of the program, or split it"
+            )
+
+    def stop(self, cause: str, remedy: str) -> CaptureBreak:
+        """What ends the capture before the statement that is interpreted."""
+        return self.graph.stop(cause, remedy)
+
+    def unsupported(self, what: str) -> CaptureBreak:
+        """The same for what no rule is there for."""
+        return self.stop(
+            f"{what} can't be captured yet", "nothing has to change: it runs eagerly from here; please report it"
+        )
+
+    def checked(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """``function(*args)``, one of lmc's own checks; what it refuses is raised at the line of the program."""
+        try:
+            return function(*args, **kwargs)
+        except LmcError as error:
+            error.location = self.graph.location
+            self.throw(Raised(type(error), made=error.with_traceback(None)))
+
+    # Ids
+
+    def allocate_host(self, name: str) -> str:
+        """The id of the next call of ``name``: told apart by where it stands."""
+        base = f"{without_holes(self.path)}/@{escape(name)}"
+        count = self.host_counts.get(base, 0)
+        self.host_counts[base] = count + 1
+        return base if count == 0 else f"{base}#{count}"
+
+    def allocate_id(self, path: str, holes: tuple[Value, ...], name: str) -> tuple[str, tuple[Value, ...]]:
+        """A stable id for what comes next called ``name`` on ``path``, and the numbers in its holes."""
+        base = f"{path}/{name if name.isidentifier() else escape(name)}"
+        place = ("count", base, holes)
+        count = self.state.get(place)
+        if isinstance(count, Const):
+            self.state.put(place, Const(count.value + 1))
+            return (base if count.value == 0 else f"{base}#{count.value}"), holes
+        assert isinstance(count, Symbol)
+        self.state.put(place, pure(self, "add", (count, Const(1)), raises=False))
+        return f"{base}*", (*holes, count.ir)
+
+    # Texts and lengths that were put together already
+
+    def text_of(self, text: Concat) -> Symbol | None:
+        """The symbol of a text, where an op in an open block has put it together."""
+        found = self._texts.get(id(text))
+        return found[1] if found is not None and self._is_open(found[2]) else None
+
+    def note_text(self, text: Concat, symbol: Symbol) -> None:
+        """Remember it."""
+        self._texts[id(text)] = (text, symbol, self.graph.builder)
+
+    def forget_texts(self) -> None:
+        """Ops were dropped."""
+        self._texts.clear()
+        self._lengths.clear()
+        self._specialised.clear()
+
+    def _is_open(self, builder: Builder) -> bool:
+        return any(each is builder for each in self.graph.stack)
+
+    # Going back
+
+    def save(self) -> Saved:
+        """Where the interpretation is, so that it can begin here again."""
+        saved = Saved(
+            tuple(self.graph.stack),
+            len(self.graph.builder.ops),
+            len(self.narrowings),
+            len(self.activations),
+            self.state,
+            dict(self.host_counts),
+            self.graph.location,
+            self.protected,
+            self.guarded_returns,
+            len(self.graph.value_guards),
+        )
+        self.state = self.state.child()
+        return saved
+
+    def restore(self, saved: Saved) -> None:
+        """Begin there again: what was interpreted since is dropped."""
+        self.graph.stack[:] = saved.stack
+        del self.graph.builder.ops[saved.ops :]
+        del self.narrowings[saved.narrowings :]
+        del self.activations[saved.activations :]
+        self.state = saved.state
+        self.host_counts = dict(saved.host_counts)
+        self.graph.location = saved.location
+        self.protected, self.guarded_returns = saved.protected, saved.guarded_returns
+        del self.graph.value_guards[saved.value_guards :]
+        self.forget_texts()
+
+    # Values
+
+    def pure(self, name: str, *arguments: Abstract, **options: Any) -> Symbol:
+        """Call a pure builtin in the run; see ``lmc.frontend.emit.operands.pure``."""
+        return pure(self, name, arguments, **options)
+
+    def known(self, value: Abstract) -> Any:
+        """What ``value`` is for the arguments that are given; ``UNKNOWN`` where that does not follow from them."""
+        if isinstance(value, Const):
+            return value.value
+        if isinstance(value, Symbol):
+            return self.graph.known(value.expression)
+        return self.graph.known(concat_expression(value)) if isinstance(value, Concat) else UNKNOWN
+
+    def concrete(self, value: Abstract, use: str = NEEDED) -> Any:
+        """``value`` as a plain one. Where it follows from the arguments, the capture then holds for that value only.
+
+        Ends the capture where it does not.
+        """
+        if isinstance(value, Const):
+            return value.value
+        if isinstance(value, Concat):
+            value = operands.text_symbol(self, value)
+        if isinstance(value, Symbol) and value.ir in self._specialised:
+            return self._specialised[value.ir]
+        found = self.known(value)
+        if found is UNKNOWN or not isinstance(value, Symbol) or not is_literal(found) or found != found:  # noqa: PLR0124
+            raise self.stop(
+                f"{operands.describe(self, value)} is known only when the program runs, but {use}",
+                "nothing has to change: the rest runs eagerly; what should be compiled, do before it",
+            )
+        assert value.expression is not None
+        self.graph.emit(AssumeOp, value=value.ir, expected=found)
+        self.graph.guard(value.expression, found)
+        if self.graph.builder is self.graph.root:
+            self._specialised[value.ir] = found
+        return found
+
+    def exception(self, error: Raised) -> Symbol:
+        """An exception of the run."""
+        if isinstance(error.symbol, Symbol):
+            return error.symbol
+        if error.made is not None:
+            return operands.constant(self, error.made)
+        kind = error.kind
+        assert kind is not None
+        if kind.__module__ == "builtins":
+            made = pure(self, "exception", (Const(kind.__name__), *error.args), gives=ANY)
+            return Symbol(made.ir, f"a {kind.__name__}", kind=kind)
+        return self.construct_error(kind, error.args)
+
+    def construct_error(self, kind: type[BaseException], args: tuple[Abstract, ...]) -> Symbol:
+        """An exception of the user's own class."""
+        raise self.unsupported(f"an exception of the class {kind.__name__}")
+
+    def construct(self, value: Tuple) -> Symbol:
+        """A named tuple as an object of the run."""
+        made = operands.host_call(self, value.kind, value.items, effect=Effect.PURE, result_type=ANY)
+        return Symbol(made.ir, f"a {value.kind.__name__}", kind=value.kind)
+
+    def plain(self, value: Abstract) -> tuple[Any] | None:
+        """The Python value of what is known now and runs no code of the user's, alone in a tuple; else None.
+
+        Containers of the program's own are copied.
+        """
+        if isinstance(value, Const):
+            return (value.value,) if is_deeply_harmless(value.value) else None
+        if isinstance(value, Slice):
+            parts = self._plain_items((value.start, value.stop, value.step))
+            return None if parts is None else (slice(*parts),)
+        if isinstance(value, Tuple):
+            if value.kind is not tuple:
+                return None
+            parts = self._plain_items(value.items)
+            return None if parts is None else (tuple(parts),)
+        cell = self.cell(value)
+        if isinstance(cell, ListCell):
+            parts = self._plain_items(cell.items)
+            return None if parts is None else (parts,)
+        if isinstance(cell, DictCell):
+            parts = self._plain_items(cell.values)
+            return None if parts is None else (dict(zip(cell.keys, parts, strict=True)),)
+        return (set(cell.items),) if isinstance(cell, SetCell) else None
+
+    def _plain_items(self, items: Sequence[Abstract]) -> list[Any] | None:
+        found = [self.plain(item) for item in items]
+        return None if any(each is None for each in found) else [each[0] for each in found if each is not None]
+
+    def lifted(self, value: Any) -> Abstract:
+        """What CPython made of known values: containers become the program's own."""
+        kind = type(value)
+        if kind is list:
+            return self.new(ListCell(tuple(map(self.lifted, value))))
+        if kind is tuple:
+            return Tuple(tuple(map(self.lifted, value)))
+        if kind is dict and all(map(is_literal, value)):
+            return self.new(DictCell(tuple(value), tuple(map(self.lifted, value.values()))))
+        if kind is set and all(map(is_literal, value)):
+            return self.new(SetCell(frozenset(value)))
+        return Const(value)
+
+    def list_of(self, value: Symbol) -> Ref:
+        """A list of the program's own, whose items are those of a value that nothing else holds."""
+        return self.new(GrownCell(value))
+
+    def length(self, value: Symbol) -> Symbol:
+        """``len`` of a list or text of the run, once for each in a block."""
+        known = self._lengths.get(value.ir)
+        if known is not None and not value.foreign and self._is_open(known[1]):
+            return known[0]
+        found = pure(self, "len", (value,))
+        self._lengths[value.ir] = (found, self.graph.builder)
+        return found
+
+    def decided(self, flag: Abstract) -> Abstract:
+        """A flag as a constant, where it follows from the arguments: the capture then holds for those alone."""
+        if not isinstance(flag, Symbol) or not self.activation.decides:
+            return flag
+        if self.known(flag) is UNKNOWN:
+            return flag
+        return Const(self.concrete(flag))
+
+    # What only some kinds of objects have; the rules of handles and classes fill these in
+
+    def append_together(self, left: Abstract, right: Abstract) -> Abstract | None:
+        """``+`` of what a program appends to a state."""
+        return self.rules.append_together(left, right)
+
+    def special(self, name: str, owner: Abstract, *args: Abstract) -> Abstract | None:
+        """A special method that the class of ``owner`` defines in Python; None where there is none."""
+        return self.rules.special(name, owner, args)
+
+    def truth_of_object(self, value: Const) -> Abstract:
+        """Whether an object of the user's is true, as it says in the run."""
+        return self.rules.truth_of_object(value)
+
+    def contains_of(self, container: Abstract, item: Abstract) -> Abstract | None:
+        """``in`` of a handle."""
+        return self.rules.contains_of(container, item)
+
+    def size_of(self, value: Ref) -> Abstract | None:
+        """``len`` of an object of lmc's own; None where it has none."""
+        return self.rules.size_of(value)
+
+    # Exceptions
+
+    def throw(self, error: Raised) -> NoReturn:
+        """Raise an exception of the program here."""
+        if self.protected:
+            raise Left(Outcome({RAISE: Way(self.state, error)}, self.state, self._next))
+        if error.made is not None:
+            raise MadeError(error.made, self.graph.location)
+        arguments: list[Abstract] = [self.exception(error)]
+        if error.cause is not None:
+            arguments.append(error.cause)
+        self.graph.emit(
+            PyCallOp,
+            (NONE_TYPE,),
+            function="raise",
+            arguments=tuple(operands.operand(self, each).ir for each in arguments),
+        )
+        self.leave()
+
+    def raise_new(self, kind: type[BaseException], *args: Any) -> NoReturn:
+        """Raise a new exception with literals."""
+        self.throw(Raised(kind, tuple(Const(arg) for arg in args)))
+
+    def leave(self) -> NoReturn:
+        """No run gets further in this block."""
+        self.graph.end_unreachable()
+        raise Left(Outcome({}, self.state, self._next))
+
+    # Choices
+
+    def cases(self, value: Abstract, then: Callable[[Abstract], Abstract]) -> Abstract:
+        """``then(value)``; of a union for each of the values that it may be."""
+        if isinstance(value, Poison):
+            raise self.stop(value.cause, value.remedy)
+        if not isinstance(value, Union):
+            return then(value)
+        first, second = value.first, value.second
+        return self.choose(value.flag, lambda: self.cases(first, then), lambda: self.cases(second, then))
+
+    def choose(self, flag: Symbol, then: Callable[[], Abstract], otherwise: Callable[[], Abstract]) -> Abstract:
+        """The value of one of two expressions, by a flag."""
+        found = adopt(self, branch(self, flag, then, otherwise, "cf.cond.value"))
+        assert found is not None
+        return found
+
+    @property
+    def activation(self) -> Activation:
+        """The call that runs now."""
+        return self.activations[-1]
+
+    def at(self, node: Any) -> Location:
+        """The line of a node, which ops get from here on."""
+        self.graph.location = Location(self.activation.definition.file, node.lineno)
+        return self.graph.location
+
+
+class MadeError(Exception):
+    """The program raises an error of lmc's at this line, for these arguments."""
+
+    def __init__(self, error: BaseException, location: Location | None) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.location = location
+
+
+def _unset(*_arguments: Any) -> Any:
+    raise AssertionError("the machine has no rules yet")
+
+
+_NO_RULES = Rules(*[_unset] * 18)
+
+
+def returned(outcome: Outcome) -> Abstract:
+    """The payload of the only exit."""
+    return outcome.ways[NORMAL].payload or NONE
