@@ -22,6 +22,7 @@ from lmc.frontend.heap.cells import (
     CoreCell,
     DictCell,
     FrameCell,
+    GeneratorCell,
     GrownCell,
     HandleCell,
     InstanceCell,
@@ -236,6 +237,9 @@ class Join:
         if isinstance(value, Symbol):
             return value if self.phis.sees(value.ir) else self.phis.alone(path, side, value)
         if isinstance(value, Ref):
+            partner = self._partners[side].get(value.address)
+            if partner is not None:
+                return Ref(self._pairs[(value.address, partner) if side == 0 else (partner, value.address)])
             self._export_address(path, side, value.address)
             return value
         if isinstance(value, Function):
@@ -278,6 +282,8 @@ class Join:
 
     def _is_free(self, left: int, right: int) -> bool:
         """Whether two objects can be one behind the construct: neither is one with another object already."""
+        if left in self._exported or right in self._exported:
+            return False
         return self._partners[0].get(left, right) == right and self._partners[1].get(right, left) == left
 
     def _pair(self, path: Path, left: int, right: int) -> Abstract:
@@ -326,6 +332,17 @@ class Join:
             if left.index == right.index and left.exhausted == right.exhausted:
                 source = self.value((*path, "source"), left.source, right.source)
                 return IteratorCell(source, left.index, left.exhausted)
+        elif isinstance(left, GeneratorCell) and isinstance(right, GeneratorCell):
+            given = [name for name, _ in left.given]
+            if (left.definition, left.frames, left.used, given) == (
+                right.definition,
+                right.frames,
+                right.used,
+                [name for name, _ in right.given],
+            ):
+                pairs = zip(left.given, right.given, strict=True)
+                values = tuple((name, self.value((*path, name), one, other)) for (name, one), (_, other) in pairs)
+                return dataclasses.replace(left, given=values)
         elif isinstance(left, HandleCell) and isinstance(right, HandleCell):
             found = self._handles(path, left, right)
             if found is not None:
@@ -446,6 +463,8 @@ def rebuilt_cell(cell: Cell, change: Any) -> Cell:
         return DictCell(cell.keys, tuple(change(index, item) for index, item in enumerate(cell.values)))
     if isinstance(cell, IteratorCell):
         return IteratorCell(change("source", cell.source), cell.index, cell.exhausted)
+    if isinstance(cell, GeneratorCell):
+        return dataclasses.replace(cell, given=tuple((name, change(name, value)) for name, value in cell.given))
     if isinstance(cell, HandleCell):
         holes = tuple(change(("hole", index), Symbol(hole)).ir for index, hole in enumerate(cell.holes))
         core = change("core", Ref(cell.core))

@@ -6,11 +6,15 @@ so that a store and a join cost what was changed.
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.heap.values import Abstract, Poison, Symbol
 from lmc.ir.core import Value
+
+if TYPE_CHECKING:
+    from lmc.frontend.source.functions import Definition
 
 ROLE_UNKNOWN = "?"
 """The role of an open turn that only a run knows."""
@@ -90,6 +94,21 @@ class IteratorCell(Cell):
     source: Abstract
     index: int
     exhausted: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GeneratorCell(Cell):
+    """A generator that has not begun, or is used up.
+
+    ``definition`` is the function or generator expression, ``frames`` those that it closes over, ``given`` its
+    arguments, or the first iterable of an expression under the name "".
+    """
+
+    definition: Definition | ast.GeneratorExp
+    frames: tuple[int, ...]
+    given: tuple[tuple[str, Abstract], ...]
+    activation: Any = None
+    used: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType, WrapperDescriptorType
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from lmc.frontend.emit.budget import MAX_CALLS
 from lmc.frontend.emit.operands import concat, describe, host_call, is_text
 from lmc.frontend.handles import handles
 from lmc.frontend.harmless import is_standard_module
-from lmc.frontend.heap.cells import DictCell, GrownCell, InstanceCell, ListCell
+from lmc.frontend.heap.cells import DictCell, GeneratorCell, GrownCell, InstanceCell, ListCell
 from lmc.frontend.heap.values import (
     NONE,
     Abstract,
@@ -204,8 +204,8 @@ def _call_user_function(machine: Machine, function: FunctionType, args: Args, kw
     values = [*args, *kwargs.values()]
     must = any(reaches_handle(machine, value) or isinstance(value, Function) for value in values)
     flags = function.__code__.co_flags
-    if flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
-        raise machine.unsupported(f"{function.__name__}(), which is a generator or asynchronous,")
+    if flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        raise machine.unsupported(f"{function.__name__}(), which is asynchronous,")
     try:
         definition = definition_of(function)
     except Unsupported as reason:
@@ -288,11 +288,37 @@ def inline(
         raise machine.stop(
             f"{definition.name}() is called more than {MAX_CALLS} levels deep", "write a loop, or bound the depth"
         )
-    if definition.scope.is_generator:
-        raise machine.unsupported(f"{definition.name}(), which is a generator,")
     given = bound_arguments(machine, definition, defaults, args, kwargs)
+    if definition.scope.is_generator:
+        return machine.new(GeneratorCell(definition, frames, tuple(given.items())))
+    return _inlined(machine, definition, frames, given)
+
+
+def run_generator(machine: Machine, cell: GeneratorCell, each: Callable[[Abstract], None]) -> None:
+    """Interpret a generator function; ``each`` takes what it yields."""
+    assert isinstance(cell.definition, Definition)
+    caller = machine.activation
+
+    def consumed(item: Abstract) -> None:
+        """Back in the frame of the consumer, for one item."""
+        machine.activations.append(caller)
+        try:
+            each(item)
+        finally:
+            machine.activations.pop()
+
+    _inlined(machine, cell.definition, cell.frames, dict(cell.given), consumed)
+
+
+def _inlined(
+    machine: Machine,
+    definition: Definition,
+    frames: tuple[int, ...],
+    given: Mapping[str, Abstract],
+    on_yield: Callable[[Abstract], None] | None = None,
+) -> Abstract:
     location = machine.graph.location
-    number = machine.allocate()
+    number = machine.begin_target()
     exit = Exit("return", number)
 
     def body() -> Abstract:
@@ -300,7 +326,7 @@ def inline(
         for name, value in given.items():
             machine.state.put((frame, name), value)
         first = next(iter(given), None)
-        activation = Activation(number, definition, (frame, *frames), first_argument=first)
+        activation = Activation(number, definition, (frame, *frames), first_argument=first, on_yield=on_yield)
         machine.activations.append(activation)
         if definition.sites is not None:
             machine.graph.sites.add(definition.sites)
@@ -364,10 +390,10 @@ def leave_with(machine: Machine, value: Abstract) -> None:
     """``return value``."""
     activation = machine.activation
     if activation.ends_program and not machine.guarded_returns:
+        machine.close_turns(0)
         machine.rules.finish(value)
         raise Left(Outcome({}, machine.state, machine.watermark()))
-    exit = Exit("return", activation.number)
-    raise Left(Outcome({exit: Way(machine.state, value)}, machine.state, machine.watermark()))
+    machine.leave_for(Exit("return", activation.number), value)
 
 
 def in_place(machine: Machine, name: str, old: Abstract, value: Abstract) -> Abstract:

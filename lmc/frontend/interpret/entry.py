@@ -28,7 +28,7 @@ from lmc.frontend.heap.values import (
     Union,
     is_literal,
 )
-from lmc.frontend.interpret import calls, expressions, names, statements
+from lmc.frontend.interpret import calls, comprehensions, expressions, names, statements
 from lmc.frontend.interpret.machine import Activation, Machine, MadeError, Rules
 from lmc.frontend.proxy import parameter
 from lmc.frontend.region_ids import with_region_ids
@@ -137,7 +137,7 @@ class _Capture:
         for name, value in given.items():
             machine.state.put((frame, name), value)
         machine.activations.append(
-            Activation(machine.allocate(), definition, (frame,), ends_program=True, decides=True)
+            Activation(machine.begin_target(), definition, (frame,), ends_program=True, decides=True)
         )
 
         def whole() -> None:
@@ -299,6 +299,9 @@ def rules(machine: Machine, finish: Callable[[Abstract], None]) -> Rules:
         special=special,
         truth_of_object=truth_of_object,
         contains_of=partial(handles.contains_of, machine),
+        run_generator=partial(calls.run_generator, machine),
+        collected=partial(comprehensions.collected, machine),
+        end_turn=partial(handles.end_role, machine),
         size_of=lambda value: calls.FUNCTIONS[len](machine, value),
         item_of=partial(handles.item_of, machine),
         set_item_of=partial(handles.set_item_of, machine),

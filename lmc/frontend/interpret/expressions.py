@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.emit.operands import concat
-from lmc.frontend.heap.cells import DictCell, ListCell
-from lmc.frontend.heap.values import NONE, Abstract, Const, Function, Slice, Symbol, Tuple
+from lmc.frontend.heap.cells import DictCell, GeneratorCell, ListCell
+from lmc.frontend.heap.values import NONE, Abstract, Const, Function, Ref, Slice, Symbol, Tuple
 from lmc.frontend.interpret import calls, comprehensions, names
 from lmc.frontend.python import attributes, items, iteration, operators
 
@@ -208,12 +208,33 @@ def _dict_comprehension(machine: Machine, node: ast.DictComp) -> Abstract:
         key = evaluate(machine, node.key)
         items.set_item(machine, made, key, evaluate(machine, node.value))
 
-    comprehensions.run(machine, node.generators, put)
+    first = evaluate(machine, node.generators[0].iter)
+    comprehensions.run(machine, node.generators, first, put)
     return made
 
 
 def _generator(machine: Machine, node: ast.GeneratorExp) -> Abstract:
     return comprehensions.generator(machine, node)
+
+
+def _yield(machine: Machine, node: ast.Yield) -> Abstract:
+    value = NONE if node.value is None else evaluate(machine, node.value)
+    give = machine.activation.on_yield
+    assert give is not None
+    give(value)
+    return NONE
+
+
+def _yield_from(machine: Machine, node: ast.YieldFrom) -> Abstract:
+    give = machine.activation.on_yield
+    assert give is not None
+    source = evaluate(machine, node.value)
+    if isinstance(machine.cell(source), GeneratorCell) and isinstance(source, Ref):
+        comprehensions.consume(machine, source, give)
+        return NONE
+    for item in iteration.known_items(machine, source, "`yield from` goes over it"):
+        give(item)
+    return NONE
 
 
 _HANDLERS: dict[type[ast.expr], Callable[[Machine, Any], Abstract]] = {
@@ -240,5 +261,7 @@ _HANDLERS: dict[type[ast.expr], Callable[[Machine, Any], Abstract]] = {
     ast.SetComp: _set_comprehension,
     ast.DictComp: _dict_comprehension,
     ast.GeneratorExp: _generator,
+    ast.Yield: _yield,
+    ast.YieldFrom: _yield_from,
     comprehensions.Evaluated: comprehensions.evaluate_given,
 }

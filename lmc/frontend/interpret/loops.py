@@ -11,8 +11,9 @@ from lmc.frontend.control.exits import NORMAL, Exit, Way
 from lmc.frontend.control.loops import LoopParts, run_loop
 from lmc.frontend.emit.budget import MAX_UNROLLED_FOR, MAX_UNROLLED_WHILE
 from lmc.frontend.emit.operands import describe, pure
-from lmc.frontend.heap.cells import GrownCell, IteratorCell, ListCell
+from lmc.frontend.heap.cells import GeneratorCell, GrownCell, IteratorCell, ListCell
 from lmc.frontend.heap.values import Abstract, Const, Poison, Ref, Symbol, Unbound, Union
+from lmc.frontend.interpret.comprehensions import consume
 from lmc.frontend.python.iteration import Counted, items_of, next_item
 from lmc.frontend.python.operators import truth
 
@@ -26,7 +27,7 @@ class NotKnownError(Exception):
 
 def unrolled(machine: Machine, node: ast.For | ast.While, rounds: Callable[[Callable[[], None]], None]) -> None:
     """Interpret rounds one after the other. ``rounds(once)`` calls ``once`` for each, after it has bound its target."""
-    target = machine.allocate()
+    target = machine.begin_target()
     leave, again = Exit("break", target), Exit("continue", target)
 
     def settle_round(exit: Exit, way: Way) -> tuple[Exit, Abstract | None]:
@@ -83,7 +84,7 @@ def run_while(machine: Machine, node: ast.While) -> None:
 
 
 def _counted_while(machine: Machine, node: ast.While) -> None:
-    target = machine.allocate()
+    target = machine.begin_target()
 
     def test() -> Abstract:
         machine.at(node)
@@ -137,6 +138,10 @@ def run_for(machine: Machine, node: ast.For) -> None:
             "bind the name to one list on every way",
         )
     machine.at(node)
+    if isinstance(machine.cell(iterable), GeneratorCell):
+        assert isinstance(iterable, Ref)
+        _over_generator(machine, node, iterable)
+        return
     iterator = _iterator(machine, iterable)
     if isinstance(iterator, Counted):
         _counted_for(machine, node, iterator)
@@ -164,6 +169,17 @@ def _iterator(machine: Machine, iterable: Abstract) -> Ref | Counted:
             return Counted(pure(machine, "list_from", (iterable,)))
         raise machine.unsupported(f"going over {describe(machine, iterable)}")
     return machine.new(IteratorCell(iterable, 0))
+
+
+def _over_generator(machine: Machine, node: ast.For, generator: Ref) -> None:
+    def rounds(once: Callable[[], None]) -> None:
+        def each(item: Abstract) -> None:
+            machine.rules.assign(node.target, item)
+            once()
+
+        consume(machine, generator, each)
+
+    unrolled(machine, node, rounds)
 
 
 def _unrolled_for(machine: Machine, node: ast.For, iterator: Ref) -> None:
@@ -202,7 +218,7 @@ def _live_for(machine: Machine, node: ast.For, iterator: Ref) -> None:
 
 def _counted_for(machine: Machine, node: ast.For, items: Counted) -> None:
     """A loop by index: the number of the round is a place of its own."""
-    target = machine.allocate()
+    target = machine.begin_target()
     index: tuple[int, str] = (target, "index")
     machine.state.put(index, Const(0))
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, TypeVar
 
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.control.conditions import Narrowing, adopt, branch
-from lmc.frontend.control.exits import NORMAL, RAISE, Left, Outcome, Way
+from lmc.frontend.control.exits import NORMAL, RAISE, Exit, Left, Outcome, Way
 from lmc.frontend.emit import operands
 from lmc.frontend.emit.budget import MAX_STEPS
 from lmc.frontend.emit.graph import UNKNOWN, Graph
@@ -36,6 +36,7 @@ from lmc.frontend.heap.values import (
     Poison,
     Raised,
     Ref,
+    RoleTurn,
     Slice,
     Symbol,
     Tuple,
@@ -72,6 +73,7 @@ class Activation:
     decides: bool = False
     loops: list[int] = field(default_factory=list[int])
     first_argument: str | None = None
+    on_yield: Callable[[Abstract], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,9 @@ class Rules:
     object_call: Callable[[str, Callable[..., Any], Sequence[Abstract]], Abstract]
     outside: Callable[[Any, str], Abstract]
     class_test: Callable[[Abstract, Abstract], Abstract]
+    end_turn: Callable[[RoleTurn], None]
+    run_generator: Callable[[Any, Callable[[Abstract], None]], None]
+    collected: Callable[[Ref], Abstract]
     instance: Callable[[type, Sequence[Abstract], Mapping[str, Abstract]], Abstract]
 
 
@@ -131,6 +136,10 @@ class Machine:
         """How many constructs are open that look at exceptions."""
         self.guarded_returns = 0
         """How many constructs are open that look at returns (``finally``, ``with``)."""
+        self.turns: list[RoleTurn] = []
+        """The role blocks that are open, innermost last."""
+        self.turn_marks: dict[int, int] = {}
+        """How many of them were open where a loop, a call or a ``try`` began, by what its exits leave for."""
         self.read_only: set[int] = set()
         """Addresses of containers that the caller holds as well: an argument, data of the user's."""
         self.rules: Rules = _NO_RULES
@@ -479,6 +488,22 @@ class Machine:
         """Raise a new exception with literals."""
         self.throw(Raised(kind, tuple(Const(arg) for arg in args)))
 
+    def leave_for(self, exit: Exit, payload: Abstract | None = None) -> NoReturn:
+        """Take an exit; role blocks that it leaves are closed on the way."""
+        self.close_turns(self.turn_marks.get(exit.target, 0))
+        raise Left(Outcome({exit: Way(self.state, payload)}, self.state, self._next))
+
+    def close_turns(self, mark: int) -> None:
+        """Close the role blocks that were opened since there were ``mark`` of them."""
+        for turn in reversed(self.turns[mark:]):
+            self.rules.end_turn(turn)
+
+    def begin_target(self) -> int:
+        """What the exits of a loop or a call leave for, which begins here."""
+        number = self.allocate()
+        self.turn_marks[number] = len(self.turns)
+        return number
+
     def leave(self) -> NoReturn:
         """No run gets further in this block."""
         self.graph.end_unreachable()
@@ -525,7 +550,7 @@ def _unset(*_arguments: Any) -> Any:
     raise AssertionError("the machine has no rules yet")
 
 
-_NO_RULES = Rules(*[_unset] * 18)
+_NO_RULES = Rules(*[_unset] * 21)
 
 
 def returned(outcome: Outcome) -> Abstract:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from lmc.frontend.control.conditions import adopt, scope
 from lmc.frontend.emit.operands import describe
 from lmc.frontend.handles import handles
 from lmc.frontend.heap.values import Abstract, Const, Raised, RoleTurn, Symbol
@@ -30,10 +29,11 @@ def _enter(machine: Machine, node: ast.With, index: int) -> None:
     handles.begin_role(machine, manager)
     if item.optional_vars is not None:
         machine.rules.assign(item.optional_vars, manager.handle)
-    outcome = scope(machine, lambda: _enter(machine, node, index + 1))
-    if any(exit.kind != "normal" for exit in outcome.ways):
-        raise machine.unsupported("leaving a role block by `break`, `continue` or `return`")
-    adopt(machine, outcome)
+    machine.turns.append(manager)
+    try:
+        _enter(machine, node, index + 1)
+    finally:
+        machine.turns.pop()
     handles.end_role(machine, manager)
 
 

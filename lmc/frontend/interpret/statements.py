@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.control.conditions import adopt, branch
-from lmc.frontend.control.exits import Exit, Left, Outcome, Way
+from lmc.frontend.control.exits import Exit
 from lmc.frontend.heap.values import NONE, Abstract, Const, Function, Raised, Symbol
 from lmc.frontend.interpret import calls, comprehensions, loops, names, patterns, protected
 from lmc.frontend.interpret.expressions import evaluate, make_function
@@ -114,15 +114,11 @@ def _return(machine: Machine, node: ast.Return) -> None:
 
 
 def _break(machine: Machine, _node: ast.Break) -> None:
-    _leave_for(machine, Exit("break", machine.activation.loops[-1]))
+    machine.leave_for(Exit("break", machine.activation.loops[-1]))
 
 
 def _continue(machine: Machine, _node: ast.Continue) -> None:
-    _leave_for(machine, Exit("continue", machine.activation.loops[-1]))
-
-
-def _leave_for(machine: Machine, exit: Exit) -> None:
-    raise Left(Outcome({exit: Way(machine.state)}, machine.state, machine.watermark()))
+    machine.leave_for(Exit("continue", machine.activation.loops[-1]))
 
 
 def _pass(_machine: Machine, _node: ast.Pass) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lmc.frontend.disorder import CAUSE, REMEDY, is_disordered
 from lmc.frontend.emit.operands import describe, pure, text_symbol
-from lmc.frontend.heap.cells import BranchesCell, DictCell, GrownCell, IteratorCell, ListCell, SetCell
+from lmc.frontend.heap.cells import BranchesCell, DictCell, GeneratorCell, GrownCell, IteratorCell, ListCell, SetCell
 from lmc.frontend.heap.values import (
     Abstract,
     Concat,
@@ -53,6 +53,9 @@ def items_of(machine: Machine, value: Abstract) -> list[Abstract] | Counted | No
     if isinstance(value, View):
         return _of_view(machine, value)
     cell = machine.cell(value)
+    if isinstance(cell, GeneratorCell):
+        assert isinstance(value, Ref)
+        return items_of(machine, machine.rules.collected(value))
     if isinstance(cell, ListCell):
         return list(cell.items)
     if isinstance(cell, GrownCell):
