@@ -67,6 +67,7 @@ if TYPE_CHECKING:
 
 UNSURE = Poison("an answer that only a run knows", "")
 """In a core: whether the open turn ends with an answer, and with which, only a run knows."""
+DEAD = Poison("a name that nothing reads any more", "")
 _COMPOSITES = (Tuple, Slice, View, BoundMethod, Partial, Appended, RoleTurn, Raised)
 
 
@@ -117,12 +118,18 @@ class Join:
         self._partners: tuple[dict[int, int], dict[int, int]] = ({}, {})
         self._exported: set[int] = set()
 
-    def run(self, places: Sequence[Place] = ()) -> State:
-        """The state behind the construct. ``places`` are joined besides those that a side changed."""
+    def run(self, places: Sequence[Place] = (), dead: frozenset[Place] = frozenset()) -> State:
+        """The state behind the construct.
+
+        ``places`` are joined besides those that a side changed; what ``dead`` ones hold is not asked for any more.
+        """
         changed = [state.changed_since(self.base) for state in self.states]
         self.joined.tainted = any(state.tainted for state in self.states)
         for place in dict.fromkeys((*places, *changed[0], *changed[1])):
-            if self._is_young(place):
+            if self.is_young(place):
+                continue
+            if place in dead:
+                self.joined.put(place, DEAD)
                 continue
             left, right = (held[place] if place in held else self.base.get(place) for held in changed)
             self.joined.put(place, self.content((place,), left, right))
@@ -132,7 +139,7 @@ class Join:
         """The state behind the construct where only this side takes the exit."""
         self.joined.tainted = self.states[side].tainted
         for place, held in self.states[side].changed_since(self.base).items():
-            if self._is_young(place):
+            if self.is_young(place):
                 continue
             if isinstance(held, Cell):
                 self.joined.put(place, self.exported_cell((place,), side, held))
@@ -140,7 +147,8 @@ class Join:
                 self.joined.put(place, self.exported((place,), side, held))
         return self.joined
 
-    def _is_young(self, place: Place) -> bool:
+    def is_young(self, place: Place) -> bool:
+        """Whether a place belongs to what a side made."""
         if type(place) is tuple and place[0] == "count":  # of ids that hold numbers of this side alone
             return not all(map(self.phis.sees, place[2]))
         address = place[0] if type(place) is tuple else place

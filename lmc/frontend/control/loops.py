@@ -59,6 +59,7 @@ class Slot:
     parameter: Symbol
     initial: Any = None
     back: Any = None
+    attempt: int = 0
 
 
 class LoopPhis:
@@ -70,6 +71,7 @@ class LoopPhis:
         self.flag: Symbol | None = None
         self.slots: dict[Path, Slot] = {}
         self.grew = False
+        self.attempt = 0
         self.back: State = entry
         self.body: Builder | None = None
         self.entry = entry
@@ -80,6 +82,7 @@ class LoopPhis:
     def begin(self) -> None:
         """Another attempt begins."""
         self.grew = False
+        self.attempt += 1
 
     def end(self, body: Builder, back: State) -> None:
         """A round was interpreted."""
@@ -121,7 +124,7 @@ class LoopPhis:
             back = operand(self.machine, right)
         kind = common(initial.type, back.type)
         slot = self._slot(path, kind, origin_of(right, left), foreign=initial.foreign or back.foreign)
-        slot.initial, slot.back = initial.ir, back.ir
+        slot.initial, slot.back, slot.attempt = initial.ir, back.ir, self.attempt
         return slot.parameter
 
     def alone(self, path: Path, side: int, value: Symbol) -> Symbol:
@@ -132,7 +135,7 @@ class LoopPhis:
         with self.at(0):
             filler, kind = unused(self.machine, value.type if known is None else known.parameter.type)
         slot = self._slot(path, common(kind, value.type), value.origin, foreign=value.foreign)
-        slot.initial, slot.back = filler, value.ir
+        slot.initial, slot.back, slot.attempt = filler, value.ir, self.attempt
         return dataclasses.replace(value, ir=slot.parameter.ir, expression=None)
 
     def _slot(self, path: Path, kind: Type, origin: str, *, foreign: bool) -> Slot:
@@ -155,7 +158,7 @@ class LoopParts:
     """What a loop does: ``test`` says whether there is another round (a flag, or a constant), ``body`` is one.
 
     ``otherwise`` is its ``else``; ``target`` what its ``break`` and ``continue`` leave for. ``continues``: there may be
-    a ``continue``.
+    a ``continue``. ``dead`` are the places that no further round and nothing behind the loop reads before it is bound.
     """
 
     target: int
@@ -163,6 +166,7 @@ class LoopParts:
     body: Callable[[], None]
     otherwise: Callable[[], None] | None = None
     continues: bool = True
+    dead: frozenset[Any] = frozenset()
     limit: int | None = None
 
 
@@ -219,8 +223,8 @@ def _fixed_point(machine: Machine, parts: LoopParts, go: Abstract, leave: Exit) 
         way = outcome.ways[NORMAL]
         phis.end(body, way.state)
         join = Join(machine, phis, (entry, way.state), entry, watermark)
-        places.update((place, None) for place in way.state.changed_since(entry))
-        header = join.run(list(places))
+        places.update((place, None) for place in way.state.changed_since(entry) if not join.is_young(place))
+        header = join.run(list(places), parts.dead)
         assert isinstance(way.payload, Tuple)
         goes_on, code, value = way.payload.items
         left = _LeftBy(exits, leave, parts.otherwise is not None)
@@ -317,7 +321,7 @@ def _append(
         first = operand(machine, go[0]).ir
     with phis.at(1):
         again = operand(machine, go[1]).ir
-    slots = list(phis.slots.values())
+    slots = [slot for slot in phis.slots.values() if slot.attempt == phis.attempt]
     body.emit(YieldOp, values=(again, *(slot.back for slot in slots)))
     body.parameters = tuple(slot.parameter.ir for slot in slots)
     flag = graph.value(BOOL)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.control.conditions import adopt, scope
 from lmc.frontend.control.exits import NORMAL, Exit, Way
 from lmc.frontend.control.loops import LoopParts, run_loop
 from lmc.frontend.emit.budget import MAX_UNROLLED_FOR, MAX_UNROLLED_WHILE
 from lmc.frontend.emit.operands import describe, pure
-from lmc.frontend.heap.cells import GeneratorCell, GrownCell, IteratorCell, ListCell
+from lmc.frontend.heap.cells import FrameCell, GeneratorCell, GrownCell, IteratorCell, ListCell
 from lmc.frontend.heap.values import Abstract, Const, Poison, Ref, Symbol, Unbound, Union
 from lmc.frontend.interpret.comprehensions import consume
 from lmc.frontend.python.iteration import Counted, items_of, next_item
@@ -93,7 +93,7 @@ def _counted_while(machine: Machine, node: ast.While) -> None:
         return flag
 
     machine.at(node)
-    run_loop(machine, LoopParts(target, test, _body(machine, node, target), _otherwise(machine, node), _continues(node.body)))
+    run_loop(machine, LoopParts(target, test, _body(machine, node, target), _otherwise(machine, node), _continues(node.body), _dead(machine, node)))
 
 
 def _body(machine: Machine, node: ast.For | ast.While, target: int) -> Callable[[], None]:
@@ -109,6 +109,17 @@ def _body(machine: Machine, node: ast.For | ast.While, target: int) -> Callable[
 
 def _otherwise(machine: Machine, node: ast.For | ast.While) -> Callable[[], None] | None:
     return (lambda: machine.rules.execute(node.orelse)) if node.orelse else None
+
+
+def _dead(machine: Machine, node: ast.For | ast.While) -> frozenset[Any]:
+    """The names of the running call that no further round and nothing behind the loop reads before they are bound."""
+    live = machine.activation.definition.live.get(id(node))
+    if live is None:
+        return frozenset()
+    frame = machine.activation.frames[0]
+    cell = machine.state.get(frame)
+    assert isinstance(cell, FrameCell)
+    return frozenset((frame, name) for name in cell.names - live)
 
 
 def _continues(body: Sequence[ast.stmt]) -> bool:
@@ -254,4 +265,4 @@ def _counted_for(machine: Machine, node: ast.For, items: Counted) -> None:
         machine.rules.assign(node.target, item)
         run_body()
 
-    run_loop(machine, LoopParts(target, test, body, _otherwise(machine, node), _continues(node.body)))
+    run_loop(machine, LoopParts(target, test, body, _otherwise(machine, node), _continues(node.body), _dead(machine, node)))

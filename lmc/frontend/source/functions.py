@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from lmc.frontend.scopes import FunctionScope, rebound_names
 from lmc.frontend.sites import Sites
+from lmc.frontend.source.liveness import live_at_loops
 from lmc.frontend.source.files import Unsupported, check_same, class_around, definition_in, parse_file, source_of_file
 
 FunctionNode = ast.FunctionDef | ast.Lambda
@@ -47,6 +48,11 @@ class Definition:
     def body(self) -> list[ast.stmt]:
         """Its statements; of a lambda none."""
         return [] if isinstance(self.node, ast.Lambda) else self.node.body
+
+    @cached_property
+    def live(self) -> Mapping[int, frozenset[str]]:
+        """For each loop in it, by the id of its node, the names that a further round or what follows may read."""
+        return {} if isinstance(self.node, ast.Lambda) else live_at_loops(self.node)
 
     @property
     def sites(self) -> Sites | None:
