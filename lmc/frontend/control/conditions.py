@@ -62,6 +62,7 @@ class Narrowing:
     flag: Symbol
     negated: bool
     location: Any
+    other: Builder
 
 
 def common(left: Type, right: Type) -> Type:
@@ -84,7 +85,7 @@ def unused(machine: Machine, kind: Type) -> tuple[Any, Type]:
         return machine.emit(ContextOp, (CTX,))[0], CTX
     if isinstance(kind, ListType):
         return pure(machine, "list", (), gives=kind, raises=False).ir, kind
-    return None, ANY
+    return pure(machine, "unused", (), gives=kind, raises=False).ir, kind
 
 
 class CondPhis:
@@ -236,10 +237,10 @@ def settled(machine: Machine, outcome: Outcome, settle: Settle | None) -> Outcom
     return Outcome(ways, outcome.base, outcome.watermark, flags)
 
 
-def narrow(machine: Machine, outcome: Outcome) -> Abstract | None:
+def narrow(machine: Machine, outcome: Outcome, other: Builder | None = None) -> Abstract | None:
     """Go on where ``outcome`` ends normally; gives its payload. The other exits wait for the end of the scope.
 
-    Raises ``Left`` where it never does.
+    ``other`` is what runs where they are taken. Raises ``Left`` where it never ends normally.
     """
     if NORMAL not in outcome.ways:
         raise Left(outcome)
@@ -249,7 +250,15 @@ def narrow(machine: Machine, outcome: Outcome) -> Abstract | None:
         graph = machine.graph
         inner = graph.builder.nested()
         machine.narrowings.append(
-            Narrowing(graph.builder, inner, outcome.without(NORMAL), flag, negated, graph.location)
+            Narrowing(
+                graph.builder,
+                inner,
+                outcome.without(NORMAL),
+                flag,
+                negated,
+                graph.location,
+                graph.builder.nested() if other is None else other,
+            )
         )
         graph.open(inner)
     machine.state = way.state.child() if len(outcome.ways) > 1 else way.state
@@ -279,8 +288,9 @@ def _closed(machine: Machine, outcome: Outcome, settle: Settle | None) -> Outcom
     graph = machine.graph
     assert graph.builder is narrowing.inner
     graph.close()
-    others = settled(machine, narrowing.others, settle)
-    arms = (Arm(narrowing.inner, outcome), Arm(narrowing.around.nested(), others))
+    with graph.at_end_of(narrowing.other):
+        others = settled(machine, narrowing.others, settle)
+    arms = (Arm(narrowing.inner, outcome), Arm(narrowing.other, others))
     around, graph.location = graph.location, narrowing.location
     try:
         return join_arms(
@@ -292,6 +302,40 @@ def _closed(machine: Machine, outcome: Outcome, settle: Settle | None) -> Outcom
         )
     finally:
         graph.location = around
+
+
+def divided(
+    machine: Machine,
+    outcome: Outcome,
+    exit: Exit,
+    handle: Callable[[Abstract], Abstract | None],
+    otherwise: Callable[[], Abstract | None],
+) -> Outcome:
+    """Go on with ``handle(payload)`` where ``outcome`` took ``exit``, and with ``otherwise`` where it ended normally."""
+    way, rest = outcome.ways[exit], outcome.without(exit)
+    base, watermark = outcome.base, outcome.watermark
+
+    def handled() -> Abstract | None:
+        machine.state = way.state.child()
+        assert way.payload is not None
+        return handle(way.payload)
+
+    def went_on() -> Abstract | None:
+        narrow(machine, rest)
+        return otherwise()
+
+    if not rest.ways:
+        machine.state = base
+        found = scope(machine, handled)
+        return Outcome(found.ways, base, watermark, found.flags)
+    flag, negated = _flag_of(outcome, exit)
+    location = machine.graph.location
+    machine.state = base
+    arms = [interpret_arm(machine, piece) for piece in (handled, went_on)]
+    machine.graph.location = location
+    if negated:
+        arms.reverse()
+    return join_arms(machine, flag, (arms[0], arms[1]), base, watermark)
 
 
 def branch(

@@ -388,12 +388,16 @@ def bound_arguments(
 
 def leave_with(machine: Machine, value: Abstract) -> None:
     """``return value``."""
-    activation = machine.activation
-    if activation.ends_program and not machine.guarded_returns:
+    take_return(machine, Exit("return", machine.activation.number), value)
+
+
+def take_return(machine: Machine, exit: Exit, value: Abstract) -> None:
+    """Leave the call that ``exit`` names; that of the program itself ends it at once where nothing looks at that."""
+    if exit.target == machine.activations[0].number and not machine.guarded_returns:
         machine.close_turns(0)
         machine.rules.finish(value)
         raise Left(Outcome({}, machine.state, machine.watermark()))
-    machine.leave_for(Exit("return", activation.number), value)
+    machine.leave_for(exit, value)
 
 
 def in_place(machine: Machine, name: str, old: Abstract, value: Abstract) -> Abstract:

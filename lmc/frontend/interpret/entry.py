@@ -137,7 +137,7 @@ class _Capture:
         for name, value in given.items():
             machine.state.put((frame, name), value)
         machine.activations.append(
-            Activation(machine.begin_target(), definition, (frame,), ends_program=True, decides=True)
+            Activation(machine.begin_target(), definition, (frame,), decides=True)
         )
 
         def whole() -> None:
@@ -301,6 +301,7 @@ def rules(machine: Machine, finish: Callable[[Abstract], None]) -> Rules:
         contains_of=partial(handles.contains_of, machine),
         run_generator=partial(calls.run_generator, machine),
         collected=partial(comprehensions.collected, machine),
+        leave_with=partial(calls.take_return, machine),
         end_turn=partial(handles.end_role, machine),
         size_of=lambda value: calls.FUNCTIONS[len](machine, value),
         item_of=partial(handles.item_of, machine),

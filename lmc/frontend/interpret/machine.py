@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, TypeVar
 
 from lmc.frontend.breaks import CaptureBreak
-from lmc.frontend.control.conditions import Narrowing, adopt, branch
+from lmc.frontend.control.conditions import Narrowing, adopt, branch, narrow, unused
 from lmc.frontend.control.exits import NORMAL, RAISE, Exit, Left, Outcome, Way
 from lmc.frontend.emit import operands
 from lmc.frontend.emit.budget import MAX_STEPS
@@ -50,7 +50,8 @@ from lmc.ir.core import Effect, Op, Value
 from lmc.ir.errors import LmcError, Location
 from lmc.ir.ids import without_holes
 from lmc.ir.ops import AssumeOp, PyCallOp
-from lmc.ir.types import ANY, Type
+from lmc.ir.region_ops import TryOp, YieldOp
+from lmc.ir.types import ANY, BOOL, Type
 from lmc.ir.types import NONE as NONE_TYPE
 
 T = TypeVar("T")
@@ -62,14 +63,12 @@ class Activation:
     """One call of a function that is interpreted.
 
     ``number`` is what its ``return`` leaves for, ``frames`` are the addresses of its names and of those around it,
-    innermost first. ``ends_program``: a ``return`` here ends the program. ``decides``: conditions
-    on arguments are decided now.
+    innermost first. ``decides``: conditions on arguments are decided now.
     """
 
     number: int
     definition: Definition
     frames: tuple[int, ...]
-    ends_program: bool = False
     decides: bool = False
     loops: list[int] = field(default_factory=list[int])
     first_argument: str | None = None
@@ -100,6 +99,7 @@ class Rules:
     object_call: Callable[[str, Callable[..., Any], Sequence[Abstract]], Abstract]
     outside: Callable[[Any, str], Abstract]
     class_test: Callable[[Abstract, Abstract], Abstract]
+    leave_with: Callable[[Exit, Abstract], None]
     end_turn: Callable[[RoleTurn], None]
     run_generator: Callable[[Any, Callable[[Abstract], None]], None]
     collected: Callable[[Ref], Abstract]
@@ -117,7 +117,7 @@ class Saved:
     state: State
     host_counts: dict[str, int]
     location: Location | None
-    protected: int
+    protected: tuple[int, ...]
     guarded_returns: int
     value_guards: int
 
@@ -134,6 +134,12 @@ class Machine:
         self.activations: list[Activation] = []
         self.protected = 0
         """How many constructs are open that look at exceptions."""
+        self.catches_base = 0
+        """How many of them look at every exception, ``KeyboardInterrupt`` and the like among them."""
+        self.try_marks: list[int] = []
+        """How many role blocks were open where each of them began."""
+        self.handled: list[Raised] = []
+        """The exceptions whose handlers have begun, outermost first."""
         self.guarded_returns = 0
         """How many constructs are open that look at returns (``finally``, ``with``)."""
         self.turns: list[RoleTurn] = []
@@ -216,11 +222,35 @@ class Machine:
         op = self.graph.builder.ops[-1]
         if self.protected and (op.may_raise if may_raise is None else may_raise):
             self.graph.builder.ops.pop()
-            raise self.stop(
-                "this may raise inside a `try` or `with` block, and which way the block then takes is not known yet",
-                "move it out of the block, or check the value before instead of catching the exception",
-            )
+            return self._tried(op)
         return results
+
+    def _tried(self, op: Op) -> tuple[Value, ...]:
+        """``op`` in a block that looks at exceptions: goes on where it raises none."""
+        graph = self.graph
+        fillers = [unused(self, value.type) for value in op.results]
+        body = graph.builder.nested()
+        body.ops.append(op)
+        body.emit(YieldOp, values=op.results)
+        ok, error, *results = graph.emit(
+            TryOp,
+            (BOOL, ANY, *(kind for _, kind in fillers)),
+            names=(None, None, *(value.name for value in op.results)),
+            fallback=tuple(ir for ir, _ in fillers),
+            base=self.catches_base > 0,
+            body=body.block(),
+            id=f"{without_holes(self.path)}/@cf.try",
+        )
+        state = self.state
+        other = graph.builder.nested()
+        with graph.at_end_of(other):
+            self.state = state.child()
+            self.close_turns(self.try_marks[-1])
+            raised = Way(self.state, Raised(None, symbol=Symbol(error, "an exception")))
+        self.state = state
+        exits = {NORMAL: Way(state.child()), RAISE: raised}
+        narrow(self, Outcome(exits, state, self._next, {NORMAL: Symbol(ok, "whether it was done")}), other)
+        return tuple(results)
 
     def step(self) -> None:
         """Count one statement or call."""
@@ -301,7 +331,7 @@ class Machine:
             self.state,
             dict(self.host_counts),
             self.graph.location,
-            self.protected,
+            (self.protected, self.catches_base, len(self.try_marks), len(self.handled), len(self.turns)),
             self.guarded_returns,
             len(self.graph.value_guards),
         )
@@ -317,7 +347,9 @@ class Machine:
         self.state = saved.state
         self.host_counts = dict(saved.host_counts)
         self.graph.location = saved.location
-        self.protected, self.guarded_returns = saved.protected, saved.guarded_returns
+        self.protected, self.catches_base, marks, handled, turns = saved.protected
+        del self.try_marks[marks:], self.handled[handled:], self.turns[turns:]
+        self.guarded_returns = saved.guarded_returns
         del self.graph.value_guards[saved.value_guards :]
         self.forget_texts()
 
@@ -361,6 +393,17 @@ class Machine:
 
     def exception(self, error: Raised) -> Symbol:
         """An exception of the run."""
+        made = self._made(error)
+        if error.context is not None:
+            assert isinstance(error.context, Raised)
+            made = self._same_kind(made, pure(self, "in_context", (made, self.exception(error.context)), raises=False))
+        return made
+
+    @staticmethod
+    def _same_kind(made: Symbol, changed: Symbol) -> Symbol:
+        return Symbol(changed.ir, made.origin, kind=made.kind)
+
+    def _made(self, error: Raised) -> Symbol:
         if isinstance(error.symbol, Symbol):
             return error.symbol
         if error.made is not None:
@@ -469,9 +512,12 @@ class Machine:
 
     def throw(self, error: Raised) -> NoReturn:
         """Raise an exception of the program here."""
+        if self.handled and error is not self.handled[-1] and error.context is None:
+            error = replace(error, context=self.handled[-1])
         if self.protected:
+            self.close_turns(self.try_marks[-1])
             raise Left(Outcome({RAISE: Way(self.state, error)}, self.state, self._next))
-        if error.made is not None:
+        if error.made is not None and self.graph.builder is self.graph.root:
             raise MadeError(error.made, self.graph.location)
         arguments: list[Abstract] = [self.exception(error)]
         if error.cause is not None:
@@ -550,7 +596,7 @@ def _unset(*_arguments: Any) -> Any:
     raise AssertionError("the machine has no rules yet")
 
 
-_NO_RULES = Rules(*[_unset] * 21)
+_NO_RULES = Rules(*[_unset] * 22)
 
 
 def returned(outcome: Outcome) -> Abstract:
