@@ -136,9 +136,7 @@ class _Capture:
         frame = names.new_frame(machine, definition.scope.local)
         for name, value in given.items():
             machine.state.put((frame, name), value)
-        machine.activations.append(
-            Activation(machine.begin_target(), definition, (frame,), decides=True)
-        )
+        machine.activations.append(Activation(machine.begin_target(), definition, (frame,), decides=True))
 
         def whole() -> None:
             statements.execute(machine, definition.body)

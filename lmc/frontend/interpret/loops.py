@@ -93,7 +93,17 @@ def _counted_while(machine: Machine, node: ast.While) -> None:
         return flag
 
     machine.at(node)
-    run_loop(machine, LoopParts(target, test, _body(machine, node, target), _otherwise(machine, node), _continues(node.body), _dead(machine, node)))
+    run_loop(
+        machine,
+        LoopParts(
+            target,
+            test,
+            _body(machine, node, target),
+            _otherwise(machine, node),
+            _continues(node.body),
+            _dead(machine, node),
+        ),
+    )
 
 
 def _body(machine: Machine, node: ast.For | ast.While, target: int) -> Callable[[], None]:
@@ -265,4 +275,6 @@ def _counted_for(machine: Machine, node: ast.For, items: Counted) -> None:
         machine.rules.assign(node.target, item)
         run_body()
 
-    run_loop(machine, LoopParts(target, test, body, _otherwise(machine, node), _continues(node.body), _dead(machine, node)))
+    run_loop(
+        machine, LoopParts(target, test, body, _otherwise(machine, node), _continues(node.body), _dead(machine, node))
+    )

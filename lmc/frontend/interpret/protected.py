@@ -180,9 +180,7 @@ def is_instance(machine: Machine, error: Raised, kinds: Abstract) -> Abstract:
         return TRUE
     if all(EXCEPTIONS.get(kind.__name__) is kind for kind in wanted):
         return pure(machine, "is_exception", (error.symbol, *(Const(kind.__name__) for kind in wanted)), raises=False)
-    return host_call(
-        machine, isinstance, (error.symbol, Const(tuple(wanted))), effect=Effect.PURE, result_type=BOOL
-    )
+    return host_call(machine, isinstance, (error.symbol, Const(tuple(wanted))), effect=Effect.PURE, result_type=BOOL)
 
 
 def _classes(machine: Machine, kinds: Abstract) -> list[type[BaseException]]:
@@ -312,5 +310,3 @@ def raise_again(machine: Machine) -> None:
     if not machine.handled:
         machine.raise_new(RuntimeError, "No active exception to reraise")
     machine.throw(machine.handled[-1])
-
-
