@@ -12,7 +12,8 @@ from lmc.frontend.misuse import Handle
 from lmc.frontend.proxy import Proxy, Symbol, holds_proxy, is_scalar, symbol
 from lmc.frontend.regions import is_iterator
 from lmc.frontend.symbolic import Symbolic, contains_plain
-from lmc.ir.types import ANY, NONE, JsonType, ListType
+from lmc.ir.builtins import lookup
+from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, JsonType, ListType, type_of
 
 
 class Arithmetic(Symbolic):
@@ -54,7 +55,8 @@ class Arithmetic(Symbolic):
             if type(left) is not Proxy and not is_harmless(left):
                 raise self.mutation(recorder, left)
             if type(left) is Proxy or type(right) is Proxy or (name == "imod" and holds_proxy(right)):
-                return self.binary(_PLAIN_NAMES[name], left, right)
+                plain = _PLAIN_NAMES[name]
+                return self.binary(plain if _raises_alike(plain, left, right) else name, left, right)
             if type(left) is list and name == "iadd" and disorder.is_disordered(right):
                 raise recorder.stop(disorder.CAUSE, disorder.REMEDY)
             if is_iterator(right):
@@ -107,10 +109,18 @@ def _may_change(found: Symbol) -> bool:
     return not found.is_scalar and (found.type == ANY or isinstance(found.type, JsonType))
 
 
+def _raises_alike(name: str, left: Any, right: Any) -> bool:
+    """Whether ``left <name>= right`` raises nothing but what ``left <name> right`` does."""
+    kinds = [symbol(value).type if type(value) is Proxy else type_of(value) for value in (left, right)]
+    if lookup(f"i{name}") is None or all(kind in (INT, FLOAT, BOOL) for kind in kinds):
+        return True
+    return isinstance(kinds[0], ListType) or (kinds[0] == TEXT and name in ("add", "mul", "mod"))
+
+
 _NAMES = ["add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and_", "or_", "xor"]
-_BINARY: dict[str, Callable[[Any, Any], Any]] = {name: getattr(operator, name) for name in _NAMES}
 _PLAIN_NAMES = {f"i{name.rstrip('_')}": name for name in _NAMES}
 _INPLACE: dict[str, Callable[[Any, Any], Any]] = {name: getattr(operator, name) for name in _PLAIN_NAMES}
+_BINARY: dict[str, Callable[[Any, Any], Any]] = {**_INPLACE, **{name: getattr(operator, name) for name in _NAMES}}
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     **{name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge", "is_", "is_not")},
     "contains": contains_plain,

@@ -247,6 +247,11 @@ def _entries() -> Iterable[PureBuiltin]:
     yield PureBuiltin("floordiv", operator.floordiv, arithmetic)
     yield PureBuiltin("mod", operator.mod, remainder)
     yield PureBuiltin("pow", operator.pow, always_gives(ANY))
+    # Of what never changes in place; the errors of these name another operator.
+    for name, kind in (("add", arithmetic), ("sub", arithmetic), ("mul", repeat), ("truediv", division)):
+        yield PureBuiltin(f"i{name}", getattr(operator, f"i{name}"), kind)
+    for name, kind in (("floordiv", arithmetic), ("mod", remainder), ("pow", always_gives(ANY))):
+        yield PureBuiltin(f"i{name}", getattr(operator, f"i{name}"), kind)
     yield PureBuiltin("neg", operator.neg, same_number, safe_for_one_number)
     yield PureBuiltin("pos", operator.pos, same_number, safe_for_one_number)
     yield PureBuiltin("abs", abs, same_number, safe_for_one_number)
