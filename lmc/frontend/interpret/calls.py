@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.control.conditions import adopt, scope
 from lmc.frontend.control.exits import NORMAL, Exit, Left, Outcome, Way
 from lmc.frontend.emit.budget import MAX_CALLS
-from lmc.frontend.emit.operands import concat, describe, host_call, is_text
+from lmc.frontend.emit.operands import concat, describe, host_call, is_scalar, is_text, pure, type_of_value
 from lmc.frontend.handles import handles
 from lmc.frontend.harmless import is_standard_module
 from lmc.frontend.heap.cells import DictCell, GeneratorCell, GrownCell, InstanceCell, ListCell
@@ -46,7 +46,8 @@ from lmc.frontend.source.files import Unsupported
 from lmc.frontend.source.functions import Definition, definition_of
 from lmc.frontend.tools import Tool
 from lmc.ir.core import Effect
-from lmc.ir.types import ANY
+from lmc.ir.builtins import lookup
+from lmc.ir.types import ANY, BOOL, FLOAT, INT
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -418,7 +419,15 @@ def in_place(machine: Machine, name: str, old: Abstract, value: Abstract) -> Abs
         method(machine, old, "update", [value], {})
         return old
     own = machine.special(f"__i{name.rstrip('_')}__", old, value)
-    return own if own is not None else binary(machine, name, old, value)
+    if own is not None:
+        return own
+    kinds = [type_of_value(machine, each) for each in (old, value)]
+    plain = machine.plain(old) is not None and machine.plain(value) is not None
+    numbers = all(kind in (INT, FLOAT, BOOL) for kind in kinds)
+    texts = is_text(machine, old) and name in ("add", "mul", "mod")
+    if plain or numbers or texts or not is_scalar(old) or lookup(f"i{name}") is None:
+        return binary(machine, name, old, value)
+    return pure(machine, f"i{name}", (old, value))  # its errors name the operator
 
 
 def super_call(machine: Machine, args: Args) -> Abstract:
