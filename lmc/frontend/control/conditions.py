@@ -8,7 +8,7 @@ scope closes the arms that were opened in it: what runs only where no other exit
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -116,7 +116,7 @@ class CondPhis:
         return self.machine.allocate()
 
     @contextmanager
-    def at(self, side: int) -> Iterator[None]:
+    def at(self, side: int) -> Generator[None]:
         """Append to an arm."""
         assert self.states is not None
         around, self.machine.state = self.machine.state, self.states[side]
@@ -383,15 +383,13 @@ def join_arms(
                 machine.graph.end_unreachable()
             else:
                 arm.builder.emit(YieldOp, location=None, values=tuple(yields))
-    machine.graph.builder.ops.append(
-        CondOp(
-            flag=flag.ir,
-            then=arms[0].builder.block(),
-            otherwise=arms[1].builder.block(),
-            results=tuple(phis.results),
-            id=f"{without_holes(machine.path)}/@{name}",
-            location=machine.graph.location,
-        )
+    machine.graph.append(
+        CondOp,
+        phis.results,
+        flag=flag.ir,
+        then=arms[0].builder.block(),
+        otherwise=arms[1].builder.block(),
+        id=f"{without_holes(machine.path)}/@{name}",
     )
     return Outcome(ways, base, watermark, flags)
 
@@ -402,10 +400,10 @@ def _met(machine: Machine, phis: CondPhis, exit: Exit, base: State, watermark: i
         phis.states = (found[0].state, found[1].state)
         join = Join(machine, phis, phis.states, base, watermark)
         state = join.run()
-        payloads = found[0].payload, found[1].payload
-        if payloads[0] is None or payloads[1] is None:
-            return Way(state, payloads[0] or payloads[1])
-        return Way(state, join.value(("payload",), *payloads))
+        left, right = found[0].payload, found[1].payload
+        if left is None or right is None:
+            return Way(state, left or right)
+        return Way(state, join.value(("payload",), left, right))
     side = 0 if found[0] is not None else 1
     way = found[side]
     assert way is not None

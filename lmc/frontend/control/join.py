@@ -298,18 +298,20 @@ class Join:
         known = self._pairs.get((left, right))
         if known is not None:
             return Ref(known)
-        cells = self.states[0].get(left), self.states[1].get(right)
-        assert isinstance(cells[0], Cell) and isinstance(cells[1], Cell)
+        one, other = self.states[0].get(left), self.states[1].get(right)
+        assert isinstance(one, Cell)
+        assert isinstance(other, Cell)
         address = self._pairs[left, right] = left if left == right else self.phis.address(path)
         self._partners[0][left], self._partners[1][right] = right, left
         try:
-            self.joined.put(address, self.cell((*path, "cell"), *cells))
+            self.joined.put(address, self.cell((*path, "cell"), one, other))
         except NoCommonFormError as reason:
             return reason.poison
-        for name in dict.fromkeys((*names_of(cells[0]), *names_of(cells[1]))):
-            held = self.states[0].get((left, name)), self.states[1].get((right, name))
-            assert isinstance(held[0], Abstract) and isinstance(held[1], Abstract)
-            self.joined.put((address, name), self.value((*path, name), *held))
+        for name in dict.fromkeys((*names_of(one), *names_of(other))):
+            place, partner = self.states[0].get((left, name)), self.states[1].get((right, name))
+            assert isinstance(place, Abstract)
+            assert isinstance(partner, Abstract)
+            self.joined.put((address, name), self.value((*path, name), place, partner))
         return Ref(address)
 
     def cell(self, path: Path, left: Cell, right: Cell) -> Cell:

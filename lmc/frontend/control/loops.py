@@ -8,7 +8,7 @@ state at the end of a round; rounds are interpreted until the header no longer c
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -43,7 +43,7 @@ from lmc.frontend.heap.values import (
     rebuilt,
 )
 from lmc.ir.builder import Builder
-from lmc.ir.core import Block, Value
+from lmc.ir.core import Value
 from lmc.ir.ids import without_holes
 from lmc.ir.region_ops import ConditionOp, LoopOp, YieldOp
 from lmc.ir.types import BOOL, Type
@@ -105,7 +105,7 @@ class LoopPhis:
         return self._addresses[path]
 
     @contextmanager
-    def at(self, side: int) -> Iterator[None]:
+    def at(self, side: int) -> Generator[None]:
         """Append to the block before the loop, or to the end of a round."""
         builder = self._around if side == 0 else self.body
         assert builder is not None
@@ -327,16 +327,16 @@ def _append(
     flag = graph.value(BOOL)
     inner = tuple(graph.value(slot.parameter.type) for slot in slots)
     names = {slot.parameter.ir: graph.value(slot.parameter.type) for slot in slots}
-    graph.builder.ops.append(
-        LoopOp(
-            initial=(first, *(slot.initial for slot in slots)),
-            limit=parts.limit,
-            condition=Block((flag, *inner), (ConditionOp(flag=flag, values=inner),)),
-            body=body.block(),
-            results=tuple(names.values()),
-            id=f"{without_holes(machine.path)}/@cf.loop",
-            location=graph.location,
-        )
+    condition = graph.builder.nested((flag, *inner))
+    condition.emit(ConditionOp, flag=flag, values=inner)
+    graph.append(
+        LoopOp,
+        tuple(names.values()),
+        initial=(first, *(slot.initial for slot in slots)),
+        limit=parts.limit,
+        condition=condition.block(),
+        body=body.block(),
+        id=f"{without_holes(machine.path)}/@cf.loop",
     )
     watermark = machine.watermark()
     machine.state = entry
@@ -400,7 +400,8 @@ def _shapes(header: State, phis: LoopPhis) -> dict[Place, Any]:
             return number if number < phis.watermark else ("made", order[number])
         order[number] = len(order)
         cell = header.get(number)
-        return (shape(cell), *(shape(header.get((number, name))) for name in names_of(cell) if isinstance(cell, Cell)))
+        assert isinstance(cell, Cell)
+        return (shape(cell), *(shape(header.get((number, name))) for name in names_of(cell)))
 
     def is_old(place: Place) -> bool:
         start = place[0] if type(place) is tuple else place

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -53,6 +53,10 @@ class Graph:
             raise self.stop(f"the program is longer than {MAX_OPS:,} operations", "bound its loops, or split it")
         return self.builder.emit(kind, types, names=names, location=self.location, **fields)
 
+    def append(self, kind: type[Op], results: Sequence[Value], **fields: Any) -> None:
+        """Append an op whose results have their names already."""
+        self.builder.ops.append(kind(results=tuple(results), location=self.location, **fields))
+
     def stop(self, cause: str, remedy: str) -> CaptureBreak:
         """What ends the capture before the statement that is interpreted."""
         return CaptureBreak(Break(self.location, cause, remedy))
@@ -79,13 +83,13 @@ class Graph:
         return self.stack.pop()
 
     @contextmanager
-    def nested(self, parameters: Sequence[Value] = ()) -> Iterator[Builder]:
+    def nested(self, parameters: Sequence[Value] = ()) -> Generator[Builder]:
         """A block in the innermost open one, which is the innermost until the context ends."""
         with self.at_end_of(self.builder.nested(parameters)) as builder:
             yield builder
 
     @contextmanager
-    def at_end_of(self, builder: Builder) -> Iterator[Builder]:
+    def at_end_of(self, builder: Builder) -> Generator[Builder]:
         """Append to ``builder``, a block that has no terminator yet."""
         depth = len(self.stack)
         self.open(builder)

@@ -6,7 +6,7 @@ In such a block an op that may raise stands in a ``cf.try`` (``Machine.emit``); 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def looking_at_exceptions(machine: Machine, *, base: bool) -> Iterator[None]:
+def looking_at_exceptions(machine: Machine, *, base: bool) -> Generator[None]:
     """A block whose exceptions are looked at; ``base``: every one, not only instances of ``Exception``."""
     machine.protected += 1
     machine.catches_base += base

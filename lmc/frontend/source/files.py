@@ -102,7 +102,7 @@ def inner_codes(code: CodeType) -> Iterator[CodeType]:
             yield from inner_codes(entry)
 
 
-def class_around(tree: ast.Module, node: ast.FunctionDef) -> str | None:
+def class_around(tree: ast.Module, node: ast.AST) -> str | None:
     """The name of the class in which ``node`` is written, however deep in it."""
     found: str | None = None
     stack: list[tuple[ast.AST, str | None]] = [(tree, None)]
