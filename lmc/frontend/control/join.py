@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lmc.frontend.emit.budget import MAX_UNION
-from lmc.frontend.emit.operands import pure
+from lmc.frontend.emit.operands import pure, type_of_value
 from lmc.frontend.heap.cells import (
     ROLE_UNKNOWN,
     BranchesCell,
@@ -32,6 +32,7 @@ from lmc.frontend.heap.cells import (
     PoisonCell,
     SetCell,
 )
+from lmc.frontend.heap.reach import names_of
 from lmc.frontend.heap.state import Content, Place, State
 from lmc.frontend.heap.values import (
     FALSE,
@@ -117,12 +118,14 @@ class Join:
         self._pairs: dict[tuple[int, int], int] = {}
         self._partners: tuple[dict[int, int], dict[int, int]] = ({}, {})
         self._exported: set[int] = set()
+        self._dead: frozenset[Place] = frozenset()
 
     def run(self, places: Sequence[Place] = (), dead: frozenset[Place] = frozenset()) -> State:
         """The state behind the construct.
 
         ``places`` are joined besides those that a side changed; what ``dead`` ones hold is not asked for any more.
         """
+        self._dead = dead
         changed = [state.changed_since(self.base) for state in self.states]
         self.joined.tainted = any(state.tainted for state in self.states)
         for place in dict.fromkeys((*places, *changed[0], *changed[1])):
@@ -159,7 +162,7 @@ class Join:
         if isinstance(left, Cell) or isinstance(right, Cell):
             if isinstance(left, Cell) and isinstance(right, Cell):
                 try:
-                    return self.cell(path, left, right)
+                    return self.cell(path, left, right, {path[0]})
                 except NoCommonFormError as reason:
                     return PoisonCell(reason.poison)
             side = 0 if isinstance(left, Cell) else 1
@@ -281,12 +284,22 @@ class Join:
             if all(young):  # made before the sides parted, as seen from a construct around them
                 self._pair(path, left.address, right.address)
             return left
-        if not all(young) or not self._is_free(left.address, right.address):
+        moves = self.phis.flag is None and young == (False, True) and self._moves(path, left, right)
+        if not (all(young) or moves) or not self._is_free(left.address, right.address):
             return self._union(path, left, right)
         cells = self.states[0].get(left.address), self.states[1].get(right.address)
         if type(cells[0]) is not type(cells[1]):
             return self._union(path, left, right)
         return self._pair(path, left.address, right.address)
+
+    def _moves(self, path: Path, left: Ref, right: Ref) -> bool:
+        """Whether only the name at ``path`` holds an object that was there before a loop, and that of a round after it."""
+        if len(path) > 1:
+            return False
+        skip = (*path, *self._dead)
+        return not any(
+            self.machine.is_held(value, state, skip) for value, state in zip((left, right), self.states, strict=True)
+        )
 
     def _is_free(self, left: int, right: int) -> bool:
         """Whether two objects can be one behind the construct: neither is one with another object already."""
@@ -304,7 +317,7 @@ class Join:
         address = self._pairs[left, right] = left if left == right else self.phis.address(path)
         self._partners[0][left], self._partners[1][right] = right, left
         try:
-            self.joined.put(address, self.cell((*path, "cell"), one, other))
+            self.joined.put(address, self.cell((*path, "cell"), one, other, {left, right}))
         except NoCommonFormError as reason:
             return reason.poison
         for name in dict.fromkeys((*names_of(one), *names_of(other))):
@@ -314,8 +327,8 @@ class Join:
             self.joined.put((address, name), self.value((*path, name), place, partner))
         return Ref(address)
 
-    def cell(self, path: Path, left: Cell, right: Cell) -> Cell:
-        """Two cells of one object. Raises ``NoCommonFormError``."""
+    def cell(self, path: Path, left: Cell, right: Cell, own: Collection[Place]) -> Cell:
+        """Two cells of one object, whose addresses are ``own``. Raises ``NoCommonFormError``."""
         if left is right and self.phis.fixed(path) and self._is_seen_cell(left):
             return left
         for one in (left, right):
@@ -324,7 +337,7 @@ class Join:
         if isinstance(left, FrameCell) and isinstance(right, FrameCell):
             return FrameCell(left.names | right.names)
         if isinstance(left, ListCell | GrownCell) and isinstance(right, ListCell | GrownCell):
-            return self._lists(path, left, right)
+            return self._lists(path, left, right, own)
         if isinstance(left, DictCell) and isinstance(right, DictCell):
             if _same_keys(left.keys, right.keys):
                 values = [
@@ -380,26 +393,28 @@ class Join:
         rebuilt_cell(cell, look)
         return seen
 
-    def _lists(self, path: Path, left: ListCell | GrownCell, right: ListCell | GrownCell) -> Cell:
+    def _lists(
+        self, path: Path, left: ListCell | GrownCell, right: ListCell | GrownCell, own: Collection[Place]
+    ) -> Cell:
         if isinstance(left, ListCell) and isinstance(right, ListCell) and len(left.items) == len(right.items):
             pairs = zip(left.items, right.items, strict=True)
             return ListCell(tuple(self.value((*path, index), *pair) for index, pair in enumerate(pairs)))
-        element = self._element(left, right)
+        element = self._element((left, right), own)
         values = [self._list_value(side, cell, element) for side, cell in enumerate((left, right))]
         merged = self.value((*path, "list"), *values)
         assert isinstance(merged, Symbol)
         return GrownCell(merged)
 
-    def _element(self, *cells: ListCell | GrownCell) -> Type:
+    def _element(self, cells: Sequence[ListCell | GrownCell], own: Collection[Place]) -> Type:
         kinds: set[Type] = set()
-        for cell in cells:
+        for side, cell in enumerate(cells):
             if isinstance(cell, GrownCell):
                 kind = cell.value.type
                 kinds.add(kind.element if isinstance(kind, ListType) else ANY)
             for item in cell.items if isinstance(cell, ListCell) else ():
-                if not _is_scalar(item):
+                if not self.machine.can_be_stored(item, {*own, *self._dead}, self.states[side]):
                     raise NoCommonFormError(_no_common_form(self.machine))
-                kinds.add(_scalar_type(item))
+                kinds.add(type_of_value(self.machine, item) if _is_scalar(item) else ANY)
         return kinds.pop() if len(kinds) == 1 else ANY
 
     def _list_value(self, side: int, cell: ListCell | GrownCell, element: Type) -> Abstract:
@@ -491,26 +506,11 @@ def rebuilt_cell(cell: Cell, change: Any) -> Cell:
     return cell
 
 
-def names_of(cell: Cell) -> Sequence[str]:
-    """The names of the places that belong to a cell."""
-    if isinstance(cell, CoreCell):
-        return (*cell.names, *(f"@meta:{name}" for name in cell.metas))
-    if isinstance(cell, InstanceCell):
-        return cell.names
-    return sorted(cell.names) if isinstance(cell, FrameCell) else ()
-
-
 def _is_scalar(value: Abstract) -> bool:
     """Whether a phi can hold it."""
     if isinstance(value, Const):
         return type(value.value) in SCALARS or isinstance(value.value, enum.Enum)
     return isinstance(value, Concat | Symbol)
-
-
-def _scalar_type(value: Abstract) -> Type:
-    if isinstance(value, Symbol):
-        return value.type
-    return type_of("" if isinstance(value, Concat) else value.value if isinstance(value, Const) else ())
 
 
 def _may_be_unbound(value: Abstract) -> bool:

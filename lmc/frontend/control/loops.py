@@ -23,10 +23,11 @@ from lmc.frontend.control.conditions import (
     unused,
 )
 from lmc.frontend.control.exits import NORMAL, Exit, Left, Outcome, Way
-from lmc.frontend.control.join import Join, Path, names_of, rebuilt_cell
+from lmc.frontend.control.join import Join, Path, rebuilt_cell
 from lmc.frontend.emit.budget import MAX_ATTEMPTS
 from lmc.frontend.emit.operands import operand, pure
 from lmc.frontend.heap.cells import Cell
+from lmc.frontend.heap.reach import names_of
 from lmc.frontend.heap.state import Content, Place, State
 from lmc.frontend.heap.values import (
     FALSE,

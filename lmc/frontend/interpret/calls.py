@@ -46,6 +46,7 @@ from lmc.frontend.source.files import Unsupported
 from lmc.frontend.source.functions import Definition, definition_of
 from lmc.frontend.tools import Tool
 from lmc.ir.core import Effect
+from lmc.ir.wording import with_article
 from lmc.ir.builtins import lookup
 from lmc.ir.types import ANY, BOOL, FLOAT, INT
 
@@ -140,7 +141,7 @@ def _fitting(machine: Machine, handler: Any, held: Any, args: Args, kwargs: Kwar
 
 
 def _call_tool(machine: Machine, tool: Tool[..., Any], args: Args, kwargs: Kwargs) -> Abstract:
-    _check_handed_over(machine, tool.name, [*args, *kwargs.values()])
+    _check_handed_over(machine, tool.name, [*args, *kwargs.values()], tool.effect)
     return _own_value(machine, host_call(machine, tool, args, kwargs, effect=tool.effect, result_type=tool.result_type))
 
 
@@ -187,8 +188,14 @@ def _closed_over(machine: Machine, value: Function) -> list[Abstract]:
     return found
 
 
-def _check_handed_over(machine: Machine, name: str, values: Sequence[Abstract]) -> None:
+def _check_handed_over(machine: Machine, name: str, values: Sequence[Abstract], effect: Effect) -> None:
+    """End the capture where a function would get a handle, or could change or keep what the program still uses."""
     for value in values:
+        if effect is Effect.WRITES and not machine.can_be_stored(value, ()) and machine.cell(value) is not None:
+            raise machine.stop(
+                f"{name}() takes {with_article(machine.class_name(value))} of the program's own that it might change or keep",
+                f'declare what it does (@lmc.tool(effect="reads") or "pure"), or pass a copy of it',
+            )
         if reaches_handle(machine, value):
             raise machine.stop(
                 f"a state is handed to {name}(), which the program does not contain",
@@ -240,7 +247,7 @@ def inline_outside(
 def _call_opaque(machine: Machine, function: Any, args: Args, kwargs: Kwargs) -> Abstract:
     """Call what is not known to do nothing: in the run, in order."""
     name = getattr(function, "__name__", type(function).__name__)
-    _check_handed_over(machine, name, [*args, *kwargs.values()])
+    _check_handed_over(machine, name, [*args, *kwargs.values()], Effect.WRITES)
     return host_call(machine, function, args, kwargs, effect=Effect.WRITES, result_type=ANY)
 
 

@@ -99,6 +99,10 @@ class _Capture:
             self._interpret(definition)
         except CaptureBreak as stop:
             return NotCaptured(stop.reason)
+        except RecursionError:
+            return NotCaptured(
+                Break(graph.location, "the program goes deeper than a capture can", "write a loop, or bound the depth")
+            )
         except MadeError as made:
             return NotCaptured(
                 Break(made.location, f"this raises {type(made.error).__name__}: {made.error}", "mend the program"),

@@ -123,7 +123,7 @@ def _otherwise(machine: Machine, node: ast.For | ast.While) -> Callable[[], None
 
 def _dead(machine: Machine, node: ast.For | ast.While) -> frozenset[Any]:
     """The names of the running call that no further round and nothing behind the loop reads before they are bound."""
-    live = machine.activation.definition.live.get(id(node))
+    live = machine.activation.definition.live[0].get(id(node))
     if live is None:
         return frozenset()
     frame = machine.activation.frames[0]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import ast
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, TypeVar
 
@@ -19,6 +20,7 @@ from lmc.frontend.heap.cells import (
     Cell,
     CoreCell,
     DictCell,
+    FrameCell,
     GrownCell,
     HandleCell,
     InstanceCell,
@@ -27,6 +29,7 @@ from lmc.frontend.heap.cells import (
     PoisonCell,
     SetCell,
 )
+from lmc.frontend.heap.reach import is_reached, values_of
 from lmc.frontend.heap.state import State
 from lmc.frontend.heap.values import (
     NONE,
@@ -73,6 +76,7 @@ class Activation:
     loops: list[int] = field(default_factory=list[int])
     first_argument: str | None = None
     on_yield: Callable[[Abstract], None] | None = None
+    statement: Any = None
 
 
 @dataclass(frozen=True)
@@ -195,6 +199,11 @@ class Machine:
         kind = self.class_of_cell(value)
         return "an object of the program" if kind is None else f"a {kind.__name__}"
 
+    def class_name(self, value: Abstract) -> str:
+        """The name of the class of a value, as far as it is known."""
+        found = operands.class_of(self, value)
+        return "object" if found is None else found.__name__
+
     def class_of_cell(self, value: Ref) -> type | None:
         """The class of an object, where that is known."""
         cell = self.cell(value)
@@ -205,6 +214,48 @@ class Machine:
         if isinstance(cell, SetCell):
             return set
         return cell.kind if isinstance(cell, InstanceCell | ObjectCell) else None
+
+    def roots(self) -> list[Any]:
+        """The places of names that may still be read, of all calls that are under way."""
+        found: list[Any] = []
+        for activation in self.activations:
+            own = activation.frames[0]
+            for frame in activation.frames:
+                cell = self.state.get(frame)
+                assert isinstance(cell, FrameCell)
+                live = self._live(activation) if frame == own else None
+                found += [(frame, name) for name in cell.names if live is None or name in live]
+        found += [turn.handle.address for turn in self.turns]
+        return found
+
+    @staticmethod
+    def _live(activation: Activation) -> frozenset[str] | None:
+        """The names of a call that are read behind the statement that is under way, or by that; None: all of them."""
+        node = activation.statement
+        behind = activation.definition.live[1].get(id(node))
+        if behind is None:
+            return None
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _takes_names(node.value):
+            return behind
+        return behind | {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+
+    def is_held(self, value: Ref, state: State | None = None, skip: Collection[Any] = ()) -> bool:
+        """Whether an object can be reached under a name that may still be read, but not through ``skip``."""
+        return is_reached(self.state if state is None else state, value.address, self.roots(), skip)
+
+    def can_be_stored(self, value: Abstract, skip: Collection[Any], state: State | None = None) -> bool:
+        """Whether a list of the run may hold ``value`` as it is now: nothing but ``skip`` can change it any more."""
+        state = self.state if state is None else state
+        if isinstance(value, Tuple):
+            return all(self.can_be_stored(item, skip, state) for item in value.items)
+        if isinstance(value, Const | Symbol | Concat):
+            return True
+        cell = state.get(value.address) if isinstance(value, Ref) else None
+        if not isinstance(value, Ref) or not isinstance(cell, ListCell | GrownCell | DictCell | SetCell):
+            return False
+        if self.is_held(value, state, skip):
+            return False
+        return all(self.can_be_stored(item, {*skip, value.address}, state) for item in values_of(cell))
 
     # Ops
 
@@ -590,6 +641,13 @@ class MadeError(Exception):
         super().__init__(str(error))
         self.error = error
         self.location = location
+
+
+def _takes_names(call: ast.Call) -> bool:
+    """Whether a call reads each name once at most, before it does anything."""
+    names = [part.id for part in ast.walk(call) if isinstance(part, ast.Name)]
+    calls = [part for part in ast.walk(call) if isinstance(part, ast.Call)]
+    return len(calls) == 1 and len(set(names)) == len(names)
 
 
 def _unset(*_arguments: Any) -> Any:

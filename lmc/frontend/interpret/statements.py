@@ -31,6 +31,7 @@ def execute_one(machine: Machine, node: ast.stmt) -> None:
         raise machine.unsupported(f"`{type(node).__name__}`")
     machine.step()
     machine.at(node)
+    machine.activation.statement = node
     handler(machine, node)
 
 

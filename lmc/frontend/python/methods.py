@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lmc.frontend.control.conditions import common
 from lmc.frontend.emit.operands import class_of, concat, describe, is_text, pure
 from lmc.frontend.heap.cells import DictCell, GrownCell, ListCell, SetCell
-from lmc.frontend.heap.values import NONE, Abstract, Const, Symbol, Tuple, Union, View, is_literal, same
+from lmc.frontend.heap.values import NONE, Abstract, Const, Ref, Symbol, Tuple, Union, View, is_literal, same
 from lmc.frontend.python.items import get_item, put, set_item
 from lmc.frontend.python.iteration import Counted, items_of, known_items
 from lmc.frontend.python.operators import binary, run_now, truth
@@ -118,8 +118,20 @@ def _join(machine: Machine, separator: Abstract, given: Abstract) -> Abstract | 
 # Lists
 
 
-def grown(machine: Machine, value: Abstract, further: Sequence[Abstract]) -> Symbol:
-    """A list value that goes on with more items."""
+def check_stored(machine: Machine, items: Sequence[Abstract], own: Abstract) -> None:
+    """End the capture where a list of the run would hold a copy of what the program can still change."""
+    skip = {own.address} if isinstance(own, Ref) else set[int]()
+    for item in items:
+        if not machine.can_be_stored(item, skip):
+            raise machine.stop(
+                f"{describe(machine, item)} is put into a list whose length only a run knows, and may change there",
+                "put in a copy (list(x), dict(x)), a tuple or a text",
+            )
+
+
+def grown(machine: Machine, value: Abstract, further: Sequence[Abstract], own: Abstract) -> Symbol:
+    """The value of the list ``own`` that goes on with more items."""
+    check_stored(machine, further, own)
     more = pure(machine, "list", further, raises=False)
     if not isinstance(value, Symbol):
         return more
@@ -134,7 +146,7 @@ def _append(machine: Machine, receiver: Abstract, item: Abstract) -> Abstract:
         put(machine, receiver, ListCell((*cell.items, item)))
     else:
         assert isinstance(cell, GrownCell)
-        put(machine, receiver, GrownCell(grown(machine, cell.value, (item,))))
+        put(machine, receiver, GrownCell(grown(machine, cell.value, (item,), receiver)))
     return NONE
 
 
@@ -151,7 +163,7 @@ def _extend(machine: Machine, receiver: Abstract, given: Abstract) -> Abstract:
         value = cell.value
     assert value is not None
     if isinstance(items, list):
-        made = grown(machine, value, items)
+        made = grown(machine, value, items, receiver)
     else:
         more = items.value if isinstance(items.value.type, ListType) else pure(machine, "list_from", (items.value,))
         kinds = [each.type.element if isinstance(each.type, ListType) else ANY for each in (value, more)]

@@ -11,7 +11,7 @@ from typing import Any
 
 from lmc.frontend.scopes import FunctionScope, rebound_names
 from lmc.frontend.sites import Sites
-from lmc.frontend.source.liveness import live_at_loops
+from lmc.frontend.source.liveness import live_names
 from lmc.frontend.source.files import Unsupported, check_same, class_around, definition_in, parse_file, source_of_file
 
 FunctionNode = ast.FunctionDef | ast.Lambda
@@ -50,9 +50,9 @@ class Definition:
         return [] if isinstance(self.node, ast.Lambda) else self.node.body
 
     @cached_property
-    def live(self) -> Mapping[int, frozenset[str]]:
-        """For each loop in it, by the id of its node, the names that a further round or what follows may read."""
-        return {} if isinstance(self.node, ast.Lambda) else live_at_loops(self.node)
+    def live(self) -> tuple[Mapping[int, frozenset[str]], Mapping[int, frozenset[str]]]:
+        """By the id of a node: the names that are live at the head of a loop, and those behind a statement."""
+        return ({}, {}) if isinstance(self.node, ast.Lambda) else live_names(self.node)
 
     @property
     def sites(self) -> Sites | None:

@@ -13,8 +13,8 @@ Names = frozenset[str]
 _NONE: Names = frozenset()
 
 
-def live_at_loops(node: ast.FunctionDef) -> Mapping[int, Names]:
-    """For each loop of a function, by the id of its node, the names that are live at its head."""
+def live_names(node: ast.FunctionDef) -> tuple[Mapping[int, Names], Mapping[int, Names]]:
+    """By the id of its node: names that are live at the head of each loop, and those behind each statement."""
     return _Liveness(_read_by_nested(node)).of(node.body)
 
 
@@ -22,16 +22,19 @@ class _Liveness:
     def __init__(self, always: Names) -> None:
         self._always = always
         self._heads: dict[int, Names] = {}
+        self._behind: dict[int, Names] = {}
         self._loops: list[tuple[Names, Names]] = []  # live behind and at the head of the loops around
         self._handlers: list[Names] = []  # live in the handlers around, which any statement may reach
 
-    def of(self, body: Sequence[ast.stmt]) -> Mapping[int, Names]:
+    def of(self, body: Sequence[ast.stmt]) -> tuple[Mapping[int, Names], Mapping[int, Names]]:
         self._block(body, _NONE)
-        return {key: names | self._always for key, names in self._heads.items()}
+        found = [{key: names | self._always for key, names in each.items()} for each in (self._heads, self._behind)]
+        return found[0], found[1]
 
     def _block(self, body: Sequence[ast.stmt], after: Names) -> Names:
         live = after
         for statement in reversed(body):
+            self._behind[id(statement)] = self._behind.get(id(statement), _NONE).union(live, *self._handlers)
             live = self._statement(statement, live)
             for names in self._handlers:
                 live |= names
