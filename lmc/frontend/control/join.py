@@ -45,6 +45,7 @@ from lmc.frontend.heap.values import (
     Concat,
     Const,
     Function,
+    Managed,
     Partial,
     Poison,
     Raised,
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
 UNSURE = Poison("an answer that only a run knows", "")
 """In a core: whether the open turn ends with an answer, and with which, only a run knows."""
 DEAD = Poison("a name that nothing reads any more", "")
-_COMPOSITES = (Tuple, Slice, View, BoundMethod, Partial, Appended, RoleTurn, Raised)
+_COMPOSITES = (Tuple, Slice, View, Managed, BoundMethod, Partial, Appended, RoleTurn, Raised)
 
 
 class Phis(Protocol):

@@ -149,6 +149,13 @@ class RoleTurn(Abstract):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Managed(Abstract):
+    """What a function with ``contextlib.contextmanager`` gives: ``with`` runs its body where the generator yields."""
+
+    generator: Abstract
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Raised(Abstract):
     """An exception that the program makes or catches.
 
@@ -276,6 +283,8 @@ def rebuilt(value: Abstract, change: Callable[[Abstract], Abstract]) -> Abstract
         return Appended(_rebuilt_fields(value.made, change))
     if isinstance(value, View):
         return View(change(value.owner), value.what)
+    if isinstance(value, Managed):
+        return Managed(change(value.generator))
     if isinstance(value, RoleTurn):
         handle = change(value.handle)
         assert isinstance(handle, Ref)

@@ -6,6 +6,7 @@ Functions of the program's are inlined: their statements are interpreted with a 
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,7 @@ from lmc.frontend.heap.values import (
     BoundMethod,
     Const,
     Function,
+    Managed,
     Partial,
     Poison,
     Raised,
@@ -53,6 +55,7 @@ from lmc.ir.types import ANY, BOOL, FLOAT, INT
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
 
+_MANAGER_CODE: Any = getattr(contextlib.contextmanager(lambda: iter(())), "__code__")  # noqa: B009 - a function
 Args = Sequence[Abstract]
 Kwargs = Mapping[str, Abstract]
 
@@ -108,6 +111,9 @@ def _call_constant(machine: Machine, function: Const, args: Args, kwargs: Kwargs
         handler = FUNCTIONS.get(held) or library.HANDLERS.get(held)
         if handler is not None:
             return _fitting(machine, handler, held, args, kwargs)
+    managed = managed_function(held)
+    if managed is not None:
+        return Managed(call(machine, Const(managed), args, kwargs))
     if isinstance(held, functools.partial):
         given = {name: Const(value) for name, value in held.keywords.items()}
         return call(machine, Const(held.func), [*map(Const, held.args), *args], {**given, **kwargs})
@@ -122,6 +128,14 @@ def _call_constant(machine: Machine, function: Const, args: Args, kwargs: Kwargs
     if isinstance(held, FunctionType | BuiltinFunctionType):
         return _call_library(machine, held, args, kwargs)
     raise _opaque(machine, held)
+
+
+def managed_function(held: Any) -> FunctionType | None:
+    """The generator function that ``contextlib.contextmanager`` decorates; None where ``held`` is no such thing."""
+    if not isinstance(held, FunctionType) or held.__code__ is not _MANAGER_CODE:
+        return None
+    inner = getattr(held, "__wrapped__", None)
+    return inner if isinstance(inner, FunctionType) else None
 
 
 def _is_hashable(held: Any) -> bool:

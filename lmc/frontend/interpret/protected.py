@@ -15,20 +15,24 @@ from lmc.frontend.control.conditions import adopt, branch, divided, scope
 from lmc.frontend.control.exits import NORMAL, RAISE, Exit, Way
 from lmc.frontend.emit.operands import describe, host_call, pure
 from lmc.frontend.handles import handles
+from lmc.frontend.heap.cells import InstanceCell
 from lmc.frontend.heap.values import (
     TRUE,
     UNBOUND,
     Abstract,
     Const,
+    Managed,
     Poison,
     Raised,
+    Ref,
     RoleTurn,
     Symbol,
     Tuple,
     Unbound,
     Union,
 )
-from lmc.frontend.interpret import names
+from lmc.frontend.interpret import comprehensions, names
+from lmc.frontend.python.operators import truth
 from lmc.ir.core import Effect
 from lmc.ir.statements import EXCEPTIONS
 from lmc.ir.types import BOOL
@@ -203,15 +207,6 @@ def finally_do(machine: Machine, body: Callable[[], None], final: Callable[[], N
     """Interpret ``body``, then ``final`` whichever exit it took, then take that exit."""
     exits: list[Exit] = [NORMAL]
 
-    def settle(exit: Exit, way: Way) -> tuple[Exit, Abstract | None]:
-        if isinstance(way.payload, Tuple) and way.payload.kind is _Held:
-            return NORMAL, way.payload
-        if exit not in exits:
-            exits.append(exit)
-        value = way.payload or UNBOUND
-        held = (value, UNBOUND) if exit.kind == "return" else (UNBOUND, value if exit == RAISE else UNBOUND)
-        return NORMAL, Tuple((Const(exits.index(exit)), *held), _Held)
-
     def guarded() -> None:
         machine.guarded_returns += 1
         try:
@@ -220,11 +215,22 @@ def finally_do(machine: Machine, body: Callable[[], None], final: Callable[[], N
         finally:
             machine.guarded_returns -= 1
 
-    held = adopt(machine, scope(machine, guarded, settle))
+    held = adopt(machine, scope(machine, guarded, lambda exit, way: _hold(exits, exit, way)))
     assert isinstance(held, Tuple)
     code, returned, raised = held.items
     final()
     _take_exit(machine, exits, code, returned, raised)
+
+
+def _hold(exits: list[Exit], exit: Exit, way: Way) -> tuple[Exit, Abstract | None]:
+    """An exit that is kept as a value: its number, what it returns and what it raises."""
+    if isinstance(way.payload, Tuple) and way.payload.kind is _Held:
+        return NORMAL, way.payload
+    if exit not in exits:
+        exits.append(exit)
+    value = way.payload or UNBOUND
+    held = (value, UNBOUND) if exit.kind == "return" else (UNBOUND, value if exit == RAISE else UNBOUND)
+    return NORMAL, Tuple((Const(exits.index(exit)), *held), _Held)
 
 
 class _Held(tuple[Any, ...]):
@@ -285,7 +291,125 @@ def _enter(machine: Machine, node: ast.With, index: int) -> None:
             machine.turns.pop()
         handles.end_role(machine, manager)
         return
-    raise machine.unsupported(f"`with` of {describe(machine, manager)}")
+
+
+    def body() -> None:
+        _enter(machine, node, index + 1)
+
+    def bind(value: Abstract) -> None:
+        if item.optional_vars is not None:
+            machine.rules.assign(item.optional_vars, value)
+
+    if isinstance(manager, Managed):
+        _with_generator(machine, manager, bind, body)
+    elif isinstance(machine.cell(manager), InstanceCell):
+        _with_instance(machine, manager, bind, body)
+    else:
+        raise machine.unsupported(f"`with` of {describe(machine, manager)}")
+
+
+def _with_generator(
+    machine: Machine, manager: Managed, bind: Callable[[Abstract], None], body: Callable[[], None]
+) -> None:
+    """The body stands for the ``yield``. How it was left is kept while the generator goes on, and done then."""
+    assert isinstance(manager.generator, Ref)
+    place = machine.allocate()
+    exits: list[Exit] = [NORMAL]
+    kept = [(place, name) for name in ("code", "returned")]
+    machine.state.put(kept[0], Const(0))
+    machine.state.put(kept[1], UNBOUND)
+    runs = 0
+
+    def each(value: Abstract) -> None:
+        nonlocal runs
+        runs += 1
+        if runs > 1:
+            raise machine.unsupported("`with` of a generator that yields at several places")
+
+        def settle(exit: Exit, way: Way) -> tuple[Exit, Abstract | None]:
+            if exit == RAISE or (isinstance(way.payload, Tuple) and way.payload.kind is _Held):
+                return exit, way.payload
+            if exit not in exits:
+                exits.append(exit)
+            returned = (way.payload or UNBOUND) if exit.kind == "return" else UNBOUND
+            return NORMAL, Tuple((Const(exits.index(exit)), returned), _Held)
+
+        def bound() -> None:
+            bind(value)
+            machine.guarded_returns += 1
+            try:
+                body()
+            finally:
+                machine.guarded_returns -= 1
+
+        held = adopt(machine, scope(machine, bound, settle))
+        assert isinstance(held, Tuple)
+        for where, part in zip(kept, held.items, strict=True):
+            machine.state.put(where, part)
+
+    comprehensions.consume(machine, manager.generator, each)
+    code, returned = (machine.state.get(where) for where in kept)
+    assert isinstance(code, Abstract)
+    assert isinstance(returned, Abstract)
+    _take_exit(machine, exits, code, returned, UNBOUND)
+
+
+def _with_instance(
+    machine: Machine, manager: Abstract, bind: Callable[[Abstract], None], body: Callable[[], None]
+) -> None:
+    """``__enter__`` and ``__exit__`` of an object of the program's."""
+    value = machine.special("__enter__", manager)
+    if value is None:
+        raise machine.unsupported(f"`with` of {describe(machine, manager)}")
+    exits: list[Exit] = [NORMAL]
+
+    def guarded() -> None:
+        machine.guarded_returns += 1
+        try:
+            with looking_at_exceptions(machine, base=True):
+                bind(value)
+                body()
+        finally:
+            machine.guarded_returns -= 1
+
+    held = adopt(machine, scope(machine, guarded, lambda exit, way: _hold(exits, exit, way)))
+    assert isinstance(held, Tuple)
+    code, returned, raised = held.items
+
+    def left() -> None:
+        machine.special("__exit__", manager, *[Const(None)] * 3)
+        _take_exit(machine, exits, code, returned, raised)
+
+    def failed() -> None:
+        error = _there(raised)
+        if not isinstance(error, Raised) or (error.kind is None and error.made is None):
+            raise machine.unsupported("`__exit__` that is given an exception of which only a run knows the class")
+        kind = Const(error.kind or type(error.made))
+        trace = Poison("the traceback of an exception", "use the exception itself")
+        machine.handled.append(error)
+        try:
+            swallowed = machine.special("__exit__", manager, kind, error, trace)
+        finally:
+            machine.handled.pop()
+        assert swallowed is not None
+        flag = truth(machine, swallowed)
+        if isinstance(flag, Const):
+            if not flag.value:
+                machine.throw(error)
+            return
+        assert isinstance(flag, Symbol)
+        adopt(machine, branch(machine, flag, lambda: None, lambda: machine.throw(error)))
+
+    if RAISE not in exits:
+        left()
+        return
+    number = exits.index(RAISE)
+    if isinstance(code, Const):
+        (failed if code.value == number else left)()
+        return
+    flag = pure(machine, "eq", (code, Const(number)), raises=False)
+    exits[number] = NORMAL  # taken here
+    adopt(machine, branch(machine, flag, failed, left))
 
 
 # raise
