@@ -6,15 +6,16 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.control.conditions import adopt, scope
 from lmc.frontend.control.exits import NORMAL, Exit, Way
 from lmc.frontend.control.loops import LoopParts, run_loop
 from lmc.frontend.emit.budget import MAX_UNROLLED_FOR, MAX_UNROLLED_WHILE
 from lmc.frontend.emit.operands import describe, pure
 from lmc.frontend.heap.cells import FrameCell, GeneratorCell, GrownCell, IteratorCell, ListCell
-from lmc.frontend.heap.values import Abstract, Const, Poison, Ref, Symbol, Unbound, Union
+from lmc.frontend.heap.values import Abstract, Const, Poison, Ref, Symbol, Tuple, Unbound, Union
 from lmc.frontend.interpret.comprehensions import consume
-from lmc.frontend.python.iteration import Counted, items_of, next_item
+from lmc.frontend.python.iteration import Counted, items_of, known_items, next_item
 from lmc.frontend.python.operators import truth
 
 if TYPE_CHECKING:
@@ -165,13 +166,27 @@ def run_for(machine: Machine, node: ast.For) -> None:
         return
     iterator = _iterator(machine, iterable)
     if isinstance(iterator, Counted):
-        _counted_for(machine, node, iterator)
+        _counted_or_known(machine, node, iterator)
         return
     restarting(
         machine,
         lambda: _unrolled_for(machine, node, iterator),
         lambda: _live_for(machine, node, iterator),
     )
+
+
+def _counted_or_known(machine: Machine, node: ast.For, items: Counted) -> None:
+    """A loop by index; where that can't be captured, and the number of items follows from the arguments, round by round."""
+    saved = machine.save()
+    try:
+        _counted_for(machine, node, items)
+    except CaptureBreak:
+        machine.restore(saved)
+        machine.at(node)
+        if items.live is not None or not isinstance(machine.known(machine.length(items.value)), int):
+            raise
+        found = known_items(machine, items.value, "its rounds are gone through one by one")
+        _unrolled_for(machine, node, machine.new(IteratorCell(Tuple(tuple(found)), 0)))
 
 
 def _iterator(machine: Machine, iterable: Abstract) -> Ref | Counted:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lmc.frontend.control.conditions import adopt, branch
 from lmc.frontend.emit.operands import class_of, describe
 from lmc.frontend.heap.cells import DictCell
-from lmc.frontend.heap.values import TRUE, Abstract, Const, Symbol, Tuple
+from lmc.frontend.heap.values import FALSE, TRUE, Abstract, Const, Symbol, Tuple
 from lmc.frontend.interpret import names
 from lmc.frontend.python import attributes, items, iteration, operators
 from lmc.frontend.python.functions import FUNCTIONS
@@ -33,22 +33,26 @@ def run_match(machine: Machine, node: ast.Match) -> None:
         bindings: Bindings = {}
         fits = matches(machine, case.pattern, subject, bindings)
 
-        def bind_and_guard() -> Abstract:
+        def bind() -> None:
             for name, value in bindings.items():
                 names.store_name(machine, name, value)
-            if case.guard is None:
-                return TRUE
+
+        def guard() -> Abstract:
+            bind()
+            assert case.guard is not None
             return operators.truth(machine, machine.rules.evaluate(case.guard))
 
-        def guarded() -> None:
-            _either(
-                machine,
-                machine.decided(bind_and_guard()),
-                lambda: machine.rules.execute(case.body),
-                lambda: from_case(index + 1),
-            )
+        def take() -> None:
+            bind()
+            machine.rules.execute(case.body)
 
-        _either(machine, machine.decided(fits), guarded, lambda: from_case(index + 1))
+        flag = machine.decided(fits)
+        if case.guard is not None and isinstance(flag, Const):
+            flag = machine.decided(guard()) if flag.value else flag
+        elif case.guard is not None:
+            assert isinstance(flag, Symbol)
+            flag = machine.choose(flag, guard, lambda: FALSE)
+        _either(machine, flag, take, lambda: from_case(index + 1))
 
     from_case(0)
 
