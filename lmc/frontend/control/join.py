@@ -228,9 +228,13 @@ class Join:
             return None
         joined = iter([self.value((*path, index), *pair) for index, pair in enumerate(zip(*parts, strict=True))])
         try:
-            return rebuilt(left, lambda _: next(joined))
+            found = rebuilt(left, lambda _: next(joined))
         except AssertionError:
             return None
+        if isinstance(found, Raised) and isinstance(left, Raised) and isinstance(right, Raised):
+            kinds = (*left.kinds, *right.kinds) if left.kinds is not None and right.kinds is not None else None
+            return found if left.kinds is right.kinds else dataclasses.replace(found, kinds=kinds)
+        return found
 
     def _union(self, path: Path, left: Abstract, right: Abstract) -> Abstract:
         flag = self.phis.flag

@@ -160,7 +160,8 @@ class Raised(Abstract):
     """An exception that the program makes or catches.
 
     ``kind`` is its class, where that is known. ``symbol`` is the exception of the run, None where the program makes it
-    of ``args`` and nothing has needed it yet. ``made`` is the exception itself where it is known now (misuse that lmc
+    of ``args`` and nothing has needed it yet. ``kinds`` are the classes it may be of, where ``kind`` is not known and these
+    are. ``made`` is the exception itself where it is known now (misuse that lmc
     reports at the user's line).
     """
 
@@ -170,6 +171,7 @@ class Raised(Abstract):
     made: BaseException | None = None
     cause: Abstract | None = None
     context: Abstract | None = None
+    kinds: tuple[type[BaseException], ...] | None = None
 
 
 class Unbound(Abstract):

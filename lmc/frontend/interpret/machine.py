@@ -14,6 +14,7 @@ from lmc.frontend.emit import operands
 from lmc.frontend.emit.budget import MAX_STEPS
 from lmc.frontend.emit.graph import UNKNOWN, Graph
 from lmc.frontend.emit.operands import concat_expression, pure
+from lmc.frontend.emit.raises import Classes, may_take, raised_by
 from lmc.frontend.harmless import is_deeply_harmless
 from lmc.frontend.heap.cells import (
     BranchesCell,
@@ -140,6 +141,8 @@ class Machine:
         """How many constructs are open that look at exceptions."""
         self.catches_base = 0
         """How many of them look at every exception, ``KeyboardInterrupt`` and the like among them."""
+        self.taken: list[Classes | None] = []
+        """The classes of exceptions that each of them looks at; None: all."""
         self.try_marks: list[int] = []
         """How many role blocks were open where each of them began."""
         self.handled: list[Raised] = []
@@ -271,10 +274,15 @@ class Machine:
         """Append an op. ``may_raise`` says whether it can here; None: what its class says."""
         results = self.graph.emit(kind, types, names=names, **fields)
         op = self.graph.builder.ops[-1]
-        if self.protected and (op.may_raise if may_raise is None else may_raise):
+        if self.protected and (op.may_raise if may_raise is None else may_raise) and self._may_be_taken(op):
             self.graph.builder.ops.pop()
             return self._tried(op)
         return results
+
+    def _may_be_taken(self, op: Op) -> bool:
+        """Whether one of the blocks around looks at what ``op`` may raise."""
+        raised = raised_by(op)
+        return raised is None or any(classes is None or may_take(classes, raised) for classes in self.taken)
 
     def _tried(self, op: Op) -> tuple[Value, ...]:
         """``op`` in a block that looks at exceptions: goes on where it raises none."""
@@ -297,7 +305,7 @@ class Machine:
         with graph.at_end_of(other):
             self.state = state.child()
             self.close_turns(self.try_marks[-1])
-            raised = Way(self.state, Raised(None, symbol=Symbol(error, "an exception")))
+            raised = Way(self.state, Raised(None, symbol=Symbol(error, "an exception"), kinds=raised_by(op)))
         self.state = state
         exits = {NORMAL: Way(state.child()), RAISE: raised}
         narrow(self, Outcome(exits, state, self._next, {NORMAL: Symbol(ok, "whether it was done")}), other)
@@ -399,7 +407,7 @@ class Machine:
         self.host_counts = dict(saved.host_counts)
         self.graph.location = saved.location
         self.protected, self.catches_base, marks, handled, turns = saved.protected
-        del self.try_marks[marks:], self.handled[handled:], self.turns[turns:]
+        del self.try_marks[marks:], self.taken[marks:], self.handled[handled:], self.turns[turns:]
         self.guarded_returns = saved.guarded_returns
         del self.graph.value_guards[saved.value_guards :]
         self.forget_texts()

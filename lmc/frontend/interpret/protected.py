@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.control.conditions import adopt, branch, divided, scope
 from lmc.frontend.control.exits import NORMAL, RAISE, Exit, Way
 from lmc.frontend.emit.operands import describe, host_call, pure
+from lmc.frontend.emit.raises import Classes, may_take, takes_all
 from lmc.frontend.handles import handles
 from lmc.frontend.heap.cells import InstanceCell
 from lmc.frontend.heap.values import (
+    FALSE,
     TRUE,
     UNBOUND,
     Abstract,
@@ -42,9 +44,13 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def looking_at_exceptions(machine: Machine, *, base: bool) -> Generator[None]:
-    """A block whose exceptions are looked at; ``base``: every one, not only instances of ``Exception``."""
+def looking_at_exceptions(machine: Machine, *, base: bool, classes: Classes | None = None) -> Generator[None]:
+    """A block whose exceptions are looked at; ``base``: every one, not only instances of ``Exception``.
+
+    ``classes``: no others than those are.
+    """
     machine.protected += 1
+    machine.taken.append(classes)
     machine.catches_base += base
     machine.try_marks.append(len(machine.turns))
     try:
@@ -53,6 +59,7 @@ def looking_at_exceptions(machine: Machine, *, base: bool) -> Generator[None]:
         machine.protected -= 1
         machine.catches_base -= base
         machine.try_marks.pop()
+        machine.taken.pop()
 
 
 def run_try(machine: Machine, node: ast.Try) -> None:
@@ -68,9 +75,10 @@ def _with_handlers(machine: Machine, node: ast.Try) -> None:
         machine.rules.execute(node.body)
         return
     base = any(_may_take_all(handler) for handler in node.handlers)
+    classes = _named_classes(machine, node)
 
     def body() -> None:
-        with looking_at_exceptions(machine, base=base):
+        with looking_at_exceptions(machine, base=base, classes=classes):
             machine.rules.execute(node.body)
 
     def handle(error: Abstract) -> None:
@@ -86,6 +94,21 @@ def _with_handlers(machine: Machine, node: ast.Try) -> None:
         return
     machine.at(node)
     adopt(machine, divided(machine, outcome, RAISE, handle, otherwise))
+
+
+def _named_classes(machine: Machine, node: ast.Try) -> Classes | None:
+    """The classes that all handlers take, where these are plain names; None where a handler may take others."""
+    found: list[type[BaseException]] = []
+    for handler in node.handlers:
+        kinds = handler.type
+        parts = kinds.elts if isinstance(kinds, ast.Tuple) else [kinds]
+        for part in parts:
+            if not isinstance(part, ast.Name) or names.frame_of(machine, part.id) is not None:
+                return None
+            if part.id not in EXCEPTIONS or part.id in machine.activation.definition.globals:
+                return None
+            found.append(EXCEPTIONS[part.id])
+    return tuple(found)
 
 
 def _may_take_all(handler: ast.ExceptHandler) -> bool:
@@ -182,6 +205,10 @@ def is_instance(machine: Machine, error: Raised, kinds: Abstract) -> Abstract:
     assert isinstance(error.symbol, Symbol)
     if any(kind is BaseException for kind in wanted):
         return TRUE
+    if error.kinds is not None and takes_all(tuple(wanted), error.kinds):
+        return TRUE
+    if error.kinds is not None and not may_take(tuple(wanted), error.kinds):
+        return FALSE
     if all(EXCEPTIONS.get(kind.__name__) is kind for kind in wanted):
         return pure(machine, "is_exception", (error.symbol, *(Const(kind.__name__) for kind in wanted)), raises=False)
     return host_call(machine, isinstance, (error.symbol, Const(tuple(wanted))), effect=Effect.PURE, result_type=BOOL)
