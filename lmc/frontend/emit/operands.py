@@ -244,6 +244,7 @@ def host_op(
     )
     if effect is Effect.WRITES:
         machine.state.tainted = True
+        machine.writes += 1
     return Symbol(result, origin, foreign=result_type not in PLAIN_TYPES)
 
 

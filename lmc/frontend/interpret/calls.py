@@ -17,6 +17,8 @@ from lmc.frontend.control.conditions import adopt, scope
 from lmc.frontend.control.exits import NORMAL, Exit, Left, Outcome, Way
 from lmc.frontend.emit.budget import MAX_CALLS
 from lmc.frontend.emit.operands import concat, describe, host_call, is_scalar, is_text, pure, type_of_value
+from lmc.frontend.exception_reads import looks_at_exceptions
+from lmc.frontend.function import JittedFunction
 from lmc.frontend.handles import handles
 from lmc.frontend.harmless import is_standard_module
 from lmc.frontend.heap.cells import DictCell, GeneratorCell, GrownCell, InstanceCell, ListCell
@@ -47,10 +49,10 @@ from lmc.frontend.python.operators import binary, run_now
 from lmc.frontend.source.files import Unsupported
 from lmc.frontend.source.functions import Definition, definition_of
 from lmc.frontend.tools import Tool
-from lmc.ir.core import Effect
-from lmc.ir.wording import with_article
 from lmc.ir.builtins import lookup
+from lmc.ir.core import Effect
 from lmc.ir.types import ANY, BOOL, FLOAT, INT
+from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -155,6 +157,7 @@ def _fitting(machine: Machine, handler: Any, held: Any, args: Args, kwargs: Kwar
 
 
 def _call_tool(machine: Machine, tool: Tool[..., Any], args: Args, kwargs: Kwargs) -> Abstract:
+    check_unlooked(machine, tool)
     _check_handed_over(machine, tool.name, [*args, *kwargs.values()], tool.effect)
     return _own_value(machine, host_call(machine, tool, args, kwargs, effect=tool.effect, result_type=tool.result_type))
 
@@ -208,7 +211,7 @@ def _check_handed_over(machine: Machine, name: str, values: Sequence[Abstract], 
         if effect is Effect.WRITES and not machine.can_be_stored(value, ()) and machine.cell(value) is not None:
             raise machine.stop(
                 f"{name}() takes {with_article(machine.class_name(value))} of the program's own that it might change or keep",
-                f'declare what it does (@lmc.tool(effect="reads") or "pure"), or pass a copy of it',
+                'declare what it does (@lmc.tool(effect="reads") or "pure"), or pass a copy of it',
             )
         if reaches_handle(machine, value):
             raise machine.stop(
@@ -237,7 +240,27 @@ def _call_user_function(machine: Machine, function: FunctionType, args: Args, kw
                 "define it in a file",
             ) from None
         return _call_opaque(machine, function, args, kwargs)
-    return inline_outside(machine, function, definition, args, kwargs)
+
+    def inlined() -> Abstract:
+        return inline_outside(machine, function, definition, args, kwargs)
+
+    if must or reaches_program(function):
+        return inlined()
+    return machine.attempt_small(inlined, lambda: _call_opaque(machine, function, args, kwargs))
+
+
+def reaches_program(function: FunctionType) -> bool:
+    """Whether a function may call a program: then it is a part of the one that calls it, or nothing."""
+    code = function.__code__
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    for name in (*code.co_names, *cells):
+        try:
+            held = cells[name].cell_contents if name in cells else function.__globals__.get(name)
+        except ValueError:
+            continue
+        if isinstance(held, JittedFunction):
+            return True
+    return False
 
 
 def inline_outside(
@@ -258,8 +281,18 @@ def inline_outside(
     return inline(machine, definition, (), defaults, args, kwargs)
 
 
+def check_unlooked(machine: Machine, function: Any) -> None:
+    """End the capture where ``function`` may ask for the exception that is handled: the graph handles none."""
+    if machine.handled and looks_at_exceptions(function):
+        raise machine.stop(
+            f"{getattr(function, '__name__', 'a function')}() may ask for the exception that is handled here",
+            "pass it the exception, or its text",
+        )
+
+
 def _call_opaque(machine: Machine, function: Any, args: Args, kwargs: Kwargs) -> Abstract:
     """Call what is not known to do nothing: in the run, in order."""
+    check_unlooked(machine, function)
     name = getattr(function, "__name__", type(function).__name__)
     _check_handed_over(machine, name, [*args, *kwargs.values()], Effect.WRITES)
     return host_call(machine, function, args, kwargs, effect=Effect.WRITES, result_type=ANY)

@@ -12,6 +12,7 @@ from lmc.frontend.control.exits import NORMAL, Exit, Way
 from lmc.frontend.control.loops import LoopParts, run_loop
 from lmc.frontend.emit.budget import MAX_UNROLLED_FOR, MAX_UNROLLED_WHILE
 from lmc.frontend.emit.operands import describe, pure
+from lmc.frontend.harmless import is_immutable
 from lmc.frontend.heap.cells import FrameCell, GeneratorCell, GrownCell, IteratorCell, ListCell
 from lmc.frontend.heap.values import Abstract, Const, Poison, Ref, Symbol, Tuple, Unbound, Union
 from lmc.frontend.interpret.comprehensions import consume
@@ -54,16 +55,6 @@ def unrolled(machine: Machine, node: ast.For | ast.While, rounds: Callable[[Call
     adopt(machine, scope(machine, whole, settle))
 
 
-def restarting(machine: Machine, first: Callable[[], None], otherwise: Callable[[], None]) -> None:
-    """``first``; where that finds out that it can't, ``otherwise`` from the same state."""
-    saved = machine.save()
-    try:
-        first()
-    except NotKnownError:
-        machine.restore(saved)
-        otherwise()
-
-
 def run_while(machine: Machine, node: ast.While) -> None:
     """``while test: … else: …``."""
 
@@ -81,7 +72,7 @@ def run_while(machine: Machine, node: ast.While) -> None:
             once()
         raise NotKnownError
 
-    restarting(machine, lambda: unrolled(machine, node, rounds), lambda: _counted_while(machine, node))
+    machine.attempt(lambda: unrolled(machine, node, rounds), lambda: _counted_while(machine, node), NotKnownError)
 
 
 def _counted_while(machine: Machine, node: ast.While) -> None:
@@ -168,25 +159,34 @@ def run_for(machine: Machine, node: ast.For) -> None:
     if isinstance(iterator, Counted):
         _counted_or_known(machine, node, iterator)
         return
-    restarting(
-        machine,
+    machine.attempt(
         lambda: _unrolled_for(machine, node, iterator),
         lambda: _live_for(machine, node, iterator),
+        NotKnownError,
     )
 
 
 def _counted_or_known(machine: Machine, node: ast.For, items: Counted) -> None:
     """A loop by index; where that can't be captured, and the number of items follows from the arguments, round by round."""
-    saved = machine.save()
-    try:
+    if items.value.foreign:
+        writes = machine.writes
+        _counted_for(machine, node, Counted(pure(machine, "list_from", (items.value,))))
+        if machine.writes > writes:
+            raise machine.stop(
+                f"{items.value.origin} is gone over in a loop whose calls may change it",
+                "go over a copy: list(x), or declare what the functions do (@lmc.tool(effect=…))",
+            )
+        return
+    if items.live is not None or not isinstance(machine.known(machine.length(items.value)), int):
         _counted_for(machine, node, items)
-    except CaptureBreak:
-        machine.restore(saved)
+        return
+
+    def one_by_one() -> None:
         machine.at(node)
-        if items.live is not None or not isinstance(machine.known(machine.length(items.value)), int):
-            raise
         found = known_items(machine, items.value, "its rounds are gone through one by one")
         _unrolled_for(machine, node, machine.new(IteratorCell(Tuple(tuple(found)), 0)))
+
+    machine.attempt(lambda: _counted_for(machine, node, items), one_by_one, CaptureBreak)
 
 
 def _iterator(machine: Machine, iterable: Abstract) -> Ref | Counted:
@@ -202,8 +202,10 @@ def _iterator(machine: Machine, iterable: Abstract) -> Ref | Counted:
         return items
     if items is None:
         if isinstance(iterable, Symbol):
-            return Counted(pure(machine, "list_from", (iterable,)))
+            return Counted(iterable)
         raise machine.unsupported(f"going over {describe(machine, iterable)}")
+    if isinstance(iterable, Const) and is_immutable(iterable.value):
+        iterable = Tuple(tuple(items))
     return machine.new(IteratorCell(iterable, 0))
 
 
@@ -219,11 +221,18 @@ def _over_generator(machine: Machine, node: ast.For, generator: Ref) -> None:
 
 
 def _unrolled_for(machine: Machine, node: ast.For, iterator: Ref) -> None:
+    writes = machine.writes
+
     def rounds(once: Callable[[], None]) -> None:
         for _ in range(MAX_UNROLLED_FOR):
             cell = machine.cell(iterator)
             assert isinstance(cell, IteratorCell)
-            if not isinstance(items_of(machine, cell.source), list):
+            if machine.writes > writes and isinstance(cell.source, Const) and not is_immutable(cell.source.value):
+                raise machine.stop(
+                    "a list or dict from outside the program is gone over in a loop whose calls may change it",
+                    "go over a copy: list(x), or declare what the functions do (@lmc.tool(effect=…))",
+                )
+            if isinstance(machine.cell(cell.source), GrownCell):
                 raise NotKnownError
             machine.at(node)
             item = next_item(machine, iterator)

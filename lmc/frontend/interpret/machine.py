@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, TypeVar
@@ -11,7 +12,7 @@ from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.control.conditions import Narrowing, adopt, branch, narrow, unused
 from lmc.frontend.control.exits import NORMAL, RAISE, Exit, Left, Outcome, Way
 from lmc.frontend.emit import operands
-from lmc.frontend.emit.budget import MAX_STEPS
+from lmc.frontend.emit.budget import MAX_INLINED_OPS, MAX_INLINED_STEPS, MAX_STEPS
 from lmc.frontend.emit.graph import UNKNOWN, Graph
 from lmc.frontend.emit.operands import concat_expression, pure
 from lmc.frontend.emit.raises import Classes, may_take, raised_by
@@ -124,7 +125,7 @@ class Saved:
     location: Location | None
     protected: tuple[int, ...]
     guarded_returns: int
-    value_guards: int
+    guards: tuple[int, int]
 
 
 class Machine:
@@ -137,6 +138,10 @@ class Machine:
         self.narrowings: list[Narrowing] = []
         self.host_counts: dict[str, int] = {}
         self.activations: list[Activation] = []
+        self.attempts = 0
+        self.writes = 0
+        """How many calls so far may have changed data of the user's."""
+        """How many pieces are under way for which there is another way to capture them."""
         self.protected = 0
         """How many constructs are open that look at exceptions."""
         self.catches_base = 0
@@ -158,6 +163,7 @@ class Machine:
         self.rules: Rules = _NO_RULES
         self._next = 1
         self._steps = 0
+        self._most_steps = self._most_ops = sys.maxsize
         self._texts: dict[int, tuple[Concat, Symbol, Builder]] = {}
         self._lengths: dict[Value, tuple[Symbol, Builder]] = {}
         self._specialised: dict[Value, Any] = {}
@@ -314,6 +320,8 @@ class Machine:
     def step(self) -> None:
         """Count one statement or call."""
         self._steps += 1
+        if self._steps > self._most_steps or self.graph.op_count > self._most_ops:
+            raise self.stop("a function that the program calls takes many operations", "nothing has to change")
         if self._steps > MAX_STEPS:
             raise self.stop(
                 f"the capture takes more than {MAX_STEPS:,} steps", "bound the loops of the program, or split it"
@@ -380,6 +388,35 @@ class Machine:
 
     # Going back
 
+    def attempt(self, first: Callable[[], T], otherwise: Callable[[], T], *signals: type[BaseException]) -> T:
+        """``first()``; where that raises one of ``signals``, ``otherwise()`` from the same state.
+
+        ``CaptureBreak`` may be one of them: while ``attempts`` is above 0, what can't be captured is raised as it is.
+        """
+        saved = self.save()
+        self.attempts += CaptureBreak in signals
+        try:
+            return first()
+        except signals:
+            self.restore(saved)
+        finally:
+            self.attempts -= CaptureBreak in signals
+        return otherwise()
+
+    def attempt_small(self, first: Callable[[], T], otherwise: Callable[[], T]) -> T:
+        """The same where ``first`` may take so many steps and ops alone, and is given up where a break stands in it."""
+        around = self._most_steps, self._most_ops
+        self._most_steps = min(self._most_steps, self._steps + MAX_INLINED_STEPS)
+        self._most_ops = min(self._most_ops, self.graph.op_count + MAX_INLINED_OPS)
+
+        def limited() -> T:
+            try:
+                return first()
+            finally:
+                self._most_steps, self._most_ops = around
+
+        return self.attempt(limited, otherwise, CaptureBreak)
+
     def save(self) -> Saved:
         """Where the interpretation is, so that it can begin here again."""
         saved = Saved(
@@ -392,7 +429,7 @@ class Machine:
             self.graph.location,
             (self.protected, self.catches_base, len(self.try_marks), len(self.handled), len(self.turns)),
             self.guarded_returns,
-            len(self.graph.value_guards),
+            (len(self.graph.value_guards), len(self.graph.reads)),
         )
         self.state = self.state.child()
         return saved
@@ -409,7 +446,8 @@ class Machine:
         self.protected, self.catches_base, marks, handled, turns = saved.protected
         del self.try_marks[marks:], self.taken[marks:], self.handled[handled:], self.turns[turns:]
         self.guarded_returns = saved.guarded_returns
-        del self.graph.value_guards[saved.value_guards :]
+        del self.graph.value_guards[saved.guards[0] :]
+        self.graph.reads.forget(saved.guards[1])
         self.forget_texts()
 
     # Values

@@ -192,7 +192,8 @@ def _guarded(machine: Machine, owner: Any, name: str) -> Abstract:
         value = getattr(owner, name)
     except AttributeError as error:
         machine.raise_new(AttributeError, *error.args)
-    fixed = isinstance(owner, ModuleType | type | enum.Enum)
+    code = isinstance(value, FunctionType | type | ModuleType | BuiltinFunctionType | Bindable)
+    fixed = isinstance(owner, ModuleType | enum.Enum) or (isinstance(owner, type) and (code or _is_standard(owner)))
     if machine.state.tainted and not fixed:
         return host_call(machine, get_attribute, (Const(owner), Const(name)), effect=Effect.READS)
     if not machine.graph.reads.seen("attribute", owner, name, value):

@@ -115,13 +115,24 @@ def known_items(machine: Machine, value: Abstract, use: str) -> list[Abstract]:
     raise machine.unsupported(f"going over {describe(machine, value)}")
 
 
+def _indexed(machine: Machine, source: Abstract) -> Sequence[Abstract] | None:
+    """The items that an iterator takes one by one, without a copy of those of tuples and lists."""
+    if isinstance(source, Tuple):
+        return source.items
+    held = machine.cell(source)
+    if isinstance(held, ListCell):
+        return held.items
+    found = items_of(machine, source)
+    return found if isinstance(found, list) else None
+
+
 def next_item(machine: Machine, iterator: Abstract) -> Abstract | None:
     """The next item of an iterator of known items; None at its end."""
     assert isinstance(iterator, Ref)
     cell = machine.cell(iterator)
     assert isinstance(cell, IteratorCell)
-    found = items_of(machine, cell.source)
-    if not isinstance(found, list):
+    found = _indexed(machine, cell.source)
+    if found is None:
         raise machine.unsupported("an iterator over items that only a run counts")
     if cell.exhausted or cell.index >= len(found):
         machine.state.put(iterator.address, IteratorCell(cell.source, cell.index, exhausted=True))
