@@ -303,6 +303,7 @@ def rules(machine: Machine, finish: Callable[[Abstract], None]) -> Rules:
         contains_of=partial(handles.contains_of, machine),
         run_generator=partial(calls.run_generator, machine),
         collected=partial(comprehensions.collected, machine),
+        consume=partial(comprehensions.consume, machine),
         leave_with=partial(calls.take_return, machine),
         end_turn=partial(handles.end_role, machine),
         size_of=lambda value: calls.FUNCTIONS[len](machine, value),

@@ -109,6 +109,7 @@ class Rules:
     end_turn: Callable[[RoleTurn], None]
     run_generator: Callable[[Any, Callable[[Abstract], None]], None]
     collected: Callable[[Ref], Abstract]
+    consume: Callable[[Ref, Callable[[Abstract], None]], None]
     instance: Callable[[type, Sequence[Abstract], Mapping[str, Abstract]], Abstract]
 
 
@@ -700,7 +701,7 @@ def _unset(*_arguments: Any) -> Any:
     raise AssertionError("the machine has no rules yet")
 
 
-_NO_RULES = Rules(*[_unset] * 22)
+_NO_RULES = Rules(*[_unset] * 23)
 
 
 def returned(outcome: Outcome) -> Abstract:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Mapping, Sequence
+from types import BuiltinFunctionType, MethodDescriptorType
 from typing import TYPE_CHECKING, Any
 
+from lmc.frontend.control.conditions import adopt, branch, scope
+from lmc.frontend.control.exits import NORMAL, Exit, Way
 from lmc.frontend.emit.operands import class_of, describe, is_text, pure
-from lmc.frontend.heap.cells import BranchesCell, DictCell, GrownCell, InstanceCell, IteratorCell, ListCell, SetCell
+from lmc.frontend.heap.cells import BranchesCell, DictCell, GeneratorCell, GrownCell, InstanceCell, IteratorCell, ListCell, SetCell
 from lmc.frontend.heap.values import (
     NONE,
     Abstract,
@@ -18,6 +21,7 @@ from lmc.frontend.heap.values import (
     Partial,
     Poison,
     Raised,
+    Ref,
     Symbol,
     Tuple,
     Unbound,
@@ -283,6 +287,8 @@ def _extreme(name: str) -> Handler:
 
 
 def _sum(machine: Machine, given: Abstract, start: Abstract = Const(0)) -> Abstract:
+    if isinstance(machine.cell(given), GeneratorCell) and isinstance(given, Ref):
+        return _folded(machine, given, start)
     items = items_of(machine, given)
     if items is None and not isinstance(given, Symbol):
         items = known_items(machine, given, "its sum is taken")
@@ -295,8 +301,55 @@ def _sum(machine: Machine, given: Abstract, start: Abstract = Const(0)) -> Abstr
     return pure(machine, "sum", (items.value if items is not None else given, start))
 
 
+def _folded(machine: Machine, generator: Ref, start: Abstract) -> Abstract:
+    """The sum of what a generator gives: each item is added before the next one is made."""
+    total = (machine.allocate(), "total")
+    machine.state.put(total, start)
+
+    def add(item: Abstract) -> None:
+        so_far = machine.state.get(total)
+        assert isinstance(so_far, Abstract)
+        machine.state.put(total, binary(machine, "add", so_far, item))
+
+    machine.rules.consume(generator, add)
+    found = machine.state.get(total)
+    assert isinstance(found, Abstract)
+    return found
+
+
+def _first(machine: Machine, generator: Ref, *, wanted: bool) -> Abstract:
+    """Whether a generator gives an item whose truth is ``wanted``; no further one is asked for behind it."""
+    target = machine.begin_target()
+    found, leave = (target, "found"), Exit("break", target)
+    machine.state.put(found, Const(not wanted))
+
+    def stop() -> None:
+        machine.state.put(found, Const(wanted))
+        machine.leave_for(leave)
+
+    def each(item: Abstract) -> None:
+        flag = truth(machine, item)
+        if isinstance(flag, Const):
+            if flag.value is wanted:
+                stop()
+            return
+        assert isinstance(flag, Symbol)
+        arms = (stop, lambda: None) if wanted else (lambda: None, stop)
+        adopt(machine, branch(machine, flag, *arms))
+
+    def settle(exit: Exit, way: Way) -> tuple[Exit, Abstract | None]:
+        return (NORMAL, None) if exit == leave else (exit, way.payload)
+
+    adopt(machine, scope(machine, lambda: machine.rules.consume(generator, each), settle))
+    value = machine.state.get(found)
+    assert isinstance(value, Abstract)
+    return value
+
+
 def _quantifier(*, wanted: bool) -> Handler:
     def quantifier(machine: Machine, given: Abstract) -> Abstract:
+        if isinstance(machine.cell(given), GeneratorCell) and isinstance(given, Ref):
+            return _first(machine, given, wanted=wanted)
         items = items_of(machine, given)
         if items is None and not isinstance(given, Symbol):
             items = known_items(machine, given, "its items are tested")
@@ -413,13 +466,24 @@ def _next(machine: Machine, iterator: Abstract, *default: Abstract) -> Abstract:
     machine.raise_new(StopIteration)
 
 
+def _check_simple(machine: Machine, function: Abstract, name: str) -> None:
+    """End the capture where a function that is called for each item may do things: they belong where the item is taken."""
+    held = function.value if isinstance(function, Const) else None
+    if held is not None and not isinstance(held, type | BuiltinFunctionType | MethodDescriptorType):
+        raise machine.unsupported(f"`{name}` with a function of the program")
+    if isinstance(function, Function | BoundMethod | Partial):
+        raise machine.unsupported(f"`{name}` with a function of the program")
+
+
 def _map(machine: Machine, function: Abstract, *given: Abstract) -> Abstract:
+    _check_simple(machine, function, "map")
     columns = [known_items(machine, each, "`map` goes over it") for each in given]
     rows = list(zip(*columns, strict=False))
     return _iterator(machine, [machine.rules.call(function, list(row), {}) for row in rows])
 
 
 def _filter(machine: Machine, function: Abstract, given: Abstract) -> Abstract:
+    _check_simple(machine, function, "filter")
     kept: list[Abstract] = []
     for item in known_items(machine, given, "`filter` goes over it"):
         test = (
