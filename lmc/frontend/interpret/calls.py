@@ -319,12 +319,23 @@ def _opaque(machine: Machine, held: Any) -> BaseException:
 
 def _call_class(machine: Machine, kind: type, args: Args, kwargs: Kwargs) -> Abstract:
     if issubclass(kind, BaseException):
-        if kwargs:
-            raise machine.unsupported("an exception with keyword arguments")
-        return Raised(kind, tuple(args))
+        return _new_exception(machine, kind, args, kwargs)
     if library.is_pure(kind):
         return library.call_pure(machine, kind, args, kwargs)
     return machine.rules.instance(kind, args, kwargs)
+
+
+def _new_exception(machine: Machine, kind: type[BaseException], args: Args, kwargs: Kwargs) -> Raised:
+    """An exception that the program makes; code of the user's that takes part in it runs here, in the run."""
+    own = [base for base in kind.__mro__ if base.__module__ != "builtins"]
+    plain = not any(name in vars(base) for base in own for name in ("__init__", "__new__"))
+    if type(kind) is not type:
+        raise machine.unsupported(f"an exception of the class {kind.__name__}")
+    if plain and not kwargs:
+        return Raised(kind, tuple(args))
+    _check_handed_over(machine, kind.__name__, [*args, *kwargs.values()], Effect.WRITES)
+    made = host_call(machine, kind, args, kwargs, effect=Effect.WRITES, result_type=ANY, origin=f"a {kind.__name__}")
+    return Raised(kind, (), Symbol(made.ir, made.origin, kind=kind, foreign=True))
 
 
 # Inlining

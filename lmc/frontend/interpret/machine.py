@@ -312,7 +312,9 @@ class Machine:
         with graph.at_end_of(other):
             self.state = state.child()
             self.close_turns(self.try_marks[-1])
-            raised = Way(self.state, Raised(None, symbol=Symbol(error, "an exception"), kinds=raised_by(op)))
+            handled = self.handled[-1] if self.handled else None
+            symbol = Symbol(error, "an exception")
+            raised = Way(self.state, Raised(None, symbol=symbol, context=handled, kinds=raised_by(op)))
         self.state = state
         exits = {NORMAL: Way(state.child()), RAISE: raised}
         narrow(self, Outcome(exits, state, self._next, {NORMAL: Symbol(ok, "whether it was done")}), other)
@@ -514,8 +516,9 @@ class Machine:
         return self.construct_error(kind, error.args)
 
     def construct_error(self, kind: type[BaseException], args: tuple[Abstract, ...]) -> Symbol:
-        """An exception of the user's own class."""
-        raise self.unsupported(f"an exception of the class {kind.__name__}")
+        """An exception of a class of the user's that has no code of its own in its making."""
+        made = operands.host_call(self, kind, args, effect=Effect.PURE, result_type=ANY)
+        return Symbol(made.ir, f"a {kind.__name__}", kind=kind)
 
     def construct(self, value: Tuple) -> Symbol:
         """A named tuple as an object of the run."""

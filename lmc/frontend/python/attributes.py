@@ -83,6 +83,8 @@ def _of_exception(machine: Machine, owner: Raised, name: str) -> Abstract:
         return Tuple(owner.args)
     if owner.made is not None and name in ("cause", "remedy", "args"):
         return machine.lifted(getattr(owner.made, name))
+    if owner.symbol is not None:
+        return host_call(machine, get_attribute, (owner.symbol, Const(name)), effect=Effect.READS)
     raise machine.unsupported(f"the attribute {name!r} of an exception")
 
 

@@ -159,8 +159,9 @@ def _repeated(machine: Machine, left: Abstract, right: Abstract) -> Abstract | N
 
 
 def _percent(machine: Machine, template: Abstract, values: Abstract) -> Abstract:
-    parts = values.items if isinstance(values, Tuple) and values.kind is tuple else (values,)
-    return pure(machine, "percent", (template, *parts))
+    if isinstance(values, Tuple) and values.kind is tuple:
+        return pure(machine, "percent", (template, *values.items))
+    return pure(machine, "mod", (template, values))
 
 
 def _is_operand(machine: Machine, value: Abstract) -> bool:
