@@ -6,7 +6,16 @@ import builtins
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from lmc.ir.builtin_types import ResultType, Safe, always_gives, always_safe, never_safe, safe_for_texts, same_list, second
+from lmc.ir.builtin_types import (
+    ResultType,
+    Safe,
+    always_gives,
+    always_safe,
+    never_safe,
+    safe_for_texts,
+    same_list,
+    second,
+)
 from lmc.ir.errors import InputError
 from lmc.ir.types import ANY, BOOL, NONE
 
@@ -53,7 +62,7 @@ def raised_while(handled: Any, error: Any, *cause: Any) -> NoReturn:
 
 
 def in_context(error: BaseException, handled: BaseException) -> BaseException:
-    """``error``, which was raised while ``handled`` was handled: that is the context of the first error of its chain."""
+    """``error``, which was raised while ``handled`` was: that is the context of the first error of its chain."""
     first, seen = error, {id(error)}
     while first.__context__ is not None and id(first.__context__) not in seen:
         first = first.__context__

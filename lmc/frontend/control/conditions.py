@@ -231,7 +231,7 @@ def settled(machine: Machine, outcome: Outcome, settle: Settle | None) -> Outcom
         arms = Arm(machine.graph.builder.nested(), one), Arm(machine.graph.builder.nested(), outcome.without(exit))
         with machine.graph.at_end_of(arms[1].builder):
             arms[1].outcome = settled(machine, arms[1].outcome, settle)
-        return join_arms(machine, outcome.flags[exit], arms, outcome.base, outcome.watermark)
+        return join_arms(machine, outcome.flags[exit], arms, base=outcome.base, watermark=outcome.watermark)
     ways = {renamed: Way(outcome.ways[exit].state, payload) for exit, (renamed, payload) in found.items()}
     flags = {found[exit][0]: flag for exit, flag in outcome.flags.items()}
     return Outcome(ways, outcome.base, outcome.watermark, flags)
@@ -297,8 +297,8 @@ def _closed(machine: Machine, outcome: Outcome, settle: Settle | None) -> Outcom
             machine,
             narrowing.flag,
             (arms[1], arms[0]) if narrowing.negated else arms,
-            narrowing.others.base,
-            narrowing.others.watermark,
+            base=narrowing.others.base,
+            watermark=narrowing.others.watermark,
         )
     finally:
         graph.location = around
@@ -311,7 +311,7 @@ def divided(
     handle: Callable[[Abstract], Abstract | None],
     otherwise: Callable[[], Abstract | None],
 ) -> Outcome:
-    """Go on with ``handle(payload)`` where ``outcome`` took ``exit``, and with ``otherwise`` where it ended normally."""
+    """Go on with ``handle(payload)`` where ``outcome`` took ``exit``, with ``otherwise`` where it ended normally."""
     way, rest = outcome.ways[exit], outcome.without(exit)
     base, watermark = outcome.base, outcome.watermark
 
@@ -335,7 +335,7 @@ def divided(
     machine.graph.location = location
     if negated:
         arms.reverse()
-    return join_arms(machine, flag, (arms[0], arms[1]), base, watermark)
+    return join_arms(machine, flag, (arms[0], arms[1]), base=base, watermark=watermark)
 
 
 def branch(
@@ -355,13 +355,14 @@ def branch(
     for base_id, count in after.items():  # the arms exclude each other, so they may use the same ids
         machine.host_counts[base_id] = max(count, machine.host_counts.get(base_id, 0))
     machine.graph.location = location
-    return join_arms(machine, flag, arms, base, watermark, name)
+    return join_arms(machine, flag, arms, base=base, watermark=watermark, name=name)
 
 
 def join_arms(
     machine: Machine,
     flag: Symbol,
     arms: tuple[Arm, Arm],
+    *,
     base: State,
     watermark: int,
     name: str = "cf.cond",

@@ -53,7 +53,7 @@ class Outcome:
         )
 
 
-class Left(Exception):
+class Left(Exception):  # noqa: N818 - a signal, which is always caught
     """Ends the interpretation of a piece of the program of which no run gets to the end.
 
     Python's own exception carries it from where the piece ends to the construct that takes its exits.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -62,7 +62,7 @@ from lmc.frontend.heap.values import (
     same,
 )
 from lmc.ir.core import Value
-from lmc.ir.types import ANY, ListType, Type, list_of, type_of
+from lmc.ir.types import ANY, ListType, Type, list_of
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -298,7 +298,7 @@ class Join:
         return self._pair(path, left.address, right.address)
 
     def _moves(self, path: Path, left: Ref, right: Ref) -> bool:
-        """Whether only the name at ``path`` holds an object that was there before a loop, and that of a round after it."""
+        """Whether only the name at ``path`` holds the object that was there before a loop, and that of a round."""
         if len(path) > 1:
             return False
         skip = (*path, *self._dead)
@@ -339,53 +339,59 @@ class Join:
         for one in (left, right):
             if isinstance(one, PoisonCell):
                 return one
-        if isinstance(left, FrameCell) and isinstance(right, FrameCell):
-            return FrameCell(left.names | right.names)
         if isinstance(left, ListCell | GrownCell) and isinstance(right, ListCell | GrownCell):
             return self._lists(path, left, right, own)
-        if isinstance(left, DictCell) and isinstance(right, DictCell):
-            if _same_keys(left.keys, right.keys):
-                values = [
-                    self.value((*path, index), *pair)
-                    for index, pair in enumerate(zip(left.values, right.values, strict=True))
-                ]
-                return DictCell(left.keys, tuple(values))
-        elif isinstance(left, SetCell) and isinstance(right, SetCell):
-            if left.items == right.items:
-                return left
-        elif isinstance(left, InstanceCell) and isinstance(right, InstanceCell):
-            if left.kind is right.kind:
-                return InstanceCell(left.kind, tuple(dict.fromkeys((*left.names, *right.names))))
-        elif isinstance(left, IteratorCell) and isinstance(right, IteratorCell):
-            if left.index == right.index and left.exhausted == right.exhausted:
-                source = self.value((*path, "source"), left.source, right.source)
-                return IteratorCell(source, left.index, left.exhausted)
-        elif isinstance(left, GeneratorCell) and isinstance(right, GeneratorCell):
-            given = [name for name, _ in left.given]
-            if (left.definition, left.frames, left.used, given) == (
-                right.definition,
-                right.frames,
-                right.used,
-                [name for name, _ in right.given],
-            ):
-                pairs = zip(left.given, right.given, strict=True)
-                values = tuple((name, self.value((*path, name), one, other)) for (name, one), (_, other) in pairs)
-                return dataclasses.replace(left, given=values)
-        elif isinstance(left, HandleCell) and isinstance(right, HandleCell):
-            found = self._handles(path, left, right)
-            if found is not None:
-                return found
-        elif isinstance(left, CoreCell) and isinstance(right, CoreCell):
-            return self._cores(path, left, right)
-        elif isinstance(left, BranchesCell) and isinstance(right, BranchesCell):
-            if len(left.handles) == len(right.handles):
-                pairs = zip(left.handles, right.handles, strict=True)
-                return BranchesCell(tuple(self.value((*path, index), *pair) for index, pair in enumerate(pairs)))
-        elif isinstance(left, ObjectCell) and isinstance(right, ObjectCell) and left.kind is right.kind:
-            value = self.value((*path, "object"), left.value, right.value)
-            assert isinstance(value, Symbol)
-            return ObjectCell(value, left.kind)
-        raise NoCommonFormError(_no_common_form(self.machine))
+        joined: Callable[..., Cell | None] | None = None
+        if type(left) is type(right):
+            joined = getattr(self, _FORMS[type(left)])
+        found = None if joined is None else joined(path, left, right)
+        if found is None:
+            raise NoCommonFormError(_no_common_form(self.machine))
+        return found
+
+    def _values(self, path: Path, left: Sequence[Abstract], right: Sequence[Abstract]) -> tuple[Abstract, ...]:
+        pairs = enumerate(zip(left, right, strict=True))
+        return tuple(self.value((*path, index), one, other) for index, (one, other) in pairs)
+
+    def _frames(self, _path: Path, left: FrameCell, right: FrameCell) -> Cell | None:
+        return FrameCell(left.names | right.names)
+
+    def _dicts(self, path: Path, left: DictCell, right: DictCell) -> Cell | None:
+        if not _same_keys(left.keys, right.keys):
+            return None
+        return DictCell(left.keys, self._values(path, left.values, right.values))
+
+    def _sets(self, _path: Path, left: SetCell, right: SetCell) -> Cell | None:
+        return left if left.items == right.items else None
+
+    def _instances(self, _path: Path, left: InstanceCell, right: InstanceCell) -> Cell | None:
+        if left.kind is not right.kind:
+            return None
+        return InstanceCell(left.kind, tuple(dict.fromkeys((*left.names, *right.names))))
+
+    def _iterators(self, path: Path, left: IteratorCell, right: IteratorCell) -> Cell | None:
+        if (left.index, left.exhausted) != (right.index, right.exhausted):
+            return None
+        return IteratorCell(self.value((*path, "source"), left.source, right.source), left.index, left.exhausted)
+
+    def _generators(self, path: Path, left: GeneratorCell, right: GeneratorCell) -> Cell | None:
+        names = [name for name, _ in left.given]
+        same_code = (left.definition, left.frames, left.used) == (right.definition, right.frames, right.used)
+        if not same_code or names != [name for name, _ in right.given]:
+            return None
+        values = self._values(path, [value for _, value in left.given], [value for _, value in right.given])
+        return dataclasses.replace(left, given=tuple(zip(names, values, strict=True)))
+
+    def _branches(self, path: Path, left: BranchesCell, right: BranchesCell) -> Cell | None:
+        if len(left.handles) != len(right.handles):
+            return None
+        return BranchesCell(self._values(path, left.handles, right.handles))
+
+    def _run_objects(self, path: Path, left: ObjectCell, right: ObjectCell) -> Cell | None:
+        if left.kind is not right.kind:
+            return None
+        value = self.value((*path, "object"), left.value, right.value)
+        return ObjectCell(value, left.kind) if isinstance(value, Symbol) else None
 
     def _is_seen_cell(self, cell: Cell) -> bool:
         seen = True
@@ -441,7 +447,7 @@ class Join:
             holes.append(number.ir)
         return HandleCell(core.address, left.path, tuple(holes))
 
-    def _cores(self, path: Path, left: CoreCell, right: CoreCell) -> CoreCell:
+    def _cores(self, path: Path, left: CoreCell, right: CoreCell) -> Cell | None:
         context = self.value((*path, "context"), left.context, right.context)
         assert isinstance(context, Symbol)
         chat, bare, unsure = left.chat, left.bare, left.unsure or right.unsure
@@ -465,6 +471,21 @@ class Join:
         if left is None or right is None or not (_is_scalar(left) and _is_scalar(right)):
             return UNSURE
         return self.value((*path, "answer"), left, right)
+
+
+_FORMS: dict[type[Cell], str] = {
+    FrameCell: "_frames",
+    DictCell: "_dicts",
+    SetCell: "_sets",
+    InstanceCell: "_instances",
+    IteratorCell: "_iterators",
+    GeneratorCell: "_generators",
+    HandleCell: "_handles",
+    CoreCell: "_cores",
+    BranchesCell: "_branches",
+    ObjectCell: "_run_objects",
+}
+"""The method that joins two cells of a class; None where they have no common form."""
 
 
 class NoCommonFormError(Exception):

@@ -235,7 +235,7 @@ def _fixed_point(machine: Machine, parts: LoopParts, go: Abstract, leave: Exit) 
             left.value = join.value(("payload",), UNBOUND, value)
         found = _shapes(header, phis)
         if not phis.grew and found == shapes and known == len(exits):
-            return _append(machine, parts, phis, header, body, (go, goes_on), left)
+            return _append(machine, parts, phis, header=header, body=body, go=(go, goes_on), left=left)
         shapes = found
     raise machine.stop(
         "what this loop changes takes no form that can be carried from round to round",
@@ -312,6 +312,7 @@ def _append(
     machine: Machine,
     parts: LoopParts,
     phis: LoopPhis,
+    *,
     header: State,
     body: Builder,
     go: tuple[Abstract, Abstract],

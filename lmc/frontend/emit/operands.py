@@ -255,11 +255,8 @@ def concat(machine: Machine, pieces: Sequence[Abstract]) -> Abstract:
     """Texts (literals and symbols of type ``!text``) one after the other, put together where an op needs them."""
     parts: list[str | Symbol] = []
     for piece in pieces:
-        if isinstance(piece, Concat) and len(piece.parts) > MAX_TEXT_PARTS:
-            piece = text_symbol(machine, piece)
-        for part in piece.parts if isinstance(piece, Concat) else (piece,):
-            if isinstance(part, Const):
-                part = str.__getitem__(part.value, slice(None))
+        for held in _short_parts(machine, piece):
+            part = str.__getitem__(held.value, slice(None)) if isinstance(held, Const) else held
             assert isinstance(part, str | Symbol)
             if isinstance(part, str) and parts and isinstance(parts[-1], str):
                 parts[-1] += part
@@ -270,6 +267,13 @@ def concat(machine: Machine, pieces: Sequence[Abstract]) -> Abstract:
     if len(parts) == 1:
         return Const(parts[0]) if isinstance(parts[0], str) else parts[0]
     return Concat(tuple(parts))
+
+
+def _short_parts(machine: Machine, piece: Abstract) -> Sequence[Abstract | str]:
+    """The parts of a text that is not put together yet; of a long one, which an op puts together, that alone."""
+    if not isinstance(piece, Concat):
+        return (piece,)
+    return piece.parts if len(piece.parts) <= MAX_TEXT_PARTS else (text_symbol(machine, piece),)
 
 
 def text_symbol(machine: Machine, text: Concat) -> Symbol:
@@ -291,9 +295,8 @@ def text_parts(machine: Machine, text: Abstract) -> tuple[str | Value, ...]:
     """A text as parts of an op."""
     parts = text.parts if isinstance(text, Concat) else (text,)
     found: list[str | Value] = []
-    for part in parts:
-        if isinstance(part, Const):
-            part = part.value
+    for held in parts:
+        part = held.value if isinstance(held, Const) else held
         if isinstance(part, str):
             if is_too_large(part):
                 raise machine.stop(SIZE_CAUSE, SIZE_REMEDY)

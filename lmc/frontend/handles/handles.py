@@ -24,6 +24,7 @@ from lmc.frontend.handles import programs
 from lmc.frontend.heap.cells import ROLE_UNKNOWN, BranchesCell, CoreCell, GrownCell, HandleCell, ListCell
 from lmc.frontend.heap.values import (
     NONE,
+    ONE,
     UNBOUND,
     Abstract,
     Appended,
@@ -52,6 +53,7 @@ from lmc.ir.types import ANY, CTX, TEXT, JsonType, Type, json_of, list_of
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
 
+DEFAULT_METHOD = Const("token_length_normalized")
 Args = Sequence[Abstract]
 Kwargs = Mapping[str, Abstract]
 
@@ -464,7 +466,7 @@ def _select(
     handle: Abstract,
     name: Abstract,
     choices: Abstract,
-    method: Abstract = Const("token_length_normalized"),
+    method: Abstract = DEFAULT_METHOD,
 ) -> Abstract:
     checked_name = _name(machine, name)
     plain_method = machine.concrete(method, "the method of select has to be known now")
@@ -524,7 +526,7 @@ def _choice(machine: Machine, item: Abstract) -> Any:
 # Branches
 
 
-def _fork(machine: Machine, handle: Abstract, n: Abstract = Const(1)) -> Abstract:
+def _fork(machine: Machine, handle: Abstract, n: Abstract = ONE) -> Abstract:
     count = machine.concrete(n, "how many branches a fork has must be known now")
     checked = machine.checked(checked_branch_count, count, None)
     path, holes = allocate(machine, handle, "fork")
@@ -738,9 +740,7 @@ def _new_gen(machine: Machine, name: Abstract = NONE, **options: Abstract) -> Ab
     return Appended(Generation(_name(machine, name), options))
 
 
-def _new_select(
-    machine: Machine, name: Abstract, choices: Abstract, method: Abstract = Const("token_length_normalized")
-) -> Abstract:
+def _new_select(machine: Machine, name: Abstract, choices: Abstract, method: Abstract = DEFAULT_METHOD) -> Abstract:
     return Appended(Selection(_name(machine, name), choices, method))  # type: ignore[arg-type] - values are abstract
 
 

@@ -28,7 +28,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PoisonCell(Cell):
-    """An object that differs between the ways through a condition in what can't become one: no use of it is captured."""
+    """An object that differs between the ways through a condition in what can't become one. No use is captured."""
 
     poison: Poison
 

@@ -23,7 +23,7 @@ from lmc.frontend.heap.values import Abstract, Function, Ref, parts_of
 
 
 def is_reached(state: State, address: int, roots: Iterable[Place], skip: Collection[Place] = ()) -> bool:
-    """Whether the cell at ``address`` is reached from one of the places ``roots``, but not through those of ``skip``."""
+    """Whether the cell at ``address`` is reached from one of the places ``roots``, but through none of ``skip``."""
     seen: set[Place] = set(skip)
     waiting = [place for place in roots if place not in seen]
     while waiting:
@@ -86,5 +86,3 @@ def values_of(cell: Cell) -> list[Abstract]:
     if isinstance(cell, CoreCell):
         return [cell.context, *(() if cell.answer is None else (cell.answer,))]
     return list(cell.handles) if isinstance(cell, BranchesCell) else []
-
-

@@ -1,8 +1,8 @@
 """States: the content of every place, as an overlay over an older state.
 
 A place is an address (whose content is a cell), ``(address, name)`` (a name of a frame, an attribute, a variable of a
-handle: a value), or ``("count", base, holes)`` (how many ids there are on a base: a value). A state is not changed after
-another one was derived from it, unless that one is dropped or absorbed.
+handle: a value), or ``("count", base, holes)`` (how many ids there are on a base: a value). A state is not changed
+after another one was derived from it, unless that one is dropped or absorbed.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from lmc.frontend.heap.cells import Cell
-from lmc.frontend.heap.values import UNBOUND, Abstract, Const
+from lmc.frontend.heap.values import UNBOUND, ZERO, Abstract
 
 Place = Any
 Content = Abstract | Cell
-
-ZERO = Const(0)
 
 
 def initial_content(place: Place) -> Content:
@@ -24,7 +22,10 @@ def initial_content(place: Place) -> Content:
 
 
 class State:
-    """Contents by place. ``tainted``: a call may have changed data of the user's, which is looked at in the run then."""
+    """Contents by place.
+
+    ``tainted``: a call may have changed data of the user's, which is looked at in the run from here on.
+    """
 
     __slots__ = ("_own", "_parent", "tainted")
 

@@ -160,8 +160,8 @@ class Raised(Abstract):
     """An exception that the program makes or catches.
 
     ``kind`` is its class, where that is known. ``symbol`` is the exception of the run, None where the program makes it
-    of ``args`` and nothing has needed it yet. ``kinds`` are the classes it may be of, where ``kind`` is not known and these
-    are. ``made`` is the exception itself where it is known now (misuse that lmc
+    of ``args`` and nothing has needed it yet. ``kinds`` are the classes it may be of, where ``kind`` is not known and
+    these are. ``made`` is the exception itself where it is known now (misuse that lmc
     reports at the user's line).
     """
 
@@ -206,6 +206,9 @@ class Poison(Abstract):
 NONE = Const(None)
 TRUE = Const(True)
 FALSE = Const(False)
+ZERO = Const(0)
+ONE = Const(1)
+EMPTY = Const("")
 
 
 def is_literal(value: Any) -> bool:

@@ -9,7 +9,7 @@ import ast
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType, WrapperDescriptorType
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +57,13 @@ from lmc.ir.wording import with_article
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
 
-_MANAGER_CODE: Any = getattr(contextlib.contextmanager(lambda: iter(())), "__code__")  # noqa: B009 - a function
+
+@contextlib.contextmanager
+def _managed() -> Generator[None]:
+    yield
+
+
+_MANAGER_CODE: Any = getattr(_managed, "__code__")  # noqa: B009 - that of every function that is decorated so
 Args = Sequence[Abstract]
 Kwargs = Mapping[str, Abstract]
 
@@ -72,7 +78,7 @@ def call(machine: Machine, function: Abstract, args: Args, kwargs: Kwargs) -> Ab
     if isinstance(function, Partial):
         return call(machine, function.function, [*function.args, *args], {**function.kwargs, **kwargs})
     if isinstance(function, Function):
-        return inline(machine, function.definition, function.frames, function.defaults, args, kwargs)
+        return inline(machine, function.definition, function.frames, function.defaults, args=args, kwargs=kwargs)
     if isinstance(function, BoundMethod):
         if isinstance(function.function, str):
             return method(machine, function.receiver, function.function, args, kwargs)
@@ -210,7 +216,8 @@ def _check_handed_over(machine: Machine, name: str, values: Sequence[Abstract], 
     for value in values:
         if effect is Effect.WRITES and not machine.can_be_stored(value, ()) and machine.cell(value) is not None:
             raise machine.stop(
-                f"{name}() takes {with_article(machine.class_name(value))} of the program's own that it might change or keep",
+                f"{name}() takes {with_article(machine.class_name(value))} of the program's own, and might change or "
+                "keep it",
                 'declare what it does (@lmc.tool(effect="reads") or "pure"), or pass a copy of it',
             )
         if reaches_handle(machine, value):
@@ -278,7 +285,7 @@ def inline_outside(
         defaults[name] = names.outside(machine, value, f"the default of {name!r}")
     for name, value in (function.__kwdefaults__ or {}).items():
         defaults[name] = names.outside(machine, value, f"the default of {name!r}")
-    return inline(machine, definition, (), defaults, args, kwargs)
+    return inline(machine, definition, (), defaults, args=args, kwargs=kwargs)
 
 
 def check_unlooked(machine: Machine, function: Any) -> None:
@@ -346,6 +353,7 @@ def inline(
     definition: Definition,
     frames: tuple[int, ...],
     defaults: Mapping[str, Abstract],
+    *,
     args: Args,
     kwargs: Kwargs,
 ) -> Abstract:

@@ -52,7 +52,10 @@ class NotCaptured:
 
 
 def capture_whole(function: JittedFunction, arguments: Bound | None) -> Captured | NotCaptured:
-    """Capture all of ``function`` for ``arguments`` (None: for what its annotations promise), or say what stopped it."""
+    """Capture all of ``function`` for ``arguments``, or say what stopped it.
+
+    Without arguments it is captured for what its annotations promise.
+    """
     function.refuse_async()
     shape = shape_of_annotations(function) if arguments is None else shape_of(function, arguments)
     inputs: dict[str, Any] = {}

@@ -167,7 +167,7 @@ def run_for(machine: Machine, node: ast.For) -> None:
 
 
 def _counted_or_known(machine: Machine, node: ast.For, items: Counted) -> None:
-    """A loop by index; where that can't be captured, and the number of items follows from the arguments, round by round."""
+    """A loop by index; where that can't be captured, and the number of items is known, round by round."""
     if items.value.foreign:
         writes = machine.writes
         _counted_for(machine, node, Counted(pure(machine, "list_from", (items.value,))))

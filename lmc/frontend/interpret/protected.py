@@ -192,7 +192,7 @@ def _throw(machine: Machine, error: Abstract) -> Abstract | None:
         return machine.cases(error, lambda one: _throw(machine, one) or UNBOUND)
     if not isinstance(error, Raised):
         raise machine.stop(*_cause(machine, error))
-    machine.throw(error)
+    return machine.throw(error)
 
 
 def is_instance(machine: Machine, error: Raised, kinds: Abstract) -> Abstract:
@@ -318,7 +318,6 @@ def _enter(machine: Machine, node: ast.With, index: int) -> None:
             machine.turns.pop()
         handles.end_role(machine, manager)
         return
-
 
     def body() -> None:
         _enter(machine, node, index + 1)

@@ -10,9 +10,21 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.control.conditions import adopt, branch, scope
 from lmc.frontend.control.exits import NORMAL, Exit, Way
 from lmc.frontend.emit.operands import class_of, describe, is_text, pure
-from lmc.frontend.heap.cells import BranchesCell, DictCell, GeneratorCell, GrownCell, InstanceCell, IteratorCell, ListCell, SetCell
+from lmc.frontend.heap.cells import (
+    BranchesCell,
+    DictCell,
+    GeneratorCell,
+    GrownCell,
+    InstanceCell,
+    IteratorCell,
+    ListCell,
+    SetCell,
+)
 from lmc.frontend.heap.values import (
+    EMPTY,
+    FALSE,
     NONE,
+    ZERO,
     Abstract,
     BoundMethod,
     Concat,
@@ -70,9 +82,8 @@ def formatted(machine: Machine, value: Abstract, spec: Abstract) -> Abstract:
     """``format(value, spec)``."""
     if isinstance(value, Union | Poison | Unbound):
         return machine.cases(value, lambda one: formatted(machine, one, spec))
-    if isinstance(spec, Const) and spec.value == "":
-        if machine.special("__format__", value, spec) is None:
-            return to_text(machine, value)
+    if isinstance(spec, Const) and spec.value == "" and machine.special("__format__", value, spec) is None:
+        return to_text(machine, value)
     parts = machine.plain(value), machine.plain(spec)
     if parts[0] is not None and parts[1] is not None:
         return run_now(machine, format, [parts[0][0], parts[1][0]], "format")
@@ -189,7 +200,7 @@ def _range(machine: Machine, *bounds: Abstract) -> Abstract:
     return pure(machine, "range", bounds)
 
 
-def _enumerate(machine: Machine, given: Abstract, start: Abstract = Const(0)) -> Abstract:
+def _enumerate(machine: Machine, given: Abstract, start: Abstract = ZERO) -> Abstract:
     items = items_of(machine, given)
     if isinstance(items, list):
         numbers = [binary(machine, "add", start, Const(index)) for index in range(len(items))]
@@ -203,17 +214,14 @@ def _iterator(machine: Machine, items: Sequence[Abstract]) -> Abstract:
     return machine.new(IteratorCell(Tuple(tuple(items)), 0))
 
 
-def _zip(machine: Machine, *given: Abstract, strict: Abstract = Const(False)) -> Abstract:
+def _zip(machine: Machine, *given: Abstract, strict: Abstract = FALSE) -> Abstract:
     columns = [items_of(machine, each) for each in given]
     if all(isinstance(column, list) for column in columns):
         known = [column for column in columns if isinstance(column, list)]
         if machine.concrete(strict) and len({*map(len, known)}) > 1:
             raise machine.unsupported("`zip(strict=True)` of different lengths")
         return _iterator(machine, [Tuple(row) for row in zip(*known, strict=False)])
-    return pure(machine, "zip", given, {} if strict is _ZIP_DEFAULT else {"strict": strict})
-
-
-_ZIP_DEFAULT = _zip.__kwdefaults__["strict"]
+    return pure(machine, "zip", given, {} if strict is FALSE else {"strict": strict})
 
 
 def _reversed(machine: Machine, given: Abstract) -> Abstract:
@@ -223,7 +231,7 @@ def _reversed(machine: Machine, given: Abstract) -> Abstract:
     return pure(machine, "reversed", (given,))
 
 
-def sorted_items(machine: Machine, given: Abstract, key: Abstract = NONE, reverse: Abstract = Const(False)) -> Abstract:
+def sorted_items(machine: Machine, given: Abstract, key: Abstract = NONE, reverse: Abstract = FALSE) -> Abstract:
     """``sorted(given, key=…, reverse=…)``."""
     items = items_of(machine, given)
     if items is None:
@@ -254,9 +262,10 @@ def _extreme(name: str) -> Handler:
     function = getattr(builtins, name)
 
     def extreme(machine: Machine, *given: Abstract, key: Abstract = NONE, **default: Abstract) -> Abstract:
-        items: list[Abstract] | Counted | None = list(given) if len(given) > 1 else items_of(machine, given[0])
-        if items is None and not isinstance(given[0], Symbol):
-            items = known_items(machine, given[0], f"its {name} is taken")
+        first = given[0]
+        items: list[Abstract] | Counted | None = list(given) if len(given) > 1 else items_of(machine, first)
+        if items is None and not isinstance(first, Symbol):
+            items = known_items(machine, first, f"its {name} is taken")
         keyless = isinstance(key, Const) and key.value is None
         if isinstance(items, list):
             if not items:
@@ -280,13 +289,13 @@ def _extreme(name: str) -> Handler:
             return pure(machine, f"{name}_by", listed)
         if not keyless:
             raise machine.unsupported(f"`{name}` by key of items that only a run counts")
-        value = items.value if items is not None else given[0]
+        value = items.value if items is not None else first
         return pure(machine, name, (value,), default)
 
     return extreme
 
 
-def _sum(machine: Machine, given: Abstract, start: Abstract = Const(0)) -> Abstract:
+def _sum(machine: Machine, given: Abstract, start: Abstract = ZERO) -> Abstract:
     if isinstance(machine.cell(given), GeneratorCell) and isinstance(given, Ref):
         return _folded(machine, given, start)
     items = items_of(machine, given)
@@ -463,11 +472,11 @@ def _next(machine: Machine, iterator: Abstract, *default: Abstract) -> Abstract:
         return found
     if default:
         return default[0]
-    machine.raise_new(StopIteration)
+    return machine.raise_new(StopIteration)
 
 
 def _check_simple(machine: Machine, function: Abstract, name: str) -> None:
-    """End the capture where a function that is called for each item may do things: they belong where the item is taken."""
+    """End the capture where a function of the program is called for each item: that belongs where the item is taken."""
     held = function.value if isinstance(function, Const) else None
     if held is not None and not isinstance(held, type | BuiltinFunctionType | MethodDescriptorType):
         raise machine.unsupported(f"`{name}` with a function of the program")
@@ -511,7 +520,7 @@ FUNCTIONS: Mapping[Any, Handler] = {
     str: _str,
     repr: lambda machine, value: to_text(machine, value, "repr"),
     ascii: lambda machine, value: to_text(machine, value, "ascii"),
-    format: lambda machine, value, spec=Const(""): formatted(machine, value, spec),
+    format: lambda machine, value, spec=EMPTY: formatted(machine, value, spec),
     bool: _bool,
     list: _list,
     tuple: _tuple,

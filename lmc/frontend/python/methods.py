@@ -135,7 +135,8 @@ def grown(machine: Machine, value: Abstract, further: Sequence[Abstract], own: A
     more = pure(machine, "list", further, raises=False)
     if not isinstance(value, Symbol):
         return more
-    assert isinstance(value.type, ListType) and isinstance(more.type, ListType)
+    assert isinstance(value.type, ListType)
+    assert isinstance(more.type, ListType)
     kind = list_of(common(value.type.element, more.type.element))
     return pure(machine, "add", (value, more), gives=kind, raises=False)
 
@@ -255,10 +256,16 @@ def _count(machine: Machine, receiver: Abstract, item: Abstract) -> Abstract:
 def _sort(machine: Machine, receiver: Abstract, **options: Abstract) -> Abstract:
     from lmc.frontend.python.functions import sorted_items
 
-    made = sorted_items(machine, receiver, **options)
-    cell = machine.cell(made)
-    assert cell is not None
-    put(machine, receiver, cell)
+    before = machine.cell(receiver)
+    assert before is not None
+    items = machine.new(before)
+    put(machine, receiver, ListCell(()))  # what a key function sees of it
+    made = machine.cell(sorted_items(machine, items, **options))
+    assert made is not None
+    seen = machine.cell(receiver)
+    put(machine, receiver, made)
+    if not isinstance(seen, ListCell) or seen.items:
+        machine.raise_new(ValueError, "list modified during sort")
     return NONE
 
 

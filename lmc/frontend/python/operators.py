@@ -107,25 +107,13 @@ def binary(machine: Machine, name: str, left: Abstract, right: Abstract) -> Abst
     known = known_parts(machine, left, right)
     if known is not None and name != "add":
         return run_now(machine, getattr(operator, name), known, name)
-    if name == "add":
-        if is_text(machine, left) and is_text(machine, right):
-            return concat(machine, (left, right))
-        if isinstance(left, Tuple) and isinstance(right, Tuple) and left.kind is tuple and right.kind is tuple:
-            return Tuple((*left.items, *right.items))
-        lists = machine.cell(left), machine.cell(right)
-        if isinstance(lists[0], ListCell) and isinstance(lists[1], ListCell):
-            return machine.new(ListCell((*lists[0].items, *lists[1].items)))
-        if isinstance(lists[0], ListCell | GrownCell) and isinstance(lists[1], ListCell | GrownCell):
-            return machine.new(GrownCell(pure(machine, "add", (left, right))))
-    appended = machine.append_together(left, right) if name == "add" else None
-    if appended is not None:
-        return appended
+    found = _joined(machine, left, right) if name == "add" else None
     if name == "mul":
-        repeated = _repeated(machine, left, right)
-        if repeated is not None:
-            return repeated
-    if name == "mod" and is_text(machine, left):
-        return _percent(machine, left, right)
+        found = _repeated(machine, left, right)
+    elif name == "mod" and is_text(machine, left):
+        found = _percent(machine, left, right)
+    if found is not None:
+        return found
     if known is not None:
         return run_now(machine, getattr(operator, name), known, name)
     own = machine.special(f"__{name.rstrip('_')}__", left, right)
@@ -143,6 +131,20 @@ def binary(machine: Machine, name: str, left: Abstract, right: Abstract) -> Abst
         )
     found = pure(machine, name, (left, right))
     return machine.list_of(found) if isinstance(found.type, ListType) else found
+
+
+def _joined(machine: Machine, left: Abstract, right: Abstract) -> Abstract | None:
+    """``+`` of texts, tuples, lists and what is appended to a state."""
+    if is_text(machine, left) and is_text(machine, right):
+        return concat(machine, (left, right))
+    if isinstance(left, Tuple) and isinstance(right, Tuple) and left.kind is tuple and right.kind is tuple:
+        return Tuple((*left.items, *right.items))
+    lists = machine.cell(left), machine.cell(right)
+    if isinstance(lists[0], ListCell) and isinstance(lists[1], ListCell):
+        return machine.new(ListCell((*lists[0].items, *lists[1].items)))
+    if isinstance(lists[0], ListCell | GrownCell) and isinstance(lists[1], ListCell | GrownCell):
+        return machine.new(GrownCell(pure(machine, "add", (left, right))))
+    return machine.append_together(left, right)
 
 
 def _repeated(machine: Machine, left: Abstract, right: Abstract) -> Abstract | None:

@@ -26,6 +26,7 @@ class Unsupported(Exception):  # noqa: N818 - says what can't be captured, and i
 
 
 def source_of_file(code: CodeType) -> str:
+    """The source of the file that ``code`` was loaded from. Raises ``Unsupported``."""
     try:
         lines, _ = inspect.findsource(code)
     except (OSError, TypeError, IndexError):
@@ -35,6 +36,7 @@ def source_of_file(code: CodeType) -> str:
 
 @lru_cache(maxsize=64)
 def parse_file(source: str, filename: str) -> ast.Module:
+    """The tree of a file, once for each source. Raises ``Unsupported``."""
     try:
         with quietly():
             return ast.parse(source, filename)

@@ -11,8 +11,8 @@ from typing import Any
 
 from lmc.frontend.scopes import FunctionScope, rebound_names
 from lmc.frontend.sites import Sites
-from lmc.frontend.source.liveness import live_names
 from lmc.frontend.source.files import Unsupported, check_same, class_around, definition_in, parse_file, source_of_file
+from lmc.frontend.source.liveness import live_names
 
 FunctionNode = ast.FunctionDef | ast.Lambda
 

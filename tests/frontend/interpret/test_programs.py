@@ -3,10 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-import os
 import pytest
 from hypothesis import given, note, settings
-from hypothesis import strategies as st
 
 from benchmarks.captured_share import Program, corpus
 from lmc.frontend.arguments import bind
@@ -17,7 +15,6 @@ from tests.frontend.harness import EFFECTS, check
 from tests.frontend.loop_strategies import LOOPS_HEADER, looping_programs
 from tests.frontend.strategies import HEADER, arguments, load, programs
 from tests.frontend.turn_strategies import TURNS_HEADER, turn_programs
-
 
 FULL = settings.default.max_examples > 100  # type: ignore[union-attr]
 GROUPS = ("conditions", "loops", "ordinary", "corpus", "examples")
@@ -76,10 +73,9 @@ def folder(tmp_path_factory):
 def test_random_programs_are_plain_python(name: str, folder):
     header, sources = STRATEGIES[name]
 
-    @settings(max_examples=int(os.environ.get("N", "15")))
-    @given(source=sources, args=arguments(), other=arguments(), data=st.data())
-    def run(source, args, other, data):
-        del data
+    @settings(max_examples=2_000 if FULL else 12)
+    @given(source=sources, args=arguments(), other=arguments())
+    def run(source, args, other):
         note(source)
         program = load(header + "@jit\n" + source, folder).program
         others = [other, ("e" + other[0], *other[1:]), ("t", *args[1:])]
