@@ -10,7 +10,7 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.heap.values import Abstract, Poison, Symbol
+from lmc.frontend.heap.values import NONE, Abstract, Poison, Symbol
 from lmc.ir.core import Value
 
 if TYPE_CHECKING:
@@ -58,11 +58,25 @@ class GrownCell(Cell):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class DequeCell(Cell):
+    """A ``collections.deque`` of known length."""
+
+    items: tuple[Abstract, ...]
+    maxlen: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class DictCell(Cell):
-    """A dict of known keys, which are literals, in order."""
+    """A dict of known keys, which are literals, in order.
+
+    ``kind`` is ``dict``, ``Counter``, ``OrderedDict`` or ``defaultdict``; ``factory`` what the last one makes of a key
+    that is not there.
+    """
 
     keys: tuple[Any, ...]
     values: tuple[Abstract, ...]
+    kind: type = dict
+    factory: Abstract = NONE
 
     def index(self, key: Any) -> int | None:
         """Where a key stands that equals ``key``, as a dict compares keys."""
@@ -149,7 +163,7 @@ class BranchesCell(Cell):
 class ObjectCell(Cell):
     """A Python object that exists in the run only, made there by the program; each operation on it is an ordered op.
 
-    ``kind`` is its class.
+    ``kind`` is its class, one of Python's own. ``value`` names the object: no change gives another one.
     """
 
     value: Symbol

@@ -8,6 +8,7 @@ from lmc.frontend.heap.cells import (
     BranchesCell,
     Cell,
     CoreCell,
+    DequeCell,
     DictCell,
     FrameCell,
     GeneratorCell,
@@ -71,12 +72,12 @@ def names_of(cell: Cell) -> Sequence[str]:
 
 def values_of(cell: Cell) -> list[Abstract]:
     """The values that a cell holds itself."""
-    if isinstance(cell, ListCell):
+    if isinstance(cell, ListCell | DequeCell):
         return list(cell.items)
     if isinstance(cell, GrownCell | ObjectCell):
         return [cell.value]
     if isinstance(cell, DictCell):
-        return list(cell.values)
+        return [*cell.values, cell.factory]
     if isinstance(cell, IteratorCell):
         return [cell.source]
     if isinstance(cell, GeneratorCell):

@@ -43,7 +43,8 @@ from lmc.frontend.interpret import names
 from lmc.frontend.interpret.machine import Activation
 from lmc.frontend.locations import is_own_file
 from lmc.frontend.python import library
-from lmc.frontend.python.functions import FUNCTIONS, formatted, to_text
+from lmc.frontend.python.conversions import formatted, to_text
+from lmc.frontend.python.functions import FUNCTIONS
 from lmc.frontend.python.methods import call_method
 from lmc.frontend.python.operators import binary, run_now
 from lmc.frontend.source.files import Unsupported

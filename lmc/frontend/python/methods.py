@@ -254,7 +254,7 @@ def _count(machine: Machine, receiver: Abstract, item: Abstract) -> Abstract:
 
 
 def _sort(machine: Machine, receiver: Abstract, **options: Abstract) -> Abstract:
-    from lmc.frontend.python.functions import sorted_items
+    from lmc.frontend.python.folds import sorted_items
 
     before = machine.cell(receiver)
     assert before is not None
@@ -329,7 +329,7 @@ def _dict_pop(machine: Machine, receiver: Abstract, key: Abstract, *default: Abs
 
 
 def _update(machine: Machine, receiver: Abstract, *given: Abstract, **named: Abstract) -> Abstract:
-    from lmc.frontend.python.functions import pairs_of
+    from lmc.frontend.python.constructors import pairs_of
 
     for each in given:
         for key, value in pairs_of(machine, each):
