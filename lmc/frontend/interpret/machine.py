@@ -23,9 +23,11 @@ from lmc.frontend.heap.cells import (
     CoreCell,
     DictCell,
     FrameCell,
+    GeneratorCell,
     GrownCell,
     HandleCell,
     InstanceCell,
+    IteratorCell,
     ListCell,
     ObjectCell,
     PoisonCell,
@@ -46,6 +48,7 @@ from lmc.frontend.heap.values import (
     Symbol,
     Tuple,
     Union,
+    View,
     is_literal,
 )
 from lmc.frontend.session import escape
@@ -159,6 +162,8 @@ class Machine:
         """The role blocks that are open, innermost last."""
         self.turn_marks: dict[int, int] = {}
         """How many of them were open where a loop, a call or a ``try`` began, by what its exits leave for."""
+        self.watched: list[int] = []
+        """Addresses of lists and dicts of which an iterator holds the items as they are now."""
         self.read_only: set[int] = set()
         """Addresses of containers that the caller holds as well: an argument, data of the user's."""
         self.rules: Rules = _NO_RULES
@@ -248,6 +253,13 @@ class Machine:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _takes_names(node.value):
             return behind
         return behind | {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+
+    def watch(self, *values: Abstract) -> None:
+        """From here on ``values`` may not change: what goes over them has taken their items."""
+        for value in values:
+            held = value.owner if isinstance(value, View) else value
+            if isinstance(held, Ref) and not isinstance(self.cell(held), IteratorCell | GeneratorCell):
+                self.watched.append(held.address)
 
     def is_held(self, value: Ref, state: State | None = None, skip: Collection[Any] = ()) -> bool:
         """Whether an object can be reached under a name that may still be read, but not through ``skip``."""

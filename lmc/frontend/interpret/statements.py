@@ -32,7 +32,12 @@ def execute_one(machine: Machine, node: ast.stmt) -> None:
     machine.step()
     machine.at(node)
     machine.activation.statement = node
-    handler(machine, node)
+    mark = len(machine.watched)
+    try:
+        handler(machine, node)
+    finally:
+        if not isinstance(node, ast.Assign | ast.AnnAssign):  # which may keep an iterator
+            del machine.watched[mark:]
 
 
 def _expression(machine: Machine, node: ast.Expr) -> None:

@@ -190,6 +190,11 @@ def put(machine: Machine, owner: Abstract, cell: Cell) -> None:
             "the program changes a list or dict that it was given, which its caller would see",
             "make a copy first: list(x), dict(x)",
         )
+    if owner.address in machine.watched:
+        raise machine.stop(
+            "a list or dict is changed while an iterator goes over it (enumerate, zip, map and the like)",
+            "go over a copy: list(x)",
+        )
     machine.state.put(owner.address, cell)
 
 

@@ -28,8 +28,17 @@ if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
 
 
+def _take_items(machine: Machine, *given: Abstract) -> None:
+    """Note that an iterator takes the items of these as they are now, though Python takes them one by one."""
+    for each in given:
+        if isinstance(machine.cell(each), GeneratorCell | IteratorCell):
+            raise machine.unsupported("an iterator over another iterator")
+    machine.watch(*given)
+
+
 def enumerated(machine: Machine, given: Abstract, start: Abstract = ZERO) -> Abstract:
     """``enumerate(given, start)``."""
+    _take_items(machine, given)
     items = items_of(machine, given)
     if isinstance(items, list):
         numbers = [binary(machine, "add", start, Const(index)) for index in range(len(items))]
@@ -45,6 +54,7 @@ def _iterator(machine: Machine, items: Sequence[Abstract]) -> Abstract:
 
 def zipped(machine: Machine, *given: Abstract, strict: Abstract = FALSE) -> Abstract:
     """``zip(*given)``."""
+    _take_items(machine, *given)
     columns = [items_of(machine, each) for each in given]
     if all(isinstance(column, list) for column in columns):
         known = [column for column in columns if isinstance(column, list)]
@@ -56,6 +66,7 @@ def zipped(machine: Machine, *given: Abstract, strict: Abstract = FALSE) -> Abst
 
 def reversed_items(machine: Machine, given: Abstract) -> Abstract:
     """``reversed(given)``."""
+    _take_items(machine, given)
     items = items_of(machine, given)
     if isinstance(items, list):
         return _iterator(machine, items[::-1])
@@ -98,6 +109,7 @@ def _check_simple(machine: Machine, function: Abstract, name: str) -> None:
 def mapped(machine: Machine, function: Abstract, *given: Abstract) -> Abstract:
     """``map(function, *given)``."""
     _check_simple(machine, function, "map")
+    _take_items(machine, *given)
     columns = [known_items(machine, each, "`map` goes over it") for each in given]
     rows = list(zip(*columns, strict=False))
     return _iterator(machine, [machine.rules.call(function, list(row), {}) for row in rows])
@@ -106,6 +118,7 @@ def mapped(machine: Machine, function: Abstract, *given: Abstract) -> Abstract:
 def filtered(machine: Machine, function: Abstract, given: Abstract) -> Abstract:
     """``filter(function, given)``."""
     _check_simple(machine, function, "filter")
+    _take_items(machine, given)
     kept: list[Abstract] = []
     for item in known_items(machine, given, "`filter` goes over it"):
         test = (
