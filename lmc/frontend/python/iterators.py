@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lmc.frontend.emit.operands import describe, pure
 from lmc.frontend.heap.cells import (
+    GeneratorCell,
     IteratorCell,
 )
 from lmc.frontend.heap.values import (
