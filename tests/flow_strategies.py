@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from lmc.ir.core import Attribute, Block, Value
-from lmc.ir.ops import BreakOp, PyCallOp
-from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceOp, YieldOp
+from lmc.ir.ops import BreakOp, GenOp, HostCallOp, PyCallOp, UnreachableOp
+from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceOp, TryOp, YieldOp
 from lmc.ir.types import ANY, BOOL, CTX, INT, TEXT, ListType, Type, holds_context, list_of
 from tests.program_strategies import Author, Program
 
@@ -39,19 +39,35 @@ class FlowAuthor(Author):
     """Writes regions too. ``runs`` are the numbers that tell the runs of the open regions apart.
 
     ``views`` are the lists of contexts. A context that comes into a region, or out of one, counts as raw text, which
-    only forbids more.
+    only forbids more. ``guards`` counts the open bodies of ``cf.try``: in those ops may raise. A program that has
+    any does not break (``catches``).
     """
 
     depth: int = 0
     may_leave: bool = False
     runs: tuple[Value, ...] = ()
     views: list[Value] = field(default_factory=list[Value])
+    errors: list[tuple[Value, ...]] = field(default_factory=list[tuple[Value, ...]])
     regions_so_far: int = 0
+    guards: int = 0
+    catches: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.catches = self.draw(st.booleans())
 
     @property
     def steps(self) -> list[Callable[[], None]]:
         regions = [self.cond, self.loop, self.map, self.race]
-        return [*super().steps, *regions, *regions] if self.depth else super().steps
+        if self.catches:
+            regions += [self.protect] * 2
+        raising = self.raising * 2 if self.guards else []
+        return [*super().steps, *raising, *(regions * 2 if self.depth else [])]
+
+    @property
+    def raising(self) -> list[Callable[[], None]]:
+        """What may raise."""
+        return [self.convert, self.index, self.refuse, self.cut_off, self.cut_off, self.raise_again]
 
     def id(self) -> dict[str, Any]:
         fields = super().id()
@@ -93,6 +109,64 @@ class FlowAuthor(Author):
         body = self.concurrent(lists, kinds)
         strict = self.is_strict(lists)
         self.take(self.emit(MapOp, *map(list_of, kinds), id=self.region_id(), lists=lists, strict=strict, body=body))
+
+    def protect(self) -> None:
+        """A ``cf.try``. What it caught is seen as text: an exception equals itself alone."""
+        kinds = self.draw(_flowing)
+        fallback = self.flowing(kinds)
+        may_leave, self.may_leave = self.may_leave, False
+        self.guards += 1
+        with self.inside(()):
+            self.some()
+            for _ in range(self.draw(st.integers(0, 2))):
+                self.draw(st.sampled_from(self.raising))()
+                self.some()
+            self.builder.emit(YieldOp, values=self.flowing(kinds))
+            body = self.builder.block()
+        self.guards -= 1
+        self.may_leave = may_leave
+        fields = {"id": self.region_id(), "fallback": fallback, "base": self.draw(st.booleans()), "body": body}
+        results = self.emit(TryOp, BOOL, ANY, *kinds, **fields)
+        self.values.remove(results[1])
+        self.errors.append(results[:2])
+        self.take(results)
+        if self.draw(st.booleans()):
+            self.emit(PyCallOp, TEXT, function="repr", arguments=(results[1],))
+
+    def convert(self) -> None:
+        """Raises where the text is no number."""
+        self.emit(PyCallOp, INT, function="int", arguments=(self.draw(st.sampled_from([self.value(TEXT), "1"])),))
+
+    def index(self) -> None:
+        """Raises where the text is short."""
+        self.emit(PyCallOp, TEXT, function="getitem", arguments=(self.value(TEXT), self.draw(st.integers(0, 2))))
+
+    def refuse(self) -> None:
+        """A function that raises for some texts."""
+        self.ids += 1
+        fields: dict[str, Any] = {"id": f"main/@{self.ids}", "declared": "reads", "host": "refuse"}
+        self.emit(HostCallOp, TEXT, arguments=(self.value(TEXT),), **fields)
+
+    def cut_off(self) -> None:
+        """A generation that its constraint may not let end."""
+        fields: dict[str, Any] = {"constraint": "nested", "max_tokens": self.draw(st.integers(1, 3)), **self.id()}
+        before = self.context()
+        context, _ = self.emit(GenOp, CTX, TEXT, context=before, **fields)
+        self.modes[context] = "chat" if self.modes[before] == "chat" else "raw"
+
+    def raise_again(self) -> None:
+        """Raises what a ``cf.try`` before it caught, if anything."""
+        if not self.errors or self.depth <= 0:
+            return
+        ok, error = self.draw(st.sampled_from(self.errors))
+        with self.inside(()):
+            self.builder.emit(YieldOp)
+            then = self.builder.block()
+        with self.inside(()):
+            self.emit(PyCallOp, ANY, function="raise", arguments=(error,))
+            self.builder.emit(UnreachableOp)
+            otherwise = self.builder.block()
+        self.emit(CondOp, flag=ok, then=then, otherwise=otherwise)
 
     def region_id(self) -> str | None:
         """An id for an op with regions: most have one."""
@@ -136,16 +210,17 @@ class FlowAuthor(Author):
     @contextmanager
     def inside(self, parameters: Sequence[Type]) -> Generator[tuple[Value, ...]]:
         """Let ops go to a region; gives its parameters."""
-        around = (self.builder, self.values, self.modes, self.views, self.runs)
+        around = (self.builder, self.values, self.modes, self.views, self.runs, self.errors)
         given = tuple(Value(self.builder.fresh_name(), kind) for kind in parameters)
         self.builder = self.builder.nested(given)
         self.values, self.modes, self.views = list(self.values), dict(self.modes), list(self.views)
+        self.errors = list(self.errors)
         self.values.extend(value for value in given if not holds_context(value.type))
         self.take(given)
         self.depth -= 1
         yield given
         self.depth += 1
-        self.builder, self.values, self.modes, self.views, self.runs = around
+        self.builder, self.values, self.modes, self.views, self.runs, self.errors = around
 
     def take(self, values: Sequence[Value]) -> None:
         """Remember contexts."""
@@ -161,7 +236,7 @@ class FlowAuthor(Author):
         """Perhaps leave the program here."""
         if not self.may_leave or self.draw(st.integers(0, 5)):
             return False
-        if self.draw(st.booleans()):
+        if self.catches or self.draw(st.booleans()):
             self.leave()
             return True
         listed = tuple(self.draw(st.lists(st.sampled_from(self.values), max_size=2)))

@@ -61,6 +61,7 @@ class _Body(RegionBody):
         self._names: set[str] = set()
         self._ids = 0
         self._may_leave = True
+        self._catches = draw(st.booleans())
 
     def function(self, name: str, with_regions: bool) -> Function:
         parameters = [self._value(self._draw(value_types)) for _ in range(self._draw(st.integers(0, 3)))]
@@ -248,7 +249,7 @@ class _Body(RegionBody):
             self._emit(builder, AssumeOp, [], value=value, expected=self._draw(literals))
 
     def _leave(self, builder: Builder) -> None:
-        if self._draw(st.integers(0, 4)) == 0:
+        if not self._catches and self._draw(st.integers(0, 4)) == 0:
             self._break(builder)
             return
         context = self._context(builder)

@@ -127,9 +127,10 @@ class Author:
             HostFunction("look", "program:look", "0" * 64, Effect.READS, early=True),
             HostFunction("tell", "program:tell", "1" * 64, Effect.WRITES),
             HostFunction("shout", "program:shout", "2" * 64, Effect.PURE, early=True),
+            HostFunction("refuse", "program:refuse", "3" * 64, Effect.READS, early=True),
         )
         module = Module("main", (Function("main", self.builder.block()),), SYMBOLS, declared)
-        hosts = {"look": _look, "tell": _tell, "shout": _shout}
+        hosts = {"look": _look, "tell": _tell, "shout": _shout, "refuse": _refuse}
         return Program(module, self.inputs, hosts)
 
     def emit(self, kind: type[Op], *types: Type, **fields: Any) -> tuple[Value, ...]:
@@ -249,6 +250,12 @@ class Author:
 
 def _look(text: str, times: int) -> str:
     return f"looked:{text * times}"
+
+
+def _refuse(text: str) -> str:
+    if len(text) % 2:
+        raise LookupError(f"no {text}")
+    return text
 
 
 def _tell(text: str, times: int) -> str:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lmc.ir.builder import Builder
 from lmc.ir.core import Attribute, Block, Effect, HostFunction, Value
 from lmc.ir.ops import ContextOp, PyCallOp, UnreachableOp
-from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceOp, YieldOp
+from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceOp, TryOp, YieldOp
 from lmc.ir.types import ANY, BOOL, CTX, FLOAT, INT, NONE, TEXT, ListType, Type, holds_context, list_of
 from tests.ir import region_ops
 from tests.strategies import literals, texts, value_types
@@ -32,12 +32,17 @@ _LITERALS: dict[Type, st.SearchStrategy[Any]] = {
 
 
 class RegionBody(ABC):
-    """Draws ops with regions. ``_may_leave`` says whether a region may leave the program at this place."""
+    """Draws ops with regions.
+
+    ``_may_leave`` says whether a region may leave the program at this place, ``_catches`` whether the function may have
+    a ``cf.try``, and so no ``lm.break``.
+    """
 
     _draw: st.DrawFn
     _values: list[Value]
     _hosts: list[HostFunction]
     _may_leave: bool
+    _catches: bool
 
     @abstractmethod
     def _ops(self, builder: Builder, count: int, depth: int) -> None:
@@ -56,8 +61,10 @@ class RegionBody(ABC):
         """Append an ``lm.return`` or an ``lm.break``."""
 
     def _region_op(self, builder: Builder, depth: int) -> None:
-        draw = self._draw(st.sampled_from([self._cond, self._loop, self._map, self._race, self._of_tests]))
-        draw(builder, depth - 1)
+        kinds = [self._cond, self._loop, self._map, self._race, self._of_tests]
+        if self._catches:
+            kinds.append(self._try)
+        self._draw(st.sampled_from(kinds))(builder, depth - 1)
 
     def _cond(self, builder: Builder, depth: int) -> None:
         flag, types = self._of(builder, BOOL), self._draw(flowing_types)
@@ -89,6 +96,12 @@ class RegionBody(ABC):
         body = self._concurrent(depth, parameters, [BOOL, *types])
         self._hosts = hosts
         self._emit(builder, RaceOp, [BOOL, *types], lists=lists, body=body)
+
+    def _try(self, builder: Builder, depth: int) -> None:
+        types = self._draw(flowing_types)
+        fallback, base = self._flowing(builder, types), self._draw(st.booleans())
+        body = self._concurrent(depth, (), types)
+        self._emit(builder, TryOp, [BOOL, ANY, *types], fallback=fallback, base=base, body=body)
 
     def _of_tests(self, builder: Builder, depth: int) -> None:
         kind = self._draw(st.sampled_from([region_ops.MapOp, region_ops.BothOp]))

@@ -17,11 +17,17 @@ from lmc.driver.start import Arguments
 from lmc.ir.core import Module, Op, walk
 from lmc.ir.ops import PrefillOp
 from lmc.ir.printer import print_module
-from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp
+from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp, TryOp
 from lmc.ir.wording import with_count
 from lmc.passes.base import Remark
 
-_CONTROL_FLOW: dict[str, type[Op]] = {"condition": CondOp, "loop": LoopOp, "map": MapOp, "race": RaceOp}
+_CONTROL_FLOW: dict[str, type[Op]] = {
+    "condition": CondOp,
+    "loop": LoopOp,
+    "map": MapOp,
+    "race": RaceOp,
+    "protected region": TryOp,
+}
 
 
 def module_text(module: Module) -> str:

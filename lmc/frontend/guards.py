@@ -192,6 +192,11 @@ class ReadGuards:
     def __len__(self) -> int:
         return len(self._reads)
 
+    def forget(self, count: int) -> None:
+        """Keep the first ``count`` reads alone: the others belong to what was dropped."""
+        for key in list(self._reads)[count:]:
+            del self._reads[key]
+
 
 def _shadow(owner: Any, name: str) -> Any:
     """The class of an object, and whether it has an attribute of its own of this name."""

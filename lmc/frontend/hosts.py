@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import lru_cache, partial
-from types import BuiltinMethodType, CodeType, MethodType
+from types import BuiltinFunctionType, BuiltinMethodType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from lmc.frontend.binding import weakly
@@ -98,7 +98,8 @@ class HostTable:
             else:
                 self._held.append(value)
             kind = type(value)
-            named = getattr(value, "__qualname__", None)
+            own = isinstance(value, type | FunctionType | BuiltinFunctionType)  # other objects may answer themselves
+            named = value.__qualname__ if own else None
             target = f"{kind.__module__}:{kind.__qualname__}()" if named is None else f"{value.__module__}:{named}"
             self._add(key, "constant", target=target, digest=_sha256(target), effect=Effect.PURE, run=give)
         return self._names[key]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from lmc.frontend.rewrite import Own, Unsupported
+from lmc.frontend.rewrite import Own
 from lmc.frontend.scopes import FunctionScope
+from lmc.frontend.source.files import Unsupported
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 

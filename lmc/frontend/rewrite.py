@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from lmc.frontend.scopes import FunctionScope
+from lmc.frontend.source.files import Unsupported
 
 OPERATORS = "_lmc_"
 RESULT = "_lmc_result"
@@ -23,19 +24,6 @@ _TEMPORARY = "_lmc_t"
 # Functions that look at the frame they are called from.
 FRAME_FUNCTIONS = frozenset({"locals", "vars", "dir", "eval", "exec", "globals", "super", "__class__", "breakpoint"})
 Node = TypeVar("Node", bound=ast.AST)
-
-
-class Unsupported(Exception):  # noqa: N818 - says what the transform can't take, and is always caught
-    """The function uses something that the transform leaves to Python: it then runs eagerly as a whole.
-
-    ``too_deep`` says that blocks stand too deep in each other for Python's compiler.
-    """
-
-    def __init__(self, what: str, line: int, *, too_deep: bool = False) -> None:
-        super().__init__(what)
-        self.what = what
-        self.line = line
-        self.too_deep = too_deep
 
 
 class Own(ast.expr):

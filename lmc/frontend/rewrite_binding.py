@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from lmc.frontend.rewrite import Unsupported, constant
+from lmc.frontend.rewrite import constant
 from lmc.frontend.rewrite_comprehensions import unpacking
 from lmc.frontend.rewrite_expressions import ExpressionRewriter
+from lmc.frontend.source.files import Unsupported
 
 Statements = list[ast.stmt]
 

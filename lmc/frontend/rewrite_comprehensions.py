@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from lmc.frontend.rewrite import OPERATORS, Unsupported, constant
+from lmc.frontend.rewrite import OPERATORS, constant
 from lmc.frontend.rewrite_choices import ChoiceRewriter
 from lmc.frontend.scopes import Comprehension, comprehension_names
+from lmc.frontend.source.files import Unsupported
 
 # What binds names outside of a comprehension, leaves it, or looks later at the variables that all its items share.
 _KEPT_IN_COMPREHENSIONS = (ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await, ast.Lambda, ast.GeneratorExp)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from lmc.frontend.rewrite import Unsupported, constant
+from lmc.frontend.rewrite import constant
 from lmc.frontend.rewrite_comprehensions import ComprehensionRewriter
+from lmc.frontend.source.files import Unsupported
 
 _BINARY: dict[type[ast.operator], str] = {
     ast.Add: "add",

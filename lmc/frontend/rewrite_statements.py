@@ -6,13 +6,14 @@ import ast
 import copy
 from collections.abc import Callable, Sequence
 
-from lmc.frontend.rewrite import OPERATORS, RESULT, HandledRaise, Unsupported, constant
+from lmc.frontend.rewrite import OPERATORS, RESULT, HandledRaise, constant
 from lmc.frontend.rewrite_binding import Statements
 from lmc.frontend.rewrite_exits import fold_ends
 from lmc.frontend.rewrite_loops import LoopRewriter
 from lmc.frontend.rewrite_matches import write_matches
 from lmc.frontend.rewrite_tries import handled_in, kinds_of, write_tries
 from lmc.frontend.scopes import FunctionScope
+from lmc.frontend.source.files import Unsupported
 
 
 class Rewriter(LoopRewriter):

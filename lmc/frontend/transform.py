@@ -7,9 +7,7 @@ import ast
 import functools
 import inspect
 import operator
-import warnings
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CellType, CodeType, FunctionType
@@ -18,11 +16,20 @@ from typing import Any
 from lmc.frontend.breaks import Break
 from lmc.frontend.exception_reads import looks_at_exceptions
 from lmc.frontend.methods import uses_of_first, write_methods
-from lmc.frontend.rewrite import Unsupported
 from lmc.frontend.rewrite_exits import early_returns
 from lmc.frontend.rewrite_statements import Rewriter
 from lmc.frontend.scopes import rebound_names
 from lmc.frontend.sites import Sites
+from lmc.frontend.source.files import (
+    Unsupported,
+    check_same,
+    class_around,
+    definition_in,
+    inner_codes,
+    parse_file,
+    quietly,
+    source_of_file,
+)
 from lmc.frontend.truths import write_truths
 from lmc.frontend.turns import warn_of_joined_answers
 from lmc.ir.errors import Location
@@ -84,15 +91,15 @@ def _transform(function: Callable[..., Any], _code: _Identity, *, part: bool) ->
         if code.co_flags & flag:
             return Break(here, f"{function.__name__} {what}", "write it as a plain function that returns its result")
     try:
-        source = _source_of_file(code)
-        tree = _parse(source, code.co_filename)
-        node = _definition(tree, code)
+        source = source_of_file(code)
+        tree = parse_file(source, code.co_filename)
+        node = definition_in(tree, code)
         if part and not early_returns(node.body):
             return transform(function)
-        _check_same(source, node, code)
+        check_same(source, node, code)
         warn_of_joined_answers(node, function)
         first = uses_of_first(node)
-        made = _rewritten(node, function, class_name=_class_around(tree, node), part=part)
+        made = _rewritten(node, function, class_name=class_around(tree, node), part=part)
     except Unsupported as reason:
         return Break(
             Location(code.co_filename, reason.line or code.co_firstlineno),
@@ -110,22 +117,8 @@ def _transform(function: Callable[..., Any], _code: _Identity, *, part: bool) ->
     twin.__kwdefaults__ = function.__kwdefaults__
     twin.__qualname__ = function.__qualname__
     twin.__module__ = function.__module__
-    codes = {id(code): code for code in (made, *_inner_codes(made))}
+    codes = {id(code): code for code in (made, *inner_codes(made))}
     return Transformed(twin, codes, rebound_names(tree), Sites.of(node, code.co_filename), first)
-
-
-def _class_around(tree: ast.Module, node: ast.FunctionDef) -> str | None:
-    """The name of the class in which ``node`` is written, however deep in it."""
-    found: str | None = None
-    stack: list[tuple[ast.AST, str | None]] = [(tree, None)]
-    while stack:
-        part, name = stack.pop()
-        if part is node:
-            found = name
-            break
-        name = part.name if isinstance(part, ast.ClassDef) else name
-        stack.extend((child, name) for child in ast.iter_child_nodes(part))
-    return found
 
 
 def _rewritten(node: ast.FunctionDef, function: FunctionType, *, class_name: str | None, part: bool) -> CodeType:
@@ -160,68 +153,7 @@ def _cells(function: FunctionType) -> dict[str, CellType]:
 
 def codes_of(code: CodeType) -> frozenset[int]:
     """Ids of a code object and of those nested in it."""
-    return frozenset((id(code), *(id(inner) for inner in _inner_codes(code))))
-
-
-def _source_of_file(code: CodeType) -> str:
-    try:
-        lines, _ = inspect.findsource(code)
-    except (OSError, TypeError, IndexError):
-        raise Unsupported("Python has no source for it (define it in a file or a notebook cell)", 0) from None
-    return "".join(lines)
-
-
-@lru_cache(maxsize=64)
-def _parse(source: str, filename: str) -> ast.Module:
-    try:
-        with _quietly():
-            return ast.parse(source, filename)
-    except SyntaxError as error:
-        raise Unsupported("its file changed since it was loaded, and no longer parses", error.lineno or 0) from None
-
-
-def _definition(tree: ast.Module, code: CodeType) -> ast.FunctionDef:
-    """The definition that ``code`` was compiled from."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
-            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-            if first == code.co_firstlineno:
-                return node
-    what = "it is a lambda" if code.co_name == "<lambda>" else "its source is not where Python says it is"
-    raise Unsupported(what, code.co_firstlineno)
-
-
-def _check_same(source: str, node: ast.FunctionDef, code: CodeType) -> None:
-    """Refuse a source that is not what runs, as after an edit of a loaded file.
-
-    Functions with ``assert`` are compared by their names only: test runners rewrite the assertions.
-    """
-    asserts = any(isinstance(part, ast.Assert) for part in ast.walk(node))
-    for compiled in _codes_of(source, code.co_filename):
-        if (compiled.co_name, compiled.co_firstlineno) != (code.co_name, code.co_firstlineno):
-            continue
-        same = compiled.co_varnames[: compiled.co_argcount] == code.co_varnames[: code.co_argcount]
-        if asserts:
-            same = same and set(compiled.co_names) <= {*code.co_names, "AssertionError"}
-        else:
-            same = same and compiled.co_code == code.co_code and _constants(compiled) == _constants(code)
-        if same:
-            return
-    raise Unsupported("its file changed since it was loaded", code.co_firstlineno)
-
-
-@lru_cache(maxsize=64)
-def _codes_of(source: str, filename: str) -> tuple[CodeType, ...]:
-    """Every function of a file, compiled anew."""
-    with _quietly():
-        return tuple(_inner_codes(compile(_parse(source, filename), filename, "exec", dont_inherit=True)))
-
-
-def _constants(code: CodeType) -> list[Any]:
-    found: list[Any] = []
-    for entry in code.co_consts:
-        found.append(_constants(entry) if isinstance(entry, CodeType) else repr(entry))
-    return found
+    return frozenset((id(code), *(id(inner) for inner in inner_codes(code))))
 
 
 def _copy(node: ast.FunctionDef) -> ast.FunctionDef:
@@ -258,32 +190,16 @@ def _compile(node: ast.FunctionDef, code: CodeType) -> CodeType:
         if isinstance(part, ast.FunctionDef) and "type_params" in part._fields and not hasattr(part, "type_params"):
             part.type_params = []  # type: ignore[attr-defined]
     try:
-        with _quietly():
+        with quietly():
             compiled = compile(module, code.co_filename, "exec", code.co_flags & _FUTURES, dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError) as error:
         what = f"Python can't compile the transformed function ({error})"
         raise Unsupported(what, node.lineno, too_deep="nested" in str(error)) from None
-    found = next(inner for inner in _inner_codes(compiled) if inner.co_name == _NAME)
+    found = next(inner for inner in inner_codes(compiled) if inner.co_name == _NAME)
     return _renamed(found.replace(co_name=code.co_name), found.co_qualname, code.co_qualname)
-
-
-@contextmanager
-def _quietly() -> Generator[None]:
-    """Without the warnings that Python gave when it compiled the file itself."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def _renamed(code: CodeType, old: str, new: str) -> CodeType:
     """``code`` and the functions in it with the qualified names that the original has (messages show them)."""
     inner = tuple(_renamed(entry, old, new) if isinstance(entry, CodeType) else entry for entry in code.co_consts)
     return code.replace(co_consts=inner, co_qualname=new + code.co_qualname.removeprefix(old))
-
-
-def _inner_codes(code: CodeType) -> Iterator[CodeType]:
-    """The code objects nested in ``code``, outer before inner."""
-    for entry in code.co_consts:
-        if isinstance(entry, CodeType):
-            yield entry
-            yield from _inner_codes(entry)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lmc.ir.core import Attribute, Block, Op, Value
-from lmc.ir.errors import InputError, Location, LoopLimitError
-from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceOp, YieldOp
+from lmc.ir.errors import InputError, LmcError, Location, LoopLimitError, located
+from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceOp, TryOp, YieldOp
 
 Environment = Mapping[Value, Any]
 RunRegion = Callable[[Block, Sequence[Any], "int | None"], tuple[Any, ...]]
@@ -19,6 +19,14 @@ RunRegion = Callable[[Block, Sequence[Any], "int | None"], tuple[Any, ...]]
 
 The number is that of the round or the element, None where the region runs at most once.
 """
+
+
+class Left(BaseException):
+    """The run came to ``op``, which ends the program in a region; ``RunRegion`` raises it. Nothing catches it."""
+
+    def __init__(self, op: Op) -> None:
+        super().__init__()
+        self.op = op
 
 
 def run(op: Op, environment: Environment, run_region: RunRegion) -> tuple[Any, ...]:
@@ -87,6 +95,32 @@ def race_results(yielded: tuple[Any, ...]) -> tuple[Any, ...]:
     return (bool(yielded[0]), *yielded[1:])
 
 
+def catches(op: TryOp, error: BaseException) -> bool:
+    """Whether a ``cf.try`` turns ``error`` into values."""
+    if isinstance(error, LmcError) and error.ends_run:
+        return False
+    return isinstance(error, Exception) or (op.base and not isinstance(error, Left))
+
+
+def caught_results(op: TryOp, error: BaseException, environment: Environment) -> tuple[Any, ...]:
+    """Results of a ``cf.try`` whose body raised ``error``."""
+    return (False, error, *given(op.fallback, environment))
+
+
+def yielded_results(yielded: Sequence[Any]) -> tuple[Any, ...]:
+    """Results of a ``cf.try`` whose body came to its end."""
+    return (True, None, *yielded)
+
+
+def caught_at(error: BaseException, failed: Op) -> None:
+    """Give an error that is caught, of the op ``failed``, the line that it has in eager mode.
+
+    There requests are made without one, so the text of their errors has none.
+    """
+    if isinstance(error, LmcError) and not failed.billable:
+        located(error, failed.location)
+
+
 def _run_cond(op: CondOp, environment: Environment, run_region: RunRegion) -> tuple[Any, ...]:
     return run_region(chosen_region(op, environment), (), None)
 
@@ -107,6 +141,16 @@ def _run_map(op: MapOp, environment: Environment, run_region: RunRegion) -> tupl
     return map_results(op, [run_region(op.body, values, values[0]) for values in elements(op, environment)])
 
 
+def _run_try(op: TryOp, environment: Environment, run_region: RunRegion) -> tuple[Any, ...]:
+    try:
+        yielded = run_region(op.body, (), None)
+    except BaseException as error:
+        if not catches(op, error):
+            raise
+        return caught_results(op, error, environment)
+    return yielded_results(yielded)
+
+
 def _run_race(op: RaceOp, environment: Environment, run_region: RunRegion) -> tuple[Any, ...]:
     yielded: tuple[Any, ...] = ()
     for values in elements(op, environment):
@@ -121,4 +165,5 @@ _RUNNERS: dict[type[Op], Callable[[Any, Environment, RunRegion], tuple[Any, ...]
     LoopOp: _run_loop,
     MapOp: _run_map,
     RaceOp: _run_race,
+    TryOp: _run_try,
 }

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from lmc.ir.core import Attribute, Block, Effect, Op, Value
 from lmc.ir.ops import HostCallOp
 from lmc.ir.ordering import Order
-from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp
+from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp, TryOp
 from lmc.ir.regions import RegionOp, is_write
 
 IsWanted = Callable[[HostCallOp], bool]
@@ -139,6 +139,8 @@ class _Walk:
             yield from self._first_round(op, replace(way, rounds=(*way.rounds, 0)))
         elif isinstance(op, MapOp) and not way.each:
             yield from self._elements(op, way)
+        elif isinstance(op, TryOp):
+            yield from self._block(op.body, way)
         else:
             obstacle = way.obstacle or f"{op.NAME} gives it its element"
             for region in op.regions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lmc.ir.profile import Usage
 
@@ -23,9 +24,11 @@ class LmcError(Exception):
 
     ``cause`` says what is wrong, ``remedy`` what to do about it, ``location`` where in the user's program. ``usage`` is
     what the engine computed for a request that failed with this error; None where no request did, or none was begun.
+    ``ends_run``: no handler of the program catches it (``cf.try``), because the run itself is over.
     """
 
     usage: Usage | None = None
+    ends_run: ClassVar[bool] = False
 
     def __init__(self, cause: str, *, remedy: str | None = None, location: Location | None = None) -> None:
         super().__init__(cause)
@@ -85,8 +88,20 @@ class InputError(LmcError):
     """An argument, a row of data or a file that the program can't take."""
 
 
+class PlanMismatchError(InputError):
+    """The run does not fit what was compiled: an assumption fails, or a host function is missing."""
+
+    ends_run = True
+
+
 class EngineError(LmcError):
     """An engine could not serve a request (prompt too long, NaN logits, closed engine …)."""
+
+
+class EngineClosedError(EngineError):
+    """The engine was closed before the request or during it."""
+
+    ends_run = True
 
 
 class ContextLengthError(EngineError):
@@ -99,6 +114,8 @@ class RequestTimeoutError(EngineError):
 
 class RequestCancelledError(LmcError):
     """The request was cancelled by its owner."""
+
+    ends_run = True
 
 
 class ToolTimeoutError(LmcError, TimeoutError):

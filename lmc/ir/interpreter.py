@@ -11,10 +11,10 @@ from lmc.ir import control_flow, selection, semantics, structure
 from lmc.ir.constraints import Constraints
 from lmc.ir.core import Block, Module, Op, Value
 from lmc.ir.engine import Engine, Generation, Score
-from lmc.ir.errors import InputError, LmcError, located
+from lmc.ir.errors import InputError, LmcError, PlanMismatchError, located
 from lmc.ir.ops import BreakOp, HostCallOp, ReturnOp, SamplingOp, SelectOp, UnreachableOp
 from lmc.ir.profile import OpProfile, Profile, Recording, Usage, length_bins
-from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp
+from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp, TryOp
 from lmc.ir.regions import LEAVING, RegionOp, may_break
 
 Memo = dict[str, tuple[Any, ...]]
@@ -67,8 +67,12 @@ def interpret(
     try:
         machine.run_ops(body)
         end = body.terminator
-    except _Left as left:
+    except control_flow.Left as left:
         end = left.op
+    except Exception as error:
+        if machine.failed is not None:
+            located(error, machine.failed.location)
+        raise
     try:
         return outcome(end, environment, machine.recording.profile(module.name), machine.log)
     except Exception as error:  # a transcript that the template refuses, say
@@ -157,20 +161,12 @@ def failed_profile(error: BaseException | None, seconds: float) -> OpProfile | N
     return OpProfile(usage, seconds, length, (("failed", 1),), length_bins([length]))
 
 
-class _Left(BaseException):
-    """The run came to an ``lm.return`` or an ``lm.break`` in a region."""
-
-    def __init__(self, op: Op) -> None:
-        super().__init__()
-        self.op = op
-
-
 @dataclass
 class _Machine:
     """Runs ops one after the other. All blocks share one environment, since names are unique in a function.
 
-    ``rounds`` are the numbers of the rounds and elements that are under way, outermost first. ``failure`` is what ended
-    the run, once it has the line of the op that raised it.
+    ``rounds`` are the numbers of the rounds and elements that are under way, outermost first. ``failed`` is the op that
+    raised ``failure``, the innermost one.
 
     Recursion is as deep as regions are nested, which the verifier has bounded.
     """
@@ -185,6 +181,7 @@ class _Machine:
     log: Memo | None = None
     rounds: tuple[int, ...] = ()
     failure: Exception | None = None
+    failed: Op | None = None
 
     def run_ops(self, block: Block) -> None:
         """Run the ops of a block, but for its terminator."""
@@ -196,16 +193,15 @@ class _Machine:
         try:
             results = self._results(op)
         except Exception as error:
-            if error is not self.failure:  # it has the line of the innermost op
-                self.failure = error
-                located(error, op.location)
+            if error is not self.failure:
+                self.failure, self.failed = error, op
             raise
         self.environment.update(zip(op.results, results, strict=True))
         if self.log is not None and isinstance(op, SamplingOp | SelectOp | HostCallOp):
             self.log[semantics.runtime_id(op, self.environment, self.rounds)] = results
 
     def _region(self, block: Block, arguments: Sequence[Any], number: int | None) -> tuple[Any, ...]:
-        """What a region's terminator lists. Raises ``_Left`` where it leaves the program."""
+        """What a region's terminator lists. Raises ``Left`` where it leaves the program."""
         self.environment.update(zip(block.parameters, arguments, strict=True))
         around = self.rounds
         if number is not None:
@@ -214,7 +210,7 @@ class _Machine:
         self.rounds = around
         end = block.terminator
         if isinstance(end, LEAVING):
-            raise _Left(end)
+            raise control_flow.Left(end)
         return control_flow.region_results(end, self.environment)
 
     def _results(self, op: Op) -> tuple[Any, ...]:
@@ -232,6 +228,8 @@ class _Machine:
 
     def _run_regions(self, op: RegionOp) -> tuple[Any, ...]:
         recording = self.recording
+        if isinstance(op, TryOp):
+            return self._run_try(op)
         if isinstance(op, CondOp):
             recording.branch(op.id, then=control_flow.chosen_region(op, self.environment) is op.then)
         elif isinstance(op, MapOp | RaceOp):
@@ -245,6 +243,18 @@ class _Machine:
             return self._region(block, arguments, number)
 
         return control_flow.run(op, self.environment, region)
+
+    def _run_try(self, op: TryOp) -> tuple[Any, ...]:
+        around = self.rounds
+        results = control_flow.run(op, self.environment, self._region)
+        error = results[1]
+        if error is not None:
+            self.rounds = around
+            if error is self.failure and self.failed is not None:
+                control_flow.caught_at(error, self.failed)
+            self.failure = self.failed = None
+        self.recording.branch(op.id, then=results[0])
+        return results
 
     def _generate(self, op: SamplingOp) -> tuple[Any, ...]:
         context = self.environment[op.context]
@@ -279,7 +289,7 @@ class _Machine:
     def _call_host(self, op: HostCallOp) -> tuple[Any, ...]:
         host = self.hosts.get(op.host)
         if host is None:
-            raise InputError(
+            raise PlanMismatchError(
                 f"the host function @{op.host} is not there",
                 remedy="pass the program that defines it",
                 location=op.location,

@@ -77,7 +77,7 @@ class OpProfile:
 
 @dataclass(frozen=True, slots=True)
 class BranchProfile:
-    """How often each way of a condition was taken."""
+    """How often each way of a condition was taken; of a ``cf.try``, how often its body came to its end, or raised."""
 
     then: int = 0
     otherwise: int = 0
@@ -113,8 +113,8 @@ class RepeatProfile:
 class Profile:
     """A program's record: what each op cost, by its id in the run, and what each op with regions did, by its id.
 
-    ``branches`` are the ``cf.cond``, ``repeats`` the ``cf.loop``, ``cf.map`` and ``cf.race``. What asks no model may
-    run, and is counted then, before it is clear that a program ends in front of it.
+    ``branches`` are the ``cf.cond`` and ``cf.try``, ``repeats`` the ``cf.loop``, ``cf.map`` and ``cf.race``. What asks
+    no model may run, and is counted then, before it is clear that a program ends in front of it.
     """
 
     program: str

@@ -14,7 +14,9 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
 
-from lmc.ir.core import Attribute, Block, Op, Value, arguments, attribute, operand, operands, region, register
+from lmc.ir.cached import cached_property
+from lmc.ir.core import Attribute, Block, Op, Value, arguments, attribute, operand, operands, region, register, walk
+from lmc.ir.ops import AssumeOp, HostCallOp
 from lmc.ir.regions import LEAVING, RegionOp
 from lmc.ir.rules import expect_flag
 from lmc.ir.types import ANY, BOOL, INT, ListType, Type, fits, type_of
@@ -203,6 +205,73 @@ class RaceOp(RegionOp):
     def flows(self) -> Iterator[tuple[Value, Value]]:
         yield from zip(self.lists, self.body.parameters[1:], strict=True)
         yield from _values_of(zip(_yielded(self.body), self.results, strict=True))
+
+
+@register("cf.try")
+class TryOp(RegionOp):
+    """Run ``body``, and turn an exception that it raises into values.
+
+    Where ``body`` comes to its end, results are true, None and what it yields. Where it raises an ``Exception``, or
+    with ``base`` any ``BaseException``, they are false, that exception and ``fallback``. Errors that end the run
+    (``LmcError.ends_run``) are never caught. ``body`` ends in ``cf.yield`` and does not leave the program.
+
+    The op itself raises only what it does not catch: see ``may_raise``. Of several ops in ``body`` that raise, the
+    first one in program order counts, so passes keep the order of all ops in it that may raise, model calls included,
+    and move none of them in or out.
+    """
+
+    EXCLUSIVE: ClassVar[bool] = True
+
+    fallback: tuple[Attribute | Value, ...] = arguments()
+    base: bool = attribute(False)
+    body: Block = region()
+
+    @property
+    def may_raise(self) -> bool:
+        """Whether an exception may pass through: one that is no ``Exception`` (without ``base``), or ends the run."""
+        return self.may_exit
+
+    @cached_property
+    def may_exit(self) -> bool:
+        inner = walk(self.regions)
+        return any(isinstance(op, AssumeOp) for op in inner) if self.base else super().may_exit
+
+    @cached_property
+    def gives_objects(self) -> bool:
+        """An exception of a host function is an object of its own, which others may change."""
+        return any(isinstance(op, HostCallOp) for op in walk(self.regions))
+
+    def verify(self) -> None:
+        super().verify()
+        if _types(self.results[:2]) != [BOOL, ANY]:
+            raise self.fail(
+                f"the first results are ({_listed(_types(self.results[:2]))}), should be ({BOOL}, {ANY})",
+                "they say whether body came to its end, and what it raised",
+            )
+
+    def verify_regions(self) -> None:
+        _expect_parameters(self, "body", self.body, ())
+        if self.leaves:
+            raise self.fail("body leaves the program", "leave after it, in a cf.cond on its first result")
+        end = self.body.terminator
+        if not isinstance(end, YieldOp):
+            raise self.fail(f"body ends in {end.NAME}", "end it with cf.yield")
+        places = _types(self.results[2:])
+        _expect_flow(self, "what body yields", end.values, "results after the first two", places)
+        _expect_flow(self, "fallback", self.fallback, "results after the first two", places)
+
+    def flows(self) -> Iterator[tuple[Value, Value]]:
+        yield from _values_of(zip(self.fallback, self.results[2:], strict=True))
+        yield from _values_of(zip(_yielded(self.body), self.results[2:], strict=True))
+
+
+def guarded_ops(body: Block) -> frozenset[Op]:
+    """The ops of a function that stand in the body of a ``cf.try``, at any depth. Linear."""
+    guarded: set[Op] = set()
+    for op in walk((body,)):
+        if isinstance(op, TryOp) or op in guarded:
+            guarded.update(inner for region in op.regions for inner in region.ops)
+    return frozenset(guarded)
 
 
 def _yielded(block: Block) -> tuple[Attribute | Value, ...]:

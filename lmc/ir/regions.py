@@ -8,8 +8,9 @@ from typing import ClassVar
 
 from lmc.ir.cached import cached_property
 from lmc.ir.core import Block, Effect, Op, Value, attribute
-from lmc.ir.ops import AssumeOp, BreakOp, HostCallOp, ReturnOp, SamplingOp, SelectOp, UnreachableOp
+from lmc.ir.ops import AssumeOp, BreakOp, HostCallOp, PyCallOp, ReturnOp, SamplingOp, SelectOp, UnreachableOp
 from lmc.ir.rules import expect_occurrences
+from lmc.ir.statements import RAISING
 from lmc.ir.types import ANY, JsonType, ListType, holds_context
 
 LEAVING = (ReturnOp, BreakOp, UnreachableOp)
@@ -29,7 +30,7 @@ class RegionOp(Op):
     id: str | None = attribute(None)
 
     EXCLUSIVE: ClassVar[bool] = False
-    """Whether at most one of the regions runs."""
+    """Whether at most one of the regions runs, and that at most once."""
 
     def verify(self) -> None:
         if self.id is not None:
@@ -79,6 +80,11 @@ class RegionOp(Op):
         return any(op.may_raise for op in self._inner)
 
     @cached_property
+    def may_exit(self) -> bool:
+        """Whether an op inside may raise what a ``cf.try`` does not catch (``may_exit``)."""
+        return any(map(may_exit, self._inner))
+
+    @cached_property
     def inner_billable(self) -> bool:
         """Whether an op inside is billable."""
         return any(op.billable for op in self._inner)
@@ -124,6 +130,17 @@ class RegionOp(Op):
     def _inner(self) -> tuple[Op, ...]:
         """The ops of the regions, without those in regions of their own."""
         return tuple(op for region in self.regions for op in region.ops)
+
+
+def may_exit(op: Op) -> bool:
+    """Whether the op may raise what a ``cf.try`` without ``base`` lets through.
+
+    That are exceptions which are no ``Exception``, such as ``SystemExit``: of host functions and ``raise`` statements.
+    A failed ``py.assume`` ends the run, so nothing catches it.
+    """
+    if isinstance(op, RegionOp):
+        return op.may_exit
+    return isinstance(op, HostCallOp | AssumeOp) or (isinstance(op, PyCallOp) and op.function in RAISING)
 
 
 def effects_of(op: Op) -> frozenset[Effect]:

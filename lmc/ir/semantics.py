@@ -15,7 +15,7 @@ from lmc.ir.constraints import Constraints
 from lmc.ir.context import Context
 from lmc.ir.core import Op, Value
 from lmc.ir.engine import Generation, Request, derive_seed
-from lmc.ir.errors import InputError, LmcError
+from lmc.ir.errors import LmcError, PlanMismatchError
 from lmc.ir.ids import fill_holes, round_id
 from lmc.ir.ops import (
     AssumeOp,
@@ -226,7 +226,7 @@ def _py_call(op: PyCallOp, environment: Environment, _tokenizer: Tokenizer) -> t
 def _assume(op: AssumeOp, environment: Environment, _tokenizer: Tokenizer) -> tuple[Any, ...]:
     found = environment[op.value]
     if found != op.expected or type(found) is not type(op.expected):
-        raise InputError(
+        raise PlanMismatchError(
             f"the program was compiled for {op.expected!r} here, but the input gives {found!r}",
             remedy="compile it with inputs of this shape, or call the program itself, which compiles a variant",
             location=op.location,

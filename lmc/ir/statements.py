@@ -6,7 +6,16 @@ import builtins
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from lmc.ir.builtin_types import ResultType, Safe, always_gives, never_safe, safe_for_texts, same_list, second
+from lmc.ir.builtin_types import (
+    ResultType,
+    Safe,
+    always_gives,
+    always_safe,
+    never_safe,
+    safe_for_texts,
+    same_list,
+    second,
+)
 from lmc.ir.errors import InputError
 from lmc.ir.types import ANY, BOOL, NONE
 
@@ -50,6 +59,34 @@ def raised_while(handled: Any, error: Any, *cause: Any) -> NoReturn:
         raise handled
     except BaseException:
         raised(error, *cause)
+
+
+def in_context(error: BaseException, handled: BaseException) -> BaseException:
+    """``error``, which was raised while ``handled`` was: that is the context of the first error of its chain."""
+    first, seen = error, {id(error)}
+    while first.__context__ is not None and id(first.__context__) not in seen:
+        first = first.__context__
+        seen.add(id(first))
+    if id(handled) not in seen:
+        first.__context__ = handled
+    return error
+
+
+def caused(error: BaseException, cause: Any) -> BaseException:
+    """``error`` as ``raise error from cause`` leaves it."""
+    try:
+        raise error from cause
+    except BaseException as raised_error:
+        return raised_error.with_traceback(None)
+
+
+def is_exception(error: object, *kinds: str) -> bool:
+    """Whether ``error`` is of one of Python's own classes of exceptions, by name."""
+    return isinstance(error, tuple(EXCEPTIONS[kind] for kind in kinds))
+
+
+def unused() -> None:
+    """What stands for a value that nothing asks for."""
 
 
 def refusal(kind: str, text: str) -> ValueError:
@@ -106,6 +143,10 @@ STATEMENT_BUILTINS: tuple[tuple[str, Any, ResultType, Safe], ...] = (
     ("exception", exception, always_gives(ANY), never_safe),
     ("raise", raised, always_gives(NONE), never_safe),
     ("raise_while", raised_while, always_gives(NONE), never_safe),
+    ("in_context", in_context, always_gives(ANY), never_safe),
+    ("caused", caused, always_gives(ANY), never_safe),
+    ("is_exception", is_exception, always_gives(BOOL), always_safe),
+    ("unused", unused, always_gives(ANY), always_safe),
     ("is_int", is_int, always_gives(BOOL), safe_for_texts(1)),
     ("is_float", is_float, always_gives(BOOL), safe_for_texts(1)),
     ("refusal", refusal, always_gives(ANY), never_safe),

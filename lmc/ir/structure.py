@@ -18,7 +18,12 @@ def encode(value: Any, leaf: Callable[[Any], int | None]) -> str:
     Raises ``InputError`` for what is neither a leaf, a literal (None, bool, int, float, str) nor a list, tuple or
     dict with literal keys.
     """
-    return json.dumps(_encode(value, leaf, 0), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return canonical(_encode(value, leaf, 0))
+
+
+def canonical(nesting: Any) -> str:
+    """A nesting, as this module describes it, as text."""
+    return json.dumps(nesting, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def build(structure: str, leaves: Sequence[Any]) -> Any:

@@ -16,8 +16,9 @@ from lmc.ir.errors import VerifyError
 from lmc.ir.ids import UniqueIds
 from lmc.ir.kept_rules import KvHintRules
 from lmc.ir.layout import MAX_INTEGER_BITS, Field, Layout, exceeds_bounds, is_tuple_of_values, layout_of
-from lmc.ir.ops import HostCallOp
+from lmc.ir.ops import BreakOp, HostCallOp
 from lmc.ir.printer import print_name, print_symbol, print_type, print_value
+from lmc.ir.region_ops import TryOp
 from lmc.ir.regions import LEAVING, RegionOp
 from lmc.ir.types import SIMPLE_TYPES, JsonType, ListType, Type
 from lmc.ir.wording import with_article
@@ -108,6 +109,8 @@ class _FunctionVerifier:
         self._visible: set[str] = set()
         self._open: list[list[str]] = []
         self._ids = UniqueIds()
+        self._catches = False
+        self._breaks: list[BreakOp] = []
         self._kept = KvHintRules()
 
     def run(self) -> None:
@@ -131,6 +134,8 @@ class _FunctionVerifier:
                 self._leave(item.owner)
             else:
                 self._finish(item.op)
+        if self._catches and self._breaks:
+            raise self._breaks[0].fail("can't stand in a function with cf.try", "a caught error has no id in its memo")
 
     def _enter(self, block: Block, owner: RegionOp | None) -> None:
         kind = "function" if owner is None else "region"
@@ -192,6 +197,9 @@ class _FunctionVerifier:
         self._kept.check(op)
         for field in layout.symbols:
             self._check_symbol(op, field, getattr(op, field.name))
+        if isinstance(op, BreakOp):
+            self._breaks.append(op)
+        self._catches = self._catches or isinstance(op, TryOp)
         if layout.has_id and getattr(op, "id", None) is not None:
             self._check_id(op)
 

@@ -12,7 +12,7 @@ from lmc.ir.errors import InputError
 from lmc.ir.ids import base_of, each_round_id
 from lmc.ir.ops import SamplingOp, SelectOp
 from lmc.ir.profile import BranchProfile, OpProfile, Profile, RepeatProfile
-from lmc.ir.region_ops import CondOp, LoopOp
+from lmc.ir.region_ops import CondOp, LoopOp, TryOp
 from lmc.ir.regions import RegionOp
 from lmc.ir.rewriter import with_regions
 from lmc.ir.wording import with_count
@@ -159,7 +159,7 @@ class _Walk:
     def _was_measured(self, op_id: str, op: Op) -> bool:
         if not isinstance(op, RegionOp):
             return op_id in self._measured
-        return (self._branch(op).probability if isinstance(op, CondOp) else self._repeat(op).mean) is not None
+        return (self._branch(op).probability if isinstance(op, CondOp | TryOp) else self._repeat(op).mean) is not None
 
     def _remark(self, op: CondOp | LoopOp | SamplingOp, name: str, new: object, because: str) -> None:
         old = getattr(op, name)

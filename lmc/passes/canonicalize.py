@@ -20,7 +20,7 @@ from lmc.ir.ops import (
     PyCallOp,
     SelectOp,
 )
-from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, YieldOp
+from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, TryOp, YieldOp
 from lmc.ir.regions import LEAVING
 from lmc.ir.section_ops import SectionsOp
 from lmc.passes.base import FunctionPass, PassContext
@@ -50,6 +50,8 @@ class Canonicalize(FunctionPass):
       arms yield alike comes from outside, and an arm that leaves says what the flag is from there on.
     * ``cf.loop`` whose condition is false before the first round becomes its condition. What is the same in every round
       comes from outside and is carried no more.
+    * ``cf.try`` whose body has no op that may raise becomes that body. What body and fallback give alike comes from
+      outside.
 
     Sound because pending text is settled as one string: how it was cut into ops is no part of the meaning of a context
     (DESIGN.md, "Meaning of a context"). A context or text with other users stays, and so does one from outside of the
@@ -125,6 +127,7 @@ class _Walk(FlowWalk):
             SelectOp: self._select,
             CondOp: self.cond,
             LoopOp: self.loop,
+            TryOp: self.protected,
             YieldOp: self.end_region,
             ConditionOp: self.end_region,
             **dict.fromkeys(LEAVING, self.leave),

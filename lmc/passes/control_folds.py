@@ -11,7 +11,7 @@ from lmc.ir.core import Attribute, Block, Op, Value, walk
 from lmc.ir.errors import Location
 from lmc.ir.layout import exact_key
 from lmc.ir.ops import HostCallOp, PyCallOp
-from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, YieldOp
+from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, TryOp, YieldOp
 from lmc.ir.regions import LEAVING
 from lmc.ir.rewriter import with_regions
 from lmc.ir.types import BOOL
@@ -95,6 +95,20 @@ class FlowWalk(TextWalk, abc.ABC):
             self.constants.update(facts)
             self._facts.extend(facts)
 
+    def protected(self, op: TryOp) -> None:
+        """``cf.try``: its body alone where nothing in it may raise; results only where body and fallback differ."""
+        op = self.with_literals(op, "fallback")
+        if not any(inner.may_raise for inner in op.body.ops):
+            self.say(op.location, "nothing in the protected region may raise: its body is left")
+            self.uses.subtract(op.operands)
+            self._inline(op, op.body, first=(True, None))
+            return
+        rewritten = self.with_regions(op)
+        assert isinstance(rewritten, TryOp)
+        end = rewritten.body.terminator
+        assert isinstance(end, YieldOp)
+        self._emit_same(op, rewritten, op.results[2:], [rewritten.fallback, end.values])
+
     def loop(self, op: LoopOp) -> None:
         """``cf.loop``: its condition alone where no round begins; what is the same in all rounds comes from outside."""
         op = self.with_literals(op, "initial")
@@ -142,15 +156,18 @@ class FlowWalk(TextWalk, abc.ABC):
         for value in facts:
             del self.constants[value]
 
-    def _inline(self, op: Op, region: Block) -> None:
-        """Put a region in the place of ``op``, which runs it once; its parameters are given already."""
+    def _inline(self, op: Op, region: Block, first: Sequence[Held] = ()) -> None:
+        """Put a region in the place of ``op``, which runs it once; its parameters are given already.
+
+        ``first`` are the results of ``op`` before those that the region yields.
+        """
         self._visit_all(region.ops[:-1])
         end = region.terminator.substitute(self.replaced)
         if self.ended:
             self.forget((end,))
         elif isinstance(end, YieldOp | ConditionOp):
             self.forget((end,))
-            for result, value in zip(op.results, end.values, strict=True):
+            for result, value in zip(op.results, (*first, *end.values), strict=True):
                 self._give(result, self._resolve(value) if isinstance(value, Value) else value, op.location)
         else:
             self.visit(end)
@@ -165,13 +182,23 @@ class FlowWalk(TextWalk, abc.ABC):
     def _emit_joined(self, op: CondOp, rewritten: Op) -> None:
         """Emit a conditional without the results that are the same whichever arm runs."""
         assert isinstance(rewritten, CondOp)
-        inside = {value for inner in walk(rewritten.regions) for value in inner.results}
         ends = [region.terminator for region in rewritten.regions]
         rows = [end.values for end in ends if isinstance(end, YieldOp)]
+        self._emit_same(op, rewritten, rewritten.results, rows, op.flag)
+
+    def _emit_same(
+        self, op: Op, rewritten: Op, results: Sequence[Value], rows: Sequence[Sequence[Held]], flag: Held = None
+    ) -> None:
+        """Emit ``rewritten`` without those of ``results`` that are the same in all ``rows``.
+
+        Where they are true in the first row and false in the second, ``flag`` stands for them, if there is one.
+        """
+        inside = {value for inner in walk(rewritten.regions) for value in inner.results}
         same: dict[Value, Held] = {}
-        for result, *values in zip(rewritten.results, *rows, strict=True) if rows else ():
-            if {_key(value) for value in values} == {_key(True), _key(False)} and values[0] is True:
-                same[result] = op.flag
+        for result, *values in zip(results, *rows, strict=True) if rows else ():
+            is_flag = {_key(value) for value in values} == {_key(True), _key(False)} and values[0] is True
+            if is_flag and flag is not None:
+                same[result] = flag
             elif len({_key(value) for value in values}) == 1 and values[0] not in inside:
                 same[result] = values[0]
         self._emit_without(rewritten, set(same))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lmc.ir.core import Block, Effect, Op, Value, walk
-from lmc.ir.region_ops import LoopOp
+from lmc.ir.region_ops import LoopOp, guarded_ops
 from lmc.ir.regions import RegionOp
 from lmc.ir.rewriter import with_regions
 from lmc.passes.base import FunctionPass, PassContext
@@ -28,7 +28,8 @@ class DistributeLoops(FunctionPass):
 
     Sound where nothing in the loop writes, since rounds no longer run in order; where the number of rounds is known
     when the loop begins, so that no round runs which would not have; and where nothing of the rest may raise (but for
-    an engine that fails), since then no later round would have begun. A context that the rest goes on from can't be
+    an engine that fails), since then no later round would have begun. In a ``cf.try`` no model call of the rest may
+    fail either, since it shows which op fails first. A context that the rest goes on from can't be
     taken out of a list, so there the loop stays. A list that somebody may change meanwhile is looked into in each
     round, as before. A loop is left alone unless a model or a host function is asked in what can run at the same time.
 
@@ -72,7 +73,8 @@ class DistributeLoops(FunctionPass):
 
     def rewrite(self, block: Block, context: PassContext) -> Block:
         block = without_hints(block)
-        return self._block(block, {}, _Function(FreshNames(block), KnownLists.of(block)), context)
+        function = _Function(FreshNames(block), KnownLists.of(block), guarded_ops(block))
+        return self._block(block, {}, function, context)
 
     def _block(self, block: Block, around: Mapping[Value, Op], function: _Function, context: PassContext) -> Block:
         """The block with its loops split, inner ones first. Recursion is as deep as regions are nested."""
@@ -80,22 +82,23 @@ class DistributeLoops(FunctionPass):
         ops: list[Op] = []
         for op in block.ops:
             rest = with_regions(op, [self._block(region, producers, function, context) for region in op.regions])
-            found = self._split(rest, producers, function, context) if isinstance(rest, LoopOp) else None
+            guarded = op in function.guarded
+            found = self._split(rest, producers, function, context, guarded) if isinstance(rest, LoopOp) else None
             found = [rest] if found is None else found
             ops += found
             producers.update((value, made) for made in found for value in made.results)
         return with_ops(block, ops)
 
     def _split(
-        self, op: LoopOp, producers: Mapping[Value, Op], function: _Function, context: PassContext
+        self, op: LoopOp, producers: Mapping[Value, Op], function: _Function, context: PassContext, guarded: bool
     ) -> list[Op] | None:
-        """What takes the place of a loop; None where it stays."""
+        """What takes the place of a loop; None where it stays. ``guarded``: it stands in the body of a ``cf.try``."""
         if not any(map(_asks, walk(op.regions))):
             return None
         loop = counted(op, producers)
         if loop is None or op.leaves:
             return None
-        split = LoopSplit(op, loop, producers, function.lists)
+        split = LoopSplit(op, loop, producers, function.lists, guarded=guarded)
         if not any(map(_asks, split.together)):
             self.missed(context, op.location, "each round goes on from what the one before gives")
             return None
@@ -113,10 +116,11 @@ class DistributeLoops(FunctionPass):
 
 @dataclass(frozen=True)
 class _Function:
-    """What the walks over the blocks of a function share."""
+    """What the walks over the blocks of a function share. ``guarded`` are the ops in the bodies of ``cf.try``."""
 
     names: FreshNames
     lists: KnownLists
+    guarded: frozenset[Op]
 
 
 def _asks(op: Op) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from lmc.ir.core import Block, Effect, Op, Value, walk
 from lmc.ir.ops import PyCallOp
+from lmc.ir.region_ops import TryOp
 from lmc.ir.regions import LEAVING, RegionOp
 from lmc.ir.types import BOOL, CTX, FLOAT, INT, NONE, TEXT
 
@@ -34,6 +35,8 @@ def exposed_values(block: Block) -> frozenset[Value]:
         if isinstance(op, RegionOp):
             for flow in (*op.flows(), *op.carried()):
                 groups.join(flow)
+            if isinstance(op, TryOp):  # an exception may hold what the op that raised it was given
+                groups.join((op.results[1], *(value for inner in walk(op.regions) for value in inner.operands)))
         elif any(value.type not in _IMMUTABLE for value in op.results):
             groups.join((*op.results, *op.operands))
     exposed = {groups.root(value) for value in leaving}

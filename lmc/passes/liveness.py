@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lmc.ir.core import Block, Effect, Op, Value, walk
-from lmc.ir.region_ops import ConditionOp, LoopOp, RaceOp, YieldOp
+from lmc.ir.region_ops import ConditionOp, LoopOp, RaceOp, TryOp, YieldOp, guarded_ops
 from lmc.ir.regions import LEAVING, RegionOp
 from lmc.passes.recorded import recorded_ops
 
@@ -21,6 +21,7 @@ class Liveness:
         self.ops: set[Op] = set()
         self.values: set[Value] = set()
         self._recorded = recorded_ops(body)
+        self._guarded = guarded_ops(body)
         self._givers: dict[Value, Op] = {}
         self._sources: dict[Value, list[Value]] = {}
         for op in walk((body,)):
@@ -55,14 +56,23 @@ class Liveness:
                 self._mark_op(op)
 
     def _stays(self, op: Op) -> bool:
-        return any(map(self._can_be_seen, (op, *walk(op.regions))))
+        around = op in self._guarded
+        return any(self._can_be_seen(each, around=around) for each in (op, *walk(op.regions)))
 
-    def _can_be_seen(self, op: Op) -> bool:
-        """Whether it would be noticed that the op, apart from those in its regions, does not run."""
-        if isinstance(op, RegionOp):
-            return op.raises_itself
-        writes = op.effect is Effect.WRITES or isinstance(op, LEAVING)
-        return writes or op in self._recorded or (op.may_raise and not op.billable)
+    def _can_be_seen(self, op: Op, *, around: bool) -> bool:
+        """Whether it would be noticed that the op, apart from those in its regions, does not run.
+
+        ``around``: the block that is looked at stands in a ``cf.try`` that is needed. So it is noticed whether an op of
+        the block raises, and of a model call too: the program goes on another way then. Where the ``cf.try`` stands in
+        the block, what it catches is noticed by its results alone.
+        """
+        if isinstance(op, TryOp):
+            return op.may_raise
+        raises = op.raises_itself if isinstance(op, RegionOp) else op.may_raise and (around or not op.billable)
+        if raises and (around or op not in self._guarded):
+            return True
+        writes = not isinstance(op, RegionOp) and (op.effect is Effect.WRITES or isinstance(op, LEAVING))
+        return writes or op in self._recorded
 
     def _mark_op(self, op: Op) -> None:
         if op not in self.ops:
@@ -79,7 +89,7 @@ class Liveness:
         """What an op that is needed needs itself; values that flow are left to those they flow to."""
         if isinstance(op, ConditionOp):
             self._mark_values((op.flag,))
-        elif not isinstance(op, YieldOp | LoopOp):
+        elif not isinstance(op, YieldOp | LoopOp | TryOp):
             self._mark_values(op.operands)
         for region in op.regions:
             self._mark_block(region)

@@ -12,7 +12,7 @@ from lmc.ir.core import Block, Op, Value, walk
 from lmc.ir.ids import each_round_id
 from lmc.ir.ops import PyCallOp
 from lmc.ir.ordering import shared_values, uses
-from lmc.ir.region_ops import LoopOp, MapOp, YieldOp
+from lmc.ir.region_ops import LoopOp, MapOp, TryOp, YieldOp
 from lmc.ir.regions import RegionOp, is_write
 from lmc.ir.types import INT, ListType, holds_context, list_of
 from lmc.passes.counted_loops import CountedLoop, Held
@@ -51,11 +51,14 @@ class KnownLists:
 class LoopSplit:
     """A loop in two parts: ``together``, the ops that need nothing of earlier rounds, and ``rest``.
 
-    ``producers`` are the ops that define what is seen around it.
+    ``producers`` are the ops that define what is seen around it. ``guarded``: it stands in the body of a ``cf.try``.
     """
 
-    def __init__(self, op: LoopOp, loop: CountedLoop, producers: Mapping[Value, Op], lists: KnownLists) -> None:
+    def __init__(
+        self, op: LoopOp, loop: CountedLoop, producers: Mapping[Value, Op], lists: KnownLists, *, guarded: bool = False
+    ) -> None:
         self._op = op
+        self._guarded = guarded
         self._loop = loop
         self._producers = producers
         self._lists = lists
@@ -109,7 +112,7 @@ class LoopSplit:
         """Why the parts can't be told apart, if so."""
         if self._op.writes:
             return "a call in them may write"
-        raising = next((inner for inner in walk([Block((), tuple(self.rest))]) if _may_end_the_program(inner)), None)
+        raising = _first_raising(self.rest, guarded=self._guarded)
         if raising is not None:
             return f"{_named(raising)} needs the round before, and may raise before later rounds begin"
         if any(holds_context(value.type) for value in self._crossing):
@@ -209,9 +212,25 @@ class LoopSplit:
         return make_op(MapOp, results, op.location, id=map_id, lists=tuple(lists), strict=False, body=body)
 
 
-def _may_end_the_program(op: Op) -> bool:
-    """Whether the op itself raises by what the program means; an engine's failure is no part of that."""
-    return op.raises_itself if isinstance(op, RegionOp) else op.may_raise and not op.billable
+def _first_raising(ops: Sequence[Op], *, guarded: bool) -> Op | None:
+    """The first op that raises by what the program means, regions included: None where there is none.
+
+    An engine's failure is no part of that, but where it is caught (``guarded``). What a ``cf.try`` catches never is.
+    Recursion is as deep as regions are nested.
+    """
+    for op in ops:
+        if not op.may_raise:
+            continue
+        if not isinstance(op, RegionOp):
+            if guarded or not op.billable:
+                return op
+        elif isinstance(op, TryOp) or op.raises_itself:
+            return op
+        for region in op.regions:
+            found = _first_raising(region.ops, guarded=guarded)
+            if found is not None:
+                return found
+    return None
 
 
 def _only_counts(op: Op) -> bool:

@@ -13,6 +13,7 @@ from lmc.ir.core import Block, Effect, Op, Value, walk
 from lmc.ir.errors import InputError
 from lmc.ir.ops import PrefillOp, SamplingOp, SelectOp
 from lmc.ir.ordering import shared_values, uses, waits_of
+from lmc.ir.region_ops import guarded_ops
 from lmc.ir.regions import RegionOp, is_write
 from lmc.ir.rewriter import with_regions
 from lmc.ir.types import CTX
@@ -48,7 +49,7 @@ class PlanForkJoin(FunctionPass):
     Sound because only independent ops trade places: results are the same in any order that keeps operands before
     users, and random draws are keyed by ids. Ops that may raise keep their order among each other (model calls
     apart), and nothing moves past an op that writes or may leave the program, so a program that fails has done the same
-    effects and fails alike.
+    effects and fails alike. In the body of a ``cf.try`` all ops keep their order: it shows which call fails first.
 
     Before::
 
@@ -88,6 +89,7 @@ class _Planner:
         self.lengths = CallLengths(self.shared)
         self.expected = ExpectedTokens(self.shared) if expects_anything(body) else None
         self.groups_so_far = 0
+        self.guarded = guarded_ops(body)
 
     def block(self, block: Block, around: RegionOp | None) -> Block:
         """The planned block, a region of ``around``."""
@@ -102,8 +104,9 @@ class _Planner:
         rounds = shortest if width is None else limited_rounds(ops, lengths, waits, width, urgency)
         groups = _groups(ops, rounds)
         self._remark(ops, lengths, shortest, rounds, around)
-        order = _order(ops, lengths, rounds, groups, urgency)
-        if urgency is not None:
+        guarded = ops[0] in self.guarded
+        order = list(range(len(ops))) if guarded else _order(ops, lengths, rounds, groups, urgency)
+        if urgency is not None and not guarded:
             self._remark_order(ops, order, _order(ops, lengths, rounds, groups, None), urgency)
         names: dict[int, str] = {}
         planned: list[Op] = []

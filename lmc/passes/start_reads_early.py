@@ -11,7 +11,7 @@ from lmc.ir.core import Block, Effect, Module, Op, Value, walk
 from lmc.ir.early import CallAhead, calls_ahead
 from lmc.ir.ops import HostCallOp
 from lmc.ir.ordering import shared_values
-from lmc.ir.region_ops import CondOp
+from lmc.ir.region_ops import CondOp, TryOp
 from lmc.ir.regions import RegionOp, has_id
 from lmc.ir.rewriter import with_regions
 from lmc.passes.base import Pass, PassContext
@@ -146,9 +146,9 @@ class _Marking:
 
 
 def _ops_of_arms(op: Op) -> dict[Value, Op]:
-    """The values defined in ``op`` wherever only conditionals stand around, in order, with the ops that make them."""
+    """The values defined in ``op``, with the ops that make them, in order, but for those in what repeats."""
     found: dict[Value, Op] = {}
-    if isinstance(op, CondOp):
+    if isinstance(op, CondOp | TryOp):
         for region in op.regions:
             for inner in region.ops:
                 found.update(_ops_of_arms(inner))

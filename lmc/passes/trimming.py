@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from lmc.ir.core import Block, Op, Value
-from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceOp, YieldOp
+from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceOp, TryOp, YieldOp
 
 IsNeeded = Callable[[Value], bool]
 _Item = TypeVar("_Item")
@@ -18,17 +18,23 @@ def trimmed(op: Op, is_needed: IsNeeded) -> Op:
 
     A loop loses what it carries too: a parameter of its condition with the value that it begins with and what the body
     yields for it, a result with its parameter of the body. A result that is needed stands for its parameter. The first
-    result of a race stays.
+    result of a race stays, and so do the first two of a ``cf.try``.
     """
     if isinstance(op, LoopOp):
         return _trimmed_loop(op, is_needed)
-    if not isinstance(op, CondOp | MapOp | RaceOp):
+    if not isinstance(op, CondOp | MapOp | RaceOp | TryOp):
         return op
     kept = [is_needed(value) for value in op.results]
     if isinstance(op, RaceOp):
         kept[0] = True
+    if isinstance(op, TryOp):
+        kept[:2] = [True, True]
     if all(kept):
         return op
+    if isinstance(op, TryOp):
+        body = _yielding(op.body, kept[2:])
+        fallback = _chosen(op.fallback, kept[2:])
+        return dataclasses.replace(op, results=_chosen(op.results, kept), fallback=fallback, body=body)
     regions = {name: _yielding(getattr(op, name), kept) for name in op.REGION_FIELDS}
     return dataclasses.replace(op, results=_chosen(op.results, kept), **regions)
 

@@ -20,7 +20,7 @@ from lmc.ir.core import Op, Value
 from lmc.ir.engine import Engine, Request, ScoreRequest
 from lmc.ir.errors import LmcError
 from lmc.ir.planned import Place, Planned
-from lmc.ir.region_ops import CondOp, MapOp, RaceOp
+from lmc.ir.region_ops import CondOp, MapOp, RaceOp, TryOp
 from lmc.ir.regions import RegionOp
 from lmc.ir.tokenizer import Tokenizer
 from lmc.runtime.beginnings import CallToCome, Evaluate, Region, RegionKey, Rounds, Step
@@ -147,6 +147,8 @@ class _Walk:
         if isinstance(op, CondOp):
             if not environment.knows(op.flag) or bool(environment[op.flag]) is (region.number == 0):
                 yield [], rounds
+        elif isinstance(op, TryOp):
+            yield [], rounds
         elif region.each and isinstance(op, MapOp | RaceOp):
             for row in islice(control_flow.elements(op, environment), self.most_elements):
                 yield list(zip(region.each, row, strict=True)), (*rounds, row[0])

@@ -259,7 +259,7 @@ class _Batch:
         profile = machine.recording.profile(plan.name)
         end = machine.end
         if not isinstance(end, Left):
-            return Finished(None, end, profile)
+            return Finished(None, None if end is None else end.located(), profile)
         try:
             return Finished(outcome(end.op, end.environment, profile, machine.log), None, profile)
         except Exception as error:  # a transcript that the template refuses, say

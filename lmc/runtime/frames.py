@@ -30,8 +30,20 @@ class Left:
     environment: Mapping[Value, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """``op`` raised ``error``."""
+
+    op: Op
+    error: BaseException
+
+    def located(self) -> BaseException:
+        """The error, with the user's line."""
+        return located(self.error, self.op.location)
+
+
 _FOR_THE_ENGINE = (PrefillOp, KeepOp, FreeOp)
-Ending = Left | BaseException
+Ending = Left | Failed
 """What ends a body before the op around it goes on: the end of the program, or a failure."""
 
 
@@ -145,7 +157,7 @@ class Frame:
 
     def fail(self, index: int, error: BaseException) -> None:
         """The instruction at ``index`` raises ``error``."""
-        self.stop(index, located(error, self.body.ops[index].location))
+        self.stop(index, Failed(self.body.ops[index], error))
 
     def stop(self, index: int, end: Ending) -> None:
         """The instruction at ``index`` ends the frame, unless one before it does."""

@@ -12,7 +12,7 @@ from lmc.ir import selection, semantics
 from lmc.ir.context import Context
 from lmc.ir.core import Op
 from lmc.ir.engine import Engine, OnDelta, Pin, Request, ScoreRequest, TokenDelta
-from lmc.ir.errors import InputError, LmcError
+from lmc.ir.errors import LmcError, PlanMismatchError
 from lmc.ir.interpreter import failed_profile, generation_profile, score_profile
 from lmc.ir.ops import FreeOp, HostCallOp, KeepOp, PrefillOp, SamplingOp, SelectOp
 from lmc.ir.profile import OpProfile
@@ -163,7 +163,7 @@ def call_host(frame: Frame, index: int, op: HostCallOp) -> None:
     """Call a function of the user's program, or go on with a call that has begun early."""
     host = frame.machine.around.hosts.get(op.host)
     if host is None:
-        raise InputError(
+        raise PlanMismatchError(
             f"the host function @{op.host} is not there",
             remedy="pass the program that defines it",
             location=op.location,

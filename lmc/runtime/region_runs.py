@@ -13,9 +13,9 @@ from typing import Any
 from lmc.ir import control_flow
 from lmc.ir.core import Op
 from lmc.ir.interpreter import Memo
-from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp
+from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp, TryOp
 from lmc.ir.regions import RegionOp
-from lmc.runtime.frames import Ending, Frame
+from lmc.runtime.frames import Ending, Failed, Frame
 from lmc.runtime.prepared import PreparedBody
 from lmc.runtime.scope import Scope
 
@@ -26,6 +26,8 @@ def run_regions(frame: Frame, index: int, op: RegionOp) -> None:
         _CondRun(frame, index, op).start()
     elif isinstance(op, LoopOp):
         _LoopRun(frame, index, op).start()
+    elif isinstance(op, TryOp):
+        _TryRun(frame, index, op).start()
     elif isinstance(op, MapOp):
         _MapRun(frame, index, op).start()
     elif isinstance(op, RaceOp):
@@ -103,6 +105,38 @@ class _CondRun(_Run):
             self._frame.stop(self._index, frame.end)
         else:
             self._frame.finish(self._index, _results(frame))
+
+
+class _TryRun(_Run):
+    """One region, once; an exception that ends it becomes values."""
+
+    def __init__(self, frame: Frame, index: int, op: TryOp) -> None:
+        super().__init__(frame, index)
+        self._op = op
+        self._child = self._make(self._bodies[0], (), None, frame.log)
+
+    def start(self) -> None:
+        self._frame.begin(self._index, self)
+        self._frame.machine.start([self._child])
+
+    def cancel(self) -> None:
+        self._child.cancel()
+
+    def doomed(self, frame: Frame) -> None:
+        """What comes after the op goes on: its error may be caught."""
+
+    def _ended(self, frame: Frame) -> None:
+        end, recording = frame.end, frame.machine.recording
+        if end is None:
+            recording.branch(self._op.id, then=True)
+            self._frame.finish(self._index, control_flow.yielded_results(_results(frame)))
+        elif isinstance(end, Failed) and control_flow.catches(self._op, end.error):
+            control_flow.caught_at(end.error, end.op)
+            recording.branch(self._op.id, then=False)
+            results = control_flow.caught_results(self._op, end.error, self._frame.environment)
+            self._frame.finish(self._index, results)
+        else:
+            self._frame.stop(self._index, end)
 
 
 class _LoopRun(_Run):

@@ -5,10 +5,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from lmc.ir.errors import InputError, Location, LoopLimitError
+from lmc.ir.engine import DoneHandle
+from lmc.ir.errors import EngineClosedError, InputError, Location, LoopLimitError
 from lmc.ir.interpreter import Outcome, interpret
 from lmc.ir.parser import parse_verified
 from lmc.ir.printer import print_module
+from lmc.ir.profile import BranchProfile
+from lmc.ir.region_ops import TryOp
 from lmc.ir.toy import ToyEngine
 from lmc.ir.verifier import verify
 from tests.flow_strategies import flow_programs
@@ -45,7 +48,7 @@ def test_random_programs_do_what_they_do_unrolled(program: Program):
     verify(program.module)
     flat = unroll(program)
     verify(flat)
-    assert not any(op.regions for op in flat.main.body.ops)
+    assert not any(op.regions and not isinstance(op, TryOp) for op in flat.main.body.ops)
     options: dict[str, Any] = {"hosts": program.hosts, "constraints": program.constraints}
     found = interpret(program.module, program.inputs, ToyEngine(), **options)
     expected = interpret(flat, program.inputs, ToyEngine(), **options)
@@ -196,6 +199,73 @@ def test_a_race_without_elements_is_an_error_at_its_line():
     with pytest.raises(InputError, match="a race has no elements") as caught:
         run(RACE, xs=[])
     assert caught.value.location == Location("race.py", 3)
+
+
+TRY = """
+%ok, %error, %v = cf.try ("none") {id = "m/@cf.try"OPTIONS} : !bool, !any, !text ^body() {
+  cf.map (%xs) ^body(%i: !int, %x: !text) { BODY cf.yield {} }
+  cf.yield ("all")
+} loc("try.py":3)
+%r = py.call repr (%error) : !text
+lm.return %s (%ok, %r, %v) {structure = "{\\"list\\":[{\\"leaf\\":0},{\\"leaf\\":1},{\\"leaf\\":2}]}"}"""
+
+
+def test_what_a_body_raises_becomes_values():
+    told: list[Any] = []
+    raising = TRY.replace("OPTIONS", "").replace("BODY", tell("%x") + "%o = py.call ord (%x) : !int")
+    assert run(raising, told=told).value == [True, "None", "all"]
+    error = "TypeError('ord() expected a character, but string of length 2 found')"
+    found = run(raising, told=told, xs=["a", "bc", "d"])
+    assert found.value == [False, error, "none"]
+    assert told == ["a", "b", "c", "a", "bc"]
+    assert found.profile.branches == {"m/@cf.try": BranchProfile(otherwise=1)}
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
+def test_only_with_base_what_is_no_exception_is_caught(kind: type[BaseException]):
+    def leave(_: Any) -> None:
+        raise kind("now")
+
+    body = TRY.replace("BODY", tell("%x"))
+    module = parse_verified(TEMPLATE.replace("BODY", body.replace("OPTIONS", ", base = true")))
+    found = interpret(module, INPUTS, ToyEngine(), hosts={"tell": leave})
+    assert found.value == [False, f"{kind.__name__}('now')", "none"]
+    module = parse_verified(TEMPLATE.replace("BODY", body.replace("OPTIONS", "")))
+    with pytest.raises(kind):
+        interpret(module, INPUTS, ToyEngine(), hosts={"tell": leave})
+
+
+@pytest.mark.parametrize("base", ["", ", base = true"])
+def test_what_ends_the_run_is_never_caught(base: str):
+    body = TRY.replace("OPTIONS", base)
+    with pytest.raises(InputError, match="the program was compiled for 'a' here"):
+        run(body.replace("BODY", 'py.assume %x {expected = "a"}'))
+    with pytest.raises(InputError, match="the host function @tell is not there"):
+        interpret(parse_verified(TEMPLATE.replace("BODY", body.replace("BODY", tell("%x")))), INPUTS, ToyEngine())
+    unreachable = "cf.cond %f ^then() { cf.unreachable } ^otherwise() { cf.yield {} }"
+    with pytest.raises(InputError, match=r"the run came to cf\.unreachable"):
+        run(body.replace("BODY", unreachable))
+
+    class Closed(ToyEngine):
+        def submit(self, request: Any, on_delta: Any = None) -> Any:
+            return DoneHandle[Any].failed(EngineClosedError("closed"))
+
+    module = parse_verified(
+        TEMPLATE.replace("BODY", body.replace("BODY", '%g, %t = lm.gen %s {id = "g"} : !ctx, !text'))
+    )
+    with pytest.raises(EngineClosedError):
+        interpret(module, INPUTS, Closed())
+
+
+def test_an_error_that_is_raised_again_has_the_line_of_that():
+    body = """
+    %ok, %error = cf.try : !bool, !any ^body() { %o = py.call int ("x") : !int loc("try.py":3) cf.yield {} }
+    %never = py.call raise (%error) : !any loc("try.py":9)
+    lm.return %s
+    """
+    with pytest.raises(ValueError, match="invalid literal") as caught:
+        run(body)
+    assert caught.value.__notes__ == ["in the program at try.py:9"]
 
 
 BREAK = f"""

@@ -64,6 +64,18 @@ def test_a_call_in_an_arm_waits_for_its_arguments_and_the_last_write():
     assert waits(body.replace("@look", "@know").replace("reads", "pure")) == [(6, (4,))]
 
 
+def test_a_call_in_a_protected_region_may_start_before_that():
+    body = f"""
+    %ok, %error, %r = cf.try ("") : !bool, !any, !text ^body() {{
+      %i = py.call int (%q) : !int
+      %v = host.call @look (%q) {LOOK}
+      cf.yield (%v)
+    }}
+    """
+    assert waits(body) == [(1, ())]
+    assert the_ahead(body).obstacle is None
+
+
 def test_a_call_waits_for_what_may_end_the_program_before():
     body = f"""
     cf.cond %flag ^then() {{ lm.return %0 }} {EMPTY}

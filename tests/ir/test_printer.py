@@ -77,6 +77,13 @@ module @judge {
     }
     lm.break (%best) (%m) {cause = "eval(x)", counts = [1], ids = ["flow/z*"]}
   }
+  func @caught(%text: !text, %c: !ctx) {
+    %ok, %error, %n = cf.try (0) {base = true, id = "caught/@cf.try"} : !bool, !any, !int ^body() {
+      %number = py.call int (%text) : !int
+      cf.yield (%number)
+    }
+    lm.return %c (%n) {structure = "{\\"leaf\\":0}"}
+  }
   func @early(%flag: !bool, %c: !ctx) {
     %n, %d = cf.cond %flag {probability = 0.5} : !int, !ctx ^then() {
       %known = host.call @recall ("x") {declared = "pure", early = true, id = "early/@recall"} : !any

@@ -24,6 +24,11 @@ GOOD = [
     '%r = cf.cond %f : !text ^then() { cf.yield ("a") } ^otherwise() { lm.return %c }',
     "%r = cf.cond %f : !any ^then() { cf.yield (none) } ^otherwise() { cf.yield ([1, [true]]) }",
     "%r = cf.loop (0) : !int ^condition(%i: !int) { cf.condition %f (1) } ^body(%j: !int) { cf.unreachable }",
+    "%ok, %e = cf.try : !bool, !any ^body() { cf.yield {} }",
+    '%ok, %e, %r, %d = cf.try ("", %c) {base = true, id = "m/@cf.try"} : !bool, !any, !any, !ctx ^body() { '
+    "%t = py.call int (%x) : !int cf.yield (%t, %c) }",
+    "%ok, %e = cf.try : !bool, !any ^body() { cf.cond %f ^then() { cf.yield {} } ^otherwise() { cf.unreachable } "
+    "cf.yield {} }",
 ]
 
 
@@ -140,6 +145,30 @@ BAD = [
         "%r = cf.race (%xs) : !bool ^body(%i: !int, %e: !text) { cf.cond %f ^then() "
         '{ %w = host.call @write (%e) {id = "w"} : !any cf.yield {} } ^otherwise() { cf.yield {} } cf.yield (%f) }',
         "cf.race: an op in body writes",
+    ),
+    # protected regions
+    ("%ok = cf.try : !bool ^body() { cf.yield {} }", "cf.try: the first results are (!bool), should be (!bool, !any)"),
+    ("%ok, %e = cf.try : !any, !bool ^body() { cf.yield {} }", "cf.try: the first results are (!any, !bool), should"),
+    ("%ok, %e = cf.try : !bool, !any ^body(%i: !int) { cf.yield {} }", "cf.try: parameters of body are (!int), should"),
+    (
+        "%ok, %e = cf.try : !bool, !any ^body() { cf.cond %f ^then() { lm.return %c } ^otherwise() { cf.yield {} } "
+        "cf.yield {} }",
+        "cf.try: body leaves the program",
+    ),
+    ("%ok, %e = cf.try : !bool, !any ^body() { lm.return %c }", "cf.try: body leaves the program"),
+    ("%ok, %e = cf.try : !bool, !any ^body() { cf.unreachable }", "cf.try: body ends in cf.unreachable"),
+    (
+        "%ok, %e, %r = cf.try (%n) : !bool, !any, !text ^body() { cf.yield (%x) }",
+        "cf.try: fallback are (!int), but results after the first two (!text)",
+    ),
+    (
+        "%ok, %e, %r = cf.try (%x) : !bool, !any, !text ^body() { cf.yield (%n) }",
+        "cf.try: what body yields are (!int), but results after the first two (!text)",
+    ),
+    (
+        "%ok, %e = cf.try : !bool, !any ^body() { cf.yield {} } "
+        "cf.cond %f ^then() { lm.break {} } ^otherwise() { cf.yield {} }",
+        "lm.break: can't stand in a function with cf.try",
     ),
     # terminators
     ("cf.map (%xs) ^body(%i: !int, %e: !text) { lm.return %c }", "cf.map: a body whose elements run at the same time"),

@@ -14,9 +14,9 @@ from lmc.ir.builder import Builder
 from lmc.ir.core import Attribute, Block, Module, Op, Value
 from lmc.ir.interpreter import _Machine, bind_parameters
 from lmc.ir.ops import BreakOp, HostCallOp, PyCallOp, ReturnOp
-from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceOp, YieldOp
+from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceOp, TryOp, YieldOp
 from lmc.ir.toy import ToyEngine
-from lmc.ir.types import BOOL, INT, ListType, Type, type_of
+from lmc.ir.types import ANY, BOOL, INT, ListType, Type, type_of
 from tests.ir.region_ops import make
 from tests.program_strategies import Program
 
@@ -86,7 +86,23 @@ class _Unroller:
                 if self.is_true(row[0]):
                     break
             return row
+        if isinstance(op, TryOp):
+            return self.protected(op)
         return self.run(self.flat(op))
+
+    def protected(self, op: TryOp) -> Sequence[Known]:
+        """The op of the body that raises stands alone in a ``cf.try``; those before it are as all others."""
+        around = self.rounds
+        try:
+            yielded = self.block(op.body, ())
+        except Exception:
+            self.rounds = around
+            raising = self.builder.ops.pop()
+            results = (Value(self.builder.fresh_name(), BOOL), Value(self.builder.fresh_name(), ANY))
+            body = Block((), (raising, make(YieldOp)))
+            self.run(make(TryOp, *results, base=op.base, body=body))
+            return [*results, *self.all(op.fallback)]
+        return [*self.all((True, None)), *yielded]
 
     def elements(self, op: MapOp | RaceOp) -> list[list[Known]]:
         """What the parameters of the body are for each element."""
@@ -128,11 +144,12 @@ class _Unroller:
     def value(self, value: Value) -> Value:
         """What stands for ``value``, as one value."""
         found = self.known[value]
-        return found if isinstance(found, Value) else self.listed(found, value)
+        return self.listed(found, value.type) if isinstance(found, list) else found
 
-    def listed(self, entries: list[Known], value: Value) -> Value:
-        assert all(isinstance(entry, Value) for entry in entries), "lists of lists are not drawn"
-        return self.call("list", value.type, *entries)
+    def listed(self, entries: list[Known], kind: Type) -> Value:
+        inner = kind.element if isinstance(kind, ListType) else ANY
+        values = [self.listed(entry, inner) if isinstance(entry, list) else entry for entry in entries]
+        return self.call("list", kind, *values)
 
     def call(self, function: str, kind: Type, *arguments: Any) -> Value:
         """The result of a builtin."""

@@ -44,6 +44,12 @@ class _FlowAuthor(FlowAuthor):
             place = self.draw(st.integers(0, 3))
             self.emit(PyCallOp, TEXT, function="getitem", arguments=(self.value(TEXT), place))
 
+    def refuse(self) -> None:
+        """A function that raises for some texts."""
+        self.ids += 1
+        fields = {"id": f"main/@{self.ids}", "declared": "pure", "host": "fail"}
+        self.emit(HostCallOp, TEXT, arguments=(self.value(TEXT),), **fields)
+
     def make_list(self) -> None:
         """A list of its own."""
         self.emit(PyCallOp, LIST, function="list", arguments=(self.value(TEXT), "z"))

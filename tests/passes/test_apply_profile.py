@@ -149,6 +149,17 @@ def test_calls_that_are_only_scored_are_known_too():
     assert any(isinstance(op, SelectOp) for op in module.main.body.ops)
 
 
+def test_a_protected_region_is_known_and_has_no_hint():
+    body = """
+    %ok, %error = cf.try {id = "f/@cf.try"} : !bool, !any ^body() { %k = py.call int ("x") : !int cf.yield {} }
+    """
+    module = module_of(body)
+    for branches in ({"f/@cf.try": BranchProfile(1, 2)}, dict[str, BranchProfile]()):
+        after, remarks = applied(module, Profile("f", branches=branches))
+        assert after is module
+        assert len(remarks) == (not branches)
+
+
 def test_work_grows_with_module_and_profile():
     """Each id of the profile is looked up, and not compared with each op."""
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmc.ir.core import Module, walk
+from lmc.ir.engine import DoneHandle, Request
+from lmc.ir.errors import EngineError
 from lmc.ir.interpreter import interpret
 from lmc.ir.region_ops import LoopOp, MapOp
 from lmc.ir.toy import ToyEngine
@@ -44,6 +49,16 @@ PIECES: dict[str, tuple[str, list[tuple[str, str, str, str]]]] = {
         " %v2 = text.concat [%v, %r] : !text",
         [("%v", "!text", '"-"', "%v2")],
     ),
+    "converts": (
+        "%ok, %error, %num = cf.try (-1) : !bool, !any, !int ^body() {\n %num1 = py.call int (%item) : !int\n"
+        " cf.yield (%num1)\n}\n %q2 = py.call add (%q, %num) : !int",
+        [("%q", "!int", "0", "%q2")],
+    ),
+    "catches": (
+        "%ok1, %error1, %z2 = cf.try (%a) : !bool, !any, !text ^body() {\n %z1 = py.call getitem (%z, 1) : !text\n"
+        " cf.yield (%z1)\n}",
+        [("%z", "!text", '"abc"', "%z2")],
+    ),
     "goes_on": (
         '%d1 = lm.extend %d [%a] : !ctx\n %d2, %e = lm.gen %d1 (%j) {id = "f/$/e"} : !ctx, !text',
         [("%d", "!ctx", "%0", "%d2")],
@@ -51,8 +66,17 @@ PIECES: dict[str, tuple[str, list[tuple[str, str, str, str]]]] = {
 }
 
 
-def looping(pieces: list[str]) -> Module:
-    """A loop over ``%l`` whose rounds ask a model and do what ``pieces`` say."""
+GUARDED = """
+%done, %raised, {results} = cf.try ({begun}) : !bool, !any, {kinds} ^body() {{
+  {loop}
+  cf.yield ({inner})
+}}
+%said = py.call repr (%raised) : !text
+"""
+
+
+def looping(pieces: list[str], *, guarded: bool = False) -> Module:
+    """A loop over ``%l`` whose rounds ask a model and do what ``pieces`` say; in a ``cf.try`` where ``guarded``."""
     slots = [("%j", "!int", "0", "%next"), *(slot for piece in pieces for slot in PIECES[piece][1])]
     results = ", ".join(f"%r{index}" for index in range(len(slots)))
     kinds = ", ".join(kind for _, kind, _, _ in slots)
@@ -64,26 +88,65 @@ def looping(pieces: list[str]) -> Module:
     returned = ", ".join(f"%r{index}" for index, slot in enumerate(slots) if index and slot[1] != "!ctx")
     end = next((f"%r{index}" for index, slot in enumerate(slots) if slot[1] == "!ctx"), "%0")
     body = "\n".join(PIECES[piece][0] for piece in pieces)
+    inner = results.replace("%r", "%i")
+    loop = f"""
+    {inner if guarded else results} = cf.loop (%any, {begun}) : {kinds} ^condition(%f: !bool, {carried}) {{
+      cf.condition %f ({passed})
+    }} ^body({parameters}) {{
+      %item = py.call getitem (%l, %j) : !text
+      %1 = lm.extend %0 [%item] : !ctx
+      %2, %a = lm.gen %1 (%j) {{id = "f/$/a"}} : !ctx, !text
+      {body}
+      %next = py.call add (%j, 1) : !int
+      %go = py.call lt (%next, %count) : !bool
+      cf.yield (%go, {ends})
+    }}
+    """
+    if guarded:
+        loop = GUARDED.format(results=results, begun=begun, kinds=kinds, loop=loop, inner=inner)
+        returned = ", ".join(filter(None, (returned, "%said")))
+    leaves = ",".join(f'{{"leaf":{index}}}' for index in range(returned.count("%")))
     return module_of(
         f"""
         %0 = lm.context : !ctx
         %none = py.call list : !list<!text>
         %count = py.call len (%l) : !int
         %any = py.call lt (0, %count) : !bool
-        {results} = cf.loop (%any, {begun}) : {kinds} ^condition(%f: !bool, {carried}) {{
-          cf.condition %f ({passed})
-        }} ^body({parameters}) {{
-          %item = py.call getitem (%l, %j) : !text
-          %1 = lm.extend %0 [%item] : !ctx
-          %2, %a = lm.gen %1 (%j) {{id = "f/$/a"}} : !ctx, !text
-          {body}
-          %next = py.call add (%j, 1) : !int
-          %go = py.call lt (%next, %count) : !bool
-          cf.yield (%go, {ends})
-        }}
-        lm.return {end} ({returned})
+        {loop}
+        lm.return {end} ({returned}) {{structure = "{{\\"list\\":[{leaves.replace('"', chr(92) + '"')}]}}"}}
         """
     )
+
+
+class Failing(ToyEngine):
+    """Fails where the id of a request is in ``failing``."""
+
+    def __init__(self, failing: Collection[str]) -> None:
+        super().__init__()
+        self.failing = failing
+
+    def submit(self, request: Request, on_delta: Any = None) -> Any:
+        if request.op_id in self.failing:
+            return DoneHandle[Any].failed(EngineError(f"{request.op_id} failed"))
+        return super().submit(request, on_delta)
+
+
+@settings(max_examples=max(30, settings.default.max_examples // 2))  # type: ignore[union-attr]
+@given(
+    pieces=st.lists(st.sampled_from(list(PIECES)), unique=True).map(
+        lambda drawn: list(dict.fromkeys(["goes_on", *drawn]))
+    ),
+    items=st.lists(st.sampled_from(["a", "b", "hello", ""]), min_size=2, max_size=4),
+    failing=st.sets(st.sampled_from(["f/0/e", "f/1/a", "f/1/e"]), min_size=1),
+)
+def test_in_a_protected_region_the_same_call_fails(pieces: list[str], items: list[str], failing: set[str]):
+    module = looping(pieces, guarded=True)
+    inputs = {"x": "first", "n": 3, "l": items}
+    found = [
+        interpret(one, {**inputs, "l": list(items)}, Failing(failing), hosts={"read": str.upper})
+        for one in (module, distributed(module))
+    ]
+    assert (found[0].value, found[0].text) == (found[1].value, found[1].text)
 
 
 def outcome_of(module: Module, items: list[str]) -> tuple[object, ...]:

@@ -1,11 +1,11 @@
 """What the engine ends requests with. Each call makes a new error: whoever reports it writes a line into it."""
 
-from lmc.ir.errors import EngineError, RequestTimeoutError
+from lmc.ir.errors import EngineClosedError, EngineError, RequestTimeoutError
 
 
-def closed() -> EngineError:
+def closed() -> EngineClosedError:
     """The engine was closed, before the request or during it."""
-    return EngineError("the engine was closed", remedy="call the program again: that starts a new one")
+    return EngineClosedError("the engine was closed", remedy="call the program again: that starts a new one")
 
 
 def stopped(cause: BaseException) -> EngineError:

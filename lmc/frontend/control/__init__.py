@@ -1,0 +1,1 @@
+"""Control flow of a capture: exits and outcomes, conditions, joins, loops and protected regions."""

@@ -1,0 +1,579 @@
+"""Where two states meet: the one join of conditions, loops, ``try``, generators and inlined functions.
+
+What is the same on both sides stays. Scalars that differ become phis. Objects older than the branch are joined field by
+field with themselves, objects that each side made anew with each other, so that aliases stay aliases. What has no
+common form becomes a ``Union`` on the flag, or ``Poison``: a read of it ends the capture.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lmc.frontend.emit.budget import MAX_UNION
+from lmc.frontend.emit.operands import pure, type_of_value
+from lmc.frontend.heap.cells import (
+    ROLE_UNKNOWN,
+    BranchesCell,
+    Cell,
+    CoreCell,
+    DictCell,
+    FrameCell,
+    GeneratorCell,
+    GrownCell,
+    HandleCell,
+    InstanceCell,
+    IteratorCell,
+    ListCell,
+    ObjectCell,
+    PoisonCell,
+    SetCell,
+)
+from lmc.frontend.heap.reach import names_of
+from lmc.frontend.heap.state import Content, Place, State
+from lmc.frontend.heap.values import (
+    FALSE,
+    SCALARS,
+    TRUE,
+    UNBOUND,
+    Abstract,
+    Appended,
+    BoundMethod,
+    Concat,
+    Const,
+    Function,
+    Managed,
+    Partial,
+    Poison,
+    Raised,
+    Ref,
+    RoleTurn,
+    Slice,
+    Symbol,
+    Tuple,
+    Unbound,
+    Union,
+    View,
+    parts_of,
+    rebuilt,
+    same,
+)
+from lmc.ir.core import Value
+from lmc.ir.types import ANY, ListType, Type, list_of
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+UNSURE = Poison("an answer that only a run knows", "")
+"""In a core: whether the open turn ends with an answer, and with which, only a run knows."""
+DEAD = Poison("a name that nothing reads any more", "")
+_COMPOSITES = (Tuple, Slice, View, Managed, BoundMethod, Partial, Appended, RoleTurn, Raised)
+
+
+class Phis(Protocol):
+    """What a join needs of the construct whose sides meet. Side 0 is the first arm, or the entry of a loop."""
+
+    flag: Symbol | None
+
+    def merge(self, path: Path, left: Abstract, right: Abstract) -> Symbol:
+        """A scalar or a context that is ``left`` on one side and ``right`` on the other."""
+        ...
+
+    def alone(self, path: Path, side: int, value: Symbol) -> Symbol:
+        """A value of one side, which nobody asks for where the other one was taken."""
+        ...
+
+    def sees(self, value: Value) -> bool:
+        """Whether ``value`` can be used behind the construct."""
+        ...
+
+    def at(self, side: int) -> AbstractContextManager[None]:
+        """Append to the end of a side."""
+        ...
+
+    def fixed(self, path: Path) -> bool:
+        """Whether a value of this path that is the same on both sides stays as it is."""
+        ...
+
+    def address(self, path: Path) -> int:
+        """Where two objects are joined that the sides made."""
+        ...
+
+
+Path = tuple[Any, ...]
+
+
+class Join:
+    """Joins the states of two sides that began as ``base``. Addresses from ``watermark`` on are younger than that."""
+
+    def __init__(self, machine: Machine, phis: Phis, states: tuple[State, State], base: State, watermark: int) -> None:
+        self.machine = machine
+        self.phis = phis
+        self.states = states
+        self.base = base
+        self.watermark = watermark
+        self.joined = base.child()
+        self._pairs: dict[tuple[int, int], int] = {}
+        self._partners: tuple[dict[int, int], dict[int, int]] = ({}, {})
+        self._exported: set[int] = set()
+        self._dead: frozenset[Place] = frozenset()
+
+    def run(self, places: Sequence[Place] = (), dead: frozenset[Place] = frozenset()) -> State:
+        """The state behind the construct.
+
+        ``places`` are joined besides those that a side changed; what ``dead`` ones hold is not asked for any more.
+        """
+        self._dead = dead
+        changed = [state.changed_since(self.base) for state in self.states]
+        self.joined.tainted = any(state.tainted for state in self.states)
+        for place in dict.fromkeys((*places, *changed[0], *changed[1])):
+            if self.is_young(place):
+                continue
+            if place in dead:
+                self.joined.put(place, DEAD)
+                continue
+            left, right = (held[place] if place in held else self.base.get(place) for held in changed)
+            self.joined.put(place, self.content((place,), left, right))
+        return self.joined
+
+    def run_alone(self, side: int) -> State:
+        """The state behind the construct where only this side takes the exit."""
+        self.joined.tainted = self.states[side].tainted
+        for place, held in self.states[side].changed_since(self.base).items():
+            if self.is_young(place):
+                continue
+            if isinstance(held, Cell):
+                self.joined.put(place, self.exported_cell((place,), side, held))
+            else:
+                self.joined.put(place, self.exported((place,), side, held))
+        return self.joined
+
+    def is_young(self, place: Place) -> bool:
+        """Whether a place belongs to what a side made."""
+        if type(place) is tuple and place[0] == "count":  # of ids that hold numbers of this side alone
+            return not all(map(self.phis.sees, place[2]))
+        address = place[0] if type(place) is tuple else place
+        return type(address) is int and address >= self.watermark
+
+    def content(self, path: Path, left: Content, right: Content) -> Content:
+        """What a place holds behind the construct."""
+        if isinstance(left, Cell) or isinstance(right, Cell):
+            if isinstance(left, Cell) and isinstance(right, Cell):
+                try:
+                    return self.cell(path, left, right, {path[0]})
+                except NoCommonFormError as reason:
+                    return PoisonCell(reason.poison)
+            side = 0 if isinstance(left, Cell) else 1
+            only = left if side == 0 else right
+            assert isinstance(only, Cell)
+            return self.exported_cell(path, side, only)
+        return self.value(path, left, right)
+
+    # Values
+
+    def value(self, path: Path, left: Abstract, right: Abstract) -> Abstract:
+        """A value that is ``left`` on one side and ``right`` on the other."""
+        if same(left, right) and self.phis.fixed(path) and self._is_seen(left):
+            return left
+        for one in (left, right):
+            if isinstance(one, Poison):
+                return one
+        if _may_be_unbound(left) or _may_be_unbound(right):
+            return self._maybe(path, left, right)
+        if _is_scalar(left) and _is_scalar(right):
+            return self.phis.merge(path, left, right)
+        if isinstance(left, Ref) and isinstance(right, Ref):
+            return self._references(path, left, right)
+        if type(left) is type(right) and isinstance(left, _COMPOSITES):
+            found = self._composite(path, left, right)
+            if found is not None:
+                return found
+        return self._union(path, left, right)
+
+    def _is_seen(self, value: Abstract) -> bool:
+        if isinstance(value, Symbol):
+            return self.phis.sees(value.ir)
+        if isinstance(value, Ref):
+            return value.address < self.watermark
+        if isinstance(value, Function):
+            return all(frame < self.watermark for frame in value.frames) and all(map(self._is_seen, parts_of(value)))
+        return all(map(self._is_seen, parts_of(value)))
+
+    def _maybe(self, path: Path, left: Abstract, right: Abstract) -> Abstract:
+        """A name that may not be bound: ``Union(bound, value, UNBOUND)``."""
+        (left_flag, left_value), (right_flag, right_value) = _presence(left), _presence(right)
+        if isinstance(left_value, Unbound) and isinstance(right_value, Unbound):
+            return UNBOUND
+        if isinstance(left_value, Unbound):
+            value = self.exported((*path, "value"), 1, right_value)
+        elif isinstance(right_value, Unbound):
+            value = self.exported((*path, "value"), 0, left_value)
+        else:
+            value = self.value((*path, "value"), left_value, right_value)
+        if isinstance(value, Poison):
+            return value
+        flag = self.value((*path, "bound"), left_flag, right_flag)
+        if isinstance(flag, Const):
+            return value if flag.value else UNBOUND
+        assert isinstance(flag, Symbol)
+        return Union(flag, value, UNBOUND)
+
+    def _composite(self, path: Path, left: Abstract, right: Abstract) -> Abstract | None:
+        """Two tuples, methods or messages of one shape, part by part; None where the shapes differ."""
+        parts = parts_of(left), parts_of(right)
+        if len(parts[0]) != len(parts[1]) or not _alike(left, right):
+            return None
+        joined = iter([self.value((*path, index), *pair) for index, pair in enumerate(zip(*parts, strict=True))])
+        try:
+            found = rebuilt(left, lambda _: next(joined))
+        except AssertionError:
+            return None
+        if isinstance(found, Raised) and isinstance(left, Raised) and isinstance(right, Raised):
+            kinds = (*left.kinds, *right.kinds) if left.kinds is not None and right.kinds is not None else None
+            return found if left.kinds is right.kinds else dataclasses.replace(found, kinds=kinds)
+        return found
+
+    def _union(self, path: Path, left: Abstract, right: Abstract) -> Abstract:
+        flag = self.phis.flag
+        if flag is None or _leaves(left) + _leaves(right) > MAX_UNION:
+            return _no_common_form(self.machine)
+        first, second = self.exported((*path, "first"), 0, left), self.exported((*path, "second"), 1, right)
+        for one in (first, second):
+            if isinstance(one, Poison):
+                return one
+        return Union(flag, first, second)
+
+    # What one side alone knows
+
+    def exported(self, path: Path, side: int, value: Abstract) -> Abstract:
+        """A value of one side behind the construct, where nobody asks for it unless that side was taken."""
+        if isinstance(value, Symbol):
+            return value if self.phis.sees(value.ir) else self.phis.alone(path, side, value)
+        if isinstance(value, Ref):
+            partner = self._partners[side].get(value.address)
+            if partner is not None:
+                return Ref(self._pairs[(value.address, partner) if side == 0 else (partner, value.address)])
+            self._export_address(path, side, value.address)
+            return value
+        if isinstance(value, Function):
+            for frame in value.frames:
+                self._export_address(path, side, frame)
+        parts = iter(range(1_000_000))
+        return rebuilt(value, lambda part: self.exported((*path, next(parts)), side, part))
+
+    def exported_cell(self, path: Path, side: int, cell: Cell) -> Cell:
+        """The same of a cell."""
+        return rebuilt_cell(cell, lambda name, value: self.exported((*path, name), side, value))
+
+    def _export_address(self, path: Path, side: int, address: int) -> None:
+        if address < self.watermark or address in self._exported:
+            return
+        self._exported.add(address)
+        state = self.states[side]
+        cell = state.get(address)
+        assert isinstance(cell, Cell), "a reference names no cell"
+        self.joined.put(address, self.exported_cell((*path, "cell"), side, cell))
+        for name in names_of(cell):
+            held = state.get((address, name))
+            assert isinstance(held, Abstract)
+            self.joined.put((address, name), self.exported((*path, name), side, held))
+
+    # Objects
+
+    def _references(self, path: Path, left: Ref, right: Ref) -> Abstract:
+        young = left.address >= self.watermark, right.address >= self.watermark
+        if left.address == right.address:
+            if all(young):  # made before the sides parted, as seen from a construct around them
+                self._pair(path, left.address, right.address)
+            return left
+        moves = self.phis.flag is None and young == (False, True) and self._moves(path, left, right)
+        if not (all(young) or moves) or not self._is_free(left.address, right.address):
+            return self._union(path, left, right)
+        cells = self.states[0].get(left.address), self.states[1].get(right.address)
+        if type(cells[0]) is not type(cells[1]):
+            return self._union(path, left, right)
+        return self._pair(path, left.address, right.address)
+
+    def _moves(self, path: Path, left: Ref, right: Ref) -> bool:
+        """Whether only the name at ``path`` holds the object that was there before a loop, and that of a round."""
+        if len(path) > 1:
+            return False
+        skip = (*path, *self._dead)
+        return not any(
+            self.machine.is_held(value, state, skip) for value, state in zip((left, right), self.states, strict=True)
+        )
+
+    def _is_free(self, left: int, right: int) -> bool:
+        """Whether two objects can be one behind the construct: neither is one with another object already."""
+        if left in self._exported or right in self._exported:
+            return False
+        return self._partners[0].get(left, right) == right and self._partners[1].get(right, left) == left
+
+    def _pair(self, path: Path, left: int, right: int) -> Abstract:
+        known = self._pairs.get((left, right))
+        if known is not None:
+            return Ref(known)
+        one, other = self.states[0].get(left), self.states[1].get(right)
+        assert isinstance(one, Cell)
+        assert isinstance(other, Cell)
+        address = self._pairs[left, right] = left if left == right else self.phis.address(path)
+        self._partners[0][left], self._partners[1][right] = right, left
+        try:
+            self.joined.put(address, self.cell((*path, "cell"), one, other, {left, right}))
+        except NoCommonFormError as reason:
+            return reason.poison
+        for name in dict.fromkeys((*names_of(one), *names_of(other))):
+            place, partner = self.states[0].get((left, name)), self.states[1].get((right, name))
+            assert isinstance(place, Abstract)
+            assert isinstance(partner, Abstract)
+            self.joined.put((address, name), self.value((*path, name), place, partner))
+        return Ref(address)
+
+    def cell(self, path: Path, left: Cell, right: Cell, own: Collection[Place]) -> Cell:
+        """Two cells of one object, whose addresses are ``own``. Raises ``NoCommonFormError``."""
+        if left is right and self.phis.fixed(path) and self._is_seen_cell(left):
+            return left
+        for one in (left, right):
+            if isinstance(one, PoisonCell):
+                return one
+        if isinstance(left, ListCell | GrownCell) and isinstance(right, ListCell | GrownCell):
+            return self._lists(path, left, right, own)
+        joined: Callable[..., Cell | None] | None = None
+        if type(left) is type(right):
+            joined = getattr(self, _FORMS[type(left)])
+        found = None if joined is None else joined(path, left, right)
+        if found is None:
+            raise NoCommonFormError(_no_common_form(self.machine))
+        return found
+
+    def _values(self, path: Path, left: Sequence[Abstract], right: Sequence[Abstract]) -> tuple[Abstract, ...]:
+        pairs = enumerate(zip(left, right, strict=True))
+        return tuple(self.value((*path, index), one, other) for index, (one, other) in pairs)
+
+    def _frames(self, _path: Path, left: FrameCell, right: FrameCell) -> Cell | None:
+        return FrameCell(left.names | right.names)
+
+    def _dicts(self, path: Path, left: DictCell, right: DictCell) -> Cell | None:
+        if not _same_keys(left.keys, right.keys):
+            return None
+        return DictCell(left.keys, self._values(path, left.values, right.values))
+
+    def _sets(self, _path: Path, left: SetCell, right: SetCell) -> Cell | None:
+        return left if left.items == right.items else None
+
+    def _instances(self, _path: Path, left: InstanceCell, right: InstanceCell) -> Cell | None:
+        if left.kind is not right.kind:
+            return None
+        return InstanceCell(left.kind, tuple(dict.fromkeys((*left.names, *right.names))))
+
+    def _iterators(self, path: Path, left: IteratorCell, right: IteratorCell) -> Cell | None:
+        if (left.index, left.exhausted) != (right.index, right.exhausted):
+            return None
+        return IteratorCell(self.value((*path, "source"), left.source, right.source), left.index, left.exhausted)
+
+    def _generators(self, path: Path, left: GeneratorCell, right: GeneratorCell) -> Cell | None:
+        names = [name for name, _ in left.given]
+        same_code = (left.definition, left.frames, left.used) == (right.definition, right.frames, right.used)
+        if not same_code or names != [name for name, _ in right.given]:
+            return None
+        values = self._values(path, [value for _, value in left.given], [value for _, value in right.given])
+        return dataclasses.replace(left, given=tuple(zip(names, values, strict=True)))
+
+    def _branches(self, path: Path, left: BranchesCell, right: BranchesCell) -> Cell | None:
+        if len(left.handles) != len(right.handles):
+            return None
+        return BranchesCell(self._values(path, left.handles, right.handles))
+
+    def _run_objects(self, path: Path, left: ObjectCell, right: ObjectCell) -> Cell | None:
+        if left.kind is not right.kind:
+            return None
+        value = self.value((*path, "object"), left.value, right.value)
+        return ObjectCell(value, left.kind) if isinstance(value, Symbol) else None
+
+    def _is_seen_cell(self, cell: Cell) -> bool:
+        seen = True
+
+        def look(_name: Any, value: Abstract) -> Abstract:
+            nonlocal seen
+            seen = seen and self._is_seen(value)
+            return value
+
+        rebuilt_cell(cell, look)
+        return seen
+
+    def _lists(
+        self, path: Path, left: ListCell | GrownCell, right: ListCell | GrownCell, own: Collection[Place]
+    ) -> Cell:
+        if isinstance(left, ListCell) and isinstance(right, ListCell) and len(left.items) == len(right.items):
+            pairs = zip(left.items, right.items, strict=True)
+            return ListCell(tuple(self.value((*path, index), *pair) for index, pair in enumerate(pairs)))
+        element = self._element((left, right), own)
+        values = [self._list_value(side, cell, element) for side, cell in enumerate((left, right))]
+        merged = self.value((*path, "list"), *values)
+        assert isinstance(merged, Symbol)
+        return GrownCell(merged)
+
+    def _element(self, cells: Sequence[ListCell | GrownCell], own: Collection[Place]) -> Type:
+        kinds: set[Type] = set()
+        for side, cell in enumerate(cells):
+            if isinstance(cell, GrownCell):
+                kind = cell.value.type
+                kinds.add(kind.element if isinstance(kind, ListType) else ANY)
+            for item in cell.items if isinstance(cell, ListCell) else ():
+                if not self.machine.can_be_stored(item, {*own, *self._dead}, self.states[side]):
+                    raise NoCommonFormError(_no_common_form(self.machine))
+                kinds.add(type_of_value(self.machine, item) if _is_scalar(item) else ANY)
+        return kinds.pop() if len(kinds) == 1 else ANY
+
+    def _list_value(self, side: int, cell: ListCell | GrownCell, element: Type) -> Abstract:
+        if isinstance(cell, GrownCell):
+            return cell.value
+        with self.phis.at(side):
+            return pure(self.machine, "list", cell.items, gives=list_of(element), raises=False)
+
+    def _handles(self, path: Path, left: HandleCell, right: HandleCell) -> HandleCell | None:
+        if left.path != right.path or len(left.holes) != len(right.holes):
+            return None
+        core = self._references((*path, "core"), Ref(left.core), Ref(right.core))
+        if not isinstance(core, Ref):
+            return None
+        holes: list[Value] = []
+        for index, pair in enumerate(zip(left.holes, right.holes, strict=True)):
+            number = self.value((*path, "hole", index), Symbol(pair[0]), Symbol(pair[1]))
+            assert isinstance(number, Symbol)
+            holes.append(number.ir)
+        return HandleCell(core.address, left.path, tuple(holes))
+
+    def _cores(self, path: Path, left: CoreCell, right: CoreCell) -> Cell | None:
+        context = self.value((*path, "context"), left.context, right.context)
+        assert isinstance(context, Symbol)
+        chat, bare, unsure = left.chat, left.bare, left.unsure or right.unsure
+        if (left.chat, left.bare) != (right.chat, right.bare):
+            # What is not known here is checked in the run.
+            chat, bare, unsure = None, False, True
+        return CoreCell(
+            context,
+            tuple(dict.fromkeys((*left.names, *right.names))),
+            tuple(dict.fromkeys((*left.metas, *right.metas))),
+            answer=self._answer(path, left.answer, right.answer),
+            role=left.role if left.role == right.role else ROLE_UNKNOWN,
+            chat=chat,
+            bare=bare,
+            unsure=unsure,
+        )
+
+    def _answer(self, path: Path, left: Abstract | None, right: Abstract | None) -> Abstract | None:
+        if left is None and right is None:
+            return None
+        if left is None or right is None or not (_is_scalar(left) and _is_scalar(right)):
+            return UNSURE
+        return self.value((*path, "answer"), left, right)
+
+
+_FORMS: dict[type[Cell], str] = {
+    FrameCell: "_frames",
+    DictCell: "_dicts",
+    SetCell: "_sets",
+    InstanceCell: "_instances",
+    IteratorCell: "_iterators",
+    GeneratorCell: "_generators",
+    HandleCell: "_handles",
+    CoreCell: "_cores",
+    BranchesCell: "_branches",
+    ObjectCell: "_run_objects",
+}
+"""The method that joins two cells of a class; None where they have no common form."""
+
+
+class NoCommonFormError(Exception):
+    """Two cells of one object can't become one."""
+
+    def __init__(self, poison: Poison) -> None:
+        super().__init__()
+        self.poison = poison
+
+
+def _no_common_form(machine: Machine) -> Poison:
+    where = "" if machine.graph.location is None else f" at {machine.graph.location}"
+    return Poison(
+        f"this differs between the ways through the condition or loop{where}, and can't become one value",
+        "bind it to a text or a number on every way, or use it before",
+    )
+
+
+def rebuilt_cell(cell: Cell, change: Any) -> Cell:
+    """``cell`` with ``change(name, value)`` of each value that it holds itself."""
+    if isinstance(cell, ListCell):
+        return ListCell(tuple(change(index, item) for index, item in enumerate(cell.items)))
+    if isinstance(cell, GrownCell):
+        return GrownCell(change("list", cell.value))
+    if isinstance(cell, DictCell):
+        return DictCell(cell.keys, tuple(change(index, item) for index, item in enumerate(cell.values)))
+    if isinstance(cell, IteratorCell):
+        return IteratorCell(change("source", cell.source), cell.index, cell.exhausted)
+    if isinstance(cell, GeneratorCell):
+        return dataclasses.replace(cell, given=tuple((name, change(name, value)) for name, value in cell.given))
+    if isinstance(cell, HandleCell):
+        holes = tuple(change(("hole", index), Symbol(hole)).ir for index, hole in enumerate(cell.holes))
+        core = change("core", Ref(cell.core))
+        return HandleCell(core.address, cell.path, holes)
+    if isinstance(cell, CoreCell):
+        answer = cell.answer
+        if answer is not None and not isinstance(answer, Poison):
+            answer = change("answer", answer)
+        return dataclasses.replace(cell, context=change("context", cell.context), answer=answer)
+    if isinstance(cell, BranchesCell):
+        return BranchesCell(tuple(change(index, handle) for index, handle in enumerate(cell.handles)))
+    if isinstance(cell, ObjectCell):
+        return ObjectCell(change("object", cell.value), cell.kind)
+    return cell
+
+
+def _is_scalar(value: Abstract) -> bool:
+    """Whether a phi can hold it."""
+    if isinstance(value, Const):
+        return type(value.value) in SCALARS or isinstance(value.value, enum.Enum)
+    return isinstance(value, Concat | Symbol)
+
+
+def _may_be_unbound(value: Abstract) -> bool:
+    return isinstance(value, Unbound) or (isinstance(value, Union) and isinstance(value.second, Unbound))
+
+
+def _presence(value: Abstract) -> tuple[Abstract, Abstract]:
+    """Whether there is a value, and which."""
+    if isinstance(value, Unbound):
+        return FALSE, value
+    if isinstance(value, Union) and isinstance(value.second, Unbound):
+        return value.flag, value.first
+    return TRUE, value
+
+
+def _leaves(value: Abstract) -> int:
+    return _leaves(value.first) + _leaves(value.second) if isinstance(value, Union) else 1
+
+
+def _alike(left: Abstract, right: Abstract) -> bool:
+    """Whether two values of one class differ at most in the values that they hold."""
+    if isinstance(left, Tuple) and isinstance(right, Tuple):
+        return left.kind is right.kind
+    if isinstance(left, BoundMethod) and isinstance(right, BoundMethod):
+        return not isinstance(left.function, str) or left.function == right.function
+    if isinstance(left, Partial) and isinstance(right, Partial):
+        return list(left.kwargs) == list(right.kwargs)
+    if isinstance(left, View) and isinstance(right, View):
+        return left.what == right.what
+    if isinstance(left, RoleTurn) and isinstance(right, RoleTurn):
+        return left.role == right.role
+    if isinstance(left, Raised) and isinstance(right, Raised):
+        return (left.kind, left.made) == (right.kind, right.made) and (left.symbol is None) == (right.symbol is None)
+    return not isinstance(left, Appended)
+
+
+def _same_keys(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
+    return len(left) == len(right) and all(
+        type(one) is type(other) and one == other for one, other in zip(left, right, strict=True)
+    )

@@ -1,0 +1,412 @@
+"""Loops: rounds of a known number one after the other, and the fixed point of those that a run counts.
+
+A ``cf.loop`` is made as a rotated loop: whether there is another round is worked out before the first round and at the
+end of each, and the op's condition only passes on. The header of the loop is the join of the state before it and the
+state at the end of a round; rounds are interpreted until the header no longer changes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lmc.frontend.control.conditions import (
+    adopt,
+    branch,
+    common,
+    narrow,
+    origin_of,
+    scope,
+    unused,
+)
+from lmc.frontend.control.exits import NORMAL, Exit, Left, Outcome, Way
+from lmc.frontend.control.join import Join, Path, rebuilt_cell
+from lmc.frontend.emit.budget import MAX_ATTEMPTS
+from lmc.frontend.emit.operands import operand, pure
+from lmc.frontend.heap.cells import Cell
+from lmc.frontend.heap.reach import names_of
+from lmc.frontend.heap.state import Content, Place, State
+from lmc.frontend.heap.values import (
+    FALSE,
+    UNBOUND,
+    Abstract,
+    Concat,
+    Const,
+    Function,
+    Ref,
+    Symbol,
+    Tuple,
+    Union,
+    parts_of,
+    rebuilt,
+)
+from lmc.ir.builder import Builder
+from lmc.ir.core import Value
+from lmc.ir.ids import without_holes
+from lmc.ir.region_ops import ConditionOp, LoopOp, YieldOp
+from lmc.ir.types import BOOL, Type
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+
+@dataclass(slots=True, eq=False)
+class Slot:
+    """A value that rounds carry: the parameter of the body, what it begins with, and what a round gives."""
+
+    parameter: Symbol
+    initial: Any = None
+    back: Any = None
+    attempt: int = 0
+
+
+class LoopPhis:
+    """Phis of a ``cf.loop``: one slot for each path whose value a round changes. They stay from attempt to attempt."""
+
+    def __init__(self, machine: Machine, entry: State, around: Builder, watermark: int) -> None:
+        self.machine = machine
+        self.watermark = watermark
+        self.flag: Symbol | None = None
+        self.slots: dict[Path, Slot] = {}
+        self.grew = False
+        self.attempt = 0
+        self.back: State = entry
+        self.body: Builder | None = None
+        self.entry = entry
+        self._around = around
+        self._addresses: dict[Path, int] = {}
+        self._inside: set[Value] = set()
+
+    def begin(self) -> None:
+        """Another attempt begins."""
+        self.grew = False
+        self.attempt += 1
+
+    def end(self, body: Builder, back: State) -> None:
+        """A round was interpreted."""
+        self.body, self.back = body, back
+        self._inside = {value for op in body.ops for value in op.results}
+        self._inside |= {slot.parameter.ir for slot in self.slots.values()}
+
+    def sees(self, value: Value) -> bool:
+        """Whether it was there before the loop."""
+        return value not in self._inside
+
+    def fixed(self, path: Path) -> bool:
+        """What was carried once stays carried."""
+        return path not in self.slots
+
+    def address(self, path: Path) -> int:
+        """The same object in each attempt."""
+        if path not in self._addresses:
+            self._addresses[path] = self.machine.allocate()
+        return self._addresses[path]
+
+    @contextmanager
+    def at(self, side: int) -> Generator[None]:
+        """Append to the block before the loop, or to the end of a round."""
+        builder = self._around if side == 0 else self.body
+        assert builder is not None
+        around, self.machine.state = self.machine.state, self.entry if side == 0 else self.back
+        try:
+            with self.machine.graph.at_end_of(builder):
+                yield
+        finally:
+            self.machine.state = around
+
+    def merge(self, path: Path, left: Abstract, right: Abstract) -> Symbol:
+        """The slot of a path."""
+        with self.at(0):
+            initial = operand(self.machine, left)
+        with self.at(1):
+            back = operand(self.machine, right)
+        kind = common(initial.type, back.type)
+        slot = self._slot(path, kind, origin_of(right, left), foreign=initial.foreign or back.foreign)
+        slot.initial, slot.back, slot.attempt = initial.ir, back.ir, self.attempt
+        return slot.parameter
+
+    def alone(self, path: Path, side: int, value: Symbol) -> Symbol:
+        """A slot of what only a round gives."""
+        if side == 0:
+            return value
+        known = self.slots.get(path)
+        with self.at(0):
+            filler, kind = unused(self.machine, value.type if known is None else known.parameter.type)
+        slot = self._slot(path, common(kind, value.type), value.origin, foreign=value.foreign)
+        slot.initial, slot.back, slot.attempt = filler, value.ir, self.attempt
+        return dataclasses.replace(value, ir=slot.parameter.ir, expression=None)
+
+    def _slot(self, path: Path, kind: Type, origin: str, *, foreign: bool) -> Slot:
+        found = self.slots.get(path)
+        if found is None:
+            found = self.slots[path] = Slot(Symbol(self.machine.graph.value(kind), origin, foreign=foreign))
+            self.grew = True
+            return found
+        wider = common(found.parameter.type, kind)
+        if wider != found.parameter.type or (foreign and not found.parameter.foreign):
+            found.parameter = Symbol(
+                self.machine.graph.value(wider), origin, foreign=foreign or found.parameter.foreign
+            )
+            self.grew = True
+        return found
+
+
+@dataclass(slots=True, eq=False)
+class LoopParts:
+    """What a loop does: ``test`` says whether there is another round (a flag, or a constant), ``body`` is one.
+
+    ``otherwise`` is its ``else``; ``target`` what its ``break`` and ``continue`` leave for. ``continues``: there may be
+    a ``continue``. ``dead`` are the places that no further round and nothing behind the loop reads before it is bound.
+    """
+
+    target: int
+    test: Callable[[], Abstract]
+    body: Callable[[], None]
+    otherwise: Callable[[], None] | None = None
+    continues: bool = True
+    dead: frozenset[Any] = frozenset()
+    limit: int | None = None
+
+
+def run_loop(machine: Machine, parts: LoopParts) -> None:
+    """Interpret a loop whose number of rounds only a run knows."""
+    leave = Exit("break", parts.target)
+
+    def whole() -> None:
+        _rounds(machine, parts, leave)
+
+    def settle(exit: Exit, way: Way) -> tuple[Exit, Abstract | None]:
+        return (NORMAL, None) if exit == leave else (exit, way.payload)
+
+    adopt(machine, scope(machine, whole, settle))
+
+
+def _rounds(machine: Machine, parts: LoopParts, leave: Exit) -> None:
+    go = parts.test()
+    if isinstance(go, Const) and not go.value:
+        if parts.otherwise is not None:
+            parts.otherwise()
+        return
+    outcome = _fixed_point(machine, parts, go, leave)
+    if parts.otherwise is not None:
+        narrow(machine, outcome)
+        parts.otherwise()
+        return
+    narrow(machine, outcome)
+
+
+def _fixed_point(machine: Machine, parts: LoopParts, go: Abstract, leave: Exit) -> Outcome:
+    """Interpret rounds until the header is stable, and append the loop; gives the exits behind it."""
+    graph = machine.graph
+    entry, watermark = machine.state, machine.watermark()
+    location, counts, mark = graph.location, dict(machine.host_counts), len(graph.builder.ops)
+    phis = LoopPhis(machine, entry, graph.builder, watermark)
+    header, places, shapes = entry.child(), dict[Place, None](), None
+    exits: list[Exit] = [NORMAL]
+    for _ in range(MAX_ATTEMPTS):
+        phis.begin()
+        machine.host_counts = dict(counts)
+        del graph.builder.ops[mark:]
+        machine.forget_texts()
+        machine.state = header.child()
+        known = len(exits)
+        with graph.nested() as body:
+            outcome = scope(machine, lambda: _round(machine, parts), lambda exit, way: _settle(exits, exit, way))
+        graph.location = location
+        if NORMAL not in outcome.ways:  # no run gets to the end of a round, not even by a break
+            machine.state = entry
+            machine.host_counts = dict(counts)
+            del graph.builder.ops[mark:]
+            return _once(machine, parts, go)
+        way = outcome.ways[NORMAL]
+        phis.end(body, way.state)
+        join = Join(machine, phis, (entry, way.state), entry, watermark)
+        places.update((place, None) for place in way.state.changed_since(entry) if not join.is_young(place))
+        header = join.run(list(places), parts.dead)
+        assert isinstance(way.payload, Tuple)
+        goes_on, code, value = way.payload.items
+        left = _LeftBy(exits, leave, parts.otherwise is not None)
+        if left.is_apart:
+            left.code = phis.merge(("exit",), Const(0), code)
+        if left.has_payload:
+            left.value = join.value(("payload",), UNBOUND, value)
+        found = _shapes(header, phis)
+        if not phis.grew and found == shapes and known == len(exits):
+            return _append(machine, parts, phis, header=header, body=body, go=(go, goes_on), left=left)
+        shapes = found
+    raise machine.stop(
+        "what this loop changes takes no form that can be carried from round to round",
+        "bind variables before the loop, each to values of one type",
+    )
+
+
+@dataclass(slots=True, eq=False)
+class _LeftBy:
+    """The exits of a loop, the first of which is that its test fails, and what tells them apart behind it."""
+
+    exits: list[Exit]
+    leave: Exit
+    has_otherwise: bool
+    code: Symbol | None = None
+    value: Abstract | None = None
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether it matters behind the loop which way it was left."""
+        return self.has_otherwise if self.exits[1:] == [self.leave] else len(self.exits) > 1
+
+    @property
+    def has_payload(self) -> bool:
+        """Whether a way out carries a value."""
+        return any(exit.kind in ("return", "raise") for exit in self.exits)
+
+
+def _round(machine: Machine, parts: LoopParts) -> Abstract:
+    again = Exit("continue", parts.target)
+
+    def settle(exit: Exit, way: Way) -> tuple[Exit, Abstract | None]:
+        return (NORMAL, None) if exit == again else (exit, way.payload)
+
+    if parts.continues:
+        narrow(machine, scope(machine, parts.body, settle))
+    else:
+        parts.body()
+    return parts.test()
+
+
+def _settle(exits: list[Exit], exit: Exit, way: Way) -> tuple[Exit, Abstract | None]:
+    """All ways out of a round meet at its end: whether it goes on, which way it was, and what that carries."""
+    if exit == NORMAL:
+        assert way.payload is not None
+        if isinstance(way.payload, Tuple) and way.payload.kind is _Back:
+            return NORMAL, way.payload
+        return NORMAL, Tuple((way.payload, Const(0), UNBOUND), _Back)
+    if exit not in exits:
+        exits.append(exit)
+    return NORMAL, Tuple((FALSE, Const(exits.index(exit)), way.payload or UNBOUND), _Back)
+
+
+class _Back(tuple[Any, ...]):
+    """Marks what ``_settle`` has made."""
+
+
+def _once(machine: Machine, parts: LoopParts, go: Abstract) -> Outcome:
+    """A loop no run of which begins a second round: a condition."""
+
+    def then() -> None:
+        _round(machine, parts)
+
+    def skip() -> None:
+        return None
+
+    if isinstance(go, Const):
+        return scope(machine, then)
+    assert isinstance(go, Symbol)
+    return branch(machine, go, then, skip)
+
+
+def _append(
+    machine: Machine,
+    parts: LoopParts,
+    phis: LoopPhis,
+    *,
+    header: State,
+    body: Builder,
+    go: tuple[Abstract, Abstract],
+    left: _LeftBy,
+) -> Outcome:
+    graph, entry = machine.graph, phis.entry
+    with phis.at(0):
+        first = operand(machine, go[0]).ir
+    with phis.at(1):
+        again = operand(machine, go[1]).ir
+    slots = [slot for slot in phis.slots.values() if slot.attempt == phis.attempt]
+    body.emit(YieldOp, values=(again, *(slot.back for slot in slots)))
+    body.parameters = tuple(slot.parameter.ir for slot in slots)
+    flag = graph.value(BOOL)
+    inner = tuple(graph.value(slot.parameter.type) for slot in slots)
+    names = {slot.parameter.ir: graph.value(slot.parameter.type) for slot in slots}
+    condition = graph.builder.nested((flag, *inner))
+    condition.emit(ConditionOp, flag=flag, values=inner)
+    graph.append(
+        LoopOp,
+        tuple(names.values()),
+        initial=(first, *(slot.initial for slot in slots)),
+        limit=parts.limit,
+        condition=condition.block(),
+        body=body.block(),
+        id=f"{without_holes(machine.path)}/@cf.loop",
+    )
+    watermark = machine.watermark()
+    machine.state = entry
+    if all(isinstance(each, Const) and each.value for each in go):
+        graph.end_unreachable()
+        raise Left(Outcome({}, entry, watermark))
+    made = _renamed_state(header, entry, names)
+    if left.code is None:
+        return Outcome({NORMAL: Way(made)}, entry, watermark)
+    value = None if left.value is None else _renamed(left.value, names)
+    if isinstance(value, Union):
+        value = value.first
+    ways = {exit: Way(made.child(), value if exit.kind in ("return", "raise") else None) for exit in left.exits}
+    code = _renamed(left.code, names)
+    tested = left.exits[:1] if len(left.exits) == 2 else left.exits
+    flags = {exit: pure(machine, "eq", (code, Const(left.exits.index(exit))), raises=False) for exit in tested}
+    return Outcome(ways, entry, watermark, flags)
+
+
+def _renamed_state(header: State, entry: State, names: dict[Value, Value]) -> State:
+    """The header with the loop's results in the place of its parameters."""
+    made = entry.child()
+    made.tainted = header.tainted
+    for place, held in header.changed_since(entry).items():
+        if isinstance(held, Cell):
+            made.put(place, rebuilt_cell(held, lambda _, value: _renamed(value, names)))
+        else:
+            made.put(place, _renamed(held, names))
+    return made
+
+
+def _renamed(value: Abstract, names: dict[Value, Value]) -> Abstract:
+    if isinstance(value, Symbol):
+        return dataclasses.replace(value, ir=names[value.ir]) if value.ir in names else value
+    return rebuilt(value, lambda part: _renamed(part, names))
+
+
+def _shapes(header: State, phis: LoopPhis) -> dict[Place, Any]:
+    """What the header knows, without the addresses of what rounds make, which differ between attempts."""
+    order: dict[int, int] = {}
+    slots = {slot.parameter.ir: path for path, slot in phis.slots.items()}
+
+    def shape(held: Content) -> Any:
+        if isinstance(held, Cell):
+            parts: list[Any] = [type(held).__name__, names_of(held)]
+            rebuilt_cell(held, lambda name, value: parts.append((name, shape(value))) or value)
+            return tuple(parts)
+        if isinstance(held, Symbol):
+            return ("symbol", slots.get(held.ir, held.ir.name))
+        if isinstance(held, Const):
+            return ("const", (type(held.value), repr(held.value)) if held.is_literal else id(held.value))
+        if isinstance(held, Ref):
+            return address(held.address)
+        if isinstance(held, Function):
+            return ("function", id(held.definition), *map(address, held.frames), *map(shape, parts_of(held)))
+        texts = tuple(part for part in held.parts if isinstance(part, str)) if isinstance(held, Concat) else ()
+        return (type(held).__name__, texts, *map(shape, parts_of(held)))
+
+    def address(number: int) -> Any:
+        if number < phis.watermark or number in order:
+            return number if number < phis.watermark else ("made", order[number])
+        order[number] = len(order)
+        cell = header.get(number)
+        assert isinstance(cell, Cell)
+        return (shape(cell), *(shape(header.get((number, name))) for name in names_of(cell)))
+
+    def is_old(place: Place) -> bool:
+        start = place[0] if type(place) is tuple else place
+        return type(start) is not int or start < phis.watermark
+
+    return {place: shape(held) for place, held in header.changed_since(phis.entry).items() if is_old(place)}

@@ -1,0 +1,1 @@
+"""The graph that a capture builds: blocks, operands, ids, symbols and budgets."""

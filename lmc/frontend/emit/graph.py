@@ -1,0 +1,135 @@
+"""The module under construction: nested blocks, op by op, each at a line of the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from lmc.frontend.breaks import Break, CaptureBreak
+from lmc.frontend.constraint_options import ConstraintSpec
+from lmc.frontend.conversions import JsonTypes
+from lmc.frontend.emit.budget import MAX_DEPTH, MAX_OPS
+from lmc.frontend.guards import ReadGuards, ValueGuard
+from lmc.frontend.hosts import HostTable
+from lmc.frontend.proxy import Expression, evaluate
+from lmc.frontend.sites import SiteTable
+from lmc.ir.builder import Builder
+from lmc.ir.core import Block, Constraint, Op, Value
+from lmc.ir.errors import Location
+from lmc.ir.ops import UnreachableOp
+from lmc.ir.types import Type
+
+UNKNOWN: Any = object()
+"""What an expression gives that can't be worked out now."""
+
+
+class Graph:
+    """Appends ops to the innermost open block, and keeps what the module needs besides them.
+
+    ``inputs`` are the arguments that are given, by parameter name; empty for a capture of annotations alone.
+    """
+
+    def __init__(self, parameters: Sequence[Value], inputs: Mapping[str, Any], receiver: tuple[Any, ...] = ()) -> None:
+        self.root = Builder(parameters)
+        self.stack = [self.root]
+        self.inputs = inputs
+        self.location: Location | None = None
+        self.hosts = HostTable(receiver)
+        self.constraints: dict[tuple[str, ...], Constraint] = {}
+        self.json_types = JsonTypes()
+        self.value_guards: list[ValueGuard] = []
+        self.reads = ReadGuards(receiver)
+        self.sites = SiteTable()
+        self.op_count = 0
+        self._evaluated: dict[Expression, Any] = {}
+
+    def emit(
+        self, kind: type[Op], types: Sequence[Type] = (), *, names: Sequence[str | None] = (), **fields: Any
+    ) -> tuple[Value, ...]:
+        """Append an op; gives its results."""
+        self.op_count += 1
+        if self.op_count > MAX_OPS:
+            raise self.stop(f"the program is longer than {MAX_OPS:,} operations", "bound its loops, or split it")
+        return self.builder.emit(kind, types, names=names, location=self.location, **fields)
+
+    def append(self, kind: type[Op], results: Sequence[Value], **fields: Any) -> None:
+        """Append an op whose results have their names already."""
+        self.builder.ops.append(kind(results=tuple(results), location=self.location, **fields))
+
+    def stop(self, cause: str, remedy: str) -> CaptureBreak:
+        """What ends the capture before the statement that is interpreted."""
+        return CaptureBreak(Break(self.location, cause, remedy))
+
+    def value(self, kind: Type, wish: str | None = None) -> Value:
+        """A value of a name that is free."""
+        return Value(self.builder.fresh_name(wish), kind)
+
+    @property
+    def builder(self) -> Builder:
+        """The innermost open block."""
+        return self.stack[-1]
+
+    def open(self, builder: Builder) -> None:
+        """``builder`` is the innermost block from here on."""
+        if len(self.stack) >= MAX_DEPTH:
+            raise self.stop(
+                f"conditions and loops stand deeper than {MAX_DEPTH} in each other", "move a part into a function"
+            )
+        self.stack.append(builder)
+
+    def close(self) -> Builder:
+        """The innermost block ends; gives it."""
+        return self.stack.pop()
+
+    @contextmanager
+    def nested(self, parameters: Sequence[Value] = ()) -> Generator[Builder]:
+        """A block in the innermost open one, which is the innermost until the context ends."""
+        with self.at_end_of(self.builder.nested(parameters)) as builder:
+            yield builder
+
+    @contextmanager
+    def at_end_of(self, builder: Builder) -> Generator[Builder]:
+        """Append to ``builder``, a block that has no terminator yet."""
+        depth = len(self.stack)
+        self.open(builder)
+        try:
+            yield builder
+        finally:
+            del self.stack[depth:]
+
+    def terminated(self) -> bool:
+        """Whether the innermost block has ended."""
+        ops = self.builder.ops
+        return bool(ops) and ops[-1].IS_TERMINATOR
+
+    def end_unreachable(self) -> None:
+        """End the innermost block, whose end no run reaches."""
+        if not self.terminated():
+            self.builder.emit(UnreachableOp, location=self.location)
+
+    def block(self) -> Block:
+        """The program's own block."""
+        return self.root.block()
+
+    def constraint(self, spec: ConstraintSpec | None) -> str | None:
+        """The symbol of a constraint."""
+        if spec is None:
+            return None
+        key = (spec.kind, spec.text, spec.whitespace)
+        if key not in self.constraints:
+            self.constraints[key] = spec.symbol(f"c{len(self.constraints)}")
+        return self.constraints[key].name
+
+    def known(self, expression: Expression | None) -> Any:
+        """The value of what follows from the arguments; ``UNKNOWN`` where it does not, or can't be worked out."""
+        if expression is None or (not self.inputs and expression.operands):
+            return UNKNOWN
+        try:
+            return evaluate(expression, self.inputs, self._evaluated)
+        except Exception:  # it raises in the run as well; or an argument is not given
+            return UNKNOWN
+
+    def guard(self, expression: Expression, expected: Any) -> None:
+        """From here on the capture holds for arguments of which ``expression`` gives ``expected``."""
+        self.value_guards.append(ValueGuard(expression, expected))

@@ -1,0 +1,373 @@
+"""Abstract values as operands of ops, and ops as abstract values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lmc.frontend.disorder import CAUSE, REMEDY, is_disordered
+from lmc.frontend.emit.budget import MAX_TEXT_PARTS
+from lmc.frontend.heap.cells import DictCell, GrownCell, ListCell, ObjectCell, SetCell
+from lmc.frontend.heap.values import (
+    SCALARS,
+    Abstract,
+    Appended,
+    Concat,
+    Const,
+    Poison,
+    Raised,
+    Ref,
+    Slice,
+    Symbol,
+    Tuple,
+    Unbound,
+    Union,
+    is_literal,
+)
+from lmc.frontend.proxy import Expression
+from lmc.frontend.sizes import CAUSE as SIZE_CAUSE
+from lmc.frontend.sizes import REMEDY as SIZE_REMEDY
+from lmc.frontend.sizes import is_too_large
+from lmc.ir import builtins
+from lmc.ir.core import Effect, Value
+from lmc.ir.ops import ConcatOp, HostCallOp, PyCallOp
+from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, ListType, Type, list_of, type_of
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+PLAIN_TYPES = frozenset({TEXT, INT, FLOAT, BOOL, NONE})
+_PYTHON = {TEXT: str, INT: int, FLOAT: float, BOOL: bool, NONE: type(None)}
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An argument of an op: a literal or an IR value, its type, and how it follows from the arguments.
+
+    ``expression`` is an ``Expression`` or a literal; ``follows`` says whether there is one. ``foreign`` is that of
+    ``Symbol``.
+    """
+
+    ir: Any
+    type: Type
+    follows: bool
+    expression: Any = None
+    foreign: bool = False
+    origin: str | None = None
+
+
+def operand(machine: Machine, value: Abstract) -> Operand:
+    """``value`` as an argument of a call, by value. Ends the capture for what can't stand in the graph."""
+    if isinstance(value, Symbol):
+        return Operand(
+            value.ir, value.type, value.expression is not None, value.expression, value.foreign, value.origin
+        )
+    if isinstance(value, Const):
+        return _constant(machine, value.value)
+    if isinstance(value, Concat):
+        return operand(machine, text_symbol(machine, value))
+    if isinstance(value, Tuple):
+        if value.kind is not tuple:
+            return operand(machine, machine.construct(value))
+        return operand(machine, pure(machine, "tuple", value.items))
+    if isinstance(value, Ref):
+        return _cell(machine, value)
+    if isinstance(value, Raised):
+        return operand(machine, machine.exception(value))
+    if isinstance(value, Slice):
+        raise machine.stop("a slice object is handed on", "slice the text or the list itself: x[a:b]")
+    raise machine.stop(f"{describe(machine, value)} can't be part of the graph", "take what is needed out of it before")
+
+
+def _constant(machine: Machine, value: Any) -> Operand:
+    if is_literal(value):
+        if is_too_large(value):
+            raise machine.stop(SIZE_CAUSE, SIZE_REMEDY)
+        return Operand(value, type_of(value), True, value)
+    if is_disordered(value):
+        raise machine.stop(CAUSE, REMEDY)
+    return operand(machine, constant(machine, value))
+
+
+def constant(machine: Machine, value: Any) -> Symbol:
+    """An object of the user's program that has no literal."""
+    graph = machine.graph
+    found = host_op(
+        machine,
+        graph.hosts.constant(value),
+        "constant",
+        effect=Effect.PURE,
+        result_type=ANY,
+        origin=f"a {type(value).__name__} of the program",
+    )
+    return Symbol(found.ir, found.origin, kind=type(value), foreign=True)
+
+
+def _cell(machine: Machine, value: Ref) -> Operand:
+    cell = machine.state.get(value.address)
+    if isinstance(cell, ListCell):
+        return operand(machine, pure(machine, "list", cell.items))
+    if isinstance(cell, GrownCell):
+        return operand(machine, cell.value)
+    if isinstance(cell, DictCell):
+        parts = [part for key, held in zip(cell.keys, cell.values, strict=True) for part in (Const(key), held)]
+        return operand(machine, pure(machine, "dict", parts))
+    if isinstance(cell, SetCell):
+        items = list(cell.items)
+        if len(items) > 1:
+            raise machine.stop(CAUSE, REMEDY)
+        return operand(machine, pure(machine, "set", [Const(item) for item in items]))
+    if isinstance(cell, ObjectCell):
+        return operand(machine, cell.value)
+    raise machine.stop(f"{describe(machine, value)} can't be part of the graph", "take what is needed out of it before")
+
+
+def describe(machine: Machine, value: Abstract) -> str:
+    """What messages call ``value``."""
+    if isinstance(value, Const):
+        return f"a {type(value.value).__name__}"
+    if isinstance(value, Ref):
+        return machine.describe_cell(value)
+    if isinstance(value, Poison):
+        return value.cause
+    if isinstance(value, Unbound):
+        return "a name that is not bound"
+    if isinstance(value, Appended):
+        return "a message or a generation"
+    if isinstance(value, Union):
+        return "what differs between the ways through a condition"
+    if isinstance(value, Tuple):
+        return "a tuple"
+    if isinstance(value, Symbol):
+        return value.origin
+    if isinstance(value, Concat):
+        return "a text"
+    return "a function that is made in the program"
+
+
+def pure(
+    machine: Machine,
+    name: str,
+    arguments: Sequence[Abstract],
+    keywords: Mapping[str, Abstract] | None = None,
+    *,
+    gives: Type | None = None,
+    origin: str | None = None,
+    raises: bool | None = None,
+) -> Symbol:
+    """Call the pure builtin ``name`` of ``lmc.ir.builtins`` in the run.
+
+    ``gives`` is the type of its result where more is known than follows from those of the arguments; ``raises`` whether
+    it may raise, where that is known.
+    """
+    builtin = builtins.lookup(name)
+    assert builtin is not None, name
+    named = dict(keywords or {})
+    operands = [operand(machine, value) for value in (*arguments, *named.values())]
+    types = [each.type for each in operands]
+    result_type = gives or builtin.result_type(types[: len(arguments)])
+    if origin is None:
+        origin = next((each.origin for each in operands if each.origin is not None), f"the result of {name}")
+    ir = tuple(each.ir for each in operands)
+    if any(each.foreign for each in operands):
+        host = machine.graph.hosts.builtin(builtin)
+        return host_op(
+            machine,
+            host,
+            name,
+            ir=ir,
+            keywords=tuple(named),
+            effect=Effect.READS,
+            result_type=result_type,
+            origin=origin,
+        )
+    may_raise = builtin.may_raise(types, tuple(named)) if raises is None else raises
+    (result,) = machine.emit(
+        PyCallOp, (result_type,), may_raise=may_raise, function=name, arguments=ir, keywords=tuple(named)
+    )
+    if not all(each.follows for each in operands):
+        return Symbol(result, origin)
+    return Symbol(result, origin, Expression(name, tuple(each.expression for each in operands), tuple(named)))
+
+
+def host_call(
+    machine: Machine,
+    function: Any,
+    arguments: Sequence[Abstract],
+    keywords: Mapping[str, Abstract] | None = None,
+    *,
+    effect: Effect,
+    result_type: Type = ANY,
+    origin: str | None = None,
+) -> Symbol:
+    """Call ``function``, of the user's or of lmc's own, in the run: once per instance, in order."""
+    named = dict(keywords or {})
+    operands = [operand(machine, value) for value in (*arguments, *named.values())]
+    if effect is Effect.PURE and any(each.foreign for each in operands):
+        effect = Effect.READS
+    host, name = machine.graph.hosts.function(function, effect)
+    return host_op(
+        machine,
+        host,
+        name,
+        ir=tuple(each.ir for each in operands),
+        keywords=tuple(named),
+        effect=effect,
+        result_type=result_type,
+        origin=origin or f"the result of {name}()",
+    )
+
+
+def host_op(
+    machine: Machine,
+    host: str,
+    name: str,
+    *,
+    ir: tuple[Any, ...] = (),
+    keywords: tuple[str, ...] = (),
+    effect: Effect,
+    result_type: Type,
+    origin: str,
+) -> Symbol:
+    """Append a call of a host symbol; ``name`` is what it goes by in ids."""
+    op_id = machine.allocate_host(name)
+    (result,) = machine.emit(
+        HostCallOp,
+        (result_type,),
+        may_raise=effect is not Effect.PURE or bool(ir),
+        host=host,
+        id=op_id,
+        arguments=ir,
+        keywords=keywords,
+        declared=effect.value,
+    )
+    if effect is Effect.WRITES:
+        machine.state.tainted = True
+        machine.writes += 1
+    return Symbol(result, origin, foreign=result_type not in PLAIN_TYPES)
+
+
+# Texts
+
+
+def concat(machine: Machine, pieces: Sequence[Abstract]) -> Abstract:
+    """Texts (literals and symbols of type ``!text``) one after the other, put together where an op needs them."""
+    parts: list[str | Symbol] = []
+    for piece in pieces:
+        for held in _short_parts(machine, piece):
+            part = str.__getitem__(held.value, slice(None)) if isinstance(held, Const) else held
+            assert isinstance(part, str | Symbol)
+            if isinstance(part, str) and parts and isinstance(parts[-1], str):
+                parts[-1] += part
+            elif not isinstance(part, str) or part:
+                parts.append(part)
+    if not parts:
+        return Const("")
+    if len(parts) == 1:
+        return Const(parts[0]) if isinstance(parts[0], str) else parts[0]
+    return Concat(tuple(parts))
+
+
+def _short_parts(machine: Machine, piece: Abstract) -> Sequence[Abstract | str]:
+    """The parts of a text that is not put together yet; of a long one, which an op puts together, that alone."""
+    if not isinstance(piece, Concat):
+        return (piece,)
+    return piece.parts if len(piece.parts) <= MAX_TEXT_PARTS else (text_symbol(machine, piece),)
+
+
+def text_symbol(machine: Machine, text: Concat) -> Symbol:
+    """The op that puts a text together; one for each text in a block that sees it."""
+    known = machine.text_of(text)
+    if known is not None:
+        return known
+    (result,) = machine.emit(ConcatOp, (TEXT,), text=text_parts(machine, text))
+    symbols = [part for part in text.parts if isinstance(part, Symbol)]
+    expressions = [part if isinstance(part, str) else part.expression for part in text.parts]
+    follows = all(each is not None for each in expressions)
+    expression = Expression("str.join", ("", Expression("tuple", tuple(expressions)))) if follows else None
+    made = Symbol(result, symbols[0].origin, expression)
+    machine.note_text(text, made)
+    return made
+
+
+def text_parts(machine: Machine, text: Abstract) -> tuple[str | Value, ...]:
+    """A text as parts of an op."""
+    parts = text.parts if isinstance(text, Concat) else (text,)
+    found: list[str | Value] = []
+    for held in parts:
+        part = held.value if isinstance(held, Const) else held
+        if isinstance(part, str):
+            if is_too_large(part):
+                raise machine.stop(SIZE_CAUSE, SIZE_REMEDY)
+            found.append(part)
+        else:
+            assert isinstance(part, Symbol), part
+            found.append(part.ir)
+    return tuple(found)
+
+
+def concat_expression(text: Concat) -> Expression | None:
+    """How a text that is put together follows from the arguments."""
+    parts = [part if isinstance(part, str) else part.expression for part in text.parts]
+    if any(part is None for part in parts):
+        return None
+    return Expression("str.join", ("", Expression("tuple", tuple(parts))))
+
+
+# What is known of a value
+
+
+def type_of_value(machine: Machine, value: Abstract) -> Type:
+    """The IR type that ``value`` has, or would have as an operand."""
+    if isinstance(value, Symbol):
+        return value.type
+    if isinstance(value, Concat):
+        return TEXT
+    if isinstance(value, Const):
+        return type_of(value.value) if is_literal(value.value) else ANY
+    if isinstance(value, Tuple):
+        return _items_type(machine, value.items)
+    if isinstance(value, Ref):
+        cell = machine.state.get(value.address)
+        if isinstance(cell, GrownCell):
+            return cell.value.type
+        if isinstance(cell, ListCell):
+            return _items_type(machine, cell.items)
+    return ANY
+
+
+def _items_type(machine: Machine, items: Sequence[Abstract]) -> ListType:
+    kinds = {type_of_value(machine, item) for item in items}
+    return list_of(kinds.pop()) if len(kinds) == 1 else list_of(ANY)
+
+
+def class_of(machine: Machine, value: Abstract) -> type | None:
+    """The Python class of ``value``; None where that is not known."""
+    if isinstance(value, Const):
+        return type(value.value)
+    if isinstance(value, Symbol):
+        return value.kind or _PYTHON.get(value.type) or (list if isinstance(value.type, ListType) else None)
+    if isinstance(value, Concat):
+        return str
+    if isinstance(value, Tuple):
+        return value.kind
+    if isinstance(value, Slice):
+        return slice
+    if isinstance(value, Raised):
+        return value.kind
+    if isinstance(value, Ref):
+        return machine.class_of_cell(value)
+    return None
+
+
+def is_text(machine: Machine, value: Abstract) -> bool:
+    """Whether ``value`` is certainly a text."""
+    return class_of(machine, value) is str
+
+
+def is_scalar(value: Abstract) -> bool:
+    """Whether ``value`` is a text, a number, a bool or None."""
+    if isinstance(value, Const):
+        return type(value.value) in SCALARS
+    return isinstance(value, Concat) or (isinstance(value, Symbol) and value.type in PLAIN_TYPES)

@@ -1,0 +1,1 @@
+"""What a capture knows: abstract values, the cells that hold them, and where two states meet."""

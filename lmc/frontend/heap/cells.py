@@ -1,0 +1,170 @@
+"""Cells: what stands at an address of the heap. Immutable; a change puts another cell at the address.
+
+Names of a frame, attributes of an instance and variables of a handle are places of their own (``(address, name)``),
+so that a store and a join cost what was changed.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lmc.frontend.heap.values import NONE, Abstract, Poison, Symbol
+from lmc.ir.core import Value
+
+if TYPE_CHECKING:
+    from lmc.frontend.source.functions import Definition
+
+ROLE_UNKNOWN = "?"
+"""The role of an open turn that only a run knows."""
+
+
+class Cell:
+    """Base of all cells."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PoisonCell(Cell):
+    """An object that differs between the ways through a condition in what can't become one. No use is captured."""
+
+    poison: Poison
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrameCell(Cell):
+    """The names of one call of a function, each a place of its own."""
+
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ListCell(Cell):
+    """A list of known length."""
+
+    items: tuple[Abstract, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GrownCell(Cell):
+    """A list whose length only a run knows. ``value`` is the list as it is now, of type ``!list<…>``.
+
+    Nothing else holds the value, so a change is another value: the list stays one object because the address does.
+    """
+
+    value: Symbol
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DequeCell(Cell):
+    """A ``collections.deque`` of known length."""
+
+    items: tuple[Abstract, ...]
+    maxlen: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DictCell(Cell):
+    """A dict of known keys, which are literals, in order.
+
+    ``kind`` is ``dict``, ``Counter``, ``OrderedDict`` or ``defaultdict``; ``factory`` what the last one makes of a key
+    that is not there.
+    """
+
+    keys: tuple[Any, ...]
+    values: tuple[Abstract, ...]
+    kind: type = dict
+    factory: Abstract = NONE
+
+    def index(self, key: Any) -> int | None:
+        """Where a key stands that equals ``key``, as a dict compares keys."""
+        return next((index for index, known in enumerate(self.keys) if known is key or known == key), None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SetCell(Cell):
+    """A set of known items, which are literals."""
+
+    items: frozenset[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InstanceCell(Cell):
+    """An object of a plain class that the program makes; ``names`` are its attributes, in order."""
+
+    kind: type
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IteratorCell(Cell):
+    """An iterator of known items that has given ``index`` of them.
+
+    ``source`` is a list's reference, which is read at each step as Python does, or a tuple of the items.
+    """
+
+    source: Abstract
+    index: int
+    exhausted: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GeneratorCell(Cell):
+    """A generator that has not begun, or is used up.
+
+    ``definition`` is the function or generator expression, ``frames`` those that it closes over, ``given`` its
+    arguments, or the first iterable of an expression under the name "".
+    """
+
+    definition: Definition | ast.GeneratorExp
+    frames: tuple[int, ...]
+    given: tuple[tuple[str, Abstract], ...]
+    activation: Any = None
+    used: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HandleCell(Cell):
+    """A handle ``s``: its context, the path that its ids begin with, and the state of its turns.
+
+    Several handles may share one context (``core`` is the address of what they share). ``holes`` are the numbers in the
+    path's holes. ``names`` are the variables it has or may have, each a place of its own.
+    """
+
+    core: int
+    path: str
+    holes: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CoreCell(Cell):
+    """What handles of one context share. Fields are those of ``lmc.frontend.core.Core``."""
+
+    context: Symbol
+    names: tuple[str, ...] = ()
+    metas: tuple[str, ...] = ()
+    answer: Abstract | None = None
+    role: str | None = None
+    chat: bool | None = False
+    bare: bool = False
+    unsure: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BranchesCell(Cell):
+    """What ``s.fork(n)`` gives where ``n`` is known: the branches, in order."""
+
+    handles: tuple[Abstract, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ObjectCell(Cell):
+    """A Python object that exists in the run only, made there by the program; each operation on it is an ordered op.
+
+    ``kind`` is its class, one of Python's own. ``value`` names the object: no change gives another one.
+    """
+
+    value: Symbol
+    kind: type

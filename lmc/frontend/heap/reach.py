@@ -1,0 +1,89 @@
+"""What can be reached from where in a state."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from lmc.frontend.heap.cells import (
+    BranchesCell,
+    Cell,
+    CoreCell,
+    DequeCell,
+    DictCell,
+    FrameCell,
+    GeneratorCell,
+    GrownCell,
+    HandleCell,
+    InstanceCell,
+    IteratorCell,
+    ListCell,
+    ObjectCell,
+)
+from lmc.frontend.heap.state import Content, Place, State
+from lmc.frontend.heap.values import Abstract, Function, Ref, parts_of
+
+
+def is_reached(state: State, address: int, roots: Iterable[Place], skip: Collection[Place] = ()) -> bool:
+    """Whether the cell at ``address`` is reached from one of the places ``roots``, but through none of ``skip``."""
+    seen: set[Place] = set(skip)
+    waiting = [place for place in roots if place not in seen]
+    while waiting:
+        place = waiting.pop()
+        if place in seen:
+            continue
+        seen.add(place)
+        for found in references(state.get(place)):
+            if found == address:
+                return True
+            waiting.append(found)
+        if type(place) is int:
+            held = state.get(place)
+            assert isinstance(held, Cell)
+            waiting += [(place, name) for name in names_of(held)]
+    return False
+
+
+def references(content: Content) -> list[int]:
+    """The addresses that a place names itself."""
+    found: list[int] = []
+    waiting: list[Abstract] = []
+    if isinstance(content, Cell):
+        waiting += values_of(content)
+    else:
+        waiting.append(content)
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, Ref):
+            found.append(value.address)
+        elif isinstance(value, Function):
+            found += value.frames
+        waiting += parts_of(value)
+    return found
+
+
+def names_of(cell: Cell) -> Sequence[str]:
+    """The names of the places that belong to a cell."""
+    if isinstance(cell, CoreCell):
+        return (*cell.names, *(f"@meta:{name}" for name in cell.metas))
+    if isinstance(cell, InstanceCell):
+        return cell.names
+    return sorted(cell.names) if isinstance(cell, FrameCell) else ()
+
+
+def values_of(cell: Cell) -> list[Abstract]:
+    """The values that a cell holds itself."""
+    if isinstance(cell, ListCell | DequeCell):
+        return list(cell.items)
+    if isinstance(cell, GrownCell | ObjectCell):
+        return [cell.value]
+    if isinstance(cell, DictCell):
+        return [*cell.values, cell.factory]
+    if isinstance(cell, IteratorCell):
+        return [cell.source]
+    if isinstance(cell, GeneratorCell):
+        return [*(value for _, value in cell.given), *map(Ref, cell.frames)]
+    if isinstance(cell, HandleCell):
+        return [Ref(cell.core)]
+    if isinstance(cell, CoreCell):
+        return [cell.context, *(() if cell.answer is None else (cell.answer,))]
+    return list(cell.handles) if isinstance(cell, BranchesCell) else []

@@ -1,0 +1,86 @@
+"""States: the content of every place, as an overlay over an older state.
+
+A place is an address (whose content is a cell), ``(address, name)`` (a name of a frame, an attribute, a variable of a
+handle: a value), or ``("count", base, holes)`` (how many ids there are on a base: a value). A state is not changed
+after another one was derived from it, unless that one is dropped or absorbed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lmc.frontend.heap.cells import Cell
+from lmc.frontend.heap.values import UNBOUND, ZERO, Abstract
+
+Place = Any
+Content = Abstract | Cell
+
+
+def initial_content(place: Place) -> Content:
+    """What a place holds that nothing was put into."""
+    return ZERO if type(place) is tuple and place[0] == "count" else UNBOUND
+
+
+class State:
+    """Contents by place.
+
+    ``tainted``: a call may have changed data of the user's, which is looked at in the run from here on.
+    """
+
+    __slots__ = ("_own", "_parent", "tainted")
+
+    def __init__(self, parent: State | None = None) -> None:
+        self._own: dict[Place, Content] = {}
+        self._parent = parent
+        self.tainted: bool = parent is not None and parent.tainted
+
+    def get(self, place: Place) -> Content:
+        """What ``place`` holds."""
+        state: State | None = self
+        while state is not None:
+            found = state._own.get(place)
+            if found is not None:
+                return found
+            state = state._parent
+        return initial_content(place)
+
+    def __contains__(self, place: Place) -> bool:
+        state: State | None = self
+        while state is not None:
+            if place in state._own:
+                return True
+            state = state._parent
+        return False
+
+    def put(self, place: Place, content: Content) -> None:
+        """Change a place."""
+        self._own[place] = content
+
+    def child(self) -> State:
+        """A state that begins as this one."""
+        return State(self)
+
+    def absorb(self, child: State) -> None:
+        """Become ``child``, which was derived from this state and is not used any more."""
+        chain: list[State] = []
+        state: State | None = child
+        while state is not self:
+            assert state is not None
+            chain.append(state)
+            state = state._parent
+        for each in reversed(chain):
+            self._own.update(each._own)
+        self.tainted = child.tainted
+
+    def changed_since(self, base: State) -> dict[Place, Content]:
+        """The places that were changed since ``base``, an older state, and what they hold."""
+        chain: list[State] = []
+        state: State | None = self
+        while state is not base:
+            assert state is not None, "the states have no common origin"
+            chain.append(state)
+            state = state._parent
+        found: dict[Place, Content] = {}
+        for each in reversed(chain):
+            found.update(each._own)
+        return found

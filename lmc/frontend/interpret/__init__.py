@@ -1,0 +1,1 @@
+"""The interpreter: statements, expressions, calls and patterns of Python over abstract values."""

@@ -1,0 +1,510 @@
+"""Calls: what is called decides, in this order: handles and programs, the program's own functions, Python's own, tools.
+
+Functions of the program's are inlined: their statements are interpreted with a frame of their own.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Generator, Mapping, Sequence
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType, WrapperDescriptorType
+from typing import TYPE_CHECKING, Any
+
+from lmc.frontend.control.conditions import adopt, scope
+from lmc.frontend.control.exits import NORMAL, Exit, Left, Outcome, Way
+from lmc.frontend.emit.budget import MAX_CALLS
+from lmc.frontend.emit.operands import concat, describe, host_call, is_scalar, is_text, pure, type_of_value
+from lmc.frontend.exception_reads import looks_at_exceptions
+from lmc.frontend.function import JittedFunction
+from lmc.frontend.handles import handles
+from lmc.frontend.harmless import is_standard_module
+from lmc.frontend.heap.cells import DictCell, GeneratorCell, GrownCell, InstanceCell, ListCell
+from lmc.frontend.heap.values import (
+    NONE,
+    Abstract,
+    BoundMethod,
+    Const,
+    Function,
+    Managed,
+    Partial,
+    Poison,
+    Raised,
+    Ref,
+    Symbol,
+    Tuple,
+    Unbound,
+    Union,
+    parts_of,
+)
+from lmc.frontend.interpret import names
+from lmc.frontend.interpret.machine import Activation
+from lmc.frontend.locations import is_own_file
+from lmc.frontend.python import library
+from lmc.frontend.python.conversions import formatted, to_text
+from lmc.frontend.python.functions import FUNCTIONS
+from lmc.frontend.python.methods import call_method
+from lmc.frontend.python.operators import binary, run_now
+from lmc.frontend.source.files import Unsupported
+from lmc.frontend.source.functions import Definition, definition_of
+from lmc.frontend.tools import Tool
+from lmc.ir.builtins import lookup
+from lmc.ir.core import Effect
+from lmc.ir.types import ANY, BOOL, FLOAT, INT
+from lmc.ir.wording import with_article
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+
+@contextlib.contextmanager
+def _managed() -> Generator[None]:
+    yield
+
+
+_MANAGER_CODE: Any = getattr(_managed, "__code__")  # noqa: B009 - that of every function that is decorated so
+Args = Sequence[Abstract]
+Kwargs = Mapping[str, Abstract]
+
+__all__ = ["call", "formatted", "in_place", "leave_with", "super_call", "to_text"]
+
+
+def call(machine: Machine, function: Abstract, args: Args, kwargs: Kwargs) -> Abstract:
+    """``function(*args, **kwargs)``; arguments are worked out."""
+    machine.step()
+    if isinstance(function, Union | Poison | Unbound):
+        return machine.cases(function, lambda one: call(machine, one, args, kwargs))
+    if isinstance(function, Partial):
+        return call(machine, function.function, [*function.args, *args], {**function.kwargs, **kwargs})
+    if isinstance(function, Function):
+        return inline(machine, function.definition, function.frames, function.defaults, args=args, kwargs=kwargs)
+    if isinstance(function, BoundMethod):
+        if isinstance(function.function, str):
+            return method(machine, function.receiver, function.function, args, kwargs)
+        return call(machine, function.function, [function.receiver, *args], kwargs)
+    if isinstance(function, Const):
+        return _call_constant(machine, function, args, kwargs)
+    own = _call_method_of(machine, function, args, kwargs)
+    if own is not None:
+        return own
+    if isinstance(function, Symbol):
+        raise machine.stop(
+            f"{function.origin} is called, and only a run knows what that does",
+            "call a tool or a function of the program",
+        )
+    raise machine.unsupported(f"a call of {describe(machine, function)}")
+
+
+def _call_method_of(machine: Machine, function: Abstract, args: Args, kwargs: Kwargs) -> Abstract | None:
+    cell = machine.cell(function)
+    held = inspect.getattr_static(cell.kind, "__call__", None) if isinstance(cell, InstanceCell) else None
+    return call(machine, Const(held), [function, *args], kwargs) if isinstance(held, FunctionType) else None
+
+
+def method(machine: Machine, receiver: Abstract, name: str, args: Args, kwargs: Kwargs) -> Abstract:
+    """A method of a handle, or of a class of Python's own."""
+    found = handles.call_method(machine, receiver, name, args, kwargs)
+    return found if found is not None else call_method(machine, receiver, name, args, kwargs)
+
+
+def _call_constant(machine: Machine, function: Const, args: Args, kwargs: Kwargs) -> Abstract:
+    held: Any = function.value
+    found = handles.call_function(machine, held, args, kwargs)
+    if found is not None:
+        return found
+    if isinstance(held, Tool):
+        return _call_tool(machine, held, args, kwargs)
+    if _is_hashable(held):
+        handler = FUNCTIONS.get(held) or library.HANDLERS.get(held)
+        if handler is not None:
+            return _fitting(machine, handler, held, args, kwargs)
+    managed = managed_function(held)
+    if managed is not None:
+        return Managed(call(machine, Const(managed), args, kwargs))
+    if isinstance(held, functools.partial):
+        given = {name: Const(value) for name, value in held.keywords.items()}
+        return call(machine, Const(held.func), [*map(Const, held.args), *args], {**given, **kwargs})
+    if isinstance(held, MethodType):
+        return call(machine, Const(held.__func__), [Const(held.__self__), *args], kwargs)
+    if isinstance(held, type):
+        return _call_class(machine, held, args, kwargs)
+    if isinstance(held, MethodDescriptorType | WrapperDescriptorType) and args:
+        return method(machine, args[0], held.__name__, args[1:], kwargs)
+    if isinstance(held, FunctionType) and is_own_file(held.__code__.co_filename):
+        return _call_user_function(machine, held, args, kwargs)
+    if isinstance(held, FunctionType | BuiltinFunctionType):
+        return _call_library(machine, held, args, kwargs)
+    raise _opaque(machine, held)
+
+
+def managed_function(held: Any) -> FunctionType | None:
+    """The generator function that ``contextlib.contextmanager`` decorates; None where ``held`` is no such thing."""
+    if not isinstance(held, FunctionType) or held.__code__ is not _MANAGER_CODE:
+        return None
+    inner = getattr(held, "__wrapped__", None)
+    return inner if isinstance(inner, FunctionType) else None
+
+
+def _is_hashable(held: Any) -> bool:
+    return isinstance(held, FunctionType | BuiltinFunctionType | type)
+
+
+def _fitting(machine: Machine, handler: Any, held: Any, args: Args, kwargs: Kwargs) -> Abstract:
+    """Call a rule of Python's own; arguments that the function does not take raise what Python does."""
+    try:
+        inspect.signature(handler).bind(machine, *args, **kwargs)
+    except TypeError:
+        plain = [machine.plain(value) for value in args]
+        if all(each is not None for each in plain) and not kwargs:
+            return run_now(machine, held, [each[0] for each in plain if each is not None], held.__name__)
+        raise machine.unsupported(f"this call of {held.__name__}()") from None
+    return handler(machine, *args, **kwargs)
+
+
+def _call_tool(machine: Machine, tool: Tool[..., Any], args: Args, kwargs: Kwargs) -> Abstract:
+    check_unlooked(machine, tool)
+    _check_handed_over(machine, tool.name, [*args, *kwargs.values()], tool.effect)
+    return _own_value(machine, host_call(machine, tool, args, kwargs, effect=tool.effect, result_type=tool.result_type))
+
+
+def _own_value(_machine: Machine, found: Symbol) -> Abstract:
+    return found
+
+
+def reaches_handle(machine: Machine, value: Abstract, seen: set[int] | None = None) -> bool:
+    """Whether a handle is in ``value``."""
+    seen = set() if seen is None else seen
+    if isinstance(value, Ref):
+        if value.address in seen:
+            return False
+        seen.add(value.address)
+        if handles.is_handle(machine, value):
+            return True
+        cell = machine.cell(value)
+        held: Sequence[Abstract] = ()
+        if isinstance(cell, ListCell):
+            held = cell.items
+        elif isinstance(cell, DictCell):
+            held = cell.values
+        elif isinstance(cell, InstanceCell):
+            found = [machine.state.get((value.address, name)) for name in cell.names]
+            held = [each for each in found if isinstance(each, Abstract)]
+        return any(reaches_handle(machine, each, seen) for each in held)
+    if isinstance(value, Function):
+        return any(reaches_handle(machine, each, seen) for each in _closed_over(machine, value)) or any(
+            reaches_handle(machine, each, seen) for each in value.defaults.values()
+        )
+    return any(reaches_handle(machine, each, seen) for each in parts_of(value))
+
+
+def _closed_over(machine: Machine, value: Function) -> list[Abstract]:
+
+    names_used = {node.id for node in ast.walk(value.definition.node) if isinstance(node, ast.Name)}
+    found: list[Abstract] = []
+    for name in names_used - value.definition.scope.local:
+        for frame in value.frames:
+            held = machine.state.get((frame, name))
+            if isinstance(held, Abstract) and not isinstance(held, Unbound):
+                found.append(held)
+                break
+    return found
+
+
+def _check_handed_over(machine: Machine, name: str, values: Sequence[Abstract], effect: Effect) -> None:
+    """End the capture where a function would get a handle, or could change or keep what the program still uses."""
+    for value in values:
+        if effect is Effect.WRITES and not machine.can_be_stored(value, ()) and machine.cell(value) is not None:
+            raise machine.stop(
+                f"{name}() takes {with_article(machine.class_name(value))} of the program's own, and might change or "
+                "keep it",
+                'declare what it does (@lmc.tool(effect="reads") or "pure"), or pass a copy of it',
+            )
+        if reaches_handle(machine, value):
+            raise machine.stop(
+                f"a state is handed to {name}(), which the program does not contain",
+                "pass its text (s.text()) or the value that is needed",
+            )
+        if isinstance(value, Function) or isinstance(machine.cell(value), InstanceCell):
+            raise machine.stop(
+                f"{describe(machine, value)} is handed to {name}()", "pass texts, numbers, lists and dicts of them"
+            )
+
+
+def _call_user_function(machine: Machine, function: FunctionType, args: Args, kwargs: Kwargs) -> Abstract:
+    """A plain function of the user's: inlined where that is possible, else called in the run."""
+    values = [*args, *kwargs.values()]
+    must = any(reaches_handle(machine, value) or isinstance(value, Function) for value in values)
+    flags = function.__code__.co_flags
+    if flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        raise machine.unsupported(f"{function.__name__}(), which is asynchronous,")
+    try:
+        definition = definition_of(function)
+    except Unsupported as reason:
+        if must:
+            raise machine.stop(
+                f"{function.__name__}() is given a state, and has no source: {reason.what}",
+                "define it in a file",
+            ) from None
+        return _call_opaque(machine, function, args, kwargs)
+
+    def inlined() -> Abstract:
+        return inline_outside(machine, function, definition, args, kwargs)
+
+    if must or reaches_program(function):
+        return inlined()
+    return machine.attempt_small(inlined, lambda: _call_opaque(machine, function, args, kwargs))
+
+
+def reaches_program(function: FunctionType) -> bool:
+    """Whether a function may call a program: then it is a part of the one that calls it, or nothing."""
+    code = function.__code__
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    for name in (*code.co_names, *cells):
+        try:
+            held = cells[name].cell_contents if name in cells else function.__globals__.get(name)
+        except ValueError:
+            continue
+        if isinstance(held, JittedFunction):
+            return True
+    return False
+
+
+def inline_outside(
+    machine: Machine, function: FunctionType, definition: Definition, args: Args, kwargs: Kwargs
+) -> Abstract:
+    """Inline a function that exists outside the program; its code and defaults are guarded."""
+    reads = machine.graph.reads
+    for name in ("__code__", "__defaults__", "__kwdefaults__"):
+        reads.add_attribute(function, name, getattr(function, name))
+    defaults: dict[str, Abstract] = {}
+    code = function.__code__
+    positional = code.co_varnames[: code.co_argcount]
+    given = function.__defaults__ or ()
+    for name, value in zip(positional[len(positional) - len(given) :], given, strict=True):
+        defaults[name] = names.outside(machine, value, f"the default of {name!r}")
+    for name, value in (function.__kwdefaults__ or {}).items():
+        defaults[name] = names.outside(machine, value, f"the default of {name!r}")
+    return inline(machine, definition, (), defaults, args=args, kwargs=kwargs)
+
+
+def check_unlooked(machine: Machine, function: Any) -> None:
+    """End the capture where ``function`` may ask for the exception that is handled: the graph handles none."""
+    if machine.handled and looks_at_exceptions(function):
+        raise machine.stop(
+            f"{getattr(function, '__name__', 'a function')}() may ask for the exception that is handled here",
+            "pass it the exception, or its text",
+        )
+
+
+def _call_opaque(machine: Machine, function: Any, args: Args, kwargs: Kwargs) -> Abstract:
+    """Call what is not known to do nothing: in the run, in order."""
+    check_unlooked(machine, function)
+    name = getattr(function, "__name__", type(function).__name__)
+    _check_handed_over(machine, name, [*args, *kwargs.values()], Effect.WRITES)
+    return host_call(machine, function, args, kwargs, effect=Effect.WRITES, result_type=ANY)
+
+
+def _call_library(machine: Machine, function: Any, args: Args, kwargs: Kwargs) -> Abstract:
+    """A function of an installed package or of Python itself that no rule is there for."""
+    owner = getattr(function, "__self__", None)
+    if isinstance(function, BuiltinFunctionType) and owner is not None and not inspect.ismodule(owner):
+        return method(machine, Const(owner), function.__name__, args, kwargs)
+    if library.is_pure(function):
+        return library.call_pure(machine, function, args, kwargs)
+    if is_standard_module(function.__module__ or "builtins"):
+        raise _opaque(machine, function)
+    return _call_opaque(machine, function, args, kwargs)
+
+
+def _opaque(machine: Machine, held: Any) -> BaseException:
+    name = getattr(held, "__name__", type(held).__name__)
+    return machine.stop(
+        f"what {name}() does is not known to the capture", "call it in a tool: a function of your own with @lmc.tool"
+    )
+
+
+def _call_class(machine: Machine, kind: type, args: Args, kwargs: Kwargs) -> Abstract:
+    if issubclass(kind, BaseException):
+        return _new_exception(machine, kind, args, kwargs)
+    if library.is_pure(kind):
+        return library.call_pure(machine, kind, args, kwargs)
+    return machine.rules.instance(kind, args, kwargs)
+
+
+def _new_exception(machine: Machine, kind: type[BaseException], args: Args, kwargs: Kwargs) -> Raised:
+    """An exception that the program makes; code of the user's that takes part in it runs here, in the run."""
+    own = [base for base in kind.__mro__ if base.__module__ != "builtins"]
+    plain = not any(name in vars(base) for base in own for name in ("__init__", "__new__"))
+    if type(kind) is not type:
+        raise machine.unsupported(f"an exception of the class {kind.__name__}")
+    if plain and not kwargs:
+        return Raised(kind, tuple(args))
+    _check_handed_over(machine, kind.__name__, [*args, *kwargs.values()], Effect.WRITES)
+    made = host_call(machine, kind, args, kwargs, effect=Effect.WRITES, result_type=ANY, origin=f"a {kind.__name__}")
+    return Raised(kind, (), Symbol(made.ir, made.origin, kind=kind, foreign=True))
+
+
+# Inlining
+
+
+def inline(
+    machine: Machine,
+    definition: Definition,
+    frames: tuple[int, ...],
+    defaults: Mapping[str, Abstract],
+    *,
+    args: Args,
+    kwargs: Kwargs,
+) -> Abstract:
+    """Interpret the body of a function as a part of the program."""
+    if len(machine.activations) > MAX_CALLS:
+        raise machine.stop(
+            f"{definition.name}() is called more than {MAX_CALLS} levels deep", "write a loop, or bound the depth"
+        )
+    given = bound_arguments(machine, definition, defaults, args, kwargs)
+    if definition.scope.is_generator:
+        return machine.new(GeneratorCell(definition, frames, tuple(given.items())))
+    return _inlined(machine, definition, frames, given)
+
+
+def run_generator(machine: Machine, cell: GeneratorCell, each: Callable[[Abstract], None]) -> None:
+    """Interpret a generator function; ``each`` takes what it yields."""
+    assert isinstance(cell.definition, Definition)
+    caller = machine.activation
+
+    def consumed(item: Abstract) -> None:
+        """Back in the frame of the consumer, for one item."""
+        machine.activations.append(caller)
+        try:
+            each(item)
+        finally:
+            machine.activations.pop()
+
+    _inlined(machine, cell.definition, cell.frames, dict(cell.given), consumed)
+
+
+def _inlined(
+    machine: Machine,
+    definition: Definition,
+    frames: tuple[int, ...],
+    given: Mapping[str, Abstract],
+    on_yield: Callable[[Abstract], None] | None = None,
+) -> Abstract:
+    location = machine.graph.location
+    number = machine.begin_target()
+    exit = Exit("return", number)
+
+    def body() -> Abstract:
+        frame = names.new_frame(machine, definition.scope.local)
+        for name, value in given.items():
+            machine.state.put((frame, name), value)
+        first = next(iter(given), None)
+        activation = Activation(number, definition, (frame, *frames), first_argument=first, on_yield=on_yield)
+        machine.activations.append(activation)
+        if definition.sites is not None:
+            machine.graph.sites.add(definition.sites)
+        try:
+            if not definition.body:
+                return machine.rules.evaluate(definition.node.body)
+            machine.rules.execute(definition.body)
+            return NONE
+        finally:
+            machine.activations.pop()
+
+    def settle(found: Exit, way: Way) -> tuple[Exit, Abstract | None]:
+        return (NORMAL, way.payload) if found == exit else (found, way.payload)
+
+    value = adopt(machine, scope(machine, body, settle))
+    machine.graph.location = location
+    assert value is not None
+    return value
+
+
+def bound_arguments(
+    machine: Machine, definition: Definition, defaults: Mapping[str, Abstract], args: Args, kwargs: Kwargs
+) -> dict[str, Abstract]:
+    """Parameters with what they are bound to; raises ``TypeError`` in the program as Python does."""
+    arguments = definition.arguments
+    empty = inspect.Parameter.empty
+    parameters: list[inspect.Parameter] = []
+    for kind, group in (
+        (inspect.Parameter.POSITIONAL_ONLY, arguments.posonlyargs),
+        (inspect.Parameter.POSITIONAL_OR_KEYWORD, arguments.args),
+    ):
+        parameters += [inspect.Parameter(each.arg, kind, default=defaults.get(each.arg, empty)) for each in group]
+    if arguments.vararg is not None:
+        parameters.append(inspect.Parameter(arguments.vararg.arg, inspect.Parameter.VAR_POSITIONAL))
+    for each in arguments.kwonlyargs:
+        kind = inspect.Parameter.KEYWORD_ONLY
+        parameters.append(inspect.Parameter(each.arg, kind, default=defaults.get(each.arg, empty)))
+    if arguments.kwarg is not None:
+        parameters.append(inspect.Parameter(arguments.kwarg.arg, inspect.Parameter.VAR_KEYWORD))
+    signature = inspect.Signature(parameters)
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError:
+        raise machine.stop(
+            f"the arguments do not fit {definition.name}{signature}", "give it the arguments that it takes"
+        ) from None
+    bound.apply_defaults()
+    found: dict[str, Abstract] = {}
+    for name, value in bound.arguments.items():
+        kind = signature.parameters[name].kind
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            found[name] = Tuple(tuple(value))
+        elif kind is inspect.Parameter.VAR_KEYWORD:
+            found[name] = machine.new(DictCell(tuple(value), tuple(value.values())))
+        else:
+            found[name] = value
+    return found
+
+
+def leave_with(machine: Machine, value: Abstract) -> None:
+    """``return value``."""
+    take_return(machine, Exit("return", machine.activation.number), value)
+
+
+def take_return(machine: Machine, exit: Exit, value: Abstract) -> None:
+    """Leave the call that ``exit`` names; that of the program itself ends it at once where nothing looks at that."""
+    if exit.target == machine.activations[0].number and not machine.guarded_returns:
+        machine.close_turns(0)
+        machine.rules.finish(value)
+        raise Left(Outcome({}, machine.state, machine.watermark()))
+    machine.leave_for(exit, value)
+
+
+def in_place(machine: Machine, name: str, old: Abstract, value: Abstract) -> Abstract:
+    """What ``old <name>= value`` leaves under its name."""
+    if isinstance(old, Union | Poison | Unbound):
+        return machine.cases(old, lambda one: in_place(machine, name, one, value))
+    if name == "add":
+        if handles.is_handle(machine, old):
+            handles.append(machine, old, value)
+            return old
+        cell = machine.cell(old)
+        if isinstance(cell, ListCell | GrownCell):
+            method(machine, old, "extend", [value], {})
+            return old
+        if is_text(machine, old) and is_text(machine, value):
+            return concat(machine, (old, value))
+    if name == "or_" and isinstance(machine.cell(old), DictCell):
+        method(machine, old, "update", [value], {})
+        return old
+    own = machine.special(f"__i{name.rstrip('_')}__", old, value)
+    if own is not None:
+        return own
+    kinds = [type_of_value(machine, each) for each in (old, value)]
+    plain = machine.plain(old) is not None and machine.plain(value) is not None
+    numbers = all(kind in (INT, FLOAT, BOOL) for kind in kinds)
+    texts = is_text(machine, old) and name in ("add", "mul", "mod")
+    if plain or numbers or texts or not is_scalar(old) or lookup(f"i{name}") is None:
+        return binary(machine, name, old, value)
+    return pure(machine, f"i{name}", (old, value))  # its errors name the operator
+
+
+def super_call(machine: Machine, args: Args) -> Abstract:
+    """``super()`` in a method of a class whose object the program makes."""
+    del args
+    raise machine.unsupported("`super()`")

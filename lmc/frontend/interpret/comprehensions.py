@@ -1,0 +1,146 @@
+"""Comprehensions, generator expressions and generator functions.
+
+A generator is inverted: what its consumer does with an item is interpreted at each ``yield``. So it has to be consumed
+whole, by one loop or by one function that takes all items.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lmc.frontend.heap.cells import GeneratorCell, ListCell
+from lmc.frontend.heap.values import Abstract, Ref
+from lmc.frontend.interpret import names
+from lmc.frontend.interpret.machine import Activation
+from lmc.frontend.python.methods import call_method
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+Consume = Callable[[Abstract], None]
+
+
+class Evaluated(ast.expr):
+    """Stands for an expression whose value is known: the first iterable belongs to the frame around."""
+
+    _fields = ()
+
+    def __init__(self, value: Abstract, node: ast.AST) -> None:
+        super().__init__()
+        self.value = value
+        ast.copy_location(self, node)
+
+
+class Innermost(ast.stmt):
+    """Stands for the element of a comprehension."""
+
+    _fields = ()
+
+    def __init__(self, work: Callable[[], None], node: ast.AST) -> None:
+        super().__init__()
+        self.work = work
+        ast.copy_location(self, node)
+
+
+def evaluate_given(_machine: Machine, node: Evaluated) -> Abstract:
+    """The value that is known."""
+    return node.value
+
+
+def execute_innermost(_machine: Machine, node: Innermost) -> None:
+    """The element of a comprehension."""
+    node.work()
+
+
+def run(
+    machine: Machine,
+    generators: Sequence[ast.comprehension],
+    first: Abstract,
+    innermost: Callable[[], None],
+    activation: Activation | None = None,
+) -> None:
+    """Go over the items of a comprehension; its names are in a frame of their own.
+
+    ``first`` is what its first part goes over, ``activation`` the call that it is written in (None: the one that runs).
+    """
+    around = machine.activation
+    bound = {part.id for each in generators for part in ast.walk(each.target) if isinstance(part, ast.Name)}
+    frame = names.new_frame(machine, bound)
+    within = activation or around
+    begun = generators[0]
+    given = ast.comprehension(begun.target, Evaluated(first, begun.iter), begun.ifs, begun.is_async)
+    machine.activations[-1] = replace(within, frames=(frame, *within.frames), loops=list[int]())
+    try:
+        machine.rules.execute([_loop(machine, [given, *generators[1:]], innermost)])
+    finally:
+        machine.activations[-1] = around
+
+
+def _loop(machine: Machine, generators: Sequence[ast.comprehension], innermost: Callable[[], None]) -> ast.stmt:
+    """Nested ``for`` and ``if`` statements of a comprehension."""
+    body: ast.stmt = Innermost(innermost, generators[-1].target)
+    for generator in reversed(generators):
+        if generator.is_async:
+            raise machine.unsupported("`async for`")
+        for test in reversed(generator.ifs):
+            body = ast.copy_location(ast.If(test, [body], []), test)
+        body = ast.copy_location(ast.For(generator.target, generator.iter, [body], [], None), generator.iter)
+    return body
+
+
+def list_of(machine: Machine, node: ast.ListComp | ast.SetComp, element: Callable[[], Abstract]) -> Abstract:
+    """The items that a comprehension gives, as a list."""
+    first = machine.rules.evaluate(node.generators[0].iter)
+    made = machine.new(ListCell(()))
+
+    def put() -> None:
+        call_method(machine, made, "append", [element()], {})
+
+    run(machine, node.generators, first, put)
+    return made
+
+
+def generator(machine: Machine, node: ast.GeneratorExp) -> Abstract:
+    """A generator expression: its first iterable is worked out now, everything else as its items are asked for."""
+    first = machine.rules.evaluate(node.generators[0].iter)
+    activation = machine.activation
+    return machine.new(GeneratorCell(node, activation.frames, (("", first),), activation))
+
+
+def consume(machine: Machine, iterable: Ref, each: Consume) -> None:
+    """Interpret ``each`` for every item of a generator, where it gives the item."""
+    cell = machine.cell(iterable)
+    assert isinstance(cell, GeneratorCell)
+    if cell.used:
+        return
+    machine.state.put(iterable.address, replace(cell, used=True))
+    if not isinstance(cell.definition, ast.GeneratorExp):
+        machine.rules.run_generator(cell, each)
+        return
+    node, activation = cell.definition, cell.activation
+    caller = machine.activation
+
+    def give() -> None:
+        item = machine.rules.evaluate(node.elt)
+        inner = machine.activations[-1]
+        machine.activations[-1] = caller
+        try:
+            each(item)
+        finally:
+            machine.activations[-1] = inner
+
+    run(machine, node.generators, cell.given[0][1], give, activation)
+
+
+def collected(machine: Machine, iterable: Ref) -> Abstract:
+    """All items of a generator, as a list."""
+    made = machine.new(ListCell(()))
+
+    def put(item: Abstract) -> None:
+        call_method(machine, made, "append", [item], {})
+
+    consume(machine, iterable, put)
+    return made

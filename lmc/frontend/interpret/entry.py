@@ -1,0 +1,333 @@
+"""From a program and its arguments to a module."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+from lmc.frontend.arguments import Bound, shape_of, shape_of_annotations
+from lmc.frontend.breaks import Break, CaptureBreak
+from lmc.frontend.control.conditions import scope
+from lmc.frontend.control.exits import Left, Outcome
+from lmc.frontend.emit.graph import Graph
+from lmc.frontend.emit.operands import constant, describe, host_call, operand
+from lmc.frontend.function import JittedFunction
+from lmc.frontend.handles import handles
+from lmc.frontend.heap.cells import DictCell, GrownCell, InstanceCell, ListCell
+from lmc.frontend.heap.values import (
+    SCALARS,
+    Abstract,
+    Const,
+    Ref,
+    Symbol,
+    Tuple,
+    Union,
+    is_literal,
+)
+from lmc.frontend.interpret import calls, comprehensions, expressions, names, statements
+from lmc.frontend.interpret.machine import Activation, Machine, MadeError, Rules
+from lmc.frontend.proxy import parameter
+from lmc.frontend.region_ids import with_region_ids
+from lmc.frontend.source.files import Unsupported
+from lmc.frontend.source.functions import Definition, definition_of
+from lmc.frontend.specs import Arguments, Record
+from lmc.frontend.variants import Captured, Replay
+from lmc.ir import structure
+from lmc.ir.core import Effect, Function, Module, Value
+from lmc.ir.errors import Location
+from lmc.ir.ops import ReturnOp
+from lmc.ir.types import ANY, BOOL, ListType, Type
+
+
+@dataclass(frozen=True)
+class NotCaptured:
+    """Why a program was not captured whole."""
+
+    reason: Break
+    error: BaseException | None = None
+
+
+def capture_whole(function: JittedFunction, arguments: Bound | None) -> Captured | NotCaptured:
+    """Capture all of ``function`` for ``arguments``, or say what stopped it.
+
+    Without arguments it is captured for what its annotations promise.
+    """
+    function.refuse_async()
+    shape = shape_of_annotations(function) if arguments is None else shape_of(function, arguments)
+    inputs: dict[str, Any] = {}
+    given = function.defaults if arguments is None else arguments.values
+    for name, value in given.items():
+        shape.specs[name].extract(value, inputs)
+    parameters: list[Value] = []
+
+    def leaf(name: str, kind: Type) -> Value:
+        parameters.append(Value(name, kind))
+        return parameters[-1]
+
+    shape.build(leaf, _never)
+    return _Capture(function, shape, Graph(parameters, inputs, function.receiver)).run()
+
+
+def _never(cause: str, _remedy: str) -> BaseException:
+    return AssertionError(cause)
+
+
+class _Capture:
+    def __init__(self, function: JittedFunction, shape: Arguments, graph: Graph) -> None:
+        self.function = function
+        self.shape = shape
+        self.graph = graph
+        self.machine = Machine(graph, function.name)
+        self.machine.rules = rules(self.machine, self.finish)
+
+    def run(self) -> Captured | NotCaptured:
+        graph = self.graph
+        graph.location = self.function.location
+        plain = self.function.definition
+        if not isinstance(plain, FunctionType):
+            return NotCaptured(Break(None, f"{plain!r} is no plain function", "decorate a function written with def"))
+        try:
+            definition = definition_of(plain)
+        except Unsupported as reason:
+            where = Location(plain.__code__.co_filename, reason.line or plain.__code__.co_firstlineno)
+            return NotCaptured(
+                Break(where, f"{plain.__name__} can't be captured: {reason.what}", "define it with def in a file")
+            )
+        graph.reads.add_attribute(plain, "__code__", plain.__code__)
+        try:
+            self._interpret(definition)
+        except CaptureBreak as stop:
+            return NotCaptured(stop.reason)
+        except RecursionError:
+            return NotCaptured(
+                Break(graph.location, "the program goes deeper than a capture can", "write a loop, or bound the depth")
+            )
+        except MadeError as made:
+            return NotCaptured(
+                Break(made.location, f"this raises {type(made.error).__name__}: {made.error}", "mend the program"),
+                made.error,
+            )
+        module = Module(
+            self.function.name,
+            (Function(self.function.name, with_region_ids(graph.block(), graph.sites)),),
+            tuple(graph.constraints.values()),
+            tuple(graph.hosts.symbols.values()),
+        )
+        return Captured(
+            self.function.template or self.function,
+            module,
+            graph.hosts.callables,
+            (),
+            self.shape,
+            tuple(graph.value_guards),
+            graph.reads,
+            Replay({}, 0),
+            None,
+            graph.json_types.readers,
+        )
+
+    def _interpret(self, definition: Definition) -> None:
+        machine = self.machine
+        if definition.sites is not None:
+            self.graph.sites.add(definition.sites)
+        if definition.scope.is_generator:
+            raise machine.unsupported("a program that is a generator")
+        self.state = handles.new_handle(machine, self.function.name)
+        args, kwargs = self._arguments()
+        receiver = [Const(value) for value in self.function.receiver]
+        given = calls.bound_arguments(machine, definition, {}, [*receiver, self.state, *args], kwargs)
+        frame = names.new_frame(machine, definition.scope.local)
+        for name, value in given.items():
+            machine.state.put((frame, name), value)
+        machine.activations.append(Activation(machine.begin_target(), definition, (frame,), decides=True))
+
+        def whole() -> None:
+            statements.execute(machine, definition.body)
+            self.graph.location = self.function.location
+            self.finish(Const(None))
+            raise Left(Outcome({}, machine.state, machine.watermark()))
+
+        outcome = scope(machine, whole)
+        assert not outcome.ways, "a way out of the program has no target"
+
+    def _arguments(self) -> tuple[list[Abstract], dict[str, Abstract]]:
+        """Arguments as the function takes them."""
+
+        def leaf(name: str, kind: Type) -> Any:
+            return Symbol(Value(name, kind), f"the argument {name!r}", parameter(name))
+
+        values = {name: self._argument(value) for name, value in self.shape.build(leaf, _never).items()}
+        args: list[Abstract] = []
+        kwargs: dict[str, Abstract] = {}
+        for name, found in self.function.signature.parameters.items():
+            if name not in values:
+                continue
+            if found.kind is found.VAR_POSITIONAL:
+                packed = values[name]
+                args += packed.items if isinstance(packed, Tuple) else ()
+            elif found.kind is found.VAR_KEYWORD:
+                cell = self.machine.cell(values[name])
+                assert isinstance(cell, DictCell)
+                kwargs.update(zip(cell.keys, cell.values, strict=True))
+            elif found.kind is found.KEYWORD_ONLY:
+                kwargs[name] = values[name]
+            else:
+                args.append(values[name])
+        return args, kwargs
+
+    def _argument(self, value: Any) -> Abstract:
+        machine = self.machine
+        kind = type(value)
+        if isinstance(value, Symbol):
+            if isinstance(value.type, ListType):
+                return self._read_only(GrownCell(value))
+            return value
+        if kind is tuple:
+            return Tuple(tuple(map(self._argument, value)))
+        if kind is list:
+            return self._read_only(ListCell(tuple(map(self._argument, value))))
+        if kind is dict and all(map(is_literal, value)):
+            return self._read_only(DictCell(tuple(value), tuple(map(self._argument, value.values()))))
+        if kind is Record:
+            made = machine.new(InstanceCell(value.kind, tuple(value.fields)))
+            for name, held in value.fields.items():
+                machine.state.put((made.address, name), self._argument(held))
+            machine.read_only.add(made.address)
+            return made
+        return Const(value)
+
+    def _read_only(self, cell: Any) -> Ref:
+        made = self.machine.new(cell)
+        self.machine.read_only.add(made.address)
+        return made
+
+    def finish(self, value: Abstract) -> None:
+        """``lm.return``."""
+        machine = self.machine
+        leaves: list[Value] = []
+        nesting = structure.canonical(self._structure(value, leaves, 0))
+        found = handles.variables(machine, self.state)
+        maybe = {name: held for name, held in found.items() if isinstance(held, Union)}
+        held = [part.first if isinstance(part, Union) else part for part in found.values()]
+        self.graph.location = self.function.location
+        _address, core = handles.core_of(machine, self.state)
+        values = tuple(self._value(part) for part in held)
+        self.graph.emit(
+            ReturnOp,
+            context=core.context.ir,
+            values=tuple(leaves),
+            structure=nesting,
+            variables=values,
+            variable_names=tuple(found),
+            present=tuple(part.flag.ir for part in maybe.values()),
+            present_names=tuple(maybe),
+        )
+
+    def _structure(self, value: Abstract, leaves: list[Value], depth: int) -> Any:
+        machine = self.machine
+        if depth > 60:
+            raise self._no_result("it is nested too deep")
+        cell = machine.cell(value)
+        if isinstance(value, Ref) and value.address in machine.read_only:
+            if not isinstance(cell, GrownCell):
+                raise self._no_result("it is a container that the program did not make itself")
+            raise self._no_result("it is an argument itself")
+        if isinstance(value, Const) and type(value.value) in SCALARS:
+            return {"literal": value.value}
+        if isinstance(value, Tuple) and value.kind is tuple:
+            return {"tuple": [self._structure(part, leaves, depth + 1) for part in value.items]}
+        if isinstance(cell, ListCell):
+            return {"list": [self._structure(part, leaves, depth + 1) for part in cell.items]}
+        if isinstance(cell, DictCell):
+            pairs = zip(cell.keys, cell.values, strict=True)
+            return {
+                "dict": [
+                    [self._structure(Const(key), leaves, depth + 1), self._structure(part, leaves, depth + 1)]
+                    for key, part in pairs
+                ]
+            }
+        if isinstance(value, Union):
+            value = machine.cases(value, lambda one: Symbol(self._value(one), "the result"))
+        leaves.append(self._value(value))
+        return {"leaf": len(leaves) - 1}
+
+    def _value(self, value: Abstract) -> Value:
+        found = operand(self.machine, value).ir
+        if isinstance(found, Value):
+            return found
+
+        return constant(self.machine, found).ir
+
+    def _no_result(self, cause: str) -> BaseException:
+        return self.machine.stop(
+            f"the program's result can't be captured: {cause}",
+            "return texts, numbers, or new lists, tuples and dicts of them",
+        )
+
+
+def rules(machine: Machine, finish: Callable[[Abstract], None]) -> Rules:
+    """How the parts of a program are interpreted."""
+
+    def object_call(name: str, function: Callable[..., Any], args: Sequence[Abstract]) -> Abstract:
+        del name
+        return host_call(machine, function, args, effect=Effect.WRITES, result_type=ANY)
+
+    def truth_of_object(value: Const) -> Abstract:
+
+        return host_call(machine, bool, (value,), effect=Effect.WRITES, result_type=BOOL)
+
+    def special(name: str, owner: Abstract, args: Sequence[Abstract]) -> Abstract | None:
+        return _special(machine, name, owner, args)
+
+    def field_of(owner: Symbol, name: str) -> Abstract:
+        raise machine.unsupported(f"the attribute {name!r} of {describe(machine, owner)}")
+
+    def instance(kind: type, args: Sequence[Abstract], kwargs: Mapping[str, Abstract]) -> Abstract:
+        del args, kwargs
+        raise machine.unsupported(f"an object of the class {kind.__name__}")
+
+    def class_test(value: Abstract, kinds: Abstract) -> Abstract:
+        del kinds
+        raise machine.unsupported(f"the class of {describe(machine, value)}")
+
+    return Rules(
+        execute=partial(statements.execute, machine),
+        assign=partial(statements.assign, machine),
+        evaluate=partial(expressions.evaluate, machine),
+        call=partial(calls.call, machine),
+        finish=finish,
+        append_together=partial(handles.append_together, machine),
+        special=special,
+        truth_of_object=truth_of_object,
+        contains_of=partial(handles.contains_of, machine),
+        run_generator=partial(calls.run_generator, machine),
+        collected=partial(comprehensions.collected, machine),
+        consume=partial(comprehensions.consume, machine),
+        leave_with=partial(calls.take_return, machine),
+        end_turn=partial(handles.end_role, machine),
+        size_of=lambda value: calls.FUNCTIONS[len](machine, value),
+        item_of=partial(handles.item_of, machine),
+        set_item_of=partial(handles.set_item_of, machine),
+        attribute_of=partial(handles.attribute_of, machine),
+        field_of=field_of,
+        object_call=object_call,
+        outside=partial(names.outside, machine),
+        class_test=class_test,
+        instance=instance,
+    )
+
+
+def _special(machine: Machine, name: str, owner: Abstract, args: Sequence[Abstract]) -> Abstract | None:
+    """A special method that the class of an object of the program's defines in Python."""
+    cell = machine.cell(owner)
+    kind = cell.kind if isinstance(cell, InstanceCell) else owner.kind if isinstance(owner, Tuple) else None
+    if kind is None or kind is tuple:
+        return None
+    held = inspect.getattr_static(kind, name, None)
+    if not isinstance(held, FunctionType):
+        return None
+    return calls.call(machine, Const(held), [owner, *args], {})

@@ -1,0 +1,267 @@
+"""Expressions: one function for each kind of node. What is not in the table ends the capture."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from lmc.frontend.emit.operands import concat
+from lmc.frontend.heap.cells import DictCell, GeneratorCell, ListCell
+from lmc.frontend.heap.values import NONE, Abstract, Const, Function, Ref, Slice, Symbol, Tuple
+from lmc.frontend.interpret import calls, comprehensions, names
+from lmc.frontend.python import attributes, items, iteration, operators
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+_CONVERSIONS = {ord("s"): "str", ord("r"): "repr", ord("a"): "ascii"}
+
+
+def evaluate(machine: Machine, node: ast.expr) -> Abstract:
+    """The value of an expression."""
+    handler = _HANDLERS.get(type(node))
+    if handler is None:
+        raise machine.unsupported(f"`{type(node).__name__}`")
+    around = machine.graph.location
+    machine.at(node)
+    value = handler(machine, node)
+    machine.graph.location = around
+    return value
+
+
+def _constant(_machine: Machine, node: ast.Constant) -> Abstract:
+    return Const(node.value)
+
+
+def _name(machine: Machine, node: ast.Name) -> Abstract:
+    return names.read_name(machine, node.id)
+
+
+def _binary(machine: Machine, node: ast.BinOp) -> Abstract:
+    left = evaluate(machine, node.left)
+    right = evaluate(machine, node.right)
+    return operators.binary(machine, operators.BINARY[type(node.op)], left, right)
+
+
+def _unary(machine: Machine, node: ast.UnaryOp) -> Abstract:
+    value = evaluate(machine, node.operand)
+    if isinstance(node.op, ast.Not):
+        return operators.negated(machine, value)
+    return operators.unary(machine, operators.UNARY[type(node.op)], value)
+
+
+def _compare(machine: Machine, node: ast.Compare) -> Abstract:
+    def further(index: int, left: Abstract) -> Abstract:
+        right = evaluate(machine, node.comparators[index])
+        found = operators.compare(machine, node.ops[index], left, right)
+        if index + 1 == len(node.ops):
+            return found
+        return if_true(machine, found, lambda: further(index + 1, right), lambda: found)
+
+    return further(0, evaluate(machine, node.left))
+
+
+def if_true(
+    machine: Machine, value: Abstract, then: Callable[[], Abstract], otherwise: Callable[[], Abstract]
+) -> Abstract:
+    """One of two expressions, by whether ``value`` is true."""
+    flag = machine.decided(operators.truth(machine, value))
+    if isinstance(flag, Const):
+        return then() if flag.value else otherwise()
+    assert isinstance(flag, Symbol)
+    return machine.choose(flag, then, otherwise)
+
+
+def _bool_op(machine: Machine, node: ast.BoolOp) -> Abstract:
+    def further(index: int) -> Abstract:
+        value = evaluate(machine, node.values[index])
+        if index + 1 == len(node.values):
+            return value
+        if isinstance(node.op, ast.And):
+            return if_true(machine, value, lambda: further(index + 1), lambda: value)
+        return if_true(machine, value, lambda: value, lambda: further(index + 1))
+
+    return further(0)
+
+
+def _if_expression(machine: Machine, node: ast.IfExp) -> Abstract:
+    test = evaluate(machine, node.test)
+    return if_true(machine, test, lambda: evaluate(machine, node.body), lambda: evaluate(machine, node.orelse))
+
+
+def _joined(machine: Machine, node: ast.JoinedStr) -> Abstract:
+    return concat(machine, [evaluate(machine, part) for part in node.values])
+
+
+def _formatted(machine: Machine, node: ast.FormattedValue) -> Abstract:
+    value = evaluate(machine, node.value)
+    spec = Const("") if node.format_spec is None else evaluate(machine, node.format_spec)
+    if node.conversion >= 0:
+        value = calls.to_text(machine, value, _CONVERSIONS[node.conversion])
+    return calls.formatted(machine, value, spec)
+
+
+def _elements(machine: Machine, nodes: list[ast.expr]) -> list[Abstract]:
+    """The values of a display, ``*items`` taken apart."""
+    found: list[Abstract] = []
+    for node in nodes:
+        if isinstance(node, ast.Starred):
+            found += iteration.known_items(machine, evaluate(machine, node.value), "`*` takes apart what it gives")
+        else:
+            found.append(evaluate(machine, node))
+    return found
+
+
+def _list(machine: Machine, node: ast.List) -> Abstract:
+    return machine.new(ListCell(tuple(_elements(machine, node.elts))))
+
+
+def _tuple(machine: Machine, node: ast.Tuple) -> Abstract:
+    return Tuple(tuple(_elements(machine, node.elts)))
+
+
+def _set(machine: Machine, node: ast.Set) -> Abstract:
+    return items.new_set(machine, _elements(machine, node.elts))
+
+
+def _dict(machine: Machine, node: ast.Dict) -> Abstract:
+    made = machine.new(DictCell((), ()))
+    for key_node, value_node in zip(node.keys, node.values, strict=True):
+        if key_node is None:
+            items.update_dict(machine, made, evaluate(machine, value_node))
+        else:
+            key = evaluate(machine, key_node)
+            items.set_item(machine, made, key, evaluate(machine, value_node))
+    return made
+
+
+def _attribute(machine: Machine, node: ast.Attribute) -> Abstract:
+    owner = evaluate(machine, node.value)
+    return attributes.read(machine, owner, machine.activation.definition.mangled(node.attr))
+
+
+def _subscript(machine: Machine, node: ast.Subscript) -> Abstract:
+    owner = evaluate(machine, node.value)
+    return items.get_item(machine, owner, evaluate(machine, node.slice))
+
+
+def _slice(machine: Machine, node: ast.Slice) -> Abstract:
+    bounds = [NONE if part is None else evaluate(machine, part) for part in (node.lower, node.upper, node.step)]
+    return Slice(*bounds)
+
+
+def _call(machine: Machine, node: ast.Call) -> Abstract:
+    if isinstance(node.func, ast.Name) and node.func.id == "super" and names.frame_of(machine, "super") is None:
+        return calls.super_call(machine, [evaluate(machine, part) for part in node.args])
+    function = evaluate(machine, node.func)
+    args = _elements(machine, node.args)
+    kwargs: dict[str, Abstract] = {}
+    for keyword in node.keywords:
+        value = evaluate(machine, keyword.value)
+        if keyword.arg is None:
+            kwargs.update(items.keyword_arguments(machine, value))
+        else:
+            kwargs[keyword.arg] = value
+    return calls.call(machine, function, args, kwargs)
+
+
+def _lambda(machine: Machine, node: ast.Lambda) -> Abstract:
+    return make_function(machine, node)
+
+
+def make_function(machine: Machine, node: ast.FunctionDef | ast.Lambda) -> Function:
+    """A function that the program defines here; its defaults are evaluated now."""
+    arguments = node.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults: dict[str, Abstract] = {}
+    for argument, default in zip(
+        positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True
+    ):
+        defaults[argument.arg] = evaluate(machine, default)
+    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        if default is not None:
+            defaults[argument.arg] = evaluate(machine, default)
+    activation = machine.activation
+    return Function(activation.definition.inner(node), activation.frames, defaults)
+
+
+def _named(machine: Machine, node: ast.NamedExpr) -> Abstract:
+    value = evaluate(machine, node.value)
+    names.store_name(machine, node.target.id, value)
+    return value
+
+
+def _list_comprehension(machine: Machine, node: ast.ListComp) -> Abstract:
+    return comprehensions.list_of(machine, node, lambda: evaluate(machine, node.elt))
+
+
+def _set_comprehension(machine: Machine, node: ast.SetComp) -> Abstract:
+    made = comprehensions.list_of(machine, node, lambda: evaluate(machine, node.elt))
+    return items.new_set(machine, iteration.known_items(machine, made, "a set is made of what it gives"))
+
+
+def _dict_comprehension(machine: Machine, node: ast.DictComp) -> Abstract:
+    made = machine.new(DictCell((), ()))
+
+    def put() -> None:
+        key = evaluate(machine, node.key)
+        items.set_item(machine, made, key, evaluate(machine, node.value))
+
+    first = evaluate(machine, node.generators[0].iter)
+    comprehensions.run(machine, node.generators, first, put)
+    return made
+
+
+def _generator(machine: Machine, node: ast.GeneratorExp) -> Abstract:
+    return comprehensions.generator(machine, node)
+
+
+def _yield(machine: Machine, node: ast.Yield) -> Abstract:
+    value = NONE if node.value is None else evaluate(machine, node.value)
+    give = machine.activation.on_yield
+    assert give is not None
+    give(value)
+    return NONE
+
+
+def _yield_from(machine: Machine, node: ast.YieldFrom) -> Abstract:
+    give = machine.activation.on_yield
+    assert give is not None
+    source = evaluate(machine, node.value)
+    if isinstance(machine.cell(source), GeneratorCell) and isinstance(source, Ref):
+        comprehensions.consume(machine, source, give)
+        return NONE
+    for item in iteration.known_items(machine, source, "`yield from` goes over it"):
+        give(item)
+    return NONE
+
+
+_HANDLERS: dict[type[ast.expr], Callable[[Machine, Any], Abstract]] = {
+    ast.Constant: _constant,
+    ast.Name: _name,
+    ast.BinOp: _binary,
+    ast.UnaryOp: _unary,
+    ast.Compare: _compare,
+    ast.BoolOp: _bool_op,
+    ast.IfExp: _if_expression,
+    ast.JoinedStr: _joined,
+    ast.FormattedValue: _formatted,
+    ast.List: _list,
+    ast.Tuple: _tuple,
+    ast.Set: _set,
+    ast.Dict: _dict,
+    ast.Attribute: _attribute,
+    ast.Subscript: _subscript,
+    ast.Slice: _slice,
+    ast.Call: _call,
+    ast.Lambda: _lambda,
+    ast.NamedExpr: _named,
+    ast.ListComp: _list_comprehension,
+    ast.SetComp: _set_comprehension,
+    ast.DictComp: _dict_comprehension,
+    ast.GeneratorExp: _generator,
+    ast.Yield: _yield,
+    ast.YieldFrom: _yield_from,
+    comprehensions.Evaluated: comprehensions.evaluate_given,
+}

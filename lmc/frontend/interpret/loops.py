@@ -1,0 +1,304 @@
+"""``for`` and ``while``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lmc.frontend.breaks import CaptureBreak
+from lmc.frontend.control.conditions import adopt, scope
+from lmc.frontend.control.exits import NORMAL, Exit, Way
+from lmc.frontend.control.loops import LoopParts, run_loop
+from lmc.frontend.emit.budget import MAX_UNROLLED_FOR, MAX_UNROLLED_WHILE
+from lmc.frontend.emit.operands import describe, pure
+from lmc.frontend.harmless import is_immutable
+from lmc.frontend.heap.cells import FrameCell, GeneratorCell, GrownCell, IteratorCell, ListCell
+from lmc.frontend.heap.values import Abstract, Const, Poison, Ref, Symbol, Tuple, Unbound, Union
+from lmc.frontend.interpret.comprehensions import consume
+from lmc.frontend.python.iteration import Counted, items_of, known_items, next_item
+from lmc.frontend.python.operators import truth
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+
+class NotKnownError(Exception):
+    """What a loop was unrolled for is not known any more: it begins again as one that a run counts."""
+
+
+def unrolled(machine: Machine, node: ast.For | ast.While, rounds: Callable[[Callable[[], None]], None]) -> None:
+    """Interpret rounds one after the other. ``rounds(once)`` calls ``once`` for each, after it has bound its target."""
+    target = machine.begin_target()
+    leave, again = Exit("break", target), Exit("continue", target)
+
+    def settle_round(exit: Exit, way: Way) -> tuple[Exit, Abstract | None]:
+        return (NORMAL, None) if exit == again else (exit, way.payload)
+
+    def settle(exit: Exit, way: Way) -> tuple[Exit, Abstract | None]:
+        return (NORMAL, None) if exit == leave else (exit, way.payload)
+
+    def body() -> None:
+        machine.activation.loops.append(target)
+        try:
+            machine.rules.execute(node.body)
+        finally:
+            machine.activation.loops.pop()
+
+    def once() -> None:
+        adopt(machine, scope(machine, body, settle_round))
+
+    def whole() -> None:
+        rounds(once)
+        machine.rules.execute(node.orelse)
+
+    adopt(machine, scope(machine, whole, settle))
+
+
+def run_while(machine: Machine, node: ast.While) -> None:
+    """``while test: … else: …``."""
+
+    def rounds(once: Callable[[], None]) -> None:
+        depth = len(machine.narrowings)
+        for _ in range(MAX_UNROLLED_WHILE):
+            machine.at(node)
+            flag = machine.decided(truth(machine, machine.rules.evaluate(node.test)))
+            if not isinstance(flag, Const):
+                raise NotKnownError
+            if not flag.value:
+                return
+            if isinstance(node.test, ast.Constant) and len(machine.narrowings) > depth:
+                raise NotKnownError
+            once()
+        raise NotKnownError
+
+    machine.attempt(lambda: unrolled(machine, node, rounds), lambda: _counted_while(machine, node), NotKnownError)
+
+
+def _counted_while(machine: Machine, node: ast.While) -> None:
+    target = machine.begin_target()
+
+    def test() -> Abstract:
+        machine.at(node)
+        flag = truth(machine, machine.rules.evaluate(node.test))
+        machine.at(node)
+        return flag
+
+    machine.at(node)
+    run_loop(
+        machine,
+        LoopParts(
+            target,
+            test,
+            _body(machine, node, target),
+            _otherwise(machine, node),
+            _continues(node.body),
+            _dead(machine, node),
+        ),
+    )
+
+
+def _body(machine: Machine, node: ast.For | ast.While, target: int) -> Callable[[], None]:
+    def body() -> None:
+        machine.activation.loops.append(target)
+        try:
+            machine.rules.execute(node.body)
+        finally:
+            machine.activation.loops.pop()
+
+    return body
+
+
+def _otherwise(machine: Machine, node: ast.For | ast.While) -> Callable[[], None] | None:
+    return (lambda: machine.rules.execute(node.orelse)) if node.orelse else None
+
+
+def _dead(machine: Machine, node: ast.For | ast.While) -> frozenset[Any]:
+    """The names of the running call that no further round and nothing behind the loop reads before they are bound."""
+    live = machine.activation.definition.live[0].get(id(node))
+    if live is None:
+        return frozenset()
+    frame = machine.activation.frames[0]
+    cell = machine.state.get(frame)
+    assert isinstance(cell, FrameCell)
+    return frozenset((frame, name) for name in cell.names - live)
+
+
+def _continues(body: Sequence[ast.stmt]) -> bool:
+    """Whether a ``continue`` in these statements belongs to the loop around them."""
+    for node in body:
+        if isinstance(node, ast.Continue):
+            return True
+        inner: list[ast.stmt] = []
+        for name in ("body", "orelse", "finalbody"):
+            if not isinstance(node, ast.For | ast.While | ast.FunctionDef | ast.ClassDef) or (
+                name == "orelse" and isinstance(node, ast.For | ast.While)
+            ):
+                inner += getattr(node, name, [])
+        for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+            inner += part.body
+        if _continues(inner):
+            return True
+    return False
+
+
+def run_for(machine: Machine, node: ast.For) -> None:
+    """``for target in iterable: … else: …``."""
+    iterable = machine.rules.evaluate(node.iter)
+    if isinstance(iterable, Union | Poison | Unbound):
+        raise machine.stop(
+            f"{describe(machine, iterable)} is gone over, and what it is differs between the ways before",
+            "bind the name to one list on every way",
+        )
+    machine.at(node)
+    if isinstance(machine.cell(iterable), GeneratorCell):
+        assert isinstance(iterable, Ref)
+        _over_generator(machine, node, iterable)
+        return
+    iterator = _iterator(machine, iterable)
+    if isinstance(iterator, Counted):
+        _counted_or_known(machine, node, iterator)
+        return
+    machine.attempt(
+        lambda: _unrolled_for(machine, node, iterator),
+        lambda: _live_for(machine, node, iterator),
+        NotKnownError,
+    )
+
+
+def _counted_or_known(machine: Machine, node: ast.For, items: Counted) -> None:
+    """A loop by index; where that can't be captured, and the number of items is known, round by round."""
+    if items.value.foreign:
+        writes = machine.writes
+        _counted_for(machine, node, Counted(pure(machine, "list_from", (items.value,))))
+        if machine.writes > writes:
+            raise machine.stop(
+                f"{items.value.origin} is gone over in a loop whose calls may change it",
+                "go over a copy: list(x), or declare what the functions do (@lmc.tool(effect=…))",
+            )
+        return
+    if items.live is not None or not isinstance(machine.known(machine.length(items.value)), int):
+        _counted_for(machine, node, items)
+        return
+
+    def one_by_one() -> None:
+        machine.at(node)
+        found = known_items(machine, items.value, "its rounds are gone through one by one")
+        _unrolled_for(machine, node, machine.new(IteratorCell(Tuple(tuple(found)), 0)))
+
+    machine.attempt(lambda: _counted_for(machine, node, items), one_by_one, CaptureBreak)
+
+
+def _iterator(machine: Machine, iterable: Abstract) -> Ref | Counted:
+    cell = machine.cell(iterable)
+    if isinstance(cell, IteratorCell):
+        assert isinstance(iterable, Ref)
+        return iterable
+    handled = machine.special("__iter__", iterable)
+    if handled is not None:
+        raise machine.unsupported(f"going over {describe(machine, iterable)}")
+    items = items_of(machine, iterable)
+    if isinstance(items, Counted):
+        return items
+    if items is None:
+        if isinstance(iterable, Symbol):
+            return Counted(iterable)
+        raise machine.unsupported(f"going over {describe(machine, iterable)}")
+    if isinstance(iterable, Const) and is_immutable(iterable.value):
+        iterable = Tuple(tuple(items))
+    return machine.new(IteratorCell(iterable, 0))
+
+
+def _over_generator(machine: Machine, node: ast.For, generator: Ref) -> None:
+    def rounds(once: Callable[[], None]) -> None:
+        def each(item: Abstract) -> None:
+            machine.rules.assign(node.target, item)
+            once()
+
+        consume(machine, generator, each)
+
+    unrolled(machine, node, rounds)
+
+
+def _unrolled_for(machine: Machine, node: ast.For, iterator: Ref) -> None:
+    writes = machine.writes
+
+    def rounds(once: Callable[[], None]) -> None:
+        for _ in range(MAX_UNROLLED_FOR):
+            cell = machine.cell(iterator)
+            assert isinstance(cell, IteratorCell)
+            if machine.writes > writes and isinstance(cell.source, Const) and not is_immutable(cell.source.value):
+                raise machine.stop(
+                    "a list or dict from outside the program is gone over in a loop whose calls may change it",
+                    "go over a copy: list(x), or declare what the functions do (@lmc.tool(effect=…))",
+                )
+            if isinstance(machine.cell(cell.source), GrownCell):
+                raise NotKnownError
+            machine.at(node)
+            item = next_item(machine, iterator)
+            if item is None:
+                return
+            machine.rules.assign(node.target, item)
+            once()
+        raise machine.stop(
+            f"this loop has more than {MAX_UNROLLED_FOR} rounds that are known now",
+            "pass the list in as an argument of texts or numbers, whose rounds only a run counts",
+        )
+
+    unrolled(machine, node, rounds)
+
+
+def _live_for(machine: Machine, node: ast.For, iterator: Ref) -> None:
+    """A loop over a list of the program's own whose length rounds make unknown: it is read live, as Python does."""
+    cell = machine.cell(iterator)
+    assert isinstance(cell, IteratorCell)
+    source = cell.source
+    found = machine.cell(source)
+    if not isinstance(found, ListCell | GrownCell) or not isinstance(source, Ref) or cell.index:
+        raise machine.unsupported("a loop over a dict or an iterator that its rounds change")
+    value = found.value if isinstance(found, GrownCell) else pure(machine, "list", found.items)
+    machine.state.put(source.address, GrownCell(value))
+    _counted_for(machine, node, Counted(value, source))
+
+
+def _counted_for(machine: Machine, node: ast.For, items: Counted) -> None:
+    """A loop by index: the number of the round is a place of its own."""
+    target = machine.begin_target()
+    index: tuple[int, str] = (target, "index")
+    machine.state.put(index, Const(0))
+
+    def current() -> Symbol:
+        if items.live is None:
+            return items.value
+        cell = machine.cell(items.live)
+        if isinstance(cell, ListCell):
+            return pure(machine, "list", cell.items)
+        assert isinstance(cell, GrownCell)
+        return cell.value
+
+    first = True
+
+    def test() -> Abstract:
+        nonlocal first
+        machine.at(node)
+        position = machine.state.get(index)
+        assert isinstance(position, Abstract)
+        if not first:
+            position = pure(machine, "add", (position, Const(1)), raises=False)
+            machine.state.put(index, position)
+        first = False
+        return pure(machine, "lt", (position, machine.length(current())), raises=False)
+
+    run_body = _body(machine, node, target)
+
+    def body() -> None:
+        machine.at(node)
+        position = machine.state.get(index)
+        assert isinstance(position, Abstract)
+        item = pure(machine, "getitem", (current(), position), raises=False)
+        machine.rules.assign(node.target, item)
+        run_body()
+
+    run_loop(
+        machine, LoopParts(target, test, body, _otherwise(machine, node), _continues(node.body), _dead(machine, node))
+    )

@@ -1,0 +1,724 @@
+"""What an interpretation works with: the graph, the state, and the calls that are under way."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn, TypeVar
+
+from lmc.frontend.breaks import CaptureBreak
+from lmc.frontend.control.conditions import Narrowing, adopt, branch, narrow, unused
+from lmc.frontend.control.exits import NORMAL, RAISE, Exit, Left, Outcome, Way
+from lmc.frontend.emit import operands
+from lmc.frontend.emit.budget import MAX_INLINED_OPS, MAX_INLINED_STEPS, MAX_STEPS
+from lmc.frontend.emit.graph import UNKNOWN, Graph
+from lmc.frontend.emit.operands import concat_expression, pure
+from lmc.frontend.emit.raises import Classes, may_take, raised_by
+from lmc.frontend.harmless import is_deeply_harmless
+from lmc.frontend.heap.cells import (
+    BranchesCell,
+    Cell,
+    CoreCell,
+    DictCell,
+    FrameCell,
+    GeneratorCell,
+    GrownCell,
+    HandleCell,
+    InstanceCell,
+    IteratorCell,
+    ListCell,
+    ObjectCell,
+    PoisonCell,
+    SetCell,
+)
+from lmc.frontend.heap.reach import is_reached, values_of
+from lmc.frontend.heap.state import State
+from lmc.frontend.heap.values import (
+    NONE,
+    Abstract,
+    Concat,
+    Const,
+    Poison,
+    Raised,
+    Ref,
+    RoleTurn,
+    Slice,
+    Symbol,
+    Tuple,
+    Union,
+    View,
+    is_literal,
+)
+from lmc.frontend.session import escape
+from lmc.frontend.source.functions import Definition
+from lmc.ir.builder import Builder
+from lmc.ir.core import Effect, Op, Value
+from lmc.ir.errors import LmcError, Location
+from lmc.ir.ids import without_holes
+from lmc.ir.ops import AssumeOp, PyCallOp
+from lmc.ir.region_ops import TryOp, YieldOp
+from lmc.ir.types import ANY, BOOL, Type
+from lmc.ir.types import NONE as NONE_TYPE
+
+T = TypeVar("T")
+NEEDED = "its value is needed now"
+
+
+@dataclass(eq=False)
+class Activation:
+    """One call of a function that is interpreted.
+
+    ``number`` is what its ``return`` leaves for, ``frames`` are the addresses of its names and of those around it,
+    innermost first. ``decides``: conditions on arguments are decided now.
+    """
+
+    number: int
+    definition: Definition
+    frames: tuple[int, ...]
+    decides: bool = False
+    loops: list[int] = field(default_factory=list[int])
+    first_argument: str | None = None
+    on_yield: Callable[[Abstract], None] | None = None
+    statement: Any = None
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What interprets the parts of a program; every rule reaches the others through these.
+
+    ``finish`` ends the program with a value.
+    """
+
+    execute: Callable[[Sequence[Any]], None]
+    assign: Callable[[Any, Abstract], None]
+    evaluate: Callable[[Any], Abstract]
+    call: Callable[[Abstract, Sequence[Abstract], Mapping[str, Abstract]], Abstract]
+    finish: Callable[[Abstract], None]
+    append_together: Callable[[Abstract, Abstract], Abstract | None]
+    special: Callable[[str, Abstract, Sequence[Abstract]], Abstract | None]
+    truth_of_object: Callable[[Const], Abstract]
+    contains_of: Callable[[Abstract, Abstract], Abstract | None]
+    size_of: Callable[[Ref], Abstract | None]
+    item_of: Callable[[Abstract, Abstract], Abstract | None]
+    set_item_of: Callable[[Abstract, Abstract, Abstract], bool]
+    attribute_of: Callable[[Abstract, str], Abstract | None]
+    field_of: Callable[[Symbol, str], Abstract]
+    object_call: Callable[[str, Callable[..., Any], Sequence[Abstract]], Abstract]
+    outside: Callable[[Any, str], Abstract]
+    class_test: Callable[[Abstract, Abstract], Abstract]
+    leave_with: Callable[[Exit, Abstract], None]
+    end_turn: Callable[[RoleTurn], None]
+    run_generator: Callable[[Any, Callable[[Abstract], None]], None]
+    collected: Callable[[Ref], Abstract]
+    consume: Callable[[Ref, Callable[[Abstract], None]], None]
+    instance: Callable[[type, Sequence[Abstract], Mapping[str, Abstract]], Abstract]
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A place of the interpretation to which it can go back."""
+
+    stack: tuple[Builder, ...]
+    ops: int
+    narrowings: int
+    activations: int
+    state: State
+    host_counts: dict[str, int]
+    location: Location | None
+    protected: tuple[int, ...]
+    guarded_returns: int
+    guards: tuple[int, int]
+
+
+class Machine:
+    """The state of an interpretation. ``path`` is where ids begin that belong to no handle."""
+
+    def __init__(self, graph: Graph, path: str) -> None:
+        self.graph = graph
+        self.state = State()
+        self.path = path
+        self.narrowings: list[Narrowing] = []
+        self.host_counts: dict[str, int] = {}
+        self.activations: list[Activation] = []
+        self.attempts = 0
+        self.writes = 0
+        """How many calls so far may have changed data of the user's."""
+        """How many pieces are under way for which there is another way to capture them."""
+        self.protected = 0
+        """How many constructs are open that look at exceptions."""
+        self.catches_base = 0
+        """How many of them look at every exception, ``KeyboardInterrupt`` and the like among them."""
+        self.taken: list[Classes | None] = []
+        """The classes of exceptions that each of them looks at; None: all."""
+        self.try_marks: list[int] = []
+        """How many role blocks were open where each of them began."""
+        self.handled: list[Raised] = []
+        """The exceptions whose handlers have begun, outermost first."""
+        self.guarded_returns = 0
+        """How many constructs are open that look at returns (``finally``, ``with``)."""
+        self.turns: list[RoleTurn] = []
+        """The role blocks that are open, innermost last."""
+        self.turn_marks: dict[int, int] = {}
+        """How many of them were open where a loop, a call or a ``try`` began, by what its exits leave for."""
+        self.watched: list[int] = []
+        """Addresses of lists and dicts of which an iterator holds the items as they are now."""
+        self.read_only: set[int] = set()
+        """Addresses of containers that the caller holds as well: an argument, data of the user's."""
+        self.rules: Rules = _NO_RULES
+        self._next = 1
+        self._steps = 0
+        self._most_steps = self._most_ops = sys.maxsize
+        self._texts: dict[int, tuple[Concat, Symbol, Builder]] = {}
+        self._lengths: dict[Value, tuple[Symbol, Builder]] = {}
+        self._specialised: dict[Value, Any] = {}
+
+    # Addresses and contents
+
+    def allocate(self, cell: Cell | None = None) -> int:
+        """A new address, with ``cell`` at it."""
+        address = self._next
+        self._next += 1
+        if cell is not None:
+            self.state.put(address, cell)
+        return address
+
+    def new(self, cell: Cell) -> Ref:
+        """A new object."""
+        return Ref(self.allocate(cell))
+
+    def watermark(self) -> int:
+        """The address that comes next."""
+        return self._next
+
+    def cell(self, value: Abstract) -> Cell | None:
+        """What a reference names; None for other values."""
+        if not isinstance(value, Ref):
+            return None
+        found = self.state.get(value.address)
+        assert isinstance(found, Cell), "a reference names no cell"
+        if isinstance(found, PoisonCell):
+            raise self.stop(found.poison.cause, found.poison.remedy)
+        return found
+
+    def describe_cell(self, value: Ref) -> str:
+        """What messages call an object."""
+        cell = self.cell(value)
+        if isinstance(cell, HandleCell | CoreCell):
+            return "a state"
+        if isinstance(cell, BranchesCell):
+            return "the branches of a state"
+        if isinstance(cell, InstanceCell):
+            return f"a {cell.kind.__name__} that the program makes"
+        kind = self.class_of_cell(value)
+        return "an object of the program" if kind is None else f"a {kind.__name__}"
+
+    def class_name(self, value: Abstract) -> str:
+        """The name of the class of a value, as far as it is known."""
+        found = operands.class_of(self, value)
+        return "object" if found is None else found.__name__
+
+    def class_of_cell(self, value: Ref) -> type | None:
+        """The class of an object, where that is known."""
+        cell = self.cell(value)
+        if isinstance(cell, ListCell | GrownCell):
+            return list
+        if isinstance(cell, DictCell):
+            return dict
+        if isinstance(cell, SetCell):
+            return set
+        return cell.kind if isinstance(cell, InstanceCell | ObjectCell) else None
+
+    def roots(self) -> list[Any]:
+        """The places of names that may still be read, of all calls that are under way."""
+        found: list[Any] = []
+        for activation in self.activations:
+            own = activation.frames[0]
+            for frame in activation.frames:
+                cell = self.state.get(frame)
+                assert isinstance(cell, FrameCell)
+                live = self._live(activation) if frame == own else None
+                found += [(frame, name) for name in cell.names if live is None or name in live]
+        found += [turn.handle.address for turn in self.turns]
+        return found
+
+    @staticmethod
+    def _live(activation: Activation) -> frozenset[str] | None:
+        """The names of a call that are read behind the statement that is under way, or by that; None: all of them."""
+        node = activation.statement
+        behind = activation.definition.live[1].get(id(node))
+        if behind is None:
+            return None
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _takes_names(node.value):
+            return behind
+        return behind | {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+
+    def watch(self, *values: Abstract) -> None:
+        """From here on ``values`` may not change: what goes over them has taken their items."""
+        for value in values:
+            held = value.owner if isinstance(value, View) else value
+            if isinstance(held, Ref) and not isinstance(self.cell(held), IteratorCell | GeneratorCell):
+                self.watched.append(held.address)
+
+    def is_held(self, value: Ref, state: State | None = None, skip: Collection[Any] = ()) -> bool:
+        """Whether an object can be reached under a name that may still be read, but not through ``skip``."""
+        return is_reached(self.state if state is None else state, value.address, self.roots(), skip)
+
+    def can_be_stored(self, value: Abstract, skip: Collection[Any], state: State | None = None) -> bool:
+        """Whether a list of the run may hold ``value`` as it is now: nothing but ``skip`` can change it any more."""
+        state = self.state if state is None else state
+        if isinstance(value, Tuple):
+            return all(self.can_be_stored(item, skip, state) for item in value.items)
+        if isinstance(value, Const | Symbol | Concat):
+            return True
+        cell = state.get(value.address) if isinstance(value, Ref) else None
+        if not isinstance(value, Ref) or not isinstance(cell, ListCell | GrownCell | DictCell | SetCell):
+            return False
+        if self.is_held(value, state, skip):
+            return False
+        return all(self.can_be_stored(item, {*skip, value.address}, state) for item in values_of(cell))
+
+    # Ops
+
+    def emit(
+        self,
+        kind: type[Op],
+        types: Sequence[Type] = (),
+        *,
+        may_raise: bool | None = None,
+        names: Sequence[str | None] = (),
+        **fields: Any,
+    ) -> tuple[Value, ...]:
+        """Append an op. ``may_raise`` says whether it can here; None: what its class says."""
+        results = self.graph.emit(kind, types, names=names, **fields)
+        op = self.graph.builder.ops[-1]
+        if self.protected and (op.may_raise if may_raise is None else may_raise) and self._may_be_taken(op):
+            self.graph.builder.ops.pop()
+            return self._tried(op)
+        return results
+
+    def _may_be_taken(self, op: Op) -> bool:
+        """Whether one of the blocks around looks at what ``op`` may raise."""
+        raised = raised_by(op)
+        return raised is None or any(classes is None or may_take(classes, raised) for classes in self.taken)
+
+    def _tried(self, op: Op) -> tuple[Value, ...]:
+        """``op`` in a block that looks at exceptions: goes on where it raises none."""
+        graph = self.graph
+        fillers = [unused(self, value.type) for value in op.results]
+        body = graph.builder.nested()
+        body.ops.append(op)
+        body.emit(YieldOp, values=op.results)
+        ok, error, *results = graph.emit(
+            TryOp,
+            (BOOL, ANY, *(kind for _, kind in fillers)),
+            names=(None, None, *(value.name for value in op.results)),
+            fallback=tuple(ir for ir, _ in fillers),
+            base=self.catches_base > 0,
+            body=body.block(),
+            id=f"{without_holes(self.path)}/@cf.try",
+        )
+        state = self.state
+        other = graph.builder.nested()
+        with graph.at_end_of(other):
+            self.state = state.child()
+            self.close_turns(self.try_marks[-1])
+            handled = self.handled[-1] if self.handled else None
+            symbol = Symbol(error, "an exception")
+            raised = Way(self.state, Raised(None, symbol=symbol, context=handled, kinds=raised_by(op)))
+        self.state = state
+        exits = {NORMAL: Way(state.child()), RAISE: raised}
+        narrow(self, Outcome(exits, state, self._next, {NORMAL: Symbol(ok, "whether it was done")}), other)
+        return tuple(results)
+
+    def step(self) -> None:
+        """Count one statement or call."""
+        self._steps += 1
+        if self._steps > self._most_steps or self.graph.op_count > self._most_ops:
+            raise self.stop("a function that the program calls takes many operations", "nothing has to change")
+        if self._steps > MAX_STEPS:
+            raise self.stop(
+                f"the capture takes more than {MAX_STEPS:,} steps", "bound the loops of the program, or split it"
+            )
+
+    def stop(self, cause: str, remedy: str) -> CaptureBreak:
+        """What ends the capture before the statement that is interpreted."""
+        return self.graph.stop(cause, remedy)
+
+    def unsupported(self, what: str) -> CaptureBreak:
+        """The same for what no rule is there for."""
+        return self.stop(
+            f"{what} can't be captured yet", "nothing has to change: it runs eagerly from here; please report it"
+        )
+
+    def checked(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """``function(*args)``, one of lmc's own checks; what it refuses is raised at the line of the program."""
+        try:
+            return function(*args, **kwargs)
+        except LmcError as error:
+            error.location = self.graph.location
+            self.throw(Raised(type(error), made=error.with_traceback(None)))
+
+    # Ids
+
+    def allocate_host(self, name: str) -> str:
+        """The id of the next call of ``name``: told apart by where it stands."""
+        base = f"{without_holes(self.path)}/@{escape(name)}"
+        count = self.host_counts.get(base, 0)
+        self.host_counts[base] = count + 1
+        return base if count == 0 else f"{base}#{count}"
+
+    def allocate_id(self, path: str, holes: tuple[Value, ...], name: str) -> tuple[str, tuple[Value, ...]]:
+        """A stable id for what comes next called ``name`` on ``path``, and the numbers in its holes."""
+        base = f"{path}/{name if name.isidentifier() else escape(name)}"
+        place = ("count", base, holes)
+        count = self.state.get(place)
+        if isinstance(count, Const):
+            self.state.put(place, Const(count.value + 1))
+            return (base if count.value == 0 else f"{base}#{count.value}"), holes
+        assert isinstance(count, Symbol)
+        self.state.put(place, pure(self, "add", (count, Const(1)), raises=False))
+        return f"{base}*", (*holes, count.ir)
+
+    # Texts and lengths that were put together already
+
+    def text_of(self, text: Concat) -> Symbol | None:
+        """The symbol of a text, where an op in an open block has put it together."""
+        found = self._texts.get(id(text))
+        return found[1] if found is not None and self._is_open(found[2]) else None
+
+    def note_text(self, text: Concat, symbol: Symbol) -> None:
+        """Remember it."""
+        self._texts[id(text)] = (text, symbol, self.graph.builder)
+
+    def forget_texts(self) -> None:
+        """Ops were dropped."""
+        self._texts.clear()
+        self._lengths.clear()
+        self._specialised.clear()
+
+    def _is_open(self, builder: Builder) -> bool:
+        return any(each is builder for each in self.graph.stack)
+
+    # Going back
+
+    def attempt(self, first: Callable[[], T], otherwise: Callable[[], T], *signals: type[BaseException]) -> T:
+        """``first()``; where that raises one of ``signals``, ``otherwise()`` from the same state.
+
+        ``CaptureBreak`` may be one of them: while ``attempts`` is above 0, what can't be captured is raised as it is.
+        """
+        saved = self.save()
+        self.attempts += CaptureBreak in signals
+        try:
+            return first()
+        except signals:
+            self.restore(saved)
+        finally:
+            self.attempts -= CaptureBreak in signals
+        return otherwise()
+
+    def attempt_small(self, first: Callable[[], T], otherwise: Callable[[], T]) -> T:
+        """The same where ``first`` may take so many steps and ops alone, and is given up where a break stands in it."""
+        around = self._most_steps, self._most_ops
+        self._most_steps = min(self._most_steps, self._steps + MAX_INLINED_STEPS)
+        self._most_ops = min(self._most_ops, self.graph.op_count + MAX_INLINED_OPS)
+
+        def limited() -> T:
+            try:
+                return first()
+            finally:
+                self._most_steps, self._most_ops = around
+
+        return self.attempt(limited, otherwise, CaptureBreak)
+
+    def save(self) -> Saved:
+        """Where the interpretation is, so that it can begin here again."""
+        saved = Saved(
+            tuple(self.graph.stack),
+            len(self.graph.builder.ops),
+            len(self.narrowings),
+            len(self.activations),
+            self.state,
+            dict(self.host_counts),
+            self.graph.location,
+            (self.protected, self.catches_base, len(self.try_marks), len(self.handled), len(self.turns)),
+            self.guarded_returns,
+            (len(self.graph.value_guards), len(self.graph.reads)),
+        )
+        self.state = self.state.child()
+        return saved
+
+    def restore(self, saved: Saved) -> None:
+        """Begin there again: what was interpreted since is dropped."""
+        self.graph.stack[:] = saved.stack
+        del self.graph.builder.ops[saved.ops :]
+        del self.narrowings[saved.narrowings :]
+        del self.activations[saved.activations :]
+        self.state = saved.state
+        self.host_counts = dict(saved.host_counts)
+        self.graph.location = saved.location
+        self.protected, self.catches_base, marks, handled, turns = saved.protected
+        del self.try_marks[marks:], self.taken[marks:], self.handled[handled:], self.turns[turns:]
+        self.guarded_returns = saved.guarded_returns
+        del self.graph.value_guards[saved.guards[0] :]
+        self.graph.reads.forget(saved.guards[1])
+        self.forget_texts()
+
+    # Values
+
+    def pure(self, name: str, *arguments: Abstract, **options: Any) -> Symbol:
+        """Call a pure builtin in the run; see ``lmc.frontend.emit.operands.pure``."""
+        return pure(self, name, arguments, **options)
+
+    def known(self, value: Abstract) -> Any:
+        """What ``value`` is for the arguments that are given; ``UNKNOWN`` where that does not follow from them."""
+        if isinstance(value, Const):
+            return value.value
+        if isinstance(value, Symbol):
+            return self.graph.known(value.expression)
+        return self.graph.known(concat_expression(value)) if isinstance(value, Concat) else UNKNOWN
+
+    def concrete(self, value: Abstract, use: str = NEEDED) -> Any:
+        """``value`` as a plain one. Where it follows from the arguments, the capture then holds for that value only.
+
+        Ends the capture where it does not.
+        """
+        if isinstance(value, Const):
+            return value.value
+        if isinstance(value, Concat):
+            value = operands.text_symbol(self, value)
+        if isinstance(value, Symbol) and value.ir in self._specialised:
+            return self._specialised[value.ir]
+        found = self.known(value)
+        if found is UNKNOWN or not isinstance(value, Symbol) or not is_literal(found) or found != found:  # noqa: PLR0124
+            raise self.stop(
+                f"{operands.describe(self, value)} is known only when the program runs, but {use}",
+                "nothing has to change: the rest runs eagerly; what should be compiled, do before it",
+            )
+        assert value.expression is not None
+        self.graph.emit(AssumeOp, value=value.ir, expected=found)
+        self.graph.guard(value.expression, found)
+        if self.graph.builder is self.graph.root:
+            self._specialised[value.ir] = found
+        return found
+
+    def exception(self, error: Raised) -> Symbol:
+        """An exception of the run."""
+        made = self._made(error)
+        if error.context is not None:
+            assert isinstance(error.context, Raised)
+            made = self._same_kind(made, pure(self, "in_context", (made, self.exception(error.context)), raises=False))
+        return made
+
+    @staticmethod
+    def _same_kind(made: Symbol, changed: Symbol) -> Symbol:
+        return Symbol(changed.ir, made.origin, kind=made.kind)
+
+    def _made(self, error: Raised) -> Symbol:
+        if isinstance(error.symbol, Symbol):
+            return error.symbol
+        if error.made is not None:
+            return operands.constant(self, error.made)
+        kind = error.kind
+        assert kind is not None
+        if kind.__module__ == "builtins":
+            made = pure(self, "exception", (Const(kind.__name__), *error.args), gives=ANY)
+            return Symbol(made.ir, f"a {kind.__name__}", kind=kind)
+        return self.construct_error(kind, error.args)
+
+    def construct_error(self, kind: type[BaseException], args: tuple[Abstract, ...]) -> Symbol:
+        """An exception of a class of the user's that has no code of its own in its making."""
+        made = operands.host_call(self, kind, args, effect=Effect.PURE, result_type=ANY)
+        return Symbol(made.ir, f"a {kind.__name__}", kind=kind)
+
+    def construct(self, value: Tuple) -> Symbol:
+        """A named tuple as an object of the run."""
+        made = operands.host_call(self, value.kind, value.items, effect=Effect.PURE, result_type=ANY)
+        return Symbol(made.ir, f"a {value.kind.__name__}", kind=value.kind)
+
+    def plain(self, value: Abstract) -> tuple[Any] | None:
+        """The Python value of what is known now and runs no code of the user's, alone in a tuple; else None.
+
+        Containers of the program's own are copied.
+        """
+        if isinstance(value, Const):
+            return (value.value,) if is_deeply_harmless(value.value) else None
+        if isinstance(value, Slice):
+            parts = self._plain_items((value.start, value.stop, value.step))
+            return None if parts is None else (slice(*parts),)
+        if isinstance(value, Tuple):
+            if value.kind is not tuple:
+                return None
+            parts = self._plain_items(value.items)
+            return None if parts is None else (tuple(parts),)
+        cell = self.cell(value)
+        if isinstance(cell, ListCell):
+            parts = self._plain_items(cell.items)
+            return None if parts is None else (parts,)
+        if isinstance(cell, DictCell):
+            parts = self._plain_items(cell.values)
+            return None if parts is None else (dict(zip(cell.keys, parts, strict=True)),)
+        return (set(cell.items),) if isinstance(cell, SetCell) else None
+
+    def _plain_items(self, items: Sequence[Abstract]) -> list[Any] | None:
+        found = [self.plain(item) for item in items]
+        return None if any(each is None for each in found) else [each[0] for each in found if each is not None]
+
+    def lifted(self, value: Any) -> Abstract:
+        """What CPython made of known values: containers become the program's own."""
+        kind = type(value)
+        if kind is list:
+            return self.new(ListCell(tuple(map(self.lifted, value))))
+        if kind is tuple:
+            return Tuple(tuple(map(self.lifted, value)))
+        if kind is dict and all(map(is_literal, value)):
+            return self.new(DictCell(tuple(value), tuple(map(self.lifted, value.values()))))
+        if kind is set and all(map(is_literal, value)):
+            return self.new(SetCell(frozenset(value)))
+        return Const(value)
+
+    def list_of(self, value: Symbol) -> Ref:
+        """A list of the program's own, whose items are those of a value that nothing else holds."""
+        return self.new(GrownCell(value))
+
+    def length(self, value: Symbol) -> Symbol:
+        """``len`` of a list or text of the run, once for each in a block."""
+        known = self._lengths.get(value.ir)
+        if known is not None and not value.foreign and self._is_open(known[1]):
+            return known[0]
+        found = pure(self, "len", (value,))
+        self._lengths[value.ir] = (found, self.graph.builder)
+        return found
+
+    def decided(self, flag: Abstract) -> Abstract:
+        """A flag as a constant, where it follows from the arguments: the capture then holds for those alone."""
+        if not isinstance(flag, Symbol) or not self.activation.decides:
+            return flag
+        if self.known(flag) is UNKNOWN:
+            return flag
+        return Const(self.concrete(flag))
+
+    # What only some kinds of objects have; the rules of handles and classes fill these in
+
+    def append_together(self, left: Abstract, right: Abstract) -> Abstract | None:
+        """``+`` of what a program appends to a state."""
+        return self.rules.append_together(left, right)
+
+    def special(self, name: str, owner: Abstract, *args: Abstract) -> Abstract | None:
+        """A special method that the class of ``owner`` defines in Python; None where there is none."""
+        return self.rules.special(name, owner, args)
+
+    def truth_of_object(self, value: Const) -> Abstract:
+        """Whether an object of the user's is true, as it says in the run."""
+        return self.rules.truth_of_object(value)
+
+    def contains_of(self, container: Abstract, item: Abstract) -> Abstract | None:
+        """``in`` of a handle."""
+        return self.rules.contains_of(container, item)
+
+    def size_of(self, value: Ref) -> Abstract | None:
+        """``len`` of an object of lmc's own; None where it has none."""
+        return self.rules.size_of(value)
+
+    # Exceptions
+
+    def throw(self, error: Raised) -> NoReturn:
+        """Raise an exception of the program here."""
+        if self.handled and error is not self.handled[-1] and error.context is None:
+            error = replace(error, context=self.handled[-1])
+        if self.protected:
+            self.close_turns(self.try_marks[-1])
+            raise Left(Outcome({RAISE: Way(self.state, error)}, self.state, self._next))
+        if error.made is not None and self.graph.builder is self.graph.root:
+            raise MadeError(error.made, self.graph.location)
+        arguments: list[Abstract] = [self.exception(error)]
+        if error.cause is not None:
+            arguments.append(error.cause)
+        self.graph.emit(
+            PyCallOp,
+            (NONE_TYPE,),
+            function="raise",
+            arguments=tuple(operands.operand(self, each).ir for each in arguments),
+        )
+        self.leave()
+
+    def raise_new(self, kind: type[BaseException], *args: Any) -> NoReturn:
+        """Raise a new exception with literals."""
+        self.throw(Raised(kind, tuple(Const(arg) for arg in args)))
+
+    def leave_for(self, exit: Exit, payload: Abstract | None = None) -> NoReturn:
+        """Take an exit; role blocks that it leaves are closed on the way."""
+        self.close_turns(self.turn_marks.get(exit.target, 0))
+        raise Left(Outcome({exit: Way(self.state, payload)}, self.state, self._next))
+
+    def close_turns(self, mark: int) -> None:
+        """Close the role blocks that were opened since there were ``mark`` of them."""
+        for turn in reversed(self.turns[mark:]):
+            self.rules.end_turn(turn)
+
+    def begin_target(self) -> int:
+        """What the exits of a loop or a call leave for, which begins here."""
+        number = self.allocate()
+        self.turn_marks[number] = len(self.turns)
+        return number
+
+    def leave(self) -> NoReturn:
+        """No run gets further in this block."""
+        self.graph.end_unreachable()
+        raise Left(Outcome({}, self.state, self._next))
+
+    # Choices
+
+    def cases(self, value: Abstract, then: Callable[[Abstract], Abstract]) -> Abstract:
+        """``then(value)``; of a union for each of the values that it may be."""
+        if isinstance(value, Poison):
+            raise self.stop(value.cause, value.remedy)
+        if not isinstance(value, Union):
+            return then(value)
+        first, second = value.first, value.second
+        return self.choose(value.flag, lambda: self.cases(first, then), lambda: self.cases(second, then))
+
+    def choose(self, flag: Symbol, then: Callable[[], Abstract], otherwise: Callable[[], Abstract]) -> Abstract:
+        """The value of one of two expressions, by a flag."""
+        found = adopt(self, branch(self, flag, then, otherwise, "cf.cond.value"))
+        assert found is not None
+        return found
+
+    @property
+    def activation(self) -> Activation:
+        """The call that runs now."""
+        return self.activations[-1]
+
+    def at(self, node: Any) -> Location:
+        """The line of a node, which ops get from here on."""
+        self.graph.location = Location(self.activation.definition.file, node.lineno)
+        return self.graph.location
+
+
+class MadeError(Exception):
+    """The program raises an error of lmc's at this line, for these arguments."""
+
+    def __init__(self, error: BaseException, location: Location | None) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.location = location
+
+
+def _takes_names(call: ast.Call) -> bool:
+    """Whether a call reads each name once at most, before it does anything."""
+    names = [part.id for part in ast.walk(call) if isinstance(part, ast.Name)]
+    calls = [part for part in ast.walk(call) if isinstance(part, ast.Call)]
+    return len(calls) == 1 and len(set(names)) == len(names)
+
+
+def _unset(*_arguments: Any) -> Any:
+    raise AssertionError("the machine has no rules yet")
+
+
+_NO_RULES = Rules(*[_unset] * 23)
+
+
+def returned(outcome: Outcome) -> Abstract:
+    """The payload of the only exit."""
+    return outcome.ways[NORMAL].payload or NONE

@@ -1,0 +1,201 @@
+"""``match``: each pattern is tested in order; names are bound in the arm of the case that fits."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from lmc.frontend.control.conditions import adopt, branch
+from lmc.frontend.emit.operands import class_of, describe
+from lmc.frontend.heap.cells import DictCell
+from lmc.frontend.heap.values import FALSE, TRUE, Abstract, Const, Symbol, Tuple
+from lmc.frontend.interpret import names
+from lmc.frontend.python import attributes, items, iteration, operators
+from lmc.frontend.python.functions import FUNCTIONS
+from lmc.frontend.python.methods import call_method
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+Bindings = dict[str, Abstract]
+
+
+def run_match(machine: Machine, node: ast.Match) -> None:
+    """``match subject: case …``."""
+    subject = machine.rules.evaluate(node.subject)
+
+    def from_case(index: int) -> None:
+        if index == len(node.cases):
+            return
+        case = node.cases[index]
+        machine.at(case.pattern)
+        bindings: Bindings = {}
+        fits = matches(machine, case.pattern, subject, bindings)
+
+        def bind() -> None:
+            for name, value in bindings.items():
+                names.store_name(machine, name, value)
+
+        def guard() -> Abstract:
+            bind()
+            assert case.guard is not None
+            return operators.truth(machine, machine.rules.evaluate(case.guard))
+
+        def take() -> None:
+            bind()
+            machine.rules.execute(case.body)
+
+        flag = machine.decided(fits)
+        if case.guard is not None and isinstance(flag, Const):
+            flag = machine.decided(guard()) if flag.value else flag
+        elif case.guard is not None:
+            assert isinstance(flag, Symbol)
+            flag = machine.choose(flag, guard, lambda: FALSE)
+        _either(machine, flag, take, lambda: from_case(index + 1))
+
+    from_case(0)
+
+
+def _either(machine: Machine, flag: Abstract, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
+    if isinstance(flag, Const):
+        return then() if flag.value else otherwise()
+    assert isinstance(flag, Symbol)
+    adopt(machine, branch(machine, flag, then, otherwise))
+    return None
+
+
+def matches(machine: Machine, pattern: ast.pattern, subject: Abstract, bindings: Bindings) -> Abstract:
+    """Whether a pattern fits; what it binds is put into ``bindings``."""
+    match pattern:
+        case ast.MatchValue():
+            return operators.truth(
+                machine, operators.binary(machine, "eq", subject, machine.rules.evaluate(pattern.value))
+            )
+        case ast.MatchSingleton():
+            return operators.identical(machine, subject, Const(pattern.value), negate=False)
+        case ast.MatchAs():
+            fits = TRUE if pattern.pattern is None else matches(machine, pattern.pattern, subject, bindings)
+            if pattern.name is not None:
+                bindings[pattern.name] = subject
+            return fits
+        case ast.MatchOr():
+            return _any(machine, pattern, subject, bindings)
+        case ast.MatchSequence():
+            return _sequence(machine, pattern, subject, bindings)
+        case ast.MatchMapping():
+            return _mapping(machine, pattern, subject, bindings)
+        case ast.MatchClass():
+            return _class(machine, pattern, subject, bindings)
+        case _:
+            raise machine.unsupported(f"the pattern `{type(pattern).__name__}`")
+
+
+def _any(machine: Machine, pattern: ast.MatchOr, subject: Abstract, bindings: Bindings) -> Abstract:
+    binds = any(isinstance(part, ast.MatchAs | ast.MatchStar) and part.name for part in ast.walk(pattern))
+
+    def further(index: int) -> Abstract:
+        flag = matches(machine, pattern.patterns[index], subject, bindings)
+        if index + 1 == len(pattern.patterns) or (isinstance(flag, Const) and flag.value):
+            return flag
+        if isinstance(flag, Const):
+            return further(index + 1)
+        if binds:
+            raise machine.unsupported("alternatives of a pattern that bind names")
+        assert isinstance(flag, Symbol)
+        return machine.choose(flag, lambda: TRUE, lambda: further(index + 1))
+
+    return further(0)
+
+
+def _all(machine: Machine, tests: list[Callable[[], Abstract]]) -> Abstract:
+    def further(index: int) -> Abstract:
+        if index == len(tests):
+            return TRUE
+        flag = tests[index]()
+        if isinstance(flag, Const):
+            return further(index + 1) if flag.value else flag
+        if index + 1 == len(tests):
+            return flag
+        assert isinstance(flag, Symbol)
+        return machine.choose(flag, lambda: further(index + 1), lambda: Const(False))
+
+    return further(0)
+
+
+def _sequence(machine: Machine, pattern: ast.MatchSequence, subject: Abstract, bindings: Bindings) -> Abstract:
+    kind = class_of(machine, subject)
+    if kind is not None and not issubclass(kind, list | tuple):
+        return Const(False)
+    given = iteration.items_of(machine, subject)
+    if not isinstance(given, list):
+        raise machine.unsupported(f"a sequence pattern for {describe(machine, subject)}")
+    starred = next((i for i, part in enumerate(pattern.patterns) if isinstance(part, ast.MatchStar)), None)
+    least = len(pattern.patterns) - (starred is not None)
+    if len(given) < least or (starred is None and len(given) > least):
+        return Const(False)
+    parts: list[Abstract] = list(given)
+    if starred is not None:
+        end = len(given) - (len(pattern.patterns) - 1 - starred)
+        rest = machine.lifted([])
+
+        call_method(machine, rest, "extend", [Tuple(tuple(given[starred:end]))], {})
+        parts = [*given[:starred], rest, *given[end:]]
+    tests: list[Callable[[], Abstract]] = []
+    for part, value in zip(pattern.patterns, parts, strict=True):
+        if isinstance(part, ast.MatchStar):
+            if part.name is not None:
+                bindings[part.name] = value
+            continue
+        tests.append(lambda part=part, value=value: matches(machine, part, value, bindings))
+    return _all(machine, tests)
+
+
+def _mapping(machine: Machine, pattern: ast.MatchMapping, subject: Abstract, bindings: Bindings) -> Abstract:
+    cell = machine.cell(subject)
+    if not isinstance(cell, DictCell):
+        if class_of(machine, subject) in (str, int, float, bool, list, tuple, type(None)):
+            return Const(False)
+        raise machine.unsupported(f"a mapping pattern for {describe(machine, subject)}")
+    tests: list[Callable[[], Abstract]] = []
+    taken: list[object] = []
+    for key_node, part in zip(pattern.keys, pattern.patterns, strict=True):
+        key = machine.concrete(machine.rules.evaluate(key_node))
+        taken.append(key)
+        if cell.index(key) is None:
+            return Const(False)
+        value = items.get_item(machine, subject, Const(key))
+        tests.append(lambda part=part, value=value: matches(machine, part, value, bindings))
+    if pattern.rest is not None:
+        rest = machine.lifted({})
+        for key, value in zip(cell.keys, cell.values, strict=True):
+            if key not in taken:
+                items.set_item(machine, rest, Const(key), value)
+        bindings[pattern.rest] = rest
+    return _all(machine, tests)
+
+
+def _class(machine: Machine, pattern: ast.MatchClass, subject: Abstract, bindings: Bindings) -> Abstract:
+    kind = machine.rules.evaluate(pattern.cls)
+    if not isinstance(kind, Const) or not isinstance(kind.value, type):
+        raise machine.unsupported("a class pattern of a class that only a run knows")
+    held = kind.value
+    flag = FUNCTIONS[isinstance](machine, subject, kind)
+    tests: list[Callable[[], Abstract]] = [lambda: flag]
+    own = held in (bool, bytes, dict, float, frozenset, int, list, set, str, tuple)
+    names_of_fields = getattr(held, "__match_args__", ())
+    if len(pattern.patterns) > (1 if own else len(names_of_fields)):
+        raise machine.unsupported("a class pattern with more parts than the class names")
+    for index, part in enumerate(pattern.patterns):
+        if own:
+            tests.append(lambda part=part: matches(machine, part, subject, bindings))
+        else:
+            name = names_of_fields[index]
+            tests.append(lambda part=part, name=name: _field(machine, part, subject, name, bindings))
+    for name, part in zip(pattern.kwd_attrs, pattern.kwd_patterns, strict=True):
+        tests.append(lambda part=part, name=name: _field(machine, part, subject, name, bindings))
+    return _all(machine, tests)
+
+
+def _field(machine: Machine, part: ast.pattern, subject: Abstract, name: str, bindings: Bindings) -> Abstract:
+    return matches(machine, part, attributes.read(machine, subject, name), bindings)

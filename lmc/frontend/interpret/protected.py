@@ -1,0 +1,462 @@
+"""``try``, ``with`` and ``raise``: blocks that look at exceptions and at what leaves them.
+
+In such a block an op that may raise stands in a ``cf.try`` (``Machine.emit``); what it raises is an exit of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from lmc.frontend.control.conditions import adopt, branch, divided, scope
+from lmc.frontend.control.exits import NORMAL, RAISE, Exit, Way
+from lmc.frontend.emit.operands import describe, host_call, pure
+from lmc.frontend.emit.raises import Classes, may_take, takes_all
+from lmc.frontend.handles import handles
+from lmc.frontend.heap.cells import InstanceCell
+from lmc.frontend.heap.values import (
+    FALSE,
+    TRUE,
+    UNBOUND,
+    Abstract,
+    Const,
+    Managed,
+    Poison,
+    Raised,
+    Ref,
+    RoleTurn,
+    Symbol,
+    Tuple,
+    Unbound,
+    Union,
+)
+from lmc.frontend.interpret import comprehensions, names
+from lmc.frontend.python.operators import truth
+from lmc.ir.core import Effect
+from lmc.ir.statements import EXCEPTIONS
+from lmc.ir.types import BOOL
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+
+@contextmanager
+def looking_at_exceptions(machine: Machine, *, base: bool, classes: Classes | None = None) -> Generator[None]:
+    """A block whose exceptions are looked at; ``base``: every one, not only instances of ``Exception``.
+
+    ``classes``: no others than those are.
+    """
+    machine.protected += 1
+    machine.taken.append(classes)
+    machine.catches_base += base
+    machine.try_marks.append(len(machine.turns))
+    try:
+        yield
+    finally:
+        machine.protected -= 1
+        machine.catches_base -= base
+        machine.try_marks.pop()
+        machine.taken.pop()
+
+
+def run_try(machine: Machine, node: ast.Try) -> None:
+    """``try: … except …: … else: … finally: …``."""
+    if node.finalbody:
+        finally_do(machine, lambda: _with_handlers(machine, node), lambda: machine.rules.execute(node.finalbody))
+    else:
+        _with_handlers(machine, node)
+
+
+def _with_handlers(machine: Machine, node: ast.Try) -> None:
+    if not node.handlers:
+        machine.rules.execute(node.body)
+        return
+    base = any(_may_take_all(handler) for handler in node.handlers)
+    classes = _named_classes(machine, node)
+
+    def body() -> None:
+        with looking_at_exceptions(machine, base=base, classes=classes):
+            machine.rules.execute(node.body)
+
+    def handle(error: Abstract) -> None:
+        _handle(machine, node, error, 0)
+
+    def otherwise() -> None:
+        machine.rules.execute(node.orelse)
+
+    outcome = scope(machine, body)
+    if RAISE not in outcome.ways:
+        adopt(machine, outcome)
+        otherwise()
+        return
+    machine.at(node)
+    adopt(machine, divided(machine, outcome, RAISE, handle, otherwise))
+
+
+def _named_classes(machine: Machine, node: ast.Try) -> Classes | None:
+    """The classes that all handlers take, where these are plain names; None where a handler may take others."""
+    found: list[type[BaseException]] = []
+    for handler in node.handlers:
+        kinds = handler.type
+        parts = kinds.elts if isinstance(kinds, ast.Tuple) else [kinds]
+        for part in parts:
+            if not isinstance(part, ast.Name) or names.frame_of(machine, part.id) is not None:
+                return None
+            if part.id not in EXCEPTIONS or part.id in machine.activation.definition.globals:
+                return None
+            found.append(EXCEPTIONS[part.id])
+    return tuple(found)
+
+
+def _may_take_all(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler may take what is no ``Exception``."""
+    if handler.type is None:
+        return True
+    named = {part.id for part in ast.walk(handler.type) if isinstance(part, ast.Name)}
+    return not named <= {name for name, kind in EXCEPTIONS.items() if issubclass(kind, Exception)} or not named
+
+
+def _handle(machine: Machine, node: ast.Try, error: Abstract, index: int) -> None:
+    """What the handlers from ``index`` on do with an exception."""
+    if isinstance(error, Union):
+        first, second = error.first, error.second
+        adopt(
+            machine,
+            branch(
+                machine,
+                error.flag,
+                lambda: _handle(machine, node, first, index),
+                lambda: _handle(machine, node, second, index),
+            ),
+        )
+        return
+    if not isinstance(error, Raised):
+        raise machine.stop(*_cause(machine, error))
+    if index == len(node.handlers):
+        machine.throw(error)
+    handler = node.handlers[index]
+    machine.at(handler)
+    flag = TRUE if handler.type is None else is_instance(machine, error, machine.rules.evaluate(handler.type))
+
+    def take() -> None:
+        _run_handler(machine, handler, error)
+
+    def pass_on() -> None:
+        _handle(machine, node, error, index + 1)
+
+    if isinstance(flag, Const):
+        (take if flag.value else pass_on)()
+        return
+    assert isinstance(flag, Symbol)
+    adopt(machine, branch(machine, flag, take, pass_on))
+
+
+def _cause(machine: Machine, error: Abstract) -> tuple[str, str]:
+    if isinstance(error, Poison):
+        return error.cause, error.remedy
+    return f"{describe(machine, error)} is handled", "handle each exception in a `try` of its own"
+
+
+def _run_handler(machine: Machine, handler: ast.ExceptHandler, error: Raised) -> None:
+    def body() -> None:
+        machine.handled.append(error)
+        try:
+            with looking_at_exceptions(machine, base=False):
+                machine.rules.execute(handler.body)
+        finally:
+            machine.handled.pop()
+
+    if handler.name is not None:
+        names.store_name(machine, handler.name, error)
+    outcome = scope(machine, body, lambda exit, way: _in_context(exit, way, error))
+    if RAISE in outcome.ways and not machine.protected:
+        outcome = divided(machine, outcome, RAISE, lambda raised: _throw(machine, raised), lambda: None)
+    adopt(machine, outcome)
+    if handler.name is not None:
+        names.store_name(machine, handler.name, UNBOUND)
+
+
+def _in_context(exit: Exit, way: Way, handled: Raised) -> tuple[Exit, Abstract | None]:
+    """What an op of a handler raises has the exception that is handled as its context."""
+    error = way.payload
+    if exit == RAISE and isinstance(error, Raised) and error.context is None and error is not handled:
+        return exit, replace(error, context=handled)
+    return exit, error
+
+
+def _throw(machine: Machine, error: Abstract) -> Abstract | None:
+    if isinstance(error, Union):
+        return machine.cases(error, lambda one: _throw(machine, one) or UNBOUND)
+    if not isinstance(error, Raised):
+        raise machine.stop(*_cause(machine, error))
+    return machine.throw(error)
+
+
+def is_instance(machine: Machine, error: Raised, kinds: Abstract) -> Abstract:
+    """Whether a handler of these classes takes an exception: a constant or a flag."""
+    wanted = _classes(machine, kinds)
+    if error.made is not None:
+        return Const(isinstance(error.made, tuple(wanted)))
+    if error.symbol is None and error.kind is not None:
+        return Const(issubclass(error.kind, tuple(wanted)))
+    assert isinstance(error.symbol, Symbol)
+    if any(kind is BaseException for kind in wanted):
+        return TRUE
+    if error.kinds is not None and takes_all(tuple(wanted), error.kinds):
+        return TRUE
+    if error.kinds is not None and not may_take(tuple(wanted), error.kinds):
+        return FALSE
+    if all(EXCEPTIONS.get(kind.__name__) is kind for kind in wanted):
+        return pure(machine, "is_exception", (error.symbol, *(Const(kind.__name__) for kind in wanted)), raises=False)
+    return host_call(machine, isinstance, (error.symbol, Const(tuple(wanted))), effect=Effect.PURE, result_type=BOOL)
+
+
+def _classes(machine: Machine, kinds: Abstract) -> list[type[BaseException]]:
+    parts: list[Any] = []
+    if isinstance(kinds, Tuple):
+        for part in kinds.items:
+            parts += _classes(machine, part)
+        return parts
+    if isinstance(kinds, Const):
+        parts = list(kinds.value) if isinstance(kinds.value, tuple) else [kinds.value]
+    if not parts or not all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in parts):
+        raise machine.unsupported(f"a handler of {describe(machine, kinds)}")
+    return parts
+
+
+# What runs whichever way a block is left
+
+
+def finally_do(machine: Machine, body: Callable[[], None], final: Callable[[], None]) -> None:
+    """Interpret ``body``, then ``final`` whichever exit it took, then take that exit."""
+    exits: list[Exit] = [NORMAL]
+
+    def guarded() -> None:
+        machine.guarded_returns += 1
+        try:
+            with looking_at_exceptions(machine, base=True):
+                body()
+        finally:
+            machine.guarded_returns -= 1
+
+    held = adopt(machine, scope(machine, guarded, lambda exit, way: _hold(exits, exit, way)))
+    assert isinstance(held, Tuple)
+    code, returned, raised = held.items
+    final()
+    _take_exit(machine, exits, code, returned, raised)
+
+
+def _hold(exits: list[Exit], exit: Exit, way: Way) -> tuple[Exit, Abstract | None]:
+    """An exit that is kept as a value: its number, what it returns and what it raises."""
+    if isinstance(way.payload, Tuple) and way.payload.kind is _Held:
+        return NORMAL, way.payload
+    if exit not in exits:
+        exits.append(exit)
+    value = way.payload or UNBOUND
+    held = (value, UNBOUND) if exit.kind == "return" else (UNBOUND, value if exit == RAISE else UNBOUND)
+    return NORMAL, Tuple((Const(exits.index(exit)), *held), _Held)
+
+
+class _Held(tuple[Any, ...]):
+    """Marks what ``finally_do`` keeps of an exit."""
+
+
+def _take_exit(machine: Machine, exits: list[Exit], code: Abstract, returned: Abstract, raised: Abstract) -> None:
+    """Take the exit that a block was left by, after what had to run in between."""
+    for index, exit in enumerate(exits):
+        if exit == NORMAL:
+            continue
+
+        def leave(exit: Exit = exit) -> None:
+            if exit == RAISE:
+                _throw(machine, _there(raised))
+            elif exit.kind == "return":
+                machine.rules.leave_with(exit, _there(returned))
+            else:
+                machine.leave_for(exit)
+
+        if isinstance(code, Const):
+            if code.value == index:
+                leave()
+            continue
+        flag = pure(machine, "eq", (code, Const(index)), raises=False)
+        adopt(machine, branch(machine, flag, leave, lambda: None))
+
+
+def _there(value: Abstract) -> Abstract:
+    """A value that is there on the way that asks for it."""
+    if isinstance(value, Union) and isinstance(value.second, Unbound):
+        return value.first
+    return value
+
+
+# with
+
+
+def run_with(machine: Machine, node: ast.With) -> None:
+    """``with manager as name: …``."""
+    _enter(machine, node, 0)
+
+
+def _enter(machine: Machine, node: ast.With, index: int) -> None:
+    if index == len(node.items):
+        machine.rules.execute(node.body)
+        return
+    item = node.items[index]
+    manager = machine.rules.evaluate(item.context_expr)
+    if isinstance(manager, RoleTurn):
+        handles.begin_role(machine, manager)
+        if item.optional_vars is not None:
+            machine.rules.assign(item.optional_vars, manager.handle)
+        machine.turns.append(manager)
+        try:
+            _enter(machine, node, index + 1)
+        finally:
+            machine.turns.pop()
+        handles.end_role(machine, manager)
+        return
+
+    def body() -> None:
+        _enter(machine, node, index + 1)
+
+    def bind(value: Abstract) -> None:
+        if item.optional_vars is not None:
+            machine.rules.assign(item.optional_vars, value)
+
+    if isinstance(manager, Managed):
+        _with_generator(machine, manager, bind, body)
+    elif isinstance(machine.cell(manager), InstanceCell):
+        _with_instance(machine, manager, bind, body)
+    else:
+        raise machine.unsupported(f"`with` of {describe(machine, manager)}")
+
+
+def _with_generator(
+    machine: Machine, manager: Managed, bind: Callable[[Abstract], None], body: Callable[[], None]
+) -> None:
+    """The body stands for the ``yield``. How it was left is kept while the generator goes on, and done then."""
+    assert isinstance(manager.generator, Ref)
+    place = machine.allocate()
+    exits: list[Exit] = [NORMAL]
+    kept = [(place, name) for name in ("code", "returned")]
+    machine.state.put(kept[0], Const(0))
+    machine.state.put(kept[1], UNBOUND)
+    runs = 0
+
+    def each(value: Abstract) -> None:
+        nonlocal runs
+        runs += 1
+        if runs > 1:
+            raise machine.unsupported("`with` of a generator that yields at several places")
+
+        def settle(exit: Exit, way: Way) -> tuple[Exit, Abstract | None]:
+            if exit == RAISE or (isinstance(way.payload, Tuple) and way.payload.kind is _Held):
+                return exit, way.payload
+            if exit not in exits:
+                exits.append(exit)
+            returned = (way.payload or UNBOUND) if exit.kind == "return" else UNBOUND
+            return NORMAL, Tuple((Const(exits.index(exit)), returned), _Held)
+
+        def bound() -> None:
+            bind(value)
+            machine.guarded_returns += 1
+            try:
+                body()
+            finally:
+                machine.guarded_returns -= 1
+
+        held = adopt(machine, scope(machine, bound, settle))
+        assert isinstance(held, Tuple)
+        for where, part in zip(kept, held.items, strict=True):
+            machine.state.put(where, part)
+
+    comprehensions.consume(machine, manager.generator, each)
+    code, returned = (machine.state.get(where) for where in kept)
+    assert isinstance(code, Abstract)
+    assert isinstance(returned, Abstract)
+    _take_exit(machine, exits, code, returned, UNBOUND)
+
+
+def _with_instance(
+    machine: Machine, manager: Abstract, bind: Callable[[Abstract], None], body: Callable[[], None]
+) -> None:
+    """``__enter__`` and ``__exit__`` of an object of the program's."""
+    value = machine.special("__enter__", manager)
+    if value is None:
+        raise machine.unsupported(f"`with` of {describe(machine, manager)}")
+    exits: list[Exit] = [NORMAL]
+
+    def guarded() -> None:
+        machine.guarded_returns += 1
+        try:
+            with looking_at_exceptions(machine, base=True):
+                bind(value)
+                body()
+        finally:
+            machine.guarded_returns -= 1
+
+    held = adopt(machine, scope(machine, guarded, lambda exit, way: _hold(exits, exit, way)))
+    assert isinstance(held, Tuple)
+    code, returned, raised = held.items
+
+    def left() -> None:
+        machine.special("__exit__", manager, *[Const(None)] * 3)
+        _take_exit(machine, exits, code, returned, raised)
+
+    def failed() -> None:
+        error = _there(raised)
+        if not isinstance(error, Raised) or (error.kind is None and error.made is None):
+            raise machine.unsupported("`__exit__` that is given an exception of which only a run knows the class")
+        kind = Const(error.kind or type(error.made))
+        trace = Poison("the traceback of an exception", "use the exception itself")
+        machine.handled.append(error)
+        try:
+            swallowed = machine.special("__exit__", manager, kind, error, trace)
+        finally:
+            machine.handled.pop()
+        assert swallowed is not None
+        flag = truth(machine, swallowed)
+        if isinstance(flag, Const):
+            if not flag.value:
+                machine.throw(error)
+            return
+        assert isinstance(flag, Symbol)
+        adopt(machine, branch(machine, flag, lambda: None, lambda: machine.throw(error)))
+
+    if RAISE not in exits:
+        left()
+        return
+    number = exits.index(RAISE)
+    if isinstance(code, Const):
+        (failed if code.value == number else left)()
+        return
+    flag = pure(machine, "eq", (code, Const(number)), raises=False)
+    exits[number] = NORMAL  # taken here
+    adopt(machine, branch(machine, flag, failed, left))
+
+
+# raise
+
+
+def as_exception(machine: Machine, value: Abstract) -> Raised:
+    """What ``raise value`` raises."""
+    if isinstance(value, Raised):
+        return value
+    if isinstance(value, Const) and isinstance(value.value, type) and issubclass(value.value, BaseException):
+        made = machine.rules.call(value, [], {})
+        if isinstance(made, Raised):
+            return made
+        value = made
+    if isinstance(value, Symbol) and value.kind is not None and issubclass(value.kind, BaseException):
+        return Raised(value.kind, (), value)
+    raise machine.unsupported(f"raising {describe(machine, value)}")
+
+
+def raise_again(machine: Machine) -> None:
+    """``raise`` in a handler."""
+    if not machine.handled:
+        machine.raise_new(RuntimeError, "No active exception to reraise")
+    machine.throw(machine.handled[-1])

@@ -1,0 +1,209 @@
+"""Statements: one function for each kind of node. What is not in the table ends the capture."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lmc.frontend.control.conditions import adopt, branch
+from lmc.frontend.control.exits import Exit
+from lmc.frontend.heap.values import NONE, Abstract, Const, Function, Raised, Symbol
+from lmc.frontend.interpret import calls, comprehensions, loops, names, patterns, protected
+from lmc.frontend.interpret.expressions import evaluate, make_function
+from lmc.frontend.python import attributes, items, iteration, operators
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+
+def execute(machine: Machine, body: Sequence[ast.stmt]) -> None:
+    """Run statements in order. Raises ``Left`` where no run gets to their end."""
+    for statement in body:
+        execute_one(machine, statement)
+
+
+def execute_one(machine: Machine, node: ast.stmt) -> None:
+    """Run one statement."""
+    handler = _HANDLERS.get(type(node))
+    if handler is None:
+        machine.at(node)
+        raise machine.unsupported(f"`{type(node).__name__}`")
+    machine.step()
+    machine.at(node)
+    machine.activation.statement = node
+    mark = len(machine.watched)
+    try:
+        handler(machine, node)
+    finally:
+        if not isinstance(node, ast.Assign | ast.AnnAssign):  # which may keep an iterator
+            del machine.watched[mark:]
+
+
+def _expression(machine: Machine, node: ast.Expr) -> None:
+    evaluate(machine, node.value)
+
+
+def _assign(machine: Machine, node: ast.Assign) -> None:
+    value = evaluate(machine, node.value)
+    for target in node.targets:
+        assign(machine, target, value)
+
+
+def assign(machine: Machine, target: ast.expr, value: Abstract) -> None:
+    """``target = value``."""
+    if isinstance(target, ast.Name):
+        names.store_name(machine, target.id, value)
+    elif isinstance(target, ast.Tuple | ast.List):
+        _unpack(machine, target.elts, value)
+    elif isinstance(target, ast.Attribute):
+        owner = evaluate(machine, target.value)
+        attributes.write(machine, owner, machine.activation.definition.mangled(target.attr), value)
+    elif isinstance(target, ast.Subscript):
+        owner = evaluate(machine, target.value)
+        items.set_item(machine, owner, evaluate(machine, target.slice), value)
+    else:
+        raise machine.unsupported(f"an assignment to `{type(target).__name__}`")
+
+
+def _unpack(machine: Machine, targets: list[ast.expr], value: Abstract) -> None:
+    starred = next((index for index, each in enumerate(targets) if isinstance(each, ast.Starred)), None)
+    found = iteration.unpacked(machine, value, len(targets), starred)
+    for target, item in zip(targets, found, strict=True):
+        assign(machine, target.value if isinstance(target, ast.Starred) else target, item)
+
+
+def _annotated(machine: Machine, node: ast.AnnAssign) -> None:
+    if node.value is not None:
+        assign(machine, node.target, evaluate(machine, node.value))
+
+
+def _augmented(machine: Machine, node: ast.AugAssign) -> None:
+    name = operators.BINARY[type(node.op)]
+    target = node.target
+    if isinstance(target, ast.Name):
+        old = names.read_name(machine, target.id)
+        names.store_name(machine, target.id, calls.in_place(machine, name, old, evaluate(machine, node.value)))
+    elif isinstance(target, ast.Attribute):
+        owner = evaluate(machine, target.value)
+        attribute = machine.activation.definition.mangled(target.attr)
+        old = attributes.read(machine, owner, attribute)
+        attributes.write(machine, owner, attribute, calls.in_place(machine, name, old, evaluate(machine, node.value)))
+    else:
+        owner = evaluate(machine, target.value)
+        key = evaluate(machine, target.slice)
+        old = items.get_item(machine, owner, key)
+        items.set_item(machine, owner, key, calls.in_place(machine, name, old, evaluate(machine, node.value)))
+
+
+def _if(machine: Machine, node: ast.If) -> None:
+    flag = machine.decided(operators.truth(machine, evaluate(machine, node.test)))
+    machine.at(node)
+    if isinstance(flag, Const):
+        execute(machine, node.body if flag.value else node.orelse)
+        return
+    assert isinstance(flag, Symbol)
+
+    def then() -> None:
+        execute(machine, node.body)
+
+    def otherwise() -> None:
+        execute(machine, node.orelse)
+
+    adopt(machine, branch(machine, flag, then, otherwise))
+
+
+def _return(machine: Machine, node: ast.Return) -> None:
+    value = NONE if node.value is None else evaluate(machine, node.value)
+    machine.at(node)
+    calls.leave_with(machine, value)
+
+
+def _break(machine: Machine, _node: ast.Break) -> None:
+    machine.leave_for(Exit("break", machine.activation.loops[-1]))
+
+
+def _continue(machine: Machine, _node: ast.Continue) -> None:
+    machine.leave_for(Exit("continue", machine.activation.loops[-1]))
+
+
+def _pass(_machine: Machine, _node: ast.Pass) -> None:
+    return
+
+
+def _function(machine: Machine, node: ast.FunctionDef) -> None:
+    if node.decorator_list:
+        raise machine.unsupported("a decorator inside a program")
+    made: Function = make_function(machine, node)
+    names.store_name(machine, node.name, made)
+
+
+def _raise(machine: Machine, node: ast.Raise) -> None:
+    if node.exc is None:
+        protected.raise_again(machine)
+        return
+    error = protected.as_exception(machine, evaluate(machine, node.exc))
+    cause: Abstract | None = None
+    if node.cause is not None:
+        cause = evaluate(machine, node.cause)
+    machine.at(node)
+    machine.throw(Raised(error.kind, error.args, error.symbol, error.made, cause))
+
+
+def _assert(machine: Machine, node: ast.Assert) -> None:
+    flag = machine.decided(operators.truth(machine, evaluate(machine, node.test)))
+
+    def fail() -> None:
+        args = () if node.msg is None else (evaluate(machine, node.msg),)
+        machine.throw(Raised(AssertionError, args))
+
+    machine.at(node)
+    if isinstance(flag, Const):
+        if not flag.value:
+            fail()
+        return
+    assert isinstance(flag, Symbol)
+    adopt(machine, branch(machine, flag, lambda: None, fail))
+
+
+def _delete(machine: Machine, node: ast.Delete) -> None:
+    for target in node.targets:
+        if isinstance(target, ast.Name):
+            names.delete_name(machine, target.id)
+        elif isinstance(target, ast.Subscript):
+            owner = evaluate(machine, target.value)
+            items.delete_item(machine, owner, evaluate(machine, target.slice))
+        elif isinstance(target, ast.Attribute):
+            owner = evaluate(machine, target.value)
+            attributes.delete(machine, owner, machine.activation.definition.mangled(target.attr))
+        else:
+            raise machine.unsupported(f"`del` of `{type(target).__name__}`")
+
+
+def _declaration(_machine: Machine, _node: ast.Global | ast.Nonlocal) -> None:
+    return
+
+
+_HANDLERS: dict[type[ast.stmt], Callable[[Machine, Any], None]] = {
+    ast.Expr: _expression,
+    ast.Assign: _assign,
+    ast.AnnAssign: _annotated,
+    ast.AugAssign: _augmented,
+    ast.If: _if,
+    ast.For: loops.run_for,
+    ast.While: loops.run_while,
+    ast.Return: _return,
+    ast.Break: _break,
+    ast.Continue: _continue,
+    ast.Pass: _pass,
+    ast.FunctionDef: _function,
+    ast.Raise: _raise,
+    ast.Assert: _assert,
+    ast.Delete: _delete,
+    ast.Global: _declaration,
+    ast.Nonlocal: _declaration,
+    ast.Match: patterns.run_match,
+    ast.With: protected.run_with,
+    ast.Try: protected.run_try,
+    comprehensions.Innermost: comprehensions.execute_innermost,
+}

@@ -1,0 +1,1 @@
+"""What Python's own operators, functions and methods do with abstract values."""

@@ -1,0 +1,254 @@
+"""Attributes. They are looked up statically: no property, descriptor or ``__getattr__`` of the user's runs."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    ModuleType,
+    WrapperDescriptorType,
+)
+from typing import TYPE_CHECKING, Any
+
+from lmc.frontend.binding import Bindable
+from lmc.frontend.emit.operands import class_of, describe, host_call
+from lmc.frontend.harmless import is_standard_module
+from lmc.frontend.heap.cells import InstanceCell
+from lmc.frontend.heap.values import (
+    UNBOUND,
+    Abstract,
+    BoundMethod,
+    Const,
+    Poison,
+    Raised,
+    Ref,
+    Slice,
+    Symbol,
+    Tuple,
+    Unbound,
+    Union,
+)
+from lmc.ir.core import Effect
+from lmc.ir.types import ANY, JsonType
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+_BUILTIN = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)
+_MISSING: Any = object()
+
+
+def read(machine: Machine, owner: Abstract, name: str) -> Abstract:
+    """``owner.name``."""
+    if isinstance(owner, Union | Poison | Unbound):
+        return machine.cases(owner, lambda one: read(machine, one, name))
+    handled = machine.rules.attribute_of(owner, name)
+    if handled is not None:
+        return handled
+    if isinstance(owner, Const):
+        return _of_object(machine, owner, name)
+    cell = machine.cell(owner)
+    if isinstance(cell, InstanceCell):
+        assert isinstance(owner, Ref)
+        return _of_instance(machine, owner, cell, name)
+    if isinstance(owner, Tuple) and owner.kind is not tuple:
+        fields = getattr(owner.kind, "_fields", ())
+        if name in fields:
+            return owner.items[fields.index(name)]
+        held = inspect.getattr_static(owner.kind, name, None)
+        if isinstance(held, FunctionType):
+            return BoundMethod(Const(held), owner)
+    if isinstance(owner, Slice) and name in ("start", "stop", "step"):
+        return getattr(owner, name)
+    if isinstance(owner, Raised):
+        return _of_exception(machine, owner, name)
+    kind = class_of(machine, owner)
+    if isinstance(owner, Symbol) and (owner.type == ANY or isinstance(owner.type, JsonType)) and kind is None:
+        return machine.rules.field_of(owner, name)
+    if kind is not None:
+        held = inspect.getattr_static(kind, name, _MISSING)
+        if held is _MISSING:
+            machine.raise_new(AttributeError, f"'{kind.__name__}' object has no attribute '{name}'")
+        return BoundMethod(name, owner)
+    raise machine.unsupported(f"the attribute {name!r} of {describe(machine, owner)}")
+
+
+def _of_exception(machine: Machine, owner: Raised, name: str) -> Abstract:
+    if name == "args" and owner.symbol is None and owner.made is None:
+        return Tuple(owner.args)
+    if owner.made is not None and name in ("cause", "remedy", "args"):
+        return machine.lifted(getattr(owner.made, name))
+    if owner.symbol is not None:
+        return host_call(machine, get_attribute, (owner.symbol, Const(name)), effect=Effect.READS)
+    raise machine.unsupported(f"the attribute {name!r} of an exception")
+
+
+def _of_instance(machine: Machine, owner: Ref, cell: InstanceCell, name: str) -> Abstract:
+    held = inspect.getattr_static(cell.kind, name, _MISSING)
+    if isinstance(held, property):
+        if held.fget is None:
+            machine.raise_new(AttributeError, f"property of '{cell.kind.__name__}' object has no getter")
+        return machine.rules.call(Const(held.fget), [owner], {})
+    value = machine.state.get((owner.address, name))
+    if isinstance(value, Union) and isinstance(value.second, Unbound):
+        there = value.first
+
+        def missing() -> Abstract:
+            return _of_class(machine, owner, cell.kind, held, name)
+
+        return machine.choose(value.flag, lambda: there, missing)
+    if not isinstance(value, Unbound):
+        assert isinstance(value, Abstract)
+        return value
+    return _of_class(machine, owner, cell.kind, held, name)
+
+
+def _of_class(machine: Machine, owner: Ref, kind: type, held: Any, name: str) -> Abstract:
+    if name == "__class__":
+        return Const(kind)
+    if held is _MISSING:
+        machine.raise_new(AttributeError, f"'{kind.__name__}' object has no attribute '{name}'")
+    machine.graph.reads.add_attribute(kind, name, getattr(kind, name, None))
+    if isinstance(held, FunctionType):
+        return BoundMethod(Const(held), owner)
+    if isinstance(held, staticmethod):
+        return Const(held.__func__)
+    if isinstance(held, classmethod):
+        return BoundMethod(Const(held.__func__), Const(kind))
+    if isinstance(held, Bindable):
+        raise machine.unsupported("a program or tool of a class whose object the program makes")
+    if hasattr(type(held), "__get__"):
+        raise machine.unsupported(f"the attribute {name!r} of a {kind.__name__}")
+    return Const(held)
+
+
+def _of_object(machine: Machine, owner: Const, name: str) -> Abstract:
+    held = owner.value
+    kind = type(held)
+    if isinstance(held, ModuleType):
+        if name not in vars(held) and not is_standard_module(held.__name__) and held.__name__ != "lmc":
+            raise _runs_code(machine, owner, name)
+        return _guarded(machine, held, name)
+    if isinstance(held, type):
+        if type(held) is not type and not isinstance(held, enum.EnumMeta) and not _is_standard(type(held)):
+            raise _runs_code(machine, owner, name)
+        found = inspect.getattr_static(held, name, _MISSING)
+        if isinstance(found, classmethod) and isinstance(found.__func__, FunctionType):
+            machine.graph.reads.add_attribute(held, name, getattr(held, name))
+            return BoundMethod(Const(found.__func__), owner)
+        if isinstance(found, property):
+            return Const(found)
+        return _guarded(machine, held, name)
+    if kind.__module__ == "builtins" or _is_standard(kind):
+        if kind in (str, int, float, bool, type(None), list, dict, tuple, set, frozenset, bytes, range):
+            if inspect.getattr_static(kind, name, _MISSING) is _MISSING:
+                machine.raise_new(AttributeError, f"'{kind.__name__}' object has no attribute '{name}'")
+            found = inspect.getattr_static(kind, name)
+            return BoundMethod(name, owner) if isinstance(found, _BUILTIN) else machine.lifted(getattr(held, name))
+        return _guarded(machine, held, name)
+    return _of_user_object(machine, owner, name)
+
+
+def _of_user_object(machine: Machine, owner: Const, name: str) -> Abstract:
+    """An attribute of an object of the user's: data is read now and guarded, methods are bound, properties run."""
+    held: Any = owner.value
+    kind = type(held)
+    if not isinstance(inspect.getattr_static(kind, "__getattribute__"), WrapperDescriptorType):
+        raise _runs_code(machine, owner, name)
+    found = inspect.getattr_static(kind, name, _MISSING)
+    own = getattr(held, "__dict__", {})
+    data = isinstance(found, MemberDescriptorType | GetSetDescriptorType)
+    if isinstance(found, property):
+        return host_call(machine, get_attribute, (owner, Const(name)), effect=Effect.WRITES)
+    if name in own and not hasattr(type(found), "__set__"):
+        return _guarded(machine, held, name)
+    if isinstance(found, FunctionType):
+        machine.graph.reads.add_attribute(kind, name, getattr(kind, name))
+        machine.graph.reads.add_method(held, name)
+        return BoundMethod(Const(found), owner)
+    if isinstance(found, staticmethod):
+        return Const(found.__func__)
+    if isinstance(found, classmethod):
+        return BoundMethod(Const(found.__func__), Const(kind))
+    if isinstance(found, Bindable):
+        return Const(getattr(held, name))
+    if isinstance(held, enum.Enum) and name in ("name", "value"):
+        return machine.lifted(getattr(held, name))
+    if isinstance(held, tuple) and name in getattr(kind, "_fields", ()):
+        return machine.lifted(getattr(held, name))
+    if data or (found is not _MISSING and not hasattr(type(found), "__get__")):
+        return _guarded(machine, held, name)
+    if found is _MISSING and not hasattr(kind, "__getattr__"):
+        machine.raise_new(AttributeError, f"'{kind.__name__}' object has no attribute '{name}'")
+    raise _runs_code(machine, owner, name)
+
+
+def _guarded(machine: Machine, owner: Any, name: str) -> Abstract:
+    """Data that is read now: the capture holds while it is the same."""
+    try:
+        value = getattr(owner, name)
+    except AttributeError as error:
+        machine.raise_new(AttributeError, *error.args)
+    code = isinstance(value, FunctionType | type | ModuleType | BuiltinFunctionType | Bindable)
+    fixed = isinstance(owner, ModuleType | enum.Enum) or (isinstance(owner, type) and (code or _is_standard(owner)))
+    if machine.state.tainted and not fixed:
+        return host_call(machine, get_attribute, (Const(owner), Const(name)), effect=Effect.READS)
+    if not machine.graph.reads.seen("attribute", owner, name, value):
+        machine.graph.reads.add_attribute(owner, name, value)
+    return machine.rules.outside(value, f"the attribute {name!r}")
+
+
+def _is_standard(kind: type) -> bool:
+    return is_standard_module(kind.__module__)
+
+
+def _runs_code(machine: Machine, owner: Const, name: str) -> BaseException:
+    return machine.stop(
+        f"reading {name!r} of a {type(owner.value).__name__} may run its own code",
+        "read it before the program is called and pass it in, or read it in a tool",
+    )
+
+
+def get_attribute(owner: Any, name: str) -> Any:
+    """``owner.name``, as a host function."""
+    return getattr(owner, name)
+
+
+def set_attribute(owner: Any, name: str, value: Any) -> None:
+    """``owner.name = value``, as a host function."""
+    setattr(owner, name, value)
+
+
+def write(machine: Machine, owner: Abstract, name: str, value: Abstract) -> None:
+    """``owner.name = value``."""
+    cell = machine.cell(owner)
+    if isinstance(cell, InstanceCell):
+        assert isinstance(owner, Ref)
+        held = inspect.getattr_static(cell.kind, name, None)
+        if isinstance(held, property):
+            if held.fset is None:
+                machine.raise_new(AttributeError, f"property '{name}' of '{cell.kind.__name__}' object has no setter")
+            machine.rules.call(Const(held.fset), [owner, value], {})
+            return
+        if name not in cell.names:
+            machine.state.put(owner.address, InstanceCell(cell.kind, (*cell.names, name)))
+        machine.state.put((owner.address, name), value)
+        return
+    raise machine.stop(
+        f"the program sets {name!r} of {describe(machine, owner)}",
+        "return the value instead, or set it in a tool",
+    )
+
+
+def delete(machine: Machine, owner: Abstract, name: str) -> None:
+    """``del owner.name``."""
+    cell = machine.cell(owner)
+    if not isinstance(cell, InstanceCell) or not isinstance(owner, Ref):
+        raise machine.unsupported(f"deleting an attribute of {describe(machine, owner)}")
+    read(machine, owner, name)
+    machine.state.put((owner.address, name), UNBOUND)

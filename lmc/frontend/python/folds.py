@@ -1,0 +1,187 @@
+"""What takes all items of an iterable: ``sorted``, ``min``, ``max``, ``sum``, ``any``, ``all``."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from lmc.frontend.control.conditions import adopt, branch, scope
+from lmc.frontend.control.exits import NORMAL, Exit, Way
+from lmc.frontend.emit.operands import pure
+from lmc.frontend.heap.cells import (
+    GeneratorCell,
+    ListCell,
+)
+from lmc.frontend.heap.values import (
+    FALSE,
+    NONE,
+    ZERO,
+    Abstract,
+    Const,
+    Ref,
+    Symbol,
+)
+from lmc.frontend.python.iteration import Counted, items_of, known_items
+from lmc.frontend.python.operators import binary, run_now, truth
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+Handler = Callable[..., Abstract]
+
+
+def sorted_items(machine: Machine, given: Abstract, key: Abstract = NONE, reverse: Abstract = FALSE) -> Abstract:
+    """``sorted(given, key=…, reverse=…)``."""
+    items = items_of(machine, given)
+    if items is None:
+        items = known_items(machine, given, "it is sorted")
+    keyless = isinstance(key, Const) and key.value is None
+    if isinstance(items, Counted):
+        if not keyless:
+            raise machine.unsupported("`sorted` by key of items that only a run counts")
+        return machine.list_of(pure(machine, "sorted", (items.value,), {"reverse": reverse}))
+    if len({*map(id, items)}) < 2 and len(items) < 2:
+        return machine.new(ListCell(tuple(items)))
+    keys = items if keyless else [machine.rules.call(key, [item], {}) for item in items]
+    plain = [machine.plain(each) for each in keys]
+    if all(each is not None for each in plain) and isinstance(machine.known(reverse), bool):
+        values = [each[0] for each in plain if each is not None]
+        try:
+            order = sorted(range(len(values)), key=values.__getitem__, reverse=machine.concrete(reverse))
+        except TypeError as error:
+            machine.raise_new(TypeError, *error.args)
+        return machine.new(ListCell(tuple(items[index] for index in order)))
+    if keyless:
+        return machine.list_of(pure(machine, "sorted", (machine.new(ListCell(tuple(items))),), {"reverse": reverse}))
+    listed = [machine.new(ListCell(tuple(part))) for part in (items, keys)]
+    return machine.list_of(pure(machine, "sorted_by", listed, {"reverse": reverse}))
+
+
+def extreme(name: str) -> Handler:
+    """``min`` or ``max``."""
+    function = getattr(builtins, name)
+
+    def extreme(machine: Machine, *given: Abstract, key: Abstract = NONE, **default: Abstract) -> Abstract:
+        first = given[0]
+        items: list[Abstract] | Counted | None = list(given) if len(given) > 1 else items_of(machine, first)
+        if items is None and not isinstance(first, Symbol):
+            items = known_items(machine, first, f"its {name} is taken")
+        keyless = isinstance(key, Const) and key.value is None
+        if isinstance(items, list):
+            if not items:
+                if default:
+                    return default["default"]
+                machine.raise_new(ValueError, f"{name}() arg is an empty sequence")
+            if len(items) == 1:
+                return items[0]
+            keys = items if keyless else [machine.rules.call(key, [item], {}) for item in items]
+            plain = [machine.plain(each) for each in keys]
+            if all(each is not None for each in plain):
+                values = [each[0] for each in plain if each is not None]
+                try:
+                    index = function(range(len(values)), key=values.__getitem__)
+                except TypeError as error:
+                    machine.raise_new(TypeError, *error.args)
+                return items[index]
+            if keyless:
+                return pure(machine, name, items)
+            listed = [machine.new(ListCell(tuple(part))) for part in (items, keys)]
+            return pure(machine, f"{name}_by", listed)
+        if not keyless:
+            raise machine.unsupported(f"`{name}` by key of items that only a run counts")
+        value = items.value if items is not None else first
+        return pure(machine, name, (value,), default)
+
+    return extreme
+
+
+def sum_of(machine: Machine, given: Abstract, start: Abstract = ZERO) -> Abstract:
+    """``sum(given, start)``."""
+    if isinstance(machine.cell(given), GeneratorCell) and isinstance(given, Ref):
+        return _folded(machine, given, start)
+    items = items_of(machine, given)
+    if items is None and not isinstance(given, Symbol):
+        items = known_items(machine, given, "its sum is taken")
+    if isinstance(items, list):
+        plain = [machine.plain(each) for each in (*items, start)]
+        if all(each is not None for each in plain):
+            values = [each[0] for each in plain if each is not None]
+            return run_now(machine, sum, [values[:-1], values[-1]], "sum")
+        return pure(machine, "sum", (machine.new(ListCell(tuple(items))), start))
+    return pure(machine, "sum", (items.value if items is not None else given, start))
+
+
+def _folded(machine: Machine, generator: Ref, start: Abstract) -> Abstract:
+    """The sum of what a generator gives: each item is added before the next one is made."""
+    total = (machine.allocate(), "total")
+    machine.state.put(total, start)
+
+    def add(item: Abstract) -> None:
+        so_far = machine.state.get(total)
+        assert isinstance(so_far, Abstract)
+        machine.state.put(total, binary(machine, "add", so_far, item))
+
+    machine.rules.consume(generator, add)
+    found = machine.state.get(total)
+    assert isinstance(found, Abstract)
+    return found
+
+
+def _first(machine: Machine, generator: Ref, *, wanted: bool) -> Abstract:
+    """Whether a generator gives an item whose truth is ``wanted``; no further one is asked for behind it."""
+    target = machine.begin_target()
+    found, leave = (target, "found"), Exit("break", target)
+    machine.state.put(found, Const(not wanted))
+
+    def stop() -> None:
+        machine.state.put(found, Const(wanted))
+        machine.leave_for(leave)
+
+    def each(item: Abstract) -> None:
+        flag = truth(machine, item)
+        if isinstance(flag, Const):
+            if flag.value is wanted:
+                stop()
+            return
+        assert isinstance(flag, Symbol)
+        arms = (stop, lambda: None) if wanted else (lambda: None, stop)
+        adopt(machine, branch(machine, flag, *arms))
+
+    def settle(exit: Exit, way: Way) -> tuple[Exit, Abstract | None]:
+        return (NORMAL, None) if exit == leave else (exit, way.payload)
+
+    adopt(machine, scope(machine, lambda: machine.rules.consume(generator, each), settle))
+    value = machine.state.get(found)
+    assert isinstance(value, Abstract)
+    return value
+
+
+def quantifier(*, wanted: bool) -> Handler:
+    """``any``, or ``all`` where ``wanted`` is false."""
+
+    def quantifier(machine: Machine, given: Abstract) -> Abstract:
+        if isinstance(machine.cell(given), GeneratorCell) and isinstance(given, Ref):
+            return _first(machine, given, wanted=wanted)
+        items = items_of(machine, given)
+        if items is None and not isinstance(given, Symbol):
+            items = known_items(machine, given, "its items are tested")
+        if not isinstance(items, list):
+            return pure(machine, "any" if wanted else "all", (items.value if items is not None else given,))
+
+        def further(index: int) -> Abstract:
+            if index == len(items):
+                return Const(not wanted)
+            flag = truth(machine, items[index])
+            if isinstance(flag, Const):
+                return Const(wanted) if flag.value is wanted else further(index + 1)
+            assert isinstance(flag, Symbol)
+            if index + 1 == len(items):
+                return flag
+            if wanted:
+                return machine.choose(flag, lambda: Const(True), lambda: further(index + 1))
+            return machine.choose(flag, lambda: further(index + 1), lambda: Const(False))
+
+        return further(0)
+
+    return quantifier

@@ -1,0 +1,119 @@
+"""What is asked about values: ``len``, ``isinstance``, ``type``, ``getattr``, ``callable``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lmc.frontend.emit.operands import class_of, describe, pure
+from lmc.frontend.heap.cells import (
+    BranchesCell,
+    DictCell,
+    GrownCell,
+    ListCell,
+)
+from lmc.frontend.heap.values import (
+    Abstract,
+    BoundMethod,
+    Concat,
+    Const,
+    Function,
+    Partial,
+    Poison,
+    Symbol,
+    Tuple,
+    Unbound,
+    Union,
+    View,
+)
+from lmc.frontend.python import attributes
+from lmc.frontend.python.operators import run_now
+from lmc.ir.types import TEXT, ListType
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+
+def size(machine: Machine, value: Abstract) -> Abstract:
+    """``len(value)``."""
+    if isinstance(value, Union | Poison | Unbound):
+        return machine.cases(value, lambda one: size(machine, one))
+    plain = machine.plain(value)
+    if plain is not None:
+        return run_now(machine, len, [plain[0]], "len")
+    own = machine.special("__len__", value)
+    if own is not None:
+        return own
+    if isinstance(value, Tuple):
+        return Const(len(value.items))
+    if isinstance(value, Symbol | Concat):
+        if isinstance(value, Symbol) and (value.type == TEXT or isinstance(value.type, ListType)):
+            return machine.length(value)
+        return pure(machine, "len", (value,))
+    if isinstance(value, Const):
+        return machine.rules.object_call("len", len, [value])
+    cell = machine.cell(value)
+    if isinstance(cell, ListCell):
+        return Const(len(cell.items))
+    if isinstance(cell, DictCell):
+        return Const(len(cell.keys))
+    if isinstance(cell, GrownCell):
+        return machine.length(cell.value)
+    if isinstance(cell, BranchesCell):
+        return Const(len(cell.handles))
+    if isinstance(value, View):
+        return size(machine, value.owner)
+    raise machine.unsupported(f"the length of {describe(machine, value)}")
+
+
+def is_instance(machine: Machine, value: Abstract, kinds: Abstract) -> Abstract:
+    """``isinstance(value, kinds)``."""
+    if isinstance(value, Union | Poison | Unbound):
+        return machine.cases(value, lambda one: is_instance(machine, one, kinds))
+    wanted = _classes(machine, kinds)
+    found = class_of(machine, value)
+    if isinstance(value, Function):
+        found = type(is_instance)
+    if found is None or wanted is None:
+        return machine.rules.class_test(value, kinds)
+    for each in wanted:
+        if type(each) not in (type,) and type(each).__module__.partition(".")[0] not in ("abc", "enum", "pydantic"):
+            raise machine.unsupported("`isinstance` with a class that says itself what belongs to it")
+    return Const(issubclass(found, tuple(wanted)))
+
+
+def _classes(machine: Machine, kinds: Abstract) -> list[type] | None:
+    if isinstance(kinds, Tuple):
+        found = [_classes(machine, each) for each in kinds.items]
+        return None if any(each is None for each in found) else [kind for each in found if each for kind in each]
+    if isinstance(kinds, Const) and isinstance(kinds.value, type):
+        return [kinds.value]
+    if isinstance(kinds, Const) and isinstance(kinds.value, tuple):
+        return list(kinds.value)
+    args = getattr(kinds.value, "__args__", None) if isinstance(kinds, Const) else None
+    return None if args is None else list(args)
+
+
+def get_attribute(machine: Machine, owner: Abstract, name: Abstract, *default: Abstract) -> Abstract:
+    """``getattr(owner, name)``."""
+    known = machine.concrete(name, "the name of an attribute is needed now")
+    if default:
+        raise machine.unsupported("`getattr` with a default")
+    return attributes.read(machine, owner, known)
+
+
+def type_of(machine: Machine, *given: Abstract) -> Abstract:
+    """``type(value)``."""
+    found = class_of(machine, given[0]) if len(given) == 1 else None
+    if found is None:
+        raise machine.unsupported("`type` of this")
+    return Const(found)
+
+
+def is_callable(machine: Machine, value: Abstract) -> Abstract:
+    """``callable(value)``."""
+    if isinstance(value, Function | BoundMethod | Partial):
+        return Const(True)
+    plain = machine.plain(value)
+    if plain is None and not isinstance(value, Const):
+        raise machine.unsupported(f"whether {describe(machine, value)} can be called")
+    return Const(callable(value.value if isinstance(value, Const) else plain))

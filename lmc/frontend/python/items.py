@@ -1,0 +1,233 @@
+"""``owner[key]``, read, set and deleted, and how dicts and sets of the program's are made."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from lmc.frontend.emit.operands import describe, pure, text_symbol
+from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, ListCell
+from lmc.frontend.heap.values import (
+    SCALARS,
+    Abstract,
+    Concat,
+    Const,
+    Poison,
+    Ref,
+    Slice,
+    Symbol,
+    Tuple,
+    Unbound,
+    Union,
+    is_literal,
+)
+from lmc.frontend.python.iteration import known_items
+from lmc.frontend.python.operators import run_now
+from lmc.ir.types import ListType
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+
+def get_item(machine: Machine, owner: Abstract, key: Abstract) -> Abstract:
+    """``owner[key]``."""
+    if isinstance(owner, Union | Poison | Unbound):
+        return machine.cases(owner, lambda one: get_item(machine, one, key))
+    if isinstance(key, Union | Poison | Unbound):
+        return machine.cases(key, lambda one: get_item(machine, owner, one))
+    known = machine.plain(key)
+    if isinstance(owner, Tuple):
+        if known is None:
+            return _listed(machine, owner, key)
+        if isinstance(key, Slice):
+            return Tuple(_now(machine, owner.items, known[0]))
+        return _one(machine, owner.items, known[0], "tuple")
+    cell = machine.cell(owner)
+    if isinstance(cell, ListCell | GrownCell):
+        return _list_item(machine, cell, key)
+    if isinstance(cell, DictCell):
+        return _dict_item(machine, cell, key)
+    handled = machine.rules.item_of(owner, key)
+    if handled is not None:
+        return handled
+    own = machine.special("__getitem__", owner, key)
+    if own is not None:
+        return own
+    whole = machine.plain(owner)
+    if whole is not None and known is not None:
+        return run_now(machine, operator.getitem, [whole[0], known[0]], "getitem")
+    if isinstance(owner, Const) and whole is None:
+        return machine.rules.object_call("getitem", operator.getitem, [owner, key])
+    if isinstance(owner, Concat):
+        owner = text_symbol(machine, owner)
+    if isinstance(key, Slice):
+        return _sliced(machine, owner, key)
+    return pure(machine, "getitem", (owner, key))
+
+
+def _sliced(machine: Machine, owner: Abstract, key: Slice) -> Abstract:
+    found = pure(machine, "slice", (owner, key.start, key.stop, key.step))
+    return machine.list_of(found) if isinstance(found.type, ListType) else found
+
+
+def _now(machine: Machine, items: tuple[Abstract, ...], key: Any) -> tuple[Abstract, ...]:
+    try:
+        return items[key]
+    except (TypeError, ValueError) as error:
+        machine.raise_new(type(error), *error.args)
+
+
+def _one(machine: Machine, items: tuple[Abstract, ...], key: Any, name: str) -> Abstract:
+    try:
+        return items[key]
+    except IndexError:
+        machine.raise_new(IndexError, f"{name} index out of range")
+    except TypeError as error:
+        machine.raise_new(TypeError, *error.args if name == "tuple" else (str(error).replace("tuple", name),))
+
+
+def _listed(machine: Machine, owner: Abstract, key: Abstract) -> Abstract:
+    """An item of known ones, by an index that only a run knows."""
+    if isinstance(key, Slice):
+        return _sliced(machine, pure(machine, "tuple", owner.items if isinstance(owner, Tuple) else ()), key)
+    return pure(machine, "getitem", (owner, key))
+
+
+def _list_item(machine: Machine, cell: ListCell | GrownCell, key: Abstract) -> Abstract:
+    known = machine.plain(key)
+    if isinstance(cell, ListCell) and known is not None:
+        if isinstance(key, Slice):
+            return machine.new(ListCell(_now(machine, cell.items, known[0])))
+        return _one(machine, cell.items, known[0], "list")
+    value = pure(machine, "list", cell.items) if isinstance(cell, ListCell) else cell.value
+    if isinstance(key, Slice):
+        return _sliced(machine, value, key)
+    return pure(machine, "getitem", (value, key))
+
+
+def _dict_item(machine: Machine, cell: DictCell, key: Abstract) -> Abstract:
+    known = machine.plain(key)
+    if known is not None:
+        index = cell.index(known[0])
+        if index is None:
+            machine.raise_new(KeyError, known[0])
+        return cell.values[index]
+    parts = [part for name, held in zip(cell.keys, cell.values, strict=True) for part in (Const(name), held)]
+    return pure(machine, "getitem", (pure(machine, "dict", parts), key))
+
+
+def set_item(machine: Machine, owner: Abstract, key: Abstract, value: Abstract) -> None:
+    """``owner[key] = value``."""
+    cell = machine.cell(owner)
+    known = machine.plain(key)
+    if isinstance(cell, DictCell) and known is not None and (is_literal(known[0]) or known[0] is None):
+        index = cell.index(known[0])
+        if index is None:
+            changed: Cell = DictCell((*cell.keys, known[0]), (*cell.values, value))
+        else:
+            changed = DictCell(cell.keys, (*cell.values[:index], value, *cell.values[index + 1 :]))
+        put(machine, owner, changed)
+        return
+    if isinstance(cell, ListCell) and known is not None:
+        items = list(cell.items)
+        if isinstance(key, Slice):
+            given: Any = known_items(machine, value, "it takes the place of a part of a list")
+        else:
+            given = value
+        try:
+            items[known[0]] = given
+        except (IndexError, TypeError, ValueError) as error:
+            machine.raise_new(type(error), *error.args)
+        put(machine, owner, ListCell(tuple(items)))
+        return
+    if isinstance(cell, ListCell | GrownCell) and not isinstance(key, Slice):
+        put(machine, owner, GrownCell(pure(machine, "list.replaced", (owner, key, value))))
+        return
+    if machine.rules.set_item_of(owner, key, value):
+        return
+    if machine.special("__setitem__", owner, key, value) is not None:
+        return
+    if isinstance(cell, DictCell):
+        raise machine.stop(
+            "a dict gets a key that only a run knows",
+            "use a list of pairs, or let a tool keep the dict",
+        )
+    raise machine.unsupported(f"setting an item of {describe(machine, owner)}")
+
+
+def delete_item(machine: Machine, owner: Abstract, key: Abstract) -> None:
+    """``del owner[key]``."""
+    cell = machine.cell(owner)
+    known = machine.plain(key)
+    if isinstance(cell, DictCell) and known is not None:
+        index = cell.index(known[0])
+        if index is None:
+            machine.raise_new(KeyError, known[0])
+        keys, values = list(cell.keys), list(cell.values)
+        del keys[index], values[index]
+        put(machine, owner, DictCell(tuple(keys), tuple(values)))
+        return
+    if isinstance(cell, ListCell) and known is not None:
+        items = list(cell.items)
+        try:
+            del items[known[0]]
+        except (IndexError, TypeError) as error:
+            machine.raise_new(type(error), *error.args)
+        put(machine, owner, ListCell(tuple(items)))
+        return
+    if isinstance(cell, ListCell | GrownCell) and not isinstance(key, Slice):
+        put(machine, owner, GrownCell(pure(machine, "list.deleted", (owner, key))))
+        return
+    raise machine.unsupported(f"deleting an item of {describe(machine, owner)}")
+
+
+def put(machine: Machine, owner: Abstract, cell: Cell) -> None:
+    """Change a container of the program's."""
+    assert isinstance(owner, Ref)
+    if owner.address in machine.read_only:
+        raise machine.stop(
+            "the program changes a list or dict that it was given, which its caller would see",
+            "make a copy first: list(x), dict(x)",
+        )
+    if owner.address in machine.watched:
+        raise machine.stop(
+            "a list or dict is changed while an iterator goes over it (enumerate, zip, map and the like)",
+            "go over a copy: list(x)",
+        )
+    machine.state.put(owner.address, cell)
+
+
+def new_set(machine: Machine, items: Sequence[Abstract]) -> Abstract:
+    """A set of these items."""
+    found = [machine.plain(item) for item in items]
+    if all(each is not None for each in found):
+        plain = [each[0] for each in found if each is not None]
+        made = run_now(machine, set, [plain], "set")
+        if not isinstance(made, Const):
+            return made
+    return Symbol(pure(machine, "set", tuple(items)).ir, "a set", kind=set)
+
+
+def update_dict(machine: Machine, made: Abstract, given: Abstract) -> None:
+    """``{**given}``."""
+    for key, value in keyword_pairs(machine, given):
+        set_item(machine, made, Const(key), value)
+
+
+def keyword_pairs(machine: Machine, given: Abstract) -> list[tuple[Any, Abstract]]:
+    """Keys and values of a dict whose keys are known."""
+    cell = machine.cell(given)
+    if isinstance(cell, DictCell):
+        return list(zip(cell.keys, cell.values, strict=True))
+    if isinstance(given, Const) and type(given.value) is dict:
+        return [
+            (key, machine.lifted(value) if type(value) in SCALARS else Const(value))
+            for key, value in given.value.items()
+        ]
+    raise machine.unsupported(f"`**` of {describe(machine, given)}")
+
+
+def keyword_arguments(machine: Machine, given: Abstract) -> dict[str, Abstract]:
+    """``f(**given)``."""
+    return {str(key): value for key, value in keyword_pairs(machine, given)}

@@ -1,0 +1,173 @@
+"""What values give when they are gone over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lmc.frontend.disorder import CAUSE, REMEDY, is_disordered
+from lmc.frontend.emit.operands import describe, pure, text_symbol
+from lmc.frontend.heap.cells import BranchesCell, DictCell, GeneratorCell, GrownCell, IteratorCell, ListCell, SetCell
+from lmc.frontend.heap.values import (
+    Abstract,
+    Concat,
+    Const,
+    Poison,
+    Ref,
+    Symbol,
+    Tuple,
+    Unbound,
+    Union,
+    View,
+)
+from lmc.ir.statements import UNPACKING
+from lmc.ir.types import TEXT, ListType
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+_NO_ITERATION = (int, float, bool, type(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Items that only a run counts: a list or text, which is read by index. ``live`` is a list that may change."""
+
+    value: Symbol
+    live: Ref | None = None
+
+
+def items_of(machine: Machine, value: Abstract) -> list[Abstract] | Counted | None:
+    """The items of ``value`` as they are now, where they are known, or how a run reads them; None for iterators."""
+    if isinstance(value, Tuple):
+        return list(value.items)
+    if isinstance(value, Const):
+        return _of_constant(machine, value)
+    if isinstance(value, Concat):
+        return Counted(text_symbol(machine, value))
+    if isinstance(value, Symbol):
+        if value.type == TEXT or isinstance(value.type, ListType):
+            return Counted(value)
+        return None
+    if isinstance(value, View):
+        return _of_view(machine, value)
+    cell = machine.cell(value)
+    if isinstance(cell, GeneratorCell):
+        assert isinstance(value, Ref)
+        return items_of(machine, machine.rules.collected(value))
+    if isinstance(cell, ListCell):
+        return list(cell.items)
+    if isinstance(cell, GrownCell):
+        assert isinstance(value, Ref)
+        return Counted(cell.value, value)
+    if isinstance(cell, DictCell):
+        return [Const(key) for key in cell.keys]
+    if isinstance(cell, SetCell):
+        if is_disordered(set(cell.items)):
+            raise machine.stop(CAUSE, REMEDY)
+        return [Const(item) for item in set(cell.items)]
+    return list(cell.handles) if isinstance(cell, BranchesCell) else None
+
+
+def _of_view(machine: Machine, view: View) -> list[Abstract]:
+    cell = machine.cell(view.owner)
+    assert isinstance(cell, DictCell)
+    if view.what == "keys":
+        return [Const(key) for key in cell.keys]
+    if view.what == "values":
+        return list(cell.values)
+    return [Tuple((Const(key), value)) for key, value in zip(cell.keys, cell.values, strict=True)]
+
+
+def _of_constant(machine: Machine, value: Const) -> list[Abstract] | None:
+    held = value.value
+    if type(held) in _NO_ITERATION:
+        machine.raise_new(TypeError, f"'{type(held).__name__}' object is not iterable")
+    if type(held) in (str, bytes, range, tuple, frozenset, list, dict, set):
+        if is_disordered(held):
+            raise machine.stop(CAUSE, REMEDY)
+        if len(held) > 100_000:
+            raise machine.stop("this goes over very many items", "go over fewer of them")
+        return [machine.lifted(item) if type(item) is tuple else Const(item) for item in held]
+    if isinstance(held, type) and hasattr(held, "__members__"):
+        return [Const(item) for item in held.__members__.values()]
+    return None
+
+
+def known_items(machine: Machine, value: Abstract, use: str) -> list[Abstract]:
+    """The items of ``value``, used up. Ends the capture where their number is not known."""
+    if isinstance(value, Union | Poison | Unbound):
+        raise machine.stop(f"{describe(machine, value)} is gone over, and {use}", "bind it to one list on every way")
+    found = items_of(machine, value)
+    if isinstance(found, Counted):
+        count = machine.concrete(machine.length(found.value), use)
+        return [pure(machine, "getitem", (found.value, Const(index)), raises=False) for index in range(count)]
+    if found is not None:
+        return found
+    items: list[Abstract] = []
+    cell = machine.cell(value)
+    while isinstance(cell, IteratorCell):
+        item = next_item(machine, value)
+        if item is None:
+            return items
+        items.append(item)
+    raise machine.unsupported(f"going over {describe(machine, value)}")
+
+
+def _indexed(machine: Machine, source: Abstract) -> Sequence[Abstract] | None:
+    """The items that an iterator takes one by one, without a copy of those of tuples and lists."""
+    if isinstance(source, Tuple):
+        return source.items
+    held = machine.cell(source)
+    if isinstance(held, ListCell):
+        return held.items
+    found = items_of(machine, source)
+    return found if isinstance(found, list) else None
+
+
+def next_item(machine: Machine, iterator: Abstract) -> Abstract | None:
+    """The next item of an iterator of known items; None at its end."""
+    assert isinstance(iterator, Ref)
+    cell = machine.cell(iterator)
+    assert isinstance(cell, IteratorCell)
+    found = _indexed(machine, cell.source)
+    if found is None:
+        raise machine.unsupported("an iterator over items that only a run counts")
+    if cell.exhausted or cell.index >= len(found):
+        machine.state.put(iterator.address, IteratorCell(cell.source, cell.index, exhausted=True))
+        return None
+    machine.state.put(iterator.address, IteratorCell(cell.source, cell.index + 1))
+    return found[cell.index]
+
+
+def unpacked(machine: Machine, value: Abstract, count: int, starred: int | None) -> list[Abstract]:
+    """What ``a, b, *c = value`` binds."""
+    if isinstance(value, Union):
+        found = machine.cases(value, lambda one: Tuple(tuple(unpacked(machine, one, count, starred))))
+        assert isinstance(found, Tuple)
+        return list(found.items)
+    given = None if isinstance(value, Symbol) else items_of(machine, value)
+    if given is None and machine.cell(value) is not None:
+        given = known_items(machine, value, "it is taken apart")
+    if isinstance(given, list):
+        return _split(machine, given, count, starred)
+    symbol = given.value if given is not None else value
+    if isinstance(symbol, Symbol) and starred is None and count in UNPACKING:
+        listed = pure(machine, f"unpack{count}", (symbol,))
+        return [pure(machine, "getitem", (listed, Const(index)), raises=False) for index in range(count)]
+    return _split(machine, known_items(machine, value, "it is taken apart"), count, starred)
+
+
+def _split(machine: Machine, items: Sequence[Abstract], count: int, starred: int | None) -> list[Abstract]:
+    if starred is None:
+        if len(items) < count:
+            machine.raise_new(ValueError, f"not enough values to unpack (expected {count}, got {len(items)})")
+        if len(items) > count:
+            machine.raise_new(ValueError, f"too many values to unpack (expected {count})")
+        return list(items)
+    if len(items) < count - 1:
+        machine.raise_new(ValueError, f"not enough values to unpack (expected at least {count - 1}, got {len(items)})")
+    end = len(items) - (count - 1 - starred)
+    rest = machine.new(ListCell(tuple(items[starred:end])))
+    return [*items[:starred], rest, *items[end:]]

@@ -1,0 +1,133 @@
+"""Iterators: ``iter``, ``next``, ``enumerate``, ``zip``, ``reversed``, ``map``, ``filter``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import BuiltinFunctionType, MethodDescriptorType
+from typing import TYPE_CHECKING
+
+from lmc.frontend.emit.operands import describe, pure
+from lmc.frontend.heap.cells import (
+    GeneratorCell,
+    IteratorCell,
+)
+from lmc.frontend.heap.values import (
+    FALSE,
+    ZERO,
+    Abstract,
+    BoundMethod,
+    Const,
+    Function,
+    Partial,
+    Symbol,
+    Tuple,
+)
+from lmc.frontend.python.iteration import Counted, items_of, known_items, next_item
+from lmc.frontend.python.operators import binary, truth
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+
+def _take_items(machine: Machine, *given: Abstract) -> None:
+    """Note that an iterator takes the items of these as they are now, though Python takes them one by one."""
+    for each in given:
+        if isinstance(machine.cell(each), GeneratorCell | IteratorCell):
+            raise machine.unsupported("an iterator over another iterator")
+    machine.watch(*given)
+
+
+def enumerated(machine: Machine, given: Abstract, start: Abstract = ZERO) -> Abstract:
+    """``enumerate(given, start)``."""
+    _take_items(machine, given)
+    items = items_of(machine, given)
+    if isinstance(items, list):
+        numbers = [binary(machine, "add", start, Const(index)) for index in range(len(items))]
+        return _iterator(machine, [Tuple(pair) for pair in zip(numbers, items, strict=True)])
+    if isinstance(items, Counted) and items.live is None:
+        return pure(machine, "enumerate", (items.value, start))
+    return Symbol(pure(machine, "enumerate", (given, start)).ir, "the items of enumerate")
+
+
+def _iterator(machine: Machine, items: Sequence[Abstract]) -> Abstract:
+    return machine.new(IteratorCell(Tuple(tuple(items)), 0))
+
+
+def zipped(machine: Machine, *given: Abstract, strict: Abstract = FALSE) -> Abstract:
+    """``zip(*given)``."""
+    _take_items(machine, *given)
+    columns = [items_of(machine, each) for each in given]
+    if all(isinstance(column, list) for column in columns):
+        known = [column for column in columns if isinstance(column, list)]
+        if machine.concrete(strict) and len({*map(len, known)}) > 1:
+            raise machine.unsupported("`zip(strict=True)` of different lengths")
+        return _iterator(machine, [Tuple(row) for row in zip(*known, strict=False)])
+    return pure(machine, "zip", given, {} if strict is FALSE else {"strict": strict})
+
+
+def reversed_items(machine: Machine, given: Abstract) -> Abstract:
+    """``reversed(given)``."""
+    _take_items(machine, given)
+    items = items_of(machine, given)
+    if isinstance(items, list):
+        return _iterator(machine, items[::-1])
+    return pure(machine, "reversed", (given,))
+
+
+def iterator(machine: Machine, *given: Abstract) -> Abstract:
+    """``iter(given)``."""
+    if len(given) != 1:
+        raise machine.unsupported("`iter` with a sentinel")
+    cell = machine.cell(given[0])
+    if isinstance(cell, IteratorCell):
+        return given[0]
+    if isinstance(items_of(machine, given[0]), list):
+        return machine.new(IteratorCell(given[0], 0))
+    raise machine.unsupported("an iterator over items that only a run counts")
+
+
+def advanced(machine: Machine, iterator: Abstract, *default: Abstract) -> Abstract:
+    """``next(iterator)``."""
+    if not isinstance(machine.cell(iterator), IteratorCell):
+        raise machine.unsupported(f"`next` of {describe(machine, iterator)}")
+    found = next_item(machine, iterator)
+    if found is not None:
+        return found
+    if default:
+        return default[0]
+    return machine.raise_new(StopIteration)
+
+
+def _check_simple(machine: Machine, function: Abstract, name: str) -> None:
+    """End the capture where a function of the program is called for each item: that belongs where the item is taken."""
+    held = function.value if isinstance(function, Const) else None
+    if held is not None and not isinstance(held, type | BuiltinFunctionType | MethodDescriptorType):
+        raise machine.unsupported(f"`{name}` with a function of the program")
+    if isinstance(function, Function | BoundMethod | Partial):
+        raise machine.unsupported(f"`{name}` with a function of the program")
+
+
+def mapped(machine: Machine, function: Abstract, *given: Abstract) -> Abstract:
+    """``map(function, *given)``."""
+    _check_simple(machine, function, "map")
+    _take_items(machine, *given)
+    columns = [known_items(machine, each, "`map` goes over it") for each in given]
+    rows = list(zip(*columns, strict=False))
+    return _iterator(machine, [machine.rules.call(function, list(row), {}) for row in rows])
+
+
+def filtered(machine: Machine, function: Abstract, given: Abstract) -> Abstract:
+    """``filter(function, given)``."""
+    _check_simple(machine, function, "filter")
+    _take_items(machine, given)
+    kept: list[Abstract] = []
+    for item in known_items(machine, given, "`filter` goes over it"):
+        test = (
+            item if isinstance(function, Const) and function.value is None else machine.rules.call(function, [item], {})
+        )
+        flag = machine.decided(truth(machine, test))
+        if not isinstance(flag, Const):
+            raise machine.unsupported("`filter` by what only a run knows")
+        if flag.value:
+            kept.append(item)
+    return _iterator(machine, kept)

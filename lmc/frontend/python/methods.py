@@ -1,0 +1,407 @@
+"""Methods of Python's own classes: texts, lists, dicts, sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from lmc.frontend.control.conditions import common
+from lmc.frontend.emit.operands import class_of, concat, describe, is_text, pure
+from lmc.frontend.heap.cells import DictCell, GrownCell, ListCell, SetCell
+from lmc.frontend.heap.values import NONE, Abstract, Const, Ref, Symbol, Tuple, Union, View, is_literal, same
+from lmc.frontend.python.items import get_item, put, set_item
+from lmc.frontend.python.iteration import Counted, items_of, known_items
+from lmc.frontend.python.operators import binary, run_now, truth
+from lmc.ir import builtins
+from lmc.ir.types import ANY, ListType, list_of
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+Args = Sequence[Abstract]
+Kwargs = Mapping[str, Abstract]
+
+
+def call_method(machine: Machine, receiver: Abstract, name: str, args: Args, kwargs: Kwargs) -> Abstract:
+    """``receiver.name(*args, **kwargs)`` of a class of Python's own."""
+    if isinstance(receiver, Union):
+        return machine.cases(receiver, lambda one: call_method(machine, one, name, args, kwargs))
+    for index, arg in enumerate(args):
+        if isinstance(arg, Union):
+            rest = list(args)
+
+            def with_one(one: Abstract, index: int = index, rest: list[Abstract] = rest) -> Abstract:
+                return call_method(machine, receiver, name, [*rest[:index], one, *rest[index + 1 :]], kwargs)
+
+            return machine.cases(arg, with_one)
+    cell = machine.cell(receiver)
+    table: Mapping[str, Callable[..., Abstract]] = {}
+    if isinstance(cell, ListCell | GrownCell):
+        table = _LIST
+    elif isinstance(cell, DictCell):
+        table = _DICT
+    elif isinstance(cell, SetCell):
+        table = _SET
+    handler = table.get(name)
+    if handler is not None:
+        return handler(machine, receiver, *args, **kwargs)
+    if is_text(machine, receiver):
+        return _text_method(machine, receiver, name, args, kwargs)
+    return _now(machine, receiver, name, args, kwargs)
+
+
+def _now(machine: Machine, receiver: Abstract, name: str, args: Args, kwargs: Kwargs) -> Abstract:
+    """A method that changes nothing, of a value that is known."""
+    parts = [machine.plain(value) for value in (receiver, *args, *kwargs.values())]
+    kind = class_of(machine, receiver)
+    if kind is None or any(part is None for part in parts) or name in _CHANGING:
+        raise machine.unsupported(f"the method {name!r} of {describe(machine, receiver)}")
+    values = [part[0] for part in parts if part is not None]
+    split = len(values) - len(kwargs)
+    named = dict(zip(kwargs, values[split:], strict=True))
+    return run_now(machine, getattr(kind, name), values[:split], name, **named)
+
+
+_CHANGING = frozenset(
+    [
+        "append",
+        "extend",
+        "insert",
+        "pop",
+        "remove",
+        "clear",
+        "sort",
+        "reverse",
+        "update",
+        "add",
+        "discard",
+        "setdefault",
+        "popitem",
+        "__setitem__",
+    ]
+)
+
+
+def _text_method(machine: Machine, receiver: Abstract, name: str, args: Args, kwargs: Kwargs) -> Abstract:
+    if name == "join" and len(args) == 1 and not kwargs:
+        joined = _join(machine, receiver, args[0])
+        if joined is not None:
+            return joined
+    if all(machine.plain(value) is not None for value in (receiver, *args, *kwargs.values())):
+        return _now(machine, receiver, name, args, kwargs)
+    if builtins.lookup(f"str.{name}") is None:
+        raise machine.unsupported(f"the text method {name!r}")
+    found = pure(machine, f"str.{name}", (receiver, *args), kwargs)
+    if not isinstance(found.type, ListType):
+        return found
+    if name in ("partition", "rpartition"):
+        return Tuple(tuple(pure(machine, "getitem", (found, Const(index)), raises=False) for index in range(3)))
+    return machine.list_of(found)
+
+
+def _join(machine: Machine, separator: Abstract, given: Abstract) -> Abstract | None:
+    items = items_of(machine, given)
+    if isinstance(items, Counted):
+        return pure(machine, "str.join", (separator, items.value))
+    if items is None:
+        items = known_items(machine, given, "it is joined")
+    if not all(is_text(machine, item) for item in items):
+        if all(machine.plain(item) is not None for item in items):
+            return None
+        return pure(machine, "str.join", (separator, pure(machine, "list", items)))
+    parts: list[Abstract] = []
+    for item in items:
+        parts += [separator, item] if parts else [item]
+    return concat(machine, parts)
+
+
+# Lists
+
+
+def check_stored(machine: Machine, items: Sequence[Abstract], own: Abstract) -> None:
+    """End the capture where a list of the run would hold a copy of what the program can still change."""
+    skip = {own.address} if isinstance(own, Ref) else set[int]()
+    for item in items:
+        if not machine.can_be_stored(item, skip):
+            raise machine.stop(
+                f"{describe(machine, item)} is put into a list whose length only a run knows, and may change there",
+                "put in a copy (list(x), dict(x)), a tuple or a text",
+            )
+
+
+def grown(machine: Machine, value: Abstract, further: Sequence[Abstract], own: Abstract) -> Symbol:
+    """The value of the list ``own`` that goes on with more items."""
+    check_stored(machine, further, own)
+    more = pure(machine, "list", further, raises=False)
+    if not isinstance(value, Symbol):
+        return more
+    assert isinstance(value.type, ListType)
+    assert isinstance(more.type, ListType)
+    kind = list_of(common(value.type.element, more.type.element))
+    return pure(machine, "add", (value, more), gives=kind, raises=False)
+
+
+def _append(machine: Machine, receiver: Abstract, item: Abstract) -> Abstract:
+    cell = machine.cell(receiver)
+    if isinstance(cell, ListCell):
+        put(machine, receiver, ListCell((*cell.items, item)))
+    else:
+        assert isinstance(cell, GrownCell)
+        put(machine, receiver, GrownCell(grown(machine, cell.value, (item,), receiver)))
+    return NONE
+
+
+def _extend(machine: Machine, receiver: Abstract, given: Abstract) -> Abstract:
+    cell = machine.cell(receiver)
+    items = items_of(machine, given)
+    if items is None:
+        items = known_items(machine, given, "a list is extended by it")
+    if isinstance(cell, ListCell) and isinstance(items, list):
+        put(machine, receiver, ListCell((*cell.items, *items)))
+        return NONE
+    value = pure(machine, "list", cell.items) if isinstance(cell, ListCell) else None
+    if isinstance(cell, GrownCell):
+        value = cell.value
+    assert value is not None
+    if isinstance(items, list):
+        made = grown(machine, value, items, receiver)
+    else:
+        more = items.value if isinstance(items.value.type, ListType) else pure(machine, "list_from", (items.value,))
+        kinds = [each.type.element if isinstance(each.type, ListType) else ANY for each in (value, more)]
+        made = pure(machine, "add", (value, more), gives=list_of(common(*kinds)), raises=False)
+    put(machine, receiver, GrownCell(made))
+    return NONE
+
+
+def _insert(machine: Machine, receiver: Abstract, index: Abstract, item: Abstract) -> Abstract:
+    cell = machine.cell(receiver)
+    known = machine.plain(index)
+    if isinstance(cell, ListCell) and known is not None:
+        items = list(cell.items)
+        items.insert(known[0], item)
+        put(machine, receiver, ListCell(tuple(items)))
+        return NONE
+    put(machine, receiver, GrownCell(pure(machine, "list.with", (receiver, index, item))))
+    return NONE
+
+
+def _pop(machine: Machine, receiver: Abstract, *index: Abstract) -> Abstract:
+    cell = machine.cell(receiver)
+    known = [machine.plain(each) for each in index]
+    if isinstance(cell, ListCell) and all(each is not None for each in known):
+        items = list(cell.items)
+        try:
+            found = items.pop(*[each[0] for each in known if each is not None])
+        except (IndexError, TypeError) as error:
+            machine.raise_new(type(error), *error.args)
+        put(machine, receiver, ListCell(tuple(items)))
+        return found
+    value = pure(machine, "list", cell.items) if isinstance(cell, ListCell) else cell.value  # type: ignore[union-attr]
+    found = pure(machine, "list.popped", (value, *index))
+    put(machine, receiver, GrownCell(pure(machine, "list.without", (value, *index), raises=False)))
+    return found
+
+
+def _remove(machine: Machine, receiver: Abstract, item: Abstract) -> Abstract:
+    cell = machine.cell(receiver)
+    if isinstance(cell, ListCell):
+        for index, each in enumerate(cell.items):
+            flag = TRUE_IF_SAME if same(each, item) else truth(machine, binary(machine, "eq", each, item))
+            if not isinstance(flag, Const):
+                break
+            if flag.value:
+                put(machine, receiver, ListCell((*cell.items[:index], *cell.items[index + 1 :])))
+                return NONE
+        else:
+            machine.raise_new(ValueError, "list.remove(x): x not in list")
+    put(machine, receiver, GrownCell(pure(machine, "list.without_first", (receiver, item))))
+    return NONE
+
+
+TRUE_IF_SAME = Const(True)
+
+
+def _clear(machine: Machine, receiver: Abstract) -> Abstract:
+    put(machine, receiver, ListCell(()))
+    return NONE
+
+
+def _copy(machine: Machine, receiver: Abstract) -> Abstract:
+    cell = machine.cell(receiver)
+    assert cell is not None
+    return machine.new(cell)
+
+
+def _reverse(machine: Machine, receiver: Abstract) -> Abstract:
+    cell = machine.cell(receiver)
+    if isinstance(cell, ListCell):
+        put(machine, receiver, ListCell(cell.items[::-1]))
+    else:
+        put(machine, receiver, GrownCell(pure(machine, "reversed", (receiver,))))
+    return NONE
+
+
+def _index(machine: Machine, receiver: Abstract, *args: Abstract) -> Abstract:
+    if all(machine.plain(each) is not None for each in (receiver, *args)):
+        return _now(machine, receiver, "index", args, {})
+    return pure(machine, "list.index", (receiver, *args))
+
+
+def _count(machine: Machine, receiver: Abstract, item: Abstract) -> Abstract:
+    if machine.plain(receiver) is not None and machine.plain(item) is not None:
+        return _now(machine, receiver, "count", (item,), {})
+    return pure(machine, "list.count", (receiver, item))
+
+
+def _sort(machine: Machine, receiver: Abstract, **options: Abstract) -> Abstract:
+    from lmc.frontend.python.folds import sorted_items
+
+    before = machine.cell(receiver)
+    assert before is not None
+    items = machine.new(before)
+    put(machine, receiver, ListCell(()))  # what a key function sees of it
+    made = machine.cell(sorted_items(machine, items, **options))
+    assert made is not None
+    seen = machine.cell(receiver)
+    put(machine, receiver, made)
+    if not isinstance(seen, ListCell) or seen.items:
+        machine.raise_new(ValueError, "list modified during sort")
+    return NONE
+
+
+# Dicts
+
+
+def _get(machine: Machine, receiver: Abstract, key: Abstract, default: Abstract = NONE) -> Abstract:
+    cell = machine.cell(receiver)
+    assert isinstance(cell, DictCell)
+    known = machine.plain(key)
+    if known is not None:
+        index = cell.index(known[0])
+        return default if index is None else cell.values[index]
+    if not cell.keys:
+        return default
+    there = pure(machine, "contains", (Tuple(tuple(map(Const, cell.keys))), key))
+    return machine.choose(truth_symbol(machine, there), lambda: get_item(machine, receiver, key), lambda: default)
+
+
+def truth_symbol(machine: Machine, value: Abstract) -> Symbol:
+    """A flag that is known to be symbolic."""
+    flag = truth(machine, value)
+    assert isinstance(flag, Symbol)
+    return flag
+
+
+def _view(what: str) -> Callable[..., Abstract]:
+    def view(machine: Machine, receiver: Abstract) -> Abstract:  # noqa: ARG001
+        return View(receiver, what)
+
+    return view
+
+
+def _setdefault(machine: Machine, receiver: Abstract, key: Abstract, default: Abstract = NONE) -> Abstract:
+    cell = machine.cell(receiver)
+    known = machine.plain(key)
+    assert isinstance(cell, DictCell)
+    if known is None:
+        raise machine.unsupported("`setdefault` with a key that only a run knows")
+    index = cell.index(known[0])
+    if index is not None:
+        return cell.values[index]
+    set_item(machine, receiver, key, default)
+    return default
+
+
+def _dict_pop(machine: Machine, receiver: Abstract, key: Abstract, *default: Abstract) -> Abstract:
+    cell = machine.cell(receiver)
+    known = machine.plain(key)
+    assert isinstance(cell, DictCell)
+    if known is None:
+        raise machine.unsupported("`pop` with a key that only a run knows")
+    index = cell.index(known[0])
+    if index is None:
+        if default:
+            return default[0]
+        machine.raise_new(KeyError, known[0])
+    keys = (*cell.keys[:index], *cell.keys[index + 1 :])
+    put(machine, receiver, DictCell(keys, (*cell.values[:index], *cell.values[index + 1 :])))
+    return cell.values[index]
+
+
+def _update(machine: Machine, receiver: Abstract, *given: Abstract, **named: Abstract) -> Abstract:
+    from lmc.frontend.python.constructors import pairs_of
+
+    for each in given:
+        for key, value in pairs_of(machine, each):
+            set_item(machine, receiver, key, value)
+    for name, value in named.items():
+        set_item(machine, receiver, Const(name), value)
+    return NONE
+
+
+def _dict_clear(machine: Machine, receiver: Abstract) -> Abstract:
+    put(machine, receiver, DictCell((), ()))
+    return NONE
+
+
+def _popitem(machine: Machine, receiver: Abstract) -> Abstract:
+    cell = machine.cell(receiver)
+    assert isinstance(cell, DictCell)
+    if not cell.keys:
+        machine.raise_new(KeyError, "popitem(): dictionary is empty")
+    put(machine, receiver, DictCell(cell.keys[:-1], cell.values[:-1]))
+    return Tuple((Const(cell.keys[-1]), cell.values[-1]))
+
+
+# Sets
+
+
+def _set_change(name: str) -> Callable[..., Abstract]:
+    def change(machine: Machine, receiver: Abstract, *args: Abstract) -> Abstract:
+        cell = machine.cell(receiver)
+        assert isinstance(cell, SetCell)
+        parts = [machine.plain(arg) for arg in args]
+        if any(part is None for part in parts):
+            raise machine.unsupported("a set of items that only a run knows")
+        values = [part[0] for part in parts if part is not None]
+        if name == "add" and not is_literal(values[0]):
+            raise machine.unsupported("a set of objects")
+        held = set(cell.items)
+        try:
+            found = getattr(held, name)(*values)
+        except (KeyError, TypeError) as error:
+            machine.raise_new(type(error), *error.args)
+        put(machine, receiver, SetCell(frozenset(held)))
+        return machine.lifted(found)
+
+    return change
+
+
+_LIST: Mapping[str, Callable[..., Abstract]] = {
+    "append": _append,
+    "extend": _extend,
+    "insert": _insert,
+    "pop": _pop,
+    "remove": _remove,
+    "clear": _clear,
+    "copy": _copy,
+    "reverse": _reverse,
+    "index": _index,
+    "count": _count,
+    "sort": _sort,
+}
+_DICT: Mapping[str, Callable[..., Abstract]] = {
+    "get": _get,
+    "keys": _view("keys"),
+    "values": _view("values"),
+    "items": _view("items"),
+    "setdefault": _setdefault,
+    "pop": _dict_pop,
+    "popitem": _popitem,
+    "update": _update,
+    "clear": _dict_clear,
+    "copy": _copy,
+}
+_SET: Mapping[str, Callable[..., Abstract]] = {
+    name: _set_change(name) for name in ("add", "discard", "remove", "update", "clear")
+} | {"copy": _copy}

@@ -1,0 +1,371 @@
+"""Operators: on values that are known CPython works them out now, on others an op does in the run."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from lmc.frontend.disorder import depends_on_order, holds_address
+from lmc.frontend.emit.operands import PLAIN_TYPES, class_of, concat, describe, is_scalar, is_text, pure
+from lmc.frontend.harmless import is_deeply_harmless
+from lmc.frontend.heap.cells import DictCell, GrownCell, InstanceCell, ListCell, ObjectCell, SetCell
+from lmc.frontend.heap.values import (
+    FALSE,
+    TRUE,
+    Abstract,
+    Concat,
+    Const,
+    Function,
+    Poison,
+    Raised,
+    Ref,
+    Symbol,
+    Tuple,
+    Unbound,
+    Union,
+    same,
+)
+from lmc.frontend.sizes import grows
+from lmc.ir.types import ANY, BOOL, TEXT, JsonType, ListType
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+BINARY: dict[type[ast.operator], str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "truediv",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.Pow: "pow",
+    ast.BitAnd: "and_",
+    ast.BitOr: "or_",
+    ast.BitXor: "xor",
+    ast.LShift: "lshift",
+    ast.RShift: "rshift",
+    ast.MatMult: "matmul",
+}
+UNARY: dict[type[ast.unaryop], str] = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}
+COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+}
+_IN_RUN = frozenset({"add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "neg", "pos", *COMPARISONS.values()})
+_REFLECTED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+
+
+def run_now(machine: Machine, function: Callable[..., Any], args: list[Any], name: str, **kwargs: Any) -> Abstract:
+    """What CPython gives for values that are known; an exception is raised in the program."""
+    if grows(name, tuple(args)):
+        raise machine.stop(
+            "what this makes is too large to be a part of the graph", "make it before and pass it in, or in a tool"
+        )
+    if depends_on_order(function, tuple(args), kwargs) or (name in ("str", "repr", "format") and holds_address(args)):
+        raise machine.stop(
+            "what this gives differs from one run of Python to the next (the order of a set, an address)",
+            "sort the set first: sorted(x); use a name or a field of the object",
+        )
+    try:
+        found = function(*args, **kwargs)
+    except Exception as error:
+        machine.throw(Raised(type(error), tuple(map(Const, error.args)), made=None if _is_plain(error) else error))
+    return machine.lifted(found)
+
+
+def _is_plain(error: BaseException) -> bool:
+    """Whether an exception is made again by its class and literal arguments."""
+    kind = type(error)
+    return (
+        kind.__module__ == "builtins" and not vars(error) and all(type(arg) in (str, int, float) for arg in error.args)
+    )
+
+
+def known_parts(machine: Machine, *values: Abstract) -> list[Any] | None:
+    """Plain values of what is known and runs no code of the user's; None where one is not."""
+    found: list[Any] = []
+    for value in values:
+        plain = machine.plain(value)
+        if plain is None:
+            return None
+        found.append(plain[0])
+    return found
+
+
+def binary(machine: Machine, name: str, left: Abstract, right: Abstract) -> Abstract:
+    """``left <name> right``."""
+    if isinstance(left, Union | Poison | Unbound):
+        return machine.cases(left, lambda one: binary(machine, name, one, right))
+    if isinstance(right, Union | Poison | Unbound):
+        return machine.cases(right, lambda other: binary(machine, name, left, other))
+    known = known_parts(machine, left, right)
+    if known is not None and name != "add":
+        return run_now(machine, getattr(operator, name), known, name)
+    found = _joined(machine, left, right) if name == "add" else None
+    if name == "mul":
+        found = _repeated(machine, left, right)
+    elif name == "mod" and is_text(machine, left):
+        found = _percent(machine, left, right)
+    if found is not None:
+        return found
+    if known is not None:
+        return run_now(machine, getattr(operator, name), known, name)
+    own = machine.special(f"__{name.rstrip('_')}__", left, right)
+    if own is not None:
+        return own
+    reflected = f"__{_REFLECTED[name]}__" if name in _REFLECTED else f"__r{name.rstrip('_')}__"
+    own = machine.special(reflected, right, left)
+    if own is not None:
+        return own
+    if name not in _IN_RUN or not (_is_operand(machine, left) and _is_operand(machine, right)):
+        if name in ("eq", "ne"):
+            return _equal(machine, name, left, right)
+        raise machine.unsupported(
+            f"the operator {name.rstrip('_')} of {describe(machine, left)} and {describe(machine, right)}"
+        )
+    found = pure(machine, name, (left, right))
+    return machine.list_of(found) if isinstance(found.type, ListType) else found
+
+
+def _joined(machine: Machine, left: Abstract, right: Abstract) -> Abstract | None:
+    """``+`` of texts, tuples, lists and what is appended to a state."""
+    if is_text(machine, left) and is_text(machine, right):
+        return concat(machine, (left, right))
+    if isinstance(left, Tuple) and isinstance(right, Tuple) and left.kind is tuple and right.kind is tuple:
+        return Tuple((*left.items, *right.items))
+    lists = machine.cell(left), machine.cell(right)
+    if isinstance(lists[0], ListCell) and isinstance(lists[1], ListCell):
+        return machine.new(ListCell((*lists[0].items, *lists[1].items)))
+    if isinstance(lists[0], ListCell | GrownCell) and isinstance(lists[1], ListCell | GrownCell):
+        return machine.new(GrownCell(pure(machine, "add", (left, right))))
+    return machine.append_together(left, right)
+
+
+def _repeated(machine: Machine, left: Abstract, right: Abstract) -> Abstract | None:
+    items, count = (left, right) if not isinstance(machine.plain(left), tuple) else (right, left)
+    plain = machine.plain(count)
+    cell = machine.cell(items)
+    if plain is None or type(plain[0]) not in (int, bool):
+        return None
+    if isinstance(items, Tuple) and items.kind is tuple and len(items.items) * plain[0] <= 10_000:
+        return Tuple(items.items * plain[0])
+    if isinstance(cell, ListCell) and len(cell.items) * plain[0] <= 10_000:
+        return machine.new(ListCell(cell.items * plain[0]))
+    return None
+
+
+def _percent(machine: Machine, template: Abstract, values: Abstract) -> Abstract:
+    if isinstance(values, Tuple) and values.kind is tuple:
+        return pure(machine, "percent", (template, *values.items))
+    return pure(machine, "mod", (template, values))
+
+
+def _is_operand(machine: Machine, value: Abstract) -> bool:
+    """Whether an op may take it: a scalar, a list as it is now, an object of the run."""
+    if is_scalar(value) or isinstance(value, Symbol):
+        return True
+    if isinstance(value, Const):
+        return is_deeply_harmless(value.value)
+    if isinstance(value, Tuple):
+        return value.kind is tuple and all(_is_operand(machine, item) for item in value.items)
+    cell = machine.cell(value)
+    if isinstance(cell, ListCell):
+        return all(_is_operand(machine, item) for item in cell.items)
+    if isinstance(cell, DictCell):
+        return all(_is_operand(machine, item) for item in cell.values)
+    return isinstance(cell, GrownCell | SetCell | ObjectCell)
+
+
+def _equal(machine: Machine, name: str, left: Abstract, right: Abstract) -> Abstract:
+    """``==`` of values that no op takes: objects of classes without ``__eq__`` are equal to themselves alone."""
+    if isinstance(left, Tuple) and isinstance(right, Tuple):
+        return _items_equal(machine, name, left.items, right.items)
+    cells = machine.cell(left), machine.cell(right)
+    if isinstance(cells[0], ListCell) and isinstance(cells[1], ListCell):
+        return _items_equal(machine, name, cells[0].items, cells[1].items)
+    objects = [cell for cell in cells if isinstance(cell, InstanceCell)]
+    functions = [value for value in (left, right) if isinstance(value, Function)]
+    if objects or functions or {class_of(machine, left), class_of(machine, right)} <= {type(None), type}:
+        return Const((name == "eq") is same(left, right))
+    raise machine.unsupported(f"the comparison of {describe(machine, left)} and {describe(machine, right)}")
+
+
+def _items_equal(machine: Machine, name: str, left: tuple[Abstract, ...], right: tuple[Abstract, ...]) -> Abstract:
+    if len(left) != len(right):
+        return Const(name == "ne")
+
+    def from_index(index: int) -> Abstract:
+        if index == len(left):
+            return Const(name == "eq")
+        if same(left[index], right[index]):
+            return from_index(index + 1)
+        flag = truth(machine, binary(machine, "eq", left[index], right[index]))
+        if isinstance(flag, Const):
+            return from_index(index + 1) if flag.value else Const(name == "ne")
+        assert isinstance(flag, Symbol)
+        return machine.choose(flag, lambda: from_index(index + 1), lambda: Const(name == "ne"))
+
+    return from_index(0)
+
+
+def unary(machine: Machine, name: str, value: Abstract) -> Abstract:
+    """``-x``, ``+x``, ``~x``."""
+    if isinstance(value, Union | Poison | Unbound):
+        return machine.cases(value, lambda one: unary(machine, name, one))
+    known = known_parts(machine, value)
+    if known is not None:
+        return run_now(machine, getattr(operator, name), known, name)
+    own = machine.special(f"__{name}__", value)
+    if own is not None:
+        return own
+    if name not in _IN_RUN:
+        raise machine.unsupported(f"the operator {name} of {describe(machine, value)}")
+    return pure(machine, name, (value,))
+
+
+def negated(machine: Machine, value: Abstract) -> Abstract:
+    """``not value``."""
+    flag = truth(machine, value)
+    if isinstance(flag, Const):
+        return Const(not flag.value)
+    return pure(machine, "not", (flag,), raises=False)
+
+
+def truth(machine: Machine, value: Abstract) -> Abstract:
+    """Whether ``value`` counts as true: a constant, or a symbol of type ``!bool``."""
+    if isinstance(value, Union | Poison | Unbound):
+        return machine.cases(value, lambda one: truth(machine, one))
+    known = machine.plain(value)
+    if known is not None:
+        return Const(bool(known[0]))
+    if isinstance(value, Symbol):
+        return value if value.type == BOOL else pure(machine, "bool", (value,))
+    if isinstance(value, Concat):
+        if any(isinstance(part, str) and part for part in value.parts):
+            return TRUE
+        return pure(machine, "bool", (value,))
+    if isinstance(value, Tuple):
+        if value.kind is tuple or value.kind.__len__ is tuple.__len__:
+            return Const(bool(value.items))
+    elif isinstance(value, Ref):
+        return _truth_of_cell(machine, value)
+    elif not isinstance(value, Const):
+        return TRUE
+    else:
+        return machine.truth_of_object(value)
+    raise machine.unsupported(f"whether {describe(machine, value)} is true")
+
+
+def _truth_of_cell(machine: Machine, value: Ref) -> Abstract:
+    cell = machine.cell(value)
+    if isinstance(cell, ListCell):
+        return Const(bool(cell.items))
+    if isinstance(cell, DictCell):
+        return Const(bool(cell.keys))
+    if isinstance(cell, SetCell):
+        return Const(bool(cell.items))
+    if isinstance(cell, GrownCell):
+        return pure(machine, "bool", (cell.value,))
+    if isinstance(cell, InstanceCell):
+        own = machine.special("__bool__", value)
+        if own is not None:
+            return truth(machine, own)
+        size = machine.special("__len__", value)
+        return TRUE if size is None else truth(machine, size)
+    size = machine.size_of(value)
+    return TRUE if size is None else truth(machine, size)
+
+
+def compare(machine: Machine, operation: ast.cmpop, left: Abstract, right: Abstract) -> Abstract:
+    """One comparison of a chain."""
+    if isinstance(operation, ast.Is | ast.IsNot):
+        return identical(machine, left, right, negate=isinstance(operation, ast.IsNot))
+    if isinstance(operation, ast.In | ast.NotIn):
+        found = contains(machine, right, left)
+        return negated(machine, found) if isinstance(operation, ast.NotIn) else found
+    return binary(machine, COMPARISONS[type(operation)], left, right)
+
+
+def identical(machine: Machine, left: Abstract, right: Abstract, *, negate: bool) -> Abstract:
+    """``left is right``."""
+    if isinstance(left, Union | Poison):
+        return machine.cases(left, lambda one: identical(machine, one, right, negate=negate))
+    if isinstance(right, Union | Poison):
+        return machine.cases(right, lambda other: identical(machine, left, other, negate=negate))
+    if isinstance(left, Ref) or isinstance(right, Ref):
+        for one, other in ((left, right), (right, left)):
+            if isinstance(machine.cell(one), ObjectCell) and isinstance(other, Symbol):
+                return pure(machine, "is_not" if negate else "is", (one, other))
+        return Const(same(left, right) is not negate)
+    if isinstance(left, Const) and isinstance(right, Const):
+        if type(left.value) in (int, float, str, tuple) and left.value is not right.value:
+            raise machine.stop("`is` compares texts or numbers", "compare values with ==")
+        return Const((left.value is right.value) is not negate)
+    for one, other in ((left, right), (right, left)):
+        if (isinstance(other, Const) and other.value is None) or (
+            isinstance(other, Const) and type(other.value) is bool
+        ):
+            kind = class_of(machine, one)
+            if kind is not None and kind is not type(other.value):
+                return Const(negate)
+    if (isinstance(left, Symbol) and isinstance(right, Symbol | Const)) or isinstance(right, Symbol):
+        pair = (left, right)
+        constant = next((value.value for value in pair if isinstance(value, Const)), None)
+        if constant is None or type(constant) is bool:
+            return pure(machine, "is_not" if negate else "is", pair, raises=False)
+        if not isinstance(constant, int | float | str | tuple):
+            return pure(machine, "is_not" if negate else "is", pair)
+    if isinstance(left, Function) or isinstance(right, Function):
+        return Const(same(left, right) is not negate)
+    raise machine.stop("`is` compares values that only a run knows", "compare them with ==")
+
+
+def contains(machine: Machine, container: Abstract, item: Abstract) -> Abstract:
+    """``item in container``."""
+    if isinstance(container, Union | Poison | Unbound):
+        return machine.cases(container, lambda one: contains(machine, one, item))
+    if isinstance(item, Union | Poison | Unbound):
+        return machine.cases(item, lambda one: contains(machine, container, one))
+    known = known_parts(machine, container, item)
+    if known is not None:
+        return run_now(machine, operator.contains, known, "contains")
+    handled = machine.contains_of(container, item)
+    if handled is not None:
+        return handled
+    cell = machine.cell(container)
+    if isinstance(cell, DictCell | SetCell):
+        keys = list(cell.keys if isinstance(cell, DictCell) else cell.items)
+        known = known_parts(machine, item)
+        if known is not None:
+            return run_now(machine, operator.contains, [dict.fromkeys(keys), known[0]], "contains")
+        if isinstance(cell, SetCell) and len(keys) > 1:
+            return pure(machine, "contains", (Tuple(tuple(map(Const, sorted(keys, key=repr)))), item))
+        return pure(machine, "contains", (Tuple(tuple(map(Const, keys))), item))
+    items = cell.items if isinstance(cell, ListCell) else container.items if isinstance(container, Tuple) else None
+    if items is not None and not all(_is_operand(machine, each) for each in (*items, item)):
+        for each in items:
+            if same(each, item):
+                return TRUE
+        if all(isinstance(each, Ref | Function) for each in (*items, item)):
+            return FALSE
+        raise machine.unsupported("this `in`")
+    own = machine.special("__contains__", container, item)
+    if own is not None:
+        return truth(machine, own)
+    if not _is_operand(machine, container) or not _is_operand(machine, item):
+        raise machine.unsupported(f"whether something is in {describe(machine, container)}")
+    return pure(machine, "contains", (container, item))
+
+
+def is_json(value: Abstract) -> bool:
+    """Whether ``value`` is the value of a schema, or an object of the run."""
+    return isinstance(value, Symbol) and (value.type == ANY or isinstance(value.type, JsonType))
+
+
+__all__ = ["PLAIN_TYPES", "TEXT", "binary", "compare", "contains", "identical", "negated", "truth", "unary"]

@@ -1,0 +1,1 @@
+"""The source of the functions that a capture interprets."""

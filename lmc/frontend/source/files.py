@@ -1,0 +1,118 @@
+"""From a code object to its definition in the source, checked to be what runs."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import warnings
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from types import CodeType
+from typing import Any
+
+
+class Unsupported(Exception):  # noqa: N818 - says what can't be captured, and is always caught
+    """A function is left to Python: ``what`` it is or uses, at ``line`` (0: where it begins).
+
+    ``too_deep`` says that blocks stand too deep in each other for Python's compiler.
+    """
+
+    def __init__(self, what: str, line: int, *, too_deep: bool = False) -> None:
+        super().__init__(what)
+        self.what = what
+        self.line = line
+        self.too_deep = too_deep
+
+
+def source_of_file(code: CodeType) -> str:
+    """The source of the file that ``code`` was loaded from. Raises ``Unsupported``."""
+    try:
+        lines, _ = inspect.findsource(code)
+    except (OSError, TypeError, IndexError):
+        raise Unsupported("Python has no source for it (define it in a file or a notebook cell)", 0) from None
+    return "".join(lines)
+
+
+@lru_cache(maxsize=64)
+def parse_file(source: str, filename: str) -> ast.Module:
+    """The tree of a file, once for each source. Raises ``Unsupported``."""
+    try:
+        with quietly():
+            return ast.parse(source, filename)
+    except SyntaxError as error:
+        raise Unsupported("its file changed since it was loaded, and no longer parses", error.lineno or 0) from None
+
+
+def definition_in(tree: ast.Module, code: CodeType) -> ast.FunctionDef:
+    """The definition that ``code`` was compiled from."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            if first == code.co_firstlineno:
+                return node
+    what = "it is a lambda" if code.co_name == "<lambda>" else "its source is not where Python says it is"
+    raise Unsupported(what, code.co_firstlineno)
+
+
+def check_same(source: str, node: ast.FunctionDef, code: CodeType) -> None:
+    """Refuse a source that is not what runs, as after an edit of a loaded file.
+
+    Functions with ``assert`` are compared by their names only: test runners rewrite the assertions.
+    """
+    asserts = any(isinstance(part, ast.Assert) for part in ast.walk(node))
+    for compiled in _codes_of(source, code.co_filename):
+        if (compiled.co_name, compiled.co_firstlineno) != (code.co_name, code.co_firstlineno):
+            continue
+        same = compiled.co_varnames[: compiled.co_argcount] == code.co_varnames[: code.co_argcount]
+        if asserts:
+            same = same and set(compiled.co_names) <= {*code.co_names, "AssertionError"}
+        else:
+            same = same and compiled.co_code == code.co_code and _constants(compiled) == _constants(code)
+        if same:
+            return
+    raise Unsupported("its file changed since it was loaded", code.co_firstlineno)
+
+
+@lru_cache(maxsize=64)
+def _codes_of(source: str, filename: str) -> tuple[CodeType, ...]:
+    """Every function of a file, compiled anew."""
+    with quietly():
+        return tuple(inner_codes(compile(parse_file(source, filename), filename, "exec", dont_inherit=True)))
+
+
+def _constants(code: CodeType) -> list[Any]:
+    found: list[Any] = []
+    for entry in code.co_consts:
+        found.append(_constants(entry) if isinstance(entry, CodeType) else repr(entry))
+    return found
+
+
+@contextmanager
+def quietly() -> Generator[None]:
+    """Without the warnings that Python gave when it compiled the file itself."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def inner_codes(code: CodeType) -> Iterator[CodeType]:
+    """The code objects nested in ``code``, outer before inner."""
+    for entry in code.co_consts:
+        if isinstance(entry, CodeType):
+            yield entry
+            yield from inner_codes(entry)
+
+
+def class_around(tree: ast.Module, node: ast.AST) -> str | None:
+    """The name of the class in which ``node`` is written, however deep in it."""
+    found: str | None = None
+    stack: list[tuple[ast.AST, str | None]] = [(tree, None)]
+    while stack:
+        part, name = stack.pop()
+        if part is node:
+            found = name
+            break
+        name = part.name if isinstance(part, ast.ClassDef) else name
+        stack.extend((child, name) for child in ast.iter_child_nodes(part))
+    return found

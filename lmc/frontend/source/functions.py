@@ -1,0 +1,137 @@
+"""Functions as a capture sees them: their definition, their names, and where free names are looked up."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+from lmc.frontend.scopes import FunctionScope, rebound_names
+from lmc.frontend.sites import Sites
+from lmc.frontend.source.files import Unsupported, check_same, class_around, definition_in, parse_file, source_of_file
+from lmc.frontend.source.liveness import live_names
+
+FunctionNode = ast.FunctionDef | ast.Lambda
+
+
+@dataclass(eq=False)
+class Definition:
+    """A function: its node, its file, and what its free names mean.
+
+    ``cells`` are the variables of the functions around it that exist outside the program, ``rebound`` the names that
+    some function of its file may bind anew in the module or in an enclosing function. ``class_name`` is the class it is
+    written in. ``first_line`` is that of its code object.
+    """
+
+    node: FunctionNode
+    name: str
+    file: str
+    globals: dict[str, Any]
+    cells: Mapping[str, CellType]
+    rebound: frozenset[str]
+    class_name: str | None = None
+    first_line: int = 0
+    _inner: dict[int, Definition] = field(default_factory=dict[int, "Definition"])
+
+    def __post_init__(self) -> None:
+        self.scope = FunctionScope(self.node)
+
+    @property
+    def arguments(self) -> ast.arguments:
+        """Its parameters."""
+        return self.node.args
+
+    @property
+    def body(self) -> list[ast.stmt]:
+        """Its statements; of a lambda none."""
+        return [] if isinstance(self.node, ast.Lambda) else self.node.body
+
+    @cached_property
+    def live(self) -> tuple[Mapping[int, frozenset[str]], Mapping[int, frozenset[str]]]:
+        """By the id of a node: the names that are live at the head of a loop, and those behind a statement."""
+        return ({}, {}) if isinstance(self.node, ast.Lambda) else live_names(self.node)
+
+    @property
+    def sites(self) -> Sites | None:
+        """Where its control flow stands."""
+        return None if isinstance(self.node, ast.Lambda) else Sites.of(self.node, self.file)
+
+    def inner(self, node: FunctionNode) -> Definition:
+        """A function that is written in this one; the same object each time."""
+        found = self._inner.get(id(node))
+        if found is None:
+            name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+            found = self._inner[id(node)] = Definition(
+                node, name, self.file, self.globals, self.cells, self.rebound, self.class_name, node.lineno
+            )
+        return found
+
+    def mangled(self, name: str) -> str:
+        """``name`` as Python writes it in a class: private ones are made unique."""
+        if self.class_name is None or not name.startswith("__") or name.endswith("__") or "." in name:
+            return name
+        stripped = self.class_name.lstrip("_")
+        return f"_{stripped}{name}" if stripped else name
+
+
+class _Identity:
+    """An object as a key of a cache, which keeps it alive."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: object) -> None:
+        self.held = held
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _Identity and other.held is self.held
+
+    def __hash__(self) -> int:
+        return id(self.held)
+
+
+def definition_of(function: FunctionType) -> Definition:
+    """The definition of a function that exists outside the program. Raises ``Unsupported``."""
+    return _definition_of(_Identity(function), _Identity(function.__code__))
+
+
+@lru_cache(maxsize=512)
+def _definition_of(held: _Identity, _code: _Identity) -> Definition:
+    function = held.held
+    assert isinstance(function, FunctionType)
+    code = function.__code__
+    source = source_of_file(code)
+    tree = parse_file(source, code.co_filename)
+    node = _lambda_in(tree, code) if code.co_name == "<lambda>" else definition_in(tree, code)
+    if isinstance(node, ast.FunctionDef):
+        check_same(source, node, code)
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    name = function.__name__
+    around = class_around(tree, node)
+    return Definition(
+        node, name, code.co_filename, function.__globals__, cells, rebound_names(tree), around, code.co_firstlineno
+    )
+
+
+def _lambda_in(tree: ast.Module, code: CodeType) -> ast.Lambda:
+    """The lambda that ``code`` was compiled from, where only one can be meant."""
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    found = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno and _parameters(node) == names
+    ]
+    if len(found) != 1:
+        raise Unsupported("it is a lambda, and its line has several", code.co_firstlineno)
+    compiled = compile(ast.Expression(found[0]), code.co_filename, "eval", dont_inherit=True)
+    inner = [entry for entry in compiled.co_consts if isinstance(entry, CodeType)]
+    if not inner or not {*inner[0].co_names} <= {*code.co_names, *code.co_freevars}:
+        raise Unsupported("its file changed since it was loaded", code.co_firstlineno)
+    return found[0]
+
+
+def _parameters(node: ast.Lambda) -> tuple[str, ...]:
+    arguments = node.args
+    return tuple(each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))

@@ -1,0 +1,87 @@
+"""What the abstract interpreter captures whole does what plain Python does: every corpus, and random programs."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, note, settings
+
+from benchmarks.captured_share import Program, corpus
+from lmc.frontend.arguments import bind
+from lmc.frontend.interpret.entry import NotCaptured, capture_whole
+from tests.frontend.condition_strategies import CONDITIONS_HEADER, conditional_programs
+from tests.frontend.container_strategies import CONTAINERS_HEADER, container_programs
+from tests.frontend.harness import EFFECTS, check
+from tests.frontend.loop_strategies import LOOPS_HEADER, looping_programs
+from tests.frontend.strategies import HEADER, arguments, load, programs
+from tests.frontend.turn_strategies import TURNS_HEADER, turn_programs
+
+FULL = settings.default.max_examples > 100  # type: ignore[union-attr]
+GROUPS = ("conditions", "loops", "ordinary", "corpus", "examples")
+CORPUS = {f"{program.group}-{program.name}": program for program in corpus() if program.group in GROUPS}
+STRATEGIES = {
+    "plain": (HEADER, programs()),
+    "conditions": (CONDITIONS_HEADER, conditional_programs()),
+    "loops": (LOOPS_HEADER, looping_programs()),
+    "containers": (CONTAINERS_HEADER, container_programs()),
+    "turns": (TURNS_HEADER, turn_programs()),
+}
+
+
+def check_whole(program: Any, make: Callable[[], tuple[Any, ...]], others: list[Any]) -> bool:
+    """Capture ``program``; where that takes it whole, it is equal to plain Python on these and all other arguments."""
+    EFFECTS.clear()
+    found = capture_whole(program, bind(program, make(), {}))
+    assert EFFECTS == []
+    if isinstance(found, NotCaptured):
+        note(str(found.reason))
+        return False
+    check(program, make, captured=found)
+    for other in others:
+        if found.matches(bind(program, other(), {})):
+            check(program, other, captured=found)
+    return True
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_what_is_captured_of_a_corpus_is_plain_python(name: str):
+    program: Program = CORPUS[name]
+    runs = program.runs() if FULL else program.runs()[:2]
+    captures = []
+    for run in runs:
+        args, kwargs = run()
+        EFFECTS.clear()
+        found = capture_whole(program.function, bind(program.function, args, kwargs))
+        assert EFFECTS == []
+        if isinstance(found, NotCaptured):
+            continue
+        if not found.matches(bind(program.function, *run())):  # it holds for the objects that it was captured for
+            continue
+        captures.append(found)
+        check(program.function, lambda run=run: run()[0], kwargs, captured=found)
+    if captures:
+        for run in runs:  # a graph for one row runs the others, or is refused by a guard
+            args, kwargs = run()
+            if captures[0].matches(bind(program.function, args, kwargs)):
+                check(program.function, lambda run=run: run()[0], kwargs, captured=captures[0])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("programs")
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_random_programs_are_plain_python(name: str, folder):
+    header, sources = STRATEGIES[name]
+
+    @settings(max_examples=2_000 if FULL else 12)
+    @given(source=sources, args=arguments(), other=arguments())
+    def run(source, args, other):
+        note(source)
+        program = load(header + "@jit\n" + source, folder).program
+        others = [other, ("e" + other[0], *other[1:]), ("t", *args[1:])]
+        makers = [lambda given=given: (*given[:3], list(given[3])) for given in (args, *others)]
+        check_whole(program, makers[0], makers[1:])
+
+    run()
