@@ -82,10 +82,10 @@ def caused(error: BaseException, cause: Any) -> BaseException:
 
 def is_exception(error: object, *kinds: str) -> bool:
     """Whether ``error`` is of one of Python's own classes of exceptions, by name."""
-    return isinstance(error, tuple(EXCEPTIONS[kind] for kind in kinds))
+    return isinstance(error, tuple(EXCEPTIONS[kind] for kind in kinds if type(kind) is str and kind in EXCEPTIONS))
 
 
-def unused() -> None:
+def unused(*_arguments: object) -> None:
     """What stands for a value that nothing asks for."""
 
 
@@ -145,7 +145,7 @@ STATEMENT_BUILTINS: tuple[tuple[str, Any, ResultType, Safe], ...] = (
     ("raise_while", raised_while, always_gives(NONE), never_safe),
     ("in_context", in_context, always_gives(ANY), never_safe),
     ("caused", caused, always_gives(ANY), never_safe),
-    ("is_exception", is_exception, always_gives(BOOL), always_safe),
+    ("is_exception", is_exception, always_gives(BOOL), bool),
     ("unused", unused, always_gives(ANY), always_safe),
     ("is_int", is_int, always_gives(BOOL), safe_for_texts(1)),
     ("is_float", is_float, always_gives(BOOL), safe_for_texts(1)),

@@ -146,7 +146,7 @@ def test_a_file_that_is_no_text(tmp_path: Path):
         (b"import lmc\n# caf\xe9\n", "it is not UTF-8: byte 0xe9", "coding: latin-1", 2),
         (b"\x80\x04", "it is not UTF-8: byte 0x80", "save the file as UTF-8", 1),
         (b"# coding: ascii\n\n# \xc3\xa9\n", "it is not ASCII: byte 0xc3", "save the file as UTF-8", 3),
-        (b"\n# coding: none\n", "it declares an unknown encoding: none", "save the file as UTF-8", 2),
+        (b"\n# coding: none\n", "it declares the unknown encoding: none", "save the file as UTF-8", 2),
         (ONE.encode("utf-16"), "it is UTF-16", "save the file as UTF-8", 1),
         (b"x = 1\n\x00", "it is no text: it holds a NUL byte", "Python source file", 2),
     ],

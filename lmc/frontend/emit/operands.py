@@ -33,6 +33,7 @@ from lmc.ir import builtins
 from lmc.ir.core import Effect, Value
 from lmc.ir.ops import ConcatOp, HostCallOp, PyCallOp
 from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, ListType, Type, list_of, type_of
+from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -99,7 +100,7 @@ def constant(machine: Machine, value: Any) -> Symbol:
         "constant",
         effect=Effect.PURE,
         result_type=ANY,
-        origin=f"a {type(value).__name__} of the program",
+        origin=f"{with_article(type(value).__name__)} of the program",
     )
     return Symbol(found.ir, found.origin, kind=type(value), foreign=True)
 
@@ -126,7 +127,7 @@ def _cell(machine: Machine, value: Ref) -> Operand:
 def describe(machine: Machine, value: Abstract) -> str:
     """What messages call ``value``."""
     if isinstance(value, Const):
-        return f"a {type(value.value).__name__}"
+        return with_article(type(value.value).__name__)
     if isinstance(value, Ref):
         return machine.describe_cell(value)
     if isinstance(value, Poison):

@@ -49,6 +49,7 @@ from lmc.ir.core import Effect, Value
 from lmc.ir.ops import SELECT_METHODS, BeginOp, ContextOp, EndOp, ExtendOp, GenOp, SampleOp, SelectOp, TranscriptOp
 from lmc.ir.section_ops import SectionsOp
 from lmc.ir.types import ANY, CTX, TEXT, JsonType, Type, json_of, list_of
+from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -174,7 +175,7 @@ def _append_made(machine: Machine, handle: Abstract, made: Any) -> None:
         name = NONE if made.name is None else _wrapped(made.name)
         _select(machine, handle, name, _wrapped(made.choices), _wrapped(made.method))
     else:
-        raise machine.unsupported(f"appending a {kind.__name__}")
+        raise machine.unsupported(f"appending {with_article(kind.__name__)}")
 
 
 def _wrapped(value: Any) -> Abstract:
@@ -209,7 +210,7 @@ def _no_text(machine: Machine, content: Abstract, where: str) -> None:
     else:
         name = "value" if kind is None else kind.__name__
         remedy = "make it a text: f'{value}' or str(value)"
-    refuse(machine, f"{where} a {name}, text is needed", remedy)
+    refuse(machine, f"{where} {with_article(name)}, text is needed", remedy)
 
 
 def refuse(machine: Machine, cause: str, remedy: str, kind: Any = None) -> None:
@@ -299,7 +300,7 @@ def _append_message(machine: Machine, handle: Abstract, message: Message) -> Non
         machine.cases(value, one_of)
         return
     if not is_appendable_text(machine, value):
-        _no_text(machine, value, f"a {message.role} message holds")
+        _no_text(machine, value, f"{with_article(message.role)} message holds")
     text = as_text(machine, value)
     _address, core = core_of(machine, handle)
     answer = core.answer
@@ -347,7 +348,7 @@ def open_role(machine: Machine, handle: Abstract, role: str) -> None:
     if core.bare:
         refuse(
             machine,
-            f"a {role} message can't follow bare text",
+            f"{with_article(role)} message can't follow bare text",
             "put the text into a role message (lmc.system, lmc.user), or use no roles at all",
         )
     if core.unsure and not core.chat and machine.protected:
@@ -722,11 +723,11 @@ def _new_message(machine: Machine, role: str, content: Abstract) -> Abstract:
     for part in inner.parts if isinstance(inner, Several) else (content,):
         made = part.made if isinstance(part, Appended) else part
         if type(made) is Message:
-            refuse(machine, f"a {role} message holds another message", "append them one after the other")
+            refuse(machine, f"{with_article(role)} message holds another message", "append them one after the other")
         if type(made) in (Generation, Selection, Section):
             continue
         if not is_appendable_text(machine, _wrapped(part)):
-            _no_text(machine, _wrapped(part), f"a {role} message holds")
+            _no_text(machine, _wrapped(part), f"{with_article(role)} message holds")
     return Appended(Message(role, content))
 
 

@@ -342,7 +342,9 @@ def _new_exception(machine: Machine, kind: type[BaseException], args: Args, kwar
     if plain and not kwargs:
         return Raised(kind, tuple(args))
     _check_handed_over(machine, kind.__name__, [*args, *kwargs.values()], Effect.WRITES)
-    made = host_call(machine, kind, args, kwargs, effect=Effect.WRITES, result_type=ANY, origin=f"a {kind.__name__}")
+    made = host_call(
+        machine, kind, args, kwargs, effect=Effect.WRITES, result_type=ANY, origin=with_article(kind.__name__)
+    )
     return Raised(kind, (), Symbol(made.ir, made.origin, kind=kind, foreign=True))
 
 

@@ -61,6 +61,7 @@ from lmc.ir.ops import AssumeOp, PyCallOp
 from lmc.ir.region_ops import TryOp, YieldOp
 from lmc.ir.types import ANY, BOOL, Type
 from lmc.ir.types import NONE as NONE_TYPE
+from lmc.ir.wording import with_article
 
 T = TypeVar("T")
 NEEDED = "its value is needed now"
@@ -210,9 +211,9 @@ class Machine:
         if isinstance(cell, BranchesCell):
             return "the branches of a state"
         if isinstance(cell, InstanceCell):
-            return f"a {cell.kind.__name__} that the program makes"
+            return f"{with_article(cell.kind.__name__)} that the program makes"
         kind = self.class_of_cell(value)
-        return "an object of the program" if kind is None else f"a {kind.__name__}"
+        return "an object of the program" if kind is None else with_article(kind.__name__)
 
     def class_name(self, value: Abstract) -> str:
         """The name of the class of a value, as far as it is known."""
@@ -524,18 +525,18 @@ class Machine:
         assert kind is not None
         if kind.__module__ == "builtins":
             made = pure(self, "exception", (Const(kind.__name__), *error.args), gives=ANY)
-            return Symbol(made.ir, f"a {kind.__name__}", kind=kind)
+            return Symbol(made.ir, with_article(kind.__name__), kind=kind)
         return self.construct_error(kind, error.args)
 
     def construct_error(self, kind: type[BaseException], args: tuple[Abstract, ...]) -> Symbol:
         """An exception of a class of the user's that has no code of its own in its making."""
         made = operands.host_call(self, kind, args, effect=Effect.PURE, result_type=ANY)
-        return Symbol(made.ir, f"a {kind.__name__}", kind=kind)
+        return Symbol(made.ir, with_article(kind.__name__), kind=kind)
 
     def construct(self, value: Tuple) -> Symbol:
         """A named tuple as an object of the run."""
         made = operands.host_call(self, value.kind, value.items, effect=Effect.PURE, result_type=ANY)
-        return Symbol(made.ir, f"a {value.kind.__name__}", kind=value.kind)
+        return Symbol(made.ir, with_article(value.kind.__name__), kind=value.kind)
 
     def plain(self, value: Abstract) -> tuple[Any] | None:
         """The Python value of what is known now and runs no code of the user's, alone in a tuple; else None.

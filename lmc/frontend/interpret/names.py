@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.guards import mutable_parts, unguarded_part
 from lmc.frontend.heap.cells import FrameCell
 from lmc.frontend.heap.values import UNBOUND, Abstract, Const, Poison, Symbol, Unbound, Union, is_literal
+from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -107,7 +108,7 @@ def outside(machine: Machine, value: Any, what: str) -> Abstract:
     found = unguarded_part(value)
     if found is not None:
         raise machine.stop(
-            f"a {found.__name__} comes from outside the program, and may change without being seen",
+            f"{with_article(found.__name__)} comes from outside the program, and may change without being seen",
             "make a list or a text of it before, and use that",
         )
     if machine.state.tainted:

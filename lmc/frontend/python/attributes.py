@@ -35,6 +35,7 @@ from lmc.frontend.heap.values import (
 )
 from lmc.ir.core import Effect
 from lmc.ir.types import ANY, JsonType
+from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -123,7 +124,7 @@ def _of_class(machine: Machine, owner: Ref, kind: type, held: Any, name: str) ->
     if isinstance(held, Bindable):
         raise machine.unsupported("a program or tool of a class whose object the program makes")
     if hasattr(type(held), "__get__"):
-        raise machine.unsupported(f"the attribute {name!r} of a {kind.__name__}")
+        raise machine.unsupported(f"the attribute {name!r} of {with_article(kind.__name__)}")
     return Const(held)
 
 
@@ -209,7 +210,7 @@ def _is_standard(kind: type) -> bool:
 
 def _runs_code(machine: Machine, owner: Const, name: str) -> BaseException:
     return machine.stop(
-        f"reading {name!r} of a {type(owner.value).__name__} may run its own code",
+        f"reading {name!r} of {with_article(type(owner.value).__name__)} may run its own code",
         "read it before the program is called and pass it in, or read it in a tool",
     )
 
