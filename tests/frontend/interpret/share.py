@@ -1,0 +1,69 @@
+"""Count what the abstract interpreter captures whole, and what stops it: ``python -m tests.frontend.interpret.share [GROUP…]``.
+
+It stands beside ``benchmarks/captured_share.py`` while the old capture is there, and goes with it.
+"""
+
+import argparse
+import traceback
+from collections import Counter, defaultdict
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from benchmarks.captured_share import Program, corpus
+from lmc.frontend.arguments import bind
+from lmc.frontend.interpret.entry import NotCaptured, capture_whole
+from tests.frontend.harness import EFFECTS, check
+
+
+def outcome_of(program: Program) -> tuple[str, str]:
+    """Whether every run of it is captured whole and equal, and what stops it."""
+    for run in program.runs():
+        args, kwargs = run()
+        EFFECTS.clear()
+        try:
+            found = capture_whole(program.function, bind(program.function, args, kwargs))
+        except Exception as error:
+            return "CRASH", "".join(traceback.format_exception_only(error)).strip() + _place(error)
+        if EFFECTS:
+            return "EFFECT", repr(EFFECTS)
+        if isinstance(found, NotCaptured):
+            where = found.reason.location
+            return "break", f"{found.reason.cause} ({where and where.line})"
+        if not found.matches(bind(program.function, *run())):
+            return "identity", "its guards hold objects that each run makes anew"
+        try:
+            check(program.function, lambda run=run: run()[0], kwargs, captured=found)
+        except (Exception, pytest.fail.Exception) as error:
+            return "UNEQUAL", str(error)[:300]
+    return "whole", ""
+
+
+def _place(error: BaseException) -> str:
+    last: Any = SimpleNamespace(filename="", lineno=0)
+    for last in traceback.extract_tb(error.__traceback__):
+        pass
+    return f" at {last.filename.rpartition('lmc/')[2]}:{last.lineno}"
+
+
+def main() -> None:
+    """Print a line for each program that is not whole, then counts for each group."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("groups", nargs="*")
+    parser.add_argument("--name", default="", help="only programs whose names contain this")
+    options = parser.parse_args()
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for program in corpus():
+        if (options.groups and program.group not in options.groups) or options.name not in program.name:
+            continue
+        kind, why = outcome_of(program)
+        counts[program.group][kind] += 1
+        if kind != "whole":
+            print(f"{kind:9}{program.group}/{program.name}: {why}")
+    for group, found in counts.items():
+        print(group, dict(found), "of", found.total())
+
+
+if __name__ == "__main__":
+    main()
