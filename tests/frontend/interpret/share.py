@@ -1,4 +1,6 @@
-"""Count what the abstract interpreter captures whole, and what stops it: ``python -m tests.frontend.interpret.share [GROUP…]``.
+"""Count what the abstract interpreter captures whole, and what stops it.
+
+python -m tests.frontend.interpret.share [GROUP...] [--name PART]
 
 It stands beside ``benchmarks/captured_share.py`` while the old capture is there, and goes with it.
 """
@@ -6,8 +8,6 @@ It stands beside ``benchmarks/captured_share.py`` while the old capture is there
 import argparse
 import traceback
 from collections import Counter, defaultdict
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -41,9 +41,7 @@ def outcome_of(program: Program) -> tuple[str, str]:
 
 
 def _place(error: BaseException) -> str:
-    last: Any = SimpleNamespace(filename="", lineno=0)
-    for last in traceback.extract_tb(error.__traceback__):
-        pass
+    last = traceback.extract_tb(error.__traceback__)[-1]
     return f" at {last.filename.rpartition('lmc/')[2]}:{last.lineno}"
 
 
