@@ -21,17 +21,59 @@ def initial_content(place: Place) -> Content:
     return ZERO if type(place) is tuple and place[0] == "count" else UNBOUND
 
 
+_MISSING: Any = object()
+
+
+class Journal:
+    """What dictionaries held before they were changed, so that going back costs what was changed.
+
+    Nothing is noted while no place is marked.
+    """
+
+    def __init__(self) -> None:
+        self._changes: list[tuple[dict[Any, Any], Any, Any]] = []
+        self._marks = 0
+
+    def mark(self) -> int:
+        """A place to go back to; ``release`` it in the end."""
+        self._marks += 1
+        return len(self._changes)
+
+    def release(self) -> None:
+        """The place that was marked last is not needed any more."""
+        self._marks -= 1
+        if not self._marks:
+            self._changes.clear()
+
+    def set(self, held: dict[Any, Any], key: Any, value: Any) -> None:
+        """``held[key] = value``."""
+        if self._marks:
+            self._changes.append((held, key, held.get(key, _MISSING)))
+        held[key] = value
+
+    def undo(self, mark: int) -> None:
+        """Take back all changes since ``mark``."""
+        while len(self._changes) > mark:
+            held, key, old = self._changes.pop()
+            if old is _MISSING:
+                held.pop(key, None)
+            else:
+                held[key] = old
+
+
 class State:
     """Contents by place.
 
-    ``tainted``: a call may have changed data of the user's, which is looked at in the run from here on.
+    ``tainted``: a call may have changed data of the user's, which is looked at in the run from here on. ``journal``
+    takes what is changed here and in states that are derived from this one.
     """
 
-    __slots__ = ("_own", "_parent", "tainted")
+    __slots__ = ("_journal", "_own", "_parent", "tainted")
 
-    def __init__(self, parent: State | None = None) -> None:
+    def __init__(self, parent: State | None = None, journal: Journal | None = None) -> None:
         self._own: dict[Place, Content] = {}
         self._parent = parent
+        self._journal: Journal = journal or (Journal() if parent is None else parent._journal)
         self.tainted: bool = parent is not None and parent.tainted
 
     def get(self, place: Place) -> Content:
@@ -54,7 +96,7 @@ class State:
 
     def put(self, place: Place, content: Content) -> None:
         """Change a place."""
-        self._own[place] = content
+        self._journal.set(self._own, place, content)
 
     def child(self) -> State:
         """A state that begins as this one."""
@@ -69,11 +111,19 @@ class State:
             chain.append(state)
             state = state._parent
         for each in reversed(chain):
-            self._own.update(each._own)
+            for place, content in each._own.items():
+                self._journal.set(self._own, place, content)
         self.tainted = child.tainted
 
     def changed_since(self, base: State) -> dict[Place, Content]:
         """The places that were changed since ``base``, an older state, and what they hold."""
+        return self._flat(base)
+
+    def all(self) -> dict[Place, Content]:
+        """All places that something was put into, and what they hold."""
+        return self._flat(None)
+
+    def _flat(self, base: State | None) -> dict[Place, Content]:
         chain: list[State] = []
         state: State | None = self
         while state is not base:

@@ -34,7 +34,7 @@ from lmc.frontend.heap.cells import (
     SetCell,
 )
 from lmc.frontend.heap.reach import is_reached, values_of
-from lmc.frontend.heap.state import State
+from lmc.frontend.heap.state import Journal, State
 from lmc.frontend.heap.values import (
     NONE,
     Abstract,
@@ -121,11 +121,13 @@ class Rules:
 class Saved:
     """A place of the interpretation to which it can go back."""
 
+    mark: int
     stack: tuple[Builder, ...]
-    ops: int
+    ops: tuple[int, int]
     narrowings: int
     activations: int
     state: State
+    tainted: bool
     host_counts: dict[str, int]
     location: Location | None
     protected: tuple[int, ...]
@@ -138,15 +140,16 @@ class Machine:
 
     def __init__(self, graph: Graph, path: str) -> None:
         self.graph = graph
-        self.state = State()
+        self.journal = Journal()
+        self.state = State(None, self.journal)
         self.path = path
         self.narrowings: list[Narrowing] = []
         self.host_counts: dict[str, int] = {}
         self.activations: list[Activation] = []
         self.attempts = 0
+        """How many pieces are under way for which there is another way to capture them."""
         self.writes = 0
         """How many calls so far may have changed data of the user's."""
-        """How many pieces are under way for which there is another way to capture them."""
         self.protected = 0
         """How many constructs are open that look at exceptions."""
         self.catches_base = 0
@@ -367,7 +370,7 @@ class Machine:
         """The id of the next call of ``name``: told apart by where it stands."""
         base = f"{without_holes(self.path)}/@{escape(name)}"
         count = self.host_counts.get(base, 0)
-        self.host_counts[base] = count + 1
+        self.journal.set(self.host_counts, base, count + 1)
         return base if count == 0 else f"{base}#{count}"
 
     def allocate_id(self, path: str, holes: tuple[Value, ...], name: str) -> tuple[str, tuple[Value, ...]]:
@@ -416,6 +419,7 @@ class Machine:
         except signals:
             self.restore(saved)
         finally:
+            self.release(saved)
             self.attempts -= CaptureBreak in signals
         return otherwise()
 
@@ -434,30 +438,37 @@ class Machine:
         return self.attempt(limited, otherwise, CaptureBreak)
 
     def save(self) -> Saved:
-        """Where the interpretation is, so that it can begin here again."""
-        saved = Saved(
+        """Where the interpretation is, so that it can begin here again; ``release`` it in the end."""
+        return Saved(
+            self.journal.mark(),
             tuple(self.graph.stack),
-            len(self.graph.builder.ops),
+            (len(self.graph.builder.ops), self.graph.op_count),
             len(self.narrowings),
             len(self.activations),
             self.state,
-            dict(self.host_counts),
+            self.state.tainted,
+            self.host_counts,
             self.graph.location,
             (self.protected, self.catches_base, len(self.try_marks), len(self.handled), len(self.turns)),
             self.guarded_returns,
             (len(self.graph.value_guards), len(self.graph.reads)),
         )
-        self.state = self.state.child()
-        return saved
+
+    def release(self, _saved: Saved) -> None:
+        """Nothing goes back to the place that was saved last any more."""
+        self.journal.release()
 
     def restore(self, saved: Saved) -> None:
         """Begin there again: what was interpreted since is dropped."""
+        self.journal.undo(saved.mark)
         self.graph.stack[:] = saved.stack
-        del self.graph.builder.ops[saved.ops :]
+        ops, self.graph.op_count = saved.ops
+        del self.graph.builder.ops[ops:]
         del self.narrowings[saved.narrowings :]
         del self.activations[saved.activations :]
         self.state = saved.state
-        self.host_counts = dict(saved.host_counts)
+        self.state.tainted = saved.tainted
+        self.host_counts = saved.host_counts
         self.graph.location = saved.location
         self.protected, self.catches_base, marks, handled, turns = saved.protected
         del self.try_marks[marks:], self.taken[marks:], self.handled[handled:], self.turns[turns:]
