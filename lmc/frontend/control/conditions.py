@@ -119,12 +119,8 @@ class CondPhis:
     def at(self, side: int) -> Generator[None]:
         """Append to an arm."""
         assert self.states is not None
-        around, self.machine.state = self.machine.state, self.states[side]
-        try:
-            with self.machine.graph.at_end_of(self.arms[side].builder):
-                yield
-        finally:
-            self.machine.state = around
+        with self.machine.appending(self.arms[side].builder, self.states[side]):
+            yield
 
     def merge(self, path: Path, left: Abstract, right: Abstract) -> Symbol:  # noqa: ARG002
         """A result of the condition."""

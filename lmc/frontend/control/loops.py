@@ -110,12 +110,8 @@ class LoopPhis:
         """Append to the block before the loop, or to the end of a round."""
         builder = self._around if side == 0 else self.body
         assert builder is not None
-        around, self.machine.state = self.machine.state, self.entry if side == 0 else self.back
-        try:
-            with self.machine.graph.at_end_of(builder):
-                yield
-        finally:
-            self.machine.state = around
+        with self.machine.appending(builder, self.entry if side == 0 else self.back):
+            yield
 
     def merge(self, path: Path, left: Abstract, right: Abstract) -> Symbol:
         """The slot of a path."""

@@ -1,20 +1,154 @@
-"""Programs that a program calls: each is a part of it, with a context and ids of its own."""
+"""Programs that a program calls: each is a part of it, with a context of its own or on a state that it is given."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from lmc.frontend.arguments import bind, fits
 from lmc.frontend.function import JittedFunction
-from lmc.frontend.heap.values import Abstract
+from lmc.frontend.handles.cores import allocate, is_handle, new_handle, refuse
+from lmc.frontend.heap.cells import DictCell, HandleCell, ListCell
+from lmc.frontend.heap.values import Abstract, BoundMethod, Const, Tuple
+from lmc.ir.core import Value
+from lmc.ir.errors import LmcError
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
 
+Args = Sequence[Abstract]
+Kwargs = Mapping[str, Abstract]
+ON_STATE = "on_state"
 
-def call(machine: Machine, held: Any, args: Sequence[Abstract], kwargs: Mapping[str, Abstract]) -> Abstract | None:
+
+def call(machine: Machine, held: Any, args: Args, kwargs: Kwargs) -> Abstract | None:
     """A call of a program; None for what is none."""
-    del args, kwargs
-    if isinstance(held, JittedFunction):
-        raise machine.unsupported("a program that is called by a program")
-    return None
+    if not isinstance(held, JittedFunction):
+        return None
+    receiver, args = _receiver(machine, held, args)
+    if _continues(machine, held, receiver, args, kwargs):
+        return _on_state(machine, held, receiver, args, kwargs)
+    path, holes = machine.allocate_id(machine.path, machine.holes, held.name)
+    with at_path(machine, path, holes):
+        return _entered(machine, held, [*receiver, new_handle(machine, path, holes)], args, kwargs)
+
+
+def attribute_of(machine: Machine, owner: Abstract, name: str) -> Abstract | None:
+    """``program.on_state``; None for other attributes."""
+    if name != ON_STATE:
+        return None
+    program = owner.function if isinstance(owner, BoundMethod) else owner
+    if not isinstance(program, Const) or not isinstance(program.value, JittedFunction):
+        return None
+    del machine
+    return BoundMethod(ON_STATE, owner)
+
+
+def call_method(machine: Machine, owner: Abstract, name: str, args: Args, kwargs: Kwargs) -> Abstract | None:
+    """``program.on_state(s, …)``; None for other methods."""
+    if name != ON_STATE:
+        return None
+    receiver: Args = ()
+    if isinstance(owner, BoundMethod) and isinstance(owner.function, Const):
+        owner, receiver = owner.function, (owner.receiver,)
+    held = owner.value if isinstance(owner, Const) else None
+    if not isinstance(held, JittedFunction):
+        return None
+    if not args or not isinstance(machine.cell(args[0]), HandleCell):
+        refuse(
+            machine,
+            f"{held.name}.on_state() continues the state of a jitted function that runs now",
+            f"call it inside a jitted function: {held.name}.on_state(s, …)",
+        )
+    if held.is_method and not held.receiver and not receiver:
+        _refuse_without_object(machine, held)
+    return _on_state(machine, held, receiver or tuple(map(Const, held.receiver)), args, kwargs)
+
+
+@contextmanager
+def at_path(machine: Machine, path: str, holes: tuple[Value, ...]) -> Generator[None]:
+    """Give ids that belong to no handle from ``path`` on."""
+    around = machine.path, machine.holes
+    machine.path, machine.holes = path, holes
+    try:
+        yield
+    finally:
+        machine.path, machine.holes = around
+
+
+def _receiver(machine: Machine, held: JittedFunction, args: Args) -> tuple[Args, Args]:
+    """The object that a method is called on, and the other arguments."""
+    if held.receiver or not held.is_method:
+        return tuple(map(Const, held.receiver)), args
+    if not args or is_handle(machine, args[0]):
+        _refuse_without_object(machine, held)
+    return args[:1], args[1:]
+
+
+def _refuse_without_object(machine: Machine, held: JittedFunction) -> None:
+    error = held.without_object()
+    refuse(machine, error.cause, error.remedy or "")
+
+
+def _continues(machine: Machine, held: JittedFunction, receiver: Args, args: Args, kwargs: Kwargs) -> bool:
+    """Return whether a call hands over a state to go on with: its arguments do not fit without it."""
+    if not args or not isinstance(machine.cell(args[0]), HandleCell) or not held.may_be_method:
+        return False
+    return not fits(_program(held, receiver).signature, tuple(args), kwargs)
+
+
+def _program(held: JittedFunction, receiver: Args) -> JittedFunction:
+    """A program with the signature that a call on ``receiver`` has."""
+    return held.bound_to(object()) if receiver and not held.receiver else held
+
+
+def _on_state(machine: Machine, held: JittedFunction, receiver: Args, args: Args, kwargs: Kwargs) -> Abstract:
+    cell = machine.cell(args[0])
+    assert isinstance(cell, HandleCell)
+    path, holes = allocate(machine, args[0], held.name)
+    with at_path(machine, path, holes):
+        handle = machine.new(HandleCell(cell.core, path, holes))
+        return _entered(machine, held, [*receiver, handle], args[1:], kwargs)
+
+
+def _entered(machine: Machine, held: JittedFunction, first: Args, args: Args, kwargs: Kwargs) -> Abstract:
+    """Interpret the body of a program that is given ``first``: its object, where it is a method, and its handle."""
+    held.refuse_async()
+    function = held.definition
+    if not isinstance(function, FunctionType):
+        raise machine.stop(f"{held.name}() is no plain function", "decorate a function written with def")
+    _check_arguments(machine, held, first[:-1], args, kwargs)
+    return machine.rules.inline(function, [*first, *args], kwargs)
+
+
+def _check_arguments(machine: Machine, held: JittedFunction, receiver: Args, args: Args, kwargs: Kwargs) -> None:
+    """Raise in the program what a call with these arguments raises, before the program begins."""
+    program = _program(held, receiver)
+    try:
+        bind(program, tuple(_shape(machine, each) for each in args), {k: _shape(machine, v) for k, v in kwargs.items()})
+    except LmcError as error:
+        known = all(machine.plain(value) is not None for value in (*args, *kwargs.values()))
+        if fits(program.signature, tuple(args), kwargs) and not known:  # its text shows values
+            raise machine.stop(f"this raises {type(error).__name__}: {error.cause}", "correct the call") from None
+        refuse(machine, error.cause, error.remedy or "", type(error))
+
+
+class _Unknown:
+    """Stands for an argument that only a run knows."""
+
+
+def _shape(machine: Machine, value: Abstract) -> Any:
+    """Containers of the program's own as plain ones, which is as far as promises are checked."""
+    plain = machine.plain(value)
+    if plain is not None:
+        return plain[0]
+    if isinstance(value, Tuple):
+        return tuple(_shape(machine, item) for item in value.items)
+    cell = machine.cell(value)
+    if isinstance(cell, ListCell):
+        return [_shape(machine, item) for item in cell.items]
+    if isinstance(cell, DictCell):
+        return dict(zip(cell.keys, (_shape(machine, item) for item in cell.values), strict=True))
+    return _Unknown()

@@ -20,6 +20,8 @@ from lmc.frontend.emit.operands import concat, describe, host_call, is_scalar, i
 from lmc.frontend.exception_reads import looks_at_exceptions
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.handles import handles
+from lmc.frontend.handles.appending import append
+from lmc.frontend.handles.cores import is_handle
 from lmc.frontend.harmless import is_standard_module
 from lmc.frontend.heap.cells import DictCell, GeneratorCell, GrownCell, InstanceCell, ListCell
 from lmc.frontend.heap.values import (
@@ -180,7 +182,7 @@ def reaches_handle(machine: Machine, value: Abstract, seen: set[int] | None = No
         if value.address in seen:
             return False
         seen.add(value.address)
-        if handles.is_handle(machine, value):
+        if is_handle(machine, value):
             return True
         cell = machine.cell(value)
         held: Sequence[Abstract] = ()
@@ -250,10 +252,10 @@ def _call_user_function(machine: Machine, function: FunctionType, args: Args, kw
         return _call_opaque(machine, function, args, kwargs)
 
     def inlined() -> Abstract:
-        return inline_outside(machine, function, definition, args, kwargs)
+        return inline_outside(machine, function, definition, args, kwargs, decides=False)
 
     if must or reaches_program(function):
-        return inlined()
+        return inline_outside(machine, function, definition, args, kwargs)
     return machine.attempt_small(inlined, lambda: _call_opaque(machine, function, args, kwargs))
 
 
@@ -271,10 +273,28 @@ def reaches_program(function: FunctionType) -> bool:
     return False
 
 
+def inline_part(machine: Machine, function: FunctionType, args: Args, kwargs: Kwargs) -> Abstract:
+    """Inline the function of a program that this one calls. Ends the capture where it has no source."""
+    try:
+        definition = definition_of(function)
+    except Unsupported as reason:
+        raise machine.stop(f"{function.__name__}() can't be captured: {reason.what}", "define it in a file") from None
+    return inline_outside(machine, function, definition, args, kwargs)
+
+
 def inline_outside(
-    machine: Machine, function: FunctionType, definition: Definition, args: Args, kwargs: Kwargs
+    machine: Machine,
+    function: FunctionType,
+    definition: Definition,
+    args: Args,
+    kwargs: Kwargs,
+    *,
+    decides: bool = True,
 ) -> Abstract:
-    """Inline a function that exists outside the program; its code and defaults are guarded."""
+    """Inline a function that exists outside the program; its code and defaults are guarded.
+
+    ``decides``: conditions on arguments of the program are decided in it, where they are in its caller.
+    """
     reads = machine.graph.reads
     for name in ("__code__", "__defaults__", "__kwdefaults__"):
         reads.add_attribute(function, name, getattr(function, name))
@@ -286,7 +306,7 @@ def inline_outside(
         defaults[name] = names.outside(machine, value, f"the default of {name!r}")
     for name, value in (function.__kwdefaults__ or {}).items():
         defaults[name] = names.outside(machine, value, f"the default of {name!r}")
-    return inline(machine, definition, (), defaults, args=args, kwargs=kwargs)
+    return inline(machine, definition, (), defaults, args=args, kwargs=kwargs, decides=decides)
 
 
 def check_unlooked(machine: Machine, function: Any) -> None:
@@ -359,6 +379,7 @@ def inline(
     *,
     args: Args,
     kwargs: Kwargs,
+    decides: bool = True,
 ) -> Abstract:
     """Interpret the body of a function as a part of the program."""
     if len(machine.activations) > MAX_CALLS:
@@ -368,7 +389,7 @@ def inline(
     given = bound_arguments(machine, definition, defaults, args, kwargs)
     if definition.scope.is_generator:
         return machine.new(GeneratorCell(definition, frames, tuple(given.items())))
-    return _inlined(machine, definition, frames, given)
+    return _inlined(machine, definition, frames, given, decides=decides)
 
 
 def run_generator(machine: Machine, cell: GeneratorCell, each: Callable[[Abstract], None]) -> None:
@@ -393,7 +414,10 @@ def _inlined(
     frames: tuple[int, ...],
     given: Mapping[str, Abstract],
     on_yield: Callable[[Abstract], None] | None = None,
+    *,
+    decides: bool = True,
 ) -> Abstract:
+    decides = decides and machine.activation.decides
     location = machine.graph.location
     number = machine.begin_target()
     exit = Exit("return", number)
@@ -403,7 +427,7 @@ def _inlined(
         for name, value in given.items():
             machine.state.put((frame, name), value)
         first = next(iter(given), None)
-        activation = Activation(number, definition, (frame, *frames), first_argument=first, on_yield=on_yield)
+        activation = Activation(number, definition, (frame, *frames), decides, first_argument=first, on_yield=on_yield)
         machine.activations.append(activation)
         if definition.sites is not None:
             machine.graph.sites.add(definition.sites)
@@ -482,8 +506,8 @@ def in_place(machine: Machine, name: str, old: Abstract, value: Abstract) -> Abs
     if isinstance(old, Union | Poison | Unbound):
         return machine.cases(old, lambda one: in_place(machine, name, one, value))
     if name == "add":
-        if handles.is_handle(machine, old):
-            handles.append(machine, old, value)
+        if is_handle(machine, old):
+            append(machine, old, value)
             return old
         cell = machine.cell(old)
         if isinstance(cell, ListCell | GrownCell):

@@ -17,6 +17,9 @@ from lmc.frontend.emit.graph import Graph
 from lmc.frontend.emit.operands import constant, describe, host_call, operand
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.handles import handles
+from lmc.frontend.handles.cores import core_of, new_handle, variables
+from lmc.frontend.handles.making import append_together
+from lmc.frontend.handles.roles import end_role
 from lmc.frontend.heap.cells import DictCell, GrownCell, InstanceCell, ListCell
 from lmc.frontend.heap.values import (
     SCALARS,
@@ -57,6 +60,8 @@ def capture_whole(function: JittedFunction, arguments: Bound | None) -> Captured
     Without arguments it is captured for what its annotations promise.
     """
     function.refuse_async()
+    if type(function).new_state is not JittedFunction.new_state:
+        return NotCaptured(Break(function.location, f"{function.name} is written in another language", "use lmc.jit"))
     shape = shape_of_annotations(function) if arguments is None else shape_of(function, arguments)
     inputs: dict[str, Any] = {}
     given = function.defaults if arguments is None else arguments.values
@@ -136,7 +141,7 @@ class _Capture:
             self.graph.sites.add(definition.sites)
         if definition.scope.is_generator:
             raise machine.unsupported("a program that is a generator")
-        self.state = handles.new_handle(machine, self.function.name)
+        self.state = new_handle(machine, self.function.name)
         args, kwargs = self._arguments()
         receiver = [Const(value) for value in self.function.receiver]
         given = calls.bound_arguments(machine, definition, {}, [*receiver, self.state, *args], kwargs)
@@ -210,11 +215,11 @@ class _Capture:
         machine = self.machine
         leaves: list[Value] = []
         nesting = structure.canonical(self._structure(value, leaves, 0))
-        found = handles.variables(machine, self.state)
+        found = variables(machine, self.state)
         maybe = {name: held for name, held in found.items() if isinstance(held, Union)}
         held = [part.first if isinstance(part, Union) else part for part in found.values()]
         self.graph.location = self.function.location
-        _address, core = handles.core_of(machine, self.state)
+        _address, core = core_of(machine, self.state)
         values = tuple(self._value(part) for part in held)
         self.graph.emit(
             ReturnOp,
@@ -300,7 +305,7 @@ def rules(machine: Machine, finish: Callable[[Abstract], None]) -> Rules:
         evaluate=partial(expressions.evaluate, machine),
         call=partial(calls.call, machine),
         finish=finish,
-        append_together=partial(handles.append_together, machine),
+        append_together=partial(append_together, machine),
         special=special,
         truth_of_object=truth_of_object,
         contains_of=partial(handles.contains_of, machine),
@@ -308,7 +313,7 @@ def rules(machine: Machine, finish: Callable[[Abstract], None]) -> Rules:
         collected=partial(comprehensions.collected, machine),
         consume=partial(comprehensions.consume, machine),
         leave_with=partial(calls.take_return, machine),
-        end_turn=partial(handles.end_role, machine),
+        end_turn=partial(end_role, machine),
         size_of=lambda value: calls.FUNCTIONS[len](machine, value),
         item_of=partial(handles.item_of, machine),
         set_item_of=partial(handles.set_item_of, machine),
@@ -318,6 +323,7 @@ def rules(machine: Machine, finish: Callable[[Abstract], None]) -> Rules:
         outside=partial(names.outside, machine),
         class_test=class_test,
         instance=instance,
+        inline=partial(calls.inline_part, machine),
     )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from types import FunctionType
 from typing import Any, NoReturn, TypeVar
 
 from lmc.frontend.breaks import CaptureBreak
@@ -115,6 +117,7 @@ class Rules:
     collected: Callable[[Ref], Abstract]
     consume: Callable[[Ref, Callable[[Abstract], None]], None]
     instance: Callable[[type, Sequence[Abstract], Mapping[str, Abstract]], Abstract]
+    inline: Callable[[FunctionType, Sequence[Abstract], Mapping[str, Abstract]], Abstract]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +139,17 @@ class Saved:
 
 
 class Machine:
-    """The state of an interpretation. ``path`` is where ids begin that belong to no handle."""
+    """The state of an interpretation.
+
+    ``path`` is where ids begin that belong to no handle: that of the program which runs now, with ``holes``.
+    """
 
     def __init__(self, graph: Graph, path: str) -> None:
         self.graph = graph
         self.journal = Journal()
         self.state = State(None, self.journal)
         self.path = path
+        self.holes: tuple[Value, ...] = ()
         self.narrowings: list[Narrowing] = []
         self.host_counts: dict[str, int] = {}
         self.activations: list[Activation] = []
@@ -301,6 +308,17 @@ class Machine:
             self.graph.builder.ops.pop()
             return self._tried(op)
         return results
+
+    @contextmanager
+    def appending(self, builder: Builder, state: State) -> Generator[None]:
+        """Append to the end of a block, in ``state``, ops that put values together: none of them raises."""
+        around = self.state, self.protected
+        self.state, self.protected = state, 0
+        try:
+            with self.graph.at_end_of(builder):
+                yield
+        finally:
+            self.state, self.protected = around
 
     def _may_be_taken(self, op: Op) -> bool:
         """Whether one of the blocks around looks at what ``op`` may raise."""
@@ -728,7 +746,7 @@ def _unset(*_arguments: Any) -> Any:
     raise AssertionError("the machine has no rules yet")
 
 
-_NO_RULES = Rules(*[_unset] * 23)
+_NO_RULES = Rules(*[_unset] * len(fields(Rules)))
 
 
 def returned(outcome: Outcome) -> Abstract:

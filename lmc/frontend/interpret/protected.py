@@ -15,7 +15,7 @@ from lmc.frontend.control.conditions import adopt, branch, divided, scope
 from lmc.frontend.control.exits import NORMAL, RAISE, Exit, Way
 from lmc.frontend.emit.operands import describe, host_call, pure
 from lmc.frontend.emit.raises import Classes, may_take, takes_all
-from lmc.frontend.handles import handles
+from lmc.frontend.handles.roles import begin_role, end_role
 from lmc.frontend.heap.cells import InstanceCell
 from lmc.frontend.heap.values import (
     FALSE,
@@ -308,7 +308,7 @@ def _enter(machine: Machine, node: ast.With, index: int) -> None:
     item = node.items[index]
     manager = machine.rules.evaluate(item.context_expr)
     if isinstance(manager, RoleTurn):
-        handles.begin_role(machine, manager)
+        begin_role(machine, manager)
         if item.optional_vars is not None:
             machine.rules.assign(item.optional_vars, manager.handle)
         machine.turns.append(manager)
@@ -316,7 +316,7 @@ def _enter(machine: Machine, node: ast.With, index: int) -> None:
             _enter(machine, node, index + 1)
         finally:
             machine.turns.pop()
-        handles.end_role(machine, manager)
+        end_role(machine, manager)
         return
 
     def body() -> None:

@@ -1,0 +1,207 @@
+"""Appending to a handle: text, messages, generations, several of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from lmc.frontend import messages
+from lmc.frontend.control.join import UNSURE
+from lmc.frontend.emit.operands import class_of, is_text, pure, text_parts
+from lmc.frontend.handles.cores import change, core_of, is_handle, refuse
+from lmc.frontend.handles.generating import gen, select
+from lmc.frontend.handles.roles import begin_role, end_role, extend, extend_or_end, open_role
+from lmc.frontend.heap.cells import BranchesCell
+from lmc.frontend.heap.values import (
+    NONE,
+    Abstract,
+    Appended,
+    Concat,
+    Const,
+    Poison,
+    Ref,
+    RoleTurn,
+    Symbol,
+    Unbound,
+    Union,
+)
+from lmc.frontend.messages import Generation, Message, Section, Selection, Several
+from lmc.frontend.sections import Sections, sections_of, with_sections
+from lmc.ir.ops import ExtendOp
+from lmc.ir.section_ops import SectionsOp
+from lmc.ir.types import ANY, CTX, JsonType
+from lmc.ir.wording import with_article
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+
+def append(machine: Machine, handle: Abstract, content: Abstract) -> None:
+    """``s += content``."""
+    if isinstance(machine.cell(handle), BranchesCell):
+        raise machine.unsupported("`+=` of branches")
+    if isinstance(content, Union | Poison | Unbound):
+
+        def one_of(one: Abstract) -> Abstract:
+            append(machine, handle, one)
+            return NONE
+
+        machine.cases(content, one_of)
+        return
+    if isinstance(content, Appended):
+        _append_made(machine, handle, content.made)
+        return
+    if isinstance(content, Const) and isinstance(content.value, messages.Appendable):
+        _append_made(machine, handle, content.value)
+        return
+    _append_text(machine, handle, content)
+
+
+def _append_made(machine: Machine, handle: Abstract, made: Any) -> None:
+    kind = type(made)
+    if kind is Several:
+        for part in with_sections(made.parts):
+            append(machine, handle, wrapped(part))
+    elif kind is Section:
+        append(machine, handle, wrapped(made.text))
+    elif kind is Sections:
+        _append_sections(machine, handle, None, made)
+    elif kind is Message:
+        append_message(machine, handle, made)
+    elif kind is Generation:
+        name = None if made.name is None else wrapped(made.name)
+        given = {key: wrapped(value) for key, value in made.options.items()}
+        gen(machine, handle, *(() if name is None else (name,)), **given)
+    elif kind is Selection:
+        name = NONE if made.name is None else wrapped(made.name)
+        select(machine, handle, name, wrapped(made.choices), wrapped(made.method))
+    else:
+        raise machine.unsupported(f"appending {with_article(kind.__name__)}")
+
+
+def wrapped(value: Any) -> Abstract:
+    """``value`` as an abstract value: parts of what is appended are abstract already."""
+    if isinstance(value, Abstract):
+        return value
+    return Appended(value) if isinstance(value, messages.Appendable) else Const(value)
+
+
+def is_appendable_text(machine: Machine, value: Abstract) -> bool:
+    """Return whether ``value`` is text, or may turn out to be."""
+    kind = class_of(machine, value)
+    if kind is not None:
+        return issubclass(kind, str)
+    if isinstance(value, Symbol) and isinstance(value.type, JsonType):
+        schema = machine.graph.json_types.schema(value.type.schema)
+        return schema is None or schema.may_be_text
+    return isinstance(value, Symbol) and value.type == ANY
+
+
+def as_text(machine: Machine, value: Abstract) -> Abstract:
+    """A value that may be text as text."""
+    return value if is_text(machine, value) else pure(machine, "text", (value,))
+
+
+def refuse_no_text(machine: Machine, content: Abstract, where: str) -> None:
+    """Raise what appending a value raises that is no text."""
+    kind = class_of(machine, content)
+    if is_handle(machine, content):
+        name, remedy = "State", "append a text: s.text(), or the value of a generation"
+    elif kind is type(None):
+        name = "NoneType"
+        remedy = "append what the call returns only if it returns a text; s.gen() and s.user() append by themselves"
+    else:
+        name = "value" if kind is None else kind.__name__
+        remedy = "make it a text: f'{value}' or str(value)"
+    refuse(machine, f"{where} {with_article(name)}, text is needed", remedy)
+
+
+def _append_text(machine: Machine, handle: Abstract, content: Abstract) -> None:
+    if not is_appendable_text(machine, content):
+        refuse_no_text(machine, content, "the program appends")
+    if isinstance(content, Const) and content.value == "":
+        return
+    text = as_text(machine, content)
+    _address, core = core_of(machine, handle)
+    (context,) = machine.emit(ExtendOp, (CTX,), context=core.context.ir, role=None, text=text_parts(machine, text))
+    change(machine, handle, context=Symbol(context, "a state"))
+    _appended(machine, handle, [content])
+
+
+def _append_sections(machine: Machine, handle: Abstract, role: str | None, sections: Sections) -> None:
+    _address, core = core_of(machine, handle)
+    if role is not None:
+        open_role(machine, handle, role)
+        _address, core = core_of(machine, handle)
+    texts = [as_text(machine, wrapped(text)) for text in sections.texts]
+    found = [text_parts(machine, text) for text in texts]
+    (context,) = machine.emit(
+        SectionsOp,
+        (CTX,),
+        context=core.context.ir,
+        role=role,
+        text=tuple(part for parts in found for part in parts),
+        lengths=tuple(map(len, found)),
+        kinds=tuple(sections.kinds),
+    )
+    change(machine, handle, context=Symbol(context, "a state"))
+    if role is None:
+        _appended(machine, handle, texts)
+
+
+def _appended(machine: Machine, handle: Abstract, texts: Sequence[Abstract]) -> None:
+    """Note that bare text was appended. Text that only a run knows may be empty, so only known text counts."""
+    _address, core = core_of(machine, handle)
+    known = any(_is_certainly_filled(text) for text in texts)
+    fields: dict[str, Any] = {}
+    if known:
+        fields["answer"] = None
+    elif core.answer is not None:
+        fields["answer"] = UNSURE
+    if not core.chat:
+        fields["bare"] = core.bare or (known and core.chat is False)
+        fields["unsure"] = True
+    change(machine, handle, **fields)
+
+
+def _is_certainly_filled(text: Abstract) -> bool:
+    if isinstance(text, Const):
+        return bool(text.value)
+    return isinstance(text, Concat) and any(isinstance(part, str) and part for part in text.parts)
+
+
+def append_message(machine: Machine, handle: Abstract, message: Message) -> None:
+    """``s += lmc.user(content)``."""
+    content = message.content
+    inner = content.made if isinstance(content, Appended) else content
+    sections = sections_of(inner)
+    if sections is not None:
+        _append_sections(machine, handle, message.role, sections)
+        return
+    if type(inner) in (Several, Generation, Selection):
+        assert isinstance(handle, Ref)
+        turn = RoleTurn(handle, message.role)
+        begin_role(machine, turn)
+        append(machine, handle, wrapped(inner))
+        end_role(machine, turn)
+        return
+    value = wrapped(content)
+    if isinstance(value, Union | Poison | Unbound):
+
+        def one_of(one: Abstract) -> Abstract:
+            append_message(machine, handle, Message(message.role, one))
+            return NONE
+
+        machine.cases(value, one_of)
+        return
+    if not is_appendable_text(machine, value):
+        refuse_no_text(machine, value, f"{with_article(message.role)} message holds")
+    text = as_text(machine, value)
+    _address, core = core_of(machine, handle)
+    answer = core.answer
+    open_role(machine, handle, message.role)
+    _address, core = core_of(machine, handle)
+    if message.role == "assistant" and answer is not None:
+        extend_or_end(machine, handle, text, answer)
+        return
+    extend(machine, handle, message.role, text)

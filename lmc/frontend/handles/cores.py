@@ -1,0 +1,95 @@
+"""The cells of a handle: its context, its variables, its ids."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from lmc.frontend.heap.cells import BranchesCell, CoreCell, HandleCell
+from lmc.frontend.heap.values import UNBOUND, Abstract, Raised, Ref, Symbol, Unbound
+from lmc.frontend.refusals import bad
+from lmc.ir.core import Value
+from lmc.ir.ops import ContextOp
+from lmc.ir.types import CTX
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+
+def is_handle(machine: Machine, value: Abstract) -> bool:
+    """Return whether ``value`` is a handle, or the branches of one."""
+    return isinstance(machine.cell(value), HandleCell | BranchesCell)
+
+
+def new_handle(machine: Machine, path: str, holes: tuple[Value, ...] = ()) -> Ref:
+    """A handle on a context without text."""
+    (context,) = machine.emit(ContextOp, (CTX,))
+    core = machine.allocate(CoreCell(Symbol(context, "a state")))
+    return machine.new(HandleCell(core, path, holes))
+
+
+def core_of(machine: Machine, handle: Abstract) -> tuple[int, CoreCell]:
+    """What handles of one context share, and where it is."""
+    cell = machine.cell(handle)
+    assert isinstance(cell, HandleCell)
+    core = machine.state.get(cell.core)
+    assert isinstance(core, CoreCell)
+    return cell.core, core
+
+
+def change(machine: Machine, handle: Abstract, **fields: Any) -> None:
+    """Put other fields into a core."""
+    address, core = core_of(machine, handle)
+    machine.state.put(address, dataclasses.replace(core, **fields))
+
+
+def copy_core(machine: Machine, handle: Abstract) -> int:
+    """A core of the same context and variables."""
+    address, core = core_of(machine, handle)
+    made = machine.allocate(core)
+    for name in (*core.names, *(f"@meta:{name}" for name in core.metas)):
+        machine.state.put((made, name), machine.state.get((address, name)))
+    return made
+
+
+def allocate(machine: Machine, handle: Abstract, name: str) -> tuple[str, tuple[Value, ...]]:
+    """The id of what comes next on the handle's path."""
+    cell = machine.cell(handle)
+    assert isinstance(cell, HandleCell)
+    return machine.allocate_id(cell.path, cell.holes, name)
+
+
+def variables(machine: Machine, handle: Abstract) -> dict[str, Abstract]:
+    """The variables of a handle, those that it may have among them (``Union`` with ``UNBOUND``)."""
+    address, core = core_of(machine, handle)
+    found: dict[str, Abstract] = {}
+    for name in core.names:
+        value = machine.state.get((address, name))
+        assert isinstance(value, Abstract)
+        if not isinstance(value, Unbound):
+            found[name] = value
+    return found
+
+
+def assign(machine: Machine, handle: Abstract, name: str | None, value: Abstract, meta: Abstract | None) -> None:
+    """Set a variable."""
+    if name is None:
+        return
+    address, core = core_of(machine, handle)
+    names = core.names if name in core.names else (*core.names, name)
+    metas = core.metas
+    if meta is not None and name not in metas:
+        metas = (*metas, name)
+    machine.state.put(address, dataclasses.replace(core, names=names, metas=metas))
+    machine.state.put((address, name), value)
+    if name in metas:
+        machine.state.put((address, f"@meta:{name}"), UNBOUND if meta is None else meta)
+
+
+def refuse(machine: Machine, cause: str, remedy: str, kind: Any = None) -> None:
+    """Raise a ``CaptureError`` of lmc's own at this line of the program."""
+    error = bad(cause, remedy)
+    if kind is not None:
+        error = kind(error.cause, remedy=error.remedy)
+    error.location = machine.graph.location
+    machine.throw(Raised(type(error), made=error))

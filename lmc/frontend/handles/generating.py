@@ -1,0 +1,176 @@
+"""``s.gen`` and ``s.select``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lmc.frontend import sampling
+from lmc.frontend.control.join import UNSURE
+from lmc.frontend.emit.operands import describe, host_call, is_text, operand, pure, type_of_value
+from lmc.frontend.handles.cores import allocate, assign, change, core_of, refuse
+from lmc.frontend.heap.cells import ROLE_UNKNOWN, GrownCell, ListCell
+from lmc.frontend.heap.values import NONE, Abstract, Const, Ref, Symbol
+from lmc.frontend.refusals import described, near
+from lmc.ir.choices import checked_choice, checked_choices
+from lmc.ir.core import Effect, Value
+from lmc.ir.ops import SELECT_METHODS, GenOp, SampleOp, SelectOp
+from lmc.ir.types import ANY, CTX, TEXT, JsonType, Type, json_of, list_of
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+
+DEFAULT_METHOD = Const("token_length_normalized")
+
+
+def checked_name(machine: Machine, given: Abstract) -> str | None:
+    """The name of a variable, or None. Raises what a wrong one raises."""
+    plain = machine.concrete(given, "the name of a variable is needed now")
+    if plain is not None and (type(plain) is not str or not plain):
+        refuse(
+            machine,
+            f"the name {described(plain)}",
+            "name a variable with a text that is not empty, or leave the name out",
+        )
+    return plain
+
+
+def _concrete_deep(machine: Machine, value: Abstract, use: str) -> Any:
+    cell = machine.cell(value)
+    if isinstance(cell, ListCell):
+        return [machine.concrete(item, use) for item in cell.items]
+    if isinstance(cell, GrownCell):
+        count = machine.concrete(machine.length(cell.value), use)
+        return [
+            machine.concrete(pure(machine, "getitem", (cell.value, Const(index)), raises=False), use)
+            for index in range(count)
+        ]
+    plain = machine.plain(value)
+    return plain[0] if plain is not None else machine.concrete(value, use)
+
+
+def gen(machine: Machine, handle: Abstract, name: Abstract = NONE, **given: Abstract) -> Abstract:
+    """``s.gen("name", …)``."""
+    plain_name = checked_name(machine, name)
+    plain = {key: _concrete_deep(machine, value, f"{key} of gen has to be known now") for key, value in given.items()}
+    options, count = machine.checked(sampling.options, plain, lambda value, _use: value)
+    op_id, occurrences = allocate(machine, handle, plain_name or "gen")
+    spec = options.constraint
+    kind: Type = options.type
+    if spec is not None and spec.schema is not None and isinstance(spec.type, JsonType):
+        kind = json_of(machine.graph.json_types.name(spec.schema))
+    _address, core = core_of(machine, handle)
+    fields: dict[str, Any] = {
+        "context": core.context.ir,
+        "id": op_id,
+        "occurrences": occurrences,
+        "name": plain_name,
+        "constraint": machine.graph.constraint(spec),
+        **options.attributes,
+    }
+    more = (ANY,) if options.logprobs is not None else ()
+    origin = "a generation" if plain_name is None else f"the generation {plain_name!r}"
+    wish = plain_name if plain_name is not None and plain_name.isidentifier() and plain_name.isascii() else None
+    if count is not None:
+        results = machine.emit(SampleOp, (list_of(kind), *more), names=(wish,), n=count, **fields)
+        drawn = _converted(machine, Symbol(results[0], origin), op_id, occurrences, options)
+        items = [pure(machine, "getitem", (drawn, Const(index)), raises=False) for index in range(count)]
+        value: Abstract = machine.new(ListCell(tuple(items)))
+        meta = Symbol(results[1], origin) if more else None
+    else:
+        results = machine.emit(GenOp, (CTX, kind, *more), names=(None, wish), **fields)
+        change(machine, handle, context=Symbol(results[0], "a state"))
+        value = _converted(machine, Symbol(results[1], origin), op_id, occurrences, options)
+        meta = Symbol(results[2], origin) if more else None
+        answered(machine, handle, value)
+    assign(machine, handle, plain_name, value, meta)
+    return value
+
+
+def _converted(
+    machine: Machine, value: Symbol, op_id: str, occurrences: tuple[Value, ...], options: sampling.GenerationOptions
+) -> Symbol:
+    """What the class of a schema makes of the text, where that runs code of the user's."""
+    schema = None if options.constraint is None else options.constraint.schema
+    if schema is None or not schema.runs_code:
+        return value
+    if occurrences:
+        raise machine.stop(
+            f"{schema.name} is made of a generation whose number depends on a condition",
+            "give each way's generations names of their own",
+        )
+    conversion = machine.graph.json_types.conversion(schema)
+    return host_call(machine, conversion, (value, Const(op_id)), effect=Effect.WRITES, result_type=ANY)
+
+
+def answered(machine: Machine, handle: Abstract, value: Abstract) -> None:
+    """Note that ``value`` was generated into this context."""
+    _address, core = core_of(machine, handle)
+    if core.chat is None or core.role == ROLE_UNKNOWN:
+        answer: Abstract | None = UNSURE
+    else:
+        answer = value if core.chat and core.role in (None, "assistant") else None
+    change(machine, handle, bare=core.bare or core.chat is False, answer=answer)
+
+
+def select(
+    machine: Machine,
+    handle: Abstract,
+    name: Abstract,
+    choices: Abstract,
+    method: Abstract = DEFAULT_METHOD,
+) -> Abstract:
+    """``s.select("name", choices)``."""
+    plain_name = checked_name(machine, name)
+    plain_method = machine.concrete(method, "the method of select has to be known now")
+    if plain_method not in SELECT_METHODS:
+        refuse(machine, f"unknown select method {described(plain_method)}", near(str(plain_method), SELECT_METHODS))
+    found, domain = _choices(machine, choices)
+    op_id, occurrences = allocate(machine, handle, plain_name or "select")
+    _address, core = core_of(machine, handle)
+    wish = plain_name if plain_name is not None and plain_name.isidentifier() and plain_name.isascii() else None
+    results = machine.emit(
+        SelectOp,
+        (CTX, TEXT, ANY),
+        names=(None, wish),
+        context=core.context.ir,
+        choices=found,
+        id=op_id,
+        occurrences=occurrences,
+        name=plain_name,
+        method=plain_method,
+    )
+    origin = "a choice" if plain_name is None else f"the choice {plain_name!r}"
+    value = Symbol(results[1], origin, domain=domain)
+    change(machine, handle, context=Symbol(results[0], "a state"))
+    answered(machine, handle, value)
+    assign(machine, handle, plain_name, value, Symbol(results[2], origin))
+    return value
+
+
+def _choices(machine: Machine, given: Abstract) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
+    """The choices of a select as an op takes them, and which texts they are where that is known."""
+    plain = machine.plain(given)
+    if plain is not None:
+        if type(plain[0]) not in (list, tuple):
+            refuse(machine, f"choices is {described(plain[0])}", "give a list of texts")
+        found = machine.checked(checked_choices, plain[0], None)
+        return tuple(found), tuple(found)
+    cell = machine.cell(given)
+    items = cell.items if isinstance(cell, ListCell) else getattr(given, "items", None)
+    if items is not None:
+        return tuple(_choice(machine, item) for item in items), None
+    if type_of_value(machine, given) == list_of(TEXT):
+        return (operand(machine, given).ir,), None
+    if isinstance(given, Symbol | Ref):
+        return (pure(machine, "choices", (given,)).ir,), None
+    refuse(machine, f"choices is {describe(machine, given)}", "give a list of texts")
+    return (), None
+
+
+def _choice(machine: Machine, item: Abstract) -> Any:
+    if isinstance(item, Const):
+        return machine.checked(checked_choice, item.value, None)
+    if is_text(machine, item):
+        return operand(machine, item).ir
+    return pure(machine, "choice", (item,)).ir

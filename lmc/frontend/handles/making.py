@@ -1,0 +1,77 @@
+"""Functions of lmc's own that make what is appended: messages, generations, choices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from lmc.frontend import messages
+from lmc.frontend.handles.appending import is_appendable_text, refuse_no_text, wrapped
+from lmc.frontend.handles.cores import refuse
+from lmc.frontend.handles.generating import DEFAULT_METHOD, checked_name
+from lmc.frontend.heap.values import NONE, Abstract, Appended, Poison, Unbound, Union
+from lmc.frontend.messages import Generation, Message, Section, Selection, Several
+from lmc.ir.wording import with_article
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+
+def _message(role: str) -> Callable[..., Abstract]:
+    def make(machine: Machine, *content: Abstract) -> Abstract:
+        if not content:
+            machine.checked(getattr(messages, role))
+        return _new_message(machine, role, content[0])
+
+    return make
+
+
+def _new_message(machine: Machine, role: str, content: Abstract) -> Abstract:
+    if isinstance(content, Union | Poison | Unbound):
+        return machine.cases(content, lambda one: _new_message(machine, role, one))
+    inner = content.made if isinstance(content, Appended) else None
+    for part in inner.parts if isinstance(inner, Several) else (content,):
+        made = part.made if isinstance(part, Appended) else part
+        if type(made) is Message:
+            refuse(machine, f"{with_article(role)} message holds another message", "append them one after the other")
+        if type(made) in (Generation, Selection, Section):
+            continue
+        if not is_appendable_text(machine, wrapped(part)):
+            refuse_no_text(machine, wrapped(part), f"{with_article(role)} message holds")
+    return Appended(Message(role, content))
+
+
+def _any_message(machine: Machine, role: Abstract, content: Abstract) -> Abstract:
+    plain = machine.concrete(role, "the role of a message has to be known now")
+    machine.checked(messages.message, plain, "x")
+    return _new_message(machine, plain, content)
+
+
+def _new_gen(machine: Machine, name: Abstract = NONE, **options: Abstract) -> Abstract:
+    return Appended(Generation(checked_name(machine, name), options))
+
+
+def _new_select(machine: Machine, name: Abstract, choices: Abstract, method: Abstract = DEFAULT_METHOD) -> Abstract:
+    return Appended(Selection(checked_name(machine, name), choices, method))  # type: ignore[arg-type] - values are abstract
+
+
+FUNCTIONS: Mapping[Any, Callable[..., Abstract]] = {
+    messages.system: _message("system"),
+    messages.user: _message("user"),
+    messages.assistant: _message("assistant"),
+    messages.message: _any_message,
+    messages.gen: _new_gen,
+    messages.select: _new_select,
+}
+
+
+def append_together(machine: Machine, left: Abstract, right: Abstract) -> Abstract | None:
+    """``+`` of what is appended; None where neither is anything of the kind."""
+    if not isinstance(left, Appended) and not isinstance(right, Appended):
+        return None
+    parts: list[Any] = []
+    for value in (left, right):
+        made = value.made if isinstance(value, Appended) else value
+        parts += made.parts if isinstance(made, Several) else (value,)
+    del machine
+    return Appended(Several(tuple(parts)))

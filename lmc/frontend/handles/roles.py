@@ -1,0 +1,76 @@
+"""Turns: role messages, role blocks, and what follows an answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lmc.frontend.control.conditions import adopt, branch
+from lmc.frontend.emit.operands import is_scalar, pure, text_parts
+from lmc.frontend.handles.cores import change, core_of, refuse
+from lmc.frontend.heap.values import Abstract, RoleTurn, Symbol, same
+from lmc.ir.ops import BeginOp, EndOp, ExtendOp
+from lmc.ir.types import CTX
+from lmc.ir.wording import with_article
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+
+def open_role(machine: Machine, handle: Abstract, role: str) -> None:
+    """A turn of ``role`` begins; refused behind bare text."""
+    _address, core = core_of(machine, handle)
+    if core.bare:
+        refuse(
+            machine,
+            f"{with_article(role)} message can't follow bare text",
+            "put the text into a role message (lmc.system, lmc.user), or use no roles at all",
+        )
+    if core.unsure and not core.chat and machine.protected:
+        raise machine.unsupported("a role message in a `try` behind text that may be empty")
+    change(machine, handle, chat=True, answer=None, role=None)
+
+
+def begin_role(machine: Machine, turn: RoleTurn) -> None:
+    """``with s.user():`` opens."""
+    open_role(machine, turn.handle, turn.role)
+    _address, core = core_of(machine, turn.handle)
+    (context,) = machine.emit(BeginOp, (CTX,), context=core.context.ir, role=turn.role)
+    change(machine, turn.handle, context=Symbol(context, "a state"), role=turn.role)
+
+
+def end_role(machine: Machine, turn: RoleTurn) -> None:
+    """The turn closes."""
+    change(machine, turn.handle, answer=None, role=None)
+    end(machine, turn.handle)
+
+
+def extend(machine: Machine, handle: Abstract, role: str, text: Abstract) -> None:
+    """Append a message."""
+    _address, core = core_of(machine, handle)
+    (context,) = machine.emit(ExtendOp, (CTX,), context=core.context.ir, role=role, text=text_parts(machine, text))
+    change(machine, handle, context=Symbol(context, "a state"))
+
+
+def end(machine: Machine, handle: Abstract) -> None:
+    """Close the open turn."""
+    _address, core = core_of(machine, handle)
+    (context,) = machine.emit(EndOp, (CTX,), context=core.context.ir)
+    change(machine, handle, context=Symbol(context, "a state"))
+
+
+def extend_or_end(machine: Machine, handle: Abstract, text: Abstract, answer: Abstract) -> None:
+    """An assistant message behind an answer: the turn of that answer, where it repeats it."""
+    if same(text, answer):
+        end(machine, handle)
+        return
+    if not is_scalar(answer):
+        raise machine.stop(
+            "an assistant message follows an answer, and only a run knows whether it repeats that answer",
+            "write the generation into the message: s += lmc.assistant(lmc.gen(…))",
+        )
+    said = pure(machine, "str", (answer,))
+    flag = pure(machine, "eq", tuple(pure(machine, "str.strip", (part,)) for part in (text, said)))
+    adopt(
+        machine,
+        branch(machine, flag, lambda: end(machine, handle), lambda: extend(machine, handle, "assistant", text)),
+    )
