@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -236,10 +237,15 @@ class FlowAuthor(Author):
         """Perhaps leave the program here."""
         if not self.may_leave or self.draw(st.integers(0, 5)):
             return False
-        if self.catches or self.draw(st.booleans()):
+        if self.draw(st.booleans()):
             self.leave()
             return True
         listed = tuple(self.draw(st.lists(st.sampled_from(self.values), max_size=2)))
+        if self.catches or self.draw(st.booleans()):
+            frame = {"names": [[f"x{index}", {"leaf": index}] for index in range(len(listed))]}
+            record = json.dumps({"cells": [], "frames": [frame]})
+            self.builder.emit(BreakOp, values=listed, cause="eval(x)", record=record)
+            return True
         ids = tuple(f"main/merged/{index}" for index in range(len(listed)))
         self.builder.emit(BreakOp, values=listed, ids=ids, counts=(1,) * len(ids), cause="eval(x)")
         return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -266,6 +267,9 @@ class _Body(RegionBody):
 
     def _break(self, builder: Builder) -> None:
         values = self._not_contexts()
+        if self._draw(st.booleans()):
+            self._break_with_record(builder, values)
+            return
         ids = [self._id() for _ in values]
         builder.emit(
             BreakOp,
@@ -275,3 +279,10 @@ class _Body(RegionBody):
             occurrences=tuple(number for found in ids for number in found["occurrences"]),
             cause=self._draw(texts),
         )
+
+    def _break_with_record(self, builder: Builder, values: tuple[Value, ...]) -> None:
+        names = [[self._draw(texts), {"leaf": index}] for index in range(len(values))]
+        hosts = [{"host": host.name} for host in self._hosts]
+        record = {"cells": [{"list": hosts}], "frames": [{"names": names, "path": [["body", 0]]}], "root": {"cell": 0}}
+        text = json.dumps(record, ensure_ascii=False)
+        builder.emit(BreakOp, values=values, cause=self._draw(texts), remedy=self._draw(texts), record=text)

@@ -17,7 +17,7 @@ from lmc.ir.errors import LmcError
 from lmc.ir.verifier import verify
 
 FORMAT = "lmc.plan"
-VERSION = 11
+VERSION = 12
 MAX_CHARACTERS = 256 * 2**20
 
 

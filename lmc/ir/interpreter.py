@@ -12,6 +12,7 @@ from lmc.ir.constraints import Constraints
 from lmc.ir.core import Block, Module, Op, Value
 from lmc.ir.engine import Engine, Generation, Score
 from lmc.ir.errors import InputError, LmcError, PlanMismatchError, located
+from lmc.ir.live import Live
 from lmc.ir.ops import BreakOp, HostCallOp, ReturnOp, SamplingOp, SelectOp, UnreachableOp
 from lmc.ir.profile import OpProfile, Profile, Recording, Usage, length_bins
 from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp, TryOp
@@ -27,7 +28,8 @@ class Outcome:
     ``value``, ``variables`` and ``text`` are the program's result, its names on the root context and its transcript,
     ``messages`` the roles and contents of a chat.
     ``memo`` is None, or, where the run ended at ``lm.break``, the results of what ran by op id: the eager continuation
-    takes them from there. ``broken_at`` is that op. ``profile`` says what each op cost, and which ways were taken.
+    takes them from there. ``live`` is what it takes instead where the op has a record. ``broken_at`` is that op.
+    ``profile`` says what each op cost, and which ways were taken.
     """
 
     value: Any
@@ -37,6 +39,7 @@ class Outcome:
     memo: Memo | None = None
     messages: Sequence[Mapping[str, str]] = ()
     broken_at: BreakOp | None = None
+    live: Live | None = None
 
     @property
     def usage(self) -> Usage:
@@ -113,6 +116,9 @@ def outcome(
             profile=profile,
             messages=environment[terminator.context].message_list(),
         )
+    if isinstance(terminator, BreakOp) and terminator.record:
+        live = Live(terminator.record, tuple(environment[value] for value in terminator.values))
+        return Outcome(None, {}, "", profile, broken_at=terminator, live=live)
     if isinstance(terminator, BreakOp):
         memo = {**(log or {}), **semantics.listed_results(terminator, environment)}
         return Outcome(None, {}, "", profile, memo, broken_at=terminator)

@@ -10,6 +10,7 @@ from lmc.ir import builtins
 from lmc.ir.core import Attribute, Effect, Op, Value, arguments, attribute, operand, operands, parts, register
 from lmc.ir.errors import InputError
 from lmc.ir.kept_ops import FreeOp, KeepOp
+from lmc.ir.live import hosts_of
 from lmc.ir.model_ops import (
     PREFILL_SCOPES,
     SELECT_METHODS,
@@ -283,9 +284,12 @@ class UnreachableOp(Op):
 class BreakOp(Op):
     """End of what could be captured; the program goes on eagerly.
 
-    The results of all ops with an id that ran take the place of running those again. So do ``values`` (``counts[i]``
-    for each of ``ids``, flattened), for calls that were found to give what others give; ``occurrences`` are the numbers
-    in the holes of ``ids``.
+    ``record`` says what is live here (``lmc.ir.live``); ``values`` are its leaves. ``cause`` and ``remedy`` are for the
+    user.
+
+    Without a record, the results of all ops with an id that ran take the place of running those again. So do ``values``
+    (``counts[i]`` for each of ``ids``, flattened), for calls that were found to give what others give; ``occurrences``
+    are the numbers in the holes of ``ids``.
     """
 
     values: tuple[Value, ...] = operands(())
@@ -293,8 +297,19 @@ class BreakOp(Op):
     counts: tuple[int, ...] = attribute(())
     occurrences: tuple[Value, ...] = operands(())
     cause: str = attribute("")
+    remedy: str = attribute("")
+    record: str = attribute("")
 
     def verify(self) -> None:
+        if self.record:
+            if self.ids or self.counts or self.occurrences:
+                raise self.fail("lists results by id beside a record", "leave them out")
+            try:
+                hosts_of(self.record, len(self.values))
+            except InputError as error:
+                raise self.fail(error.cause, "lmc/ir/live.py says how records are written") from None
+            expect_results(self)
+            return
         fits = len(self.ids) == len(self.counts) and sum(self.counts) == len(self.values)
         if not fits or min(self.counts, default=0) < 0:
             raise self.fail("ids, counts and values don't fit together")

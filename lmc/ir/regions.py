@@ -96,7 +96,7 @@ class RegionOp(Op):
 
     @cached_property
     def breaks(self) -> bool:
-        """Whether the captured part may end inside, at an ``lm.break``."""
+        """Whether the captured part may end inside, at an ``lm.break`` that needs a memo."""
         return any(map(may_break, self.regions))
 
     @cached_property
@@ -156,8 +156,11 @@ def is_write(op: Op) -> bool:
 
 
 def may_break(block: Block) -> bool:
-    """Whether the captured part may end in this block or in a region of it, at an ``lm.break``."""
-    return isinstance(block.terminator, BreakOp) or any(isinstance(op, RegionOp) and op.breaks for op in block.ops)
+    """Whether the captured part may end in this block or in a region of it, at an ``lm.break`` that needs a memo."""
+    end = block.terminator
+    return (isinstance(end, BreakOp) and not end.record) or any(
+        isinstance(op, RegionOp) and op.breaks for op in block.ops
+    )
 
 
 def may_leave(block: Block) -> bool:

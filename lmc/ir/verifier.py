@@ -16,6 +16,7 @@ from lmc.ir.errors import VerifyError
 from lmc.ir.ids import UniqueIds
 from lmc.ir.kept_rules import KvHintRules
 from lmc.ir.layout import MAX_INTEGER_BITS, Field, Layout, exceeds_bounds, is_tuple_of_values, layout_of
+from lmc.ir.live import hosts_of
 from lmc.ir.ops import BreakOp, HostCallOp
 from lmc.ir.printer import print_name, print_symbol, print_type, print_value
 from lmc.ir.region_ops import TryOp
@@ -198,10 +199,18 @@ class _FunctionVerifier:
         for field in layout.symbols:
             self._check_symbol(op, field, getattr(op, field.name))
         if isinstance(op, BreakOp):
-            self._breaks.append(op)
+            self._check_break(op)
         self._catches = self._catches or isinstance(op, TryOp)
         if layout.has_id and getattr(op, "id", None) is not None:
             self._check_id(op)
+
+    def _check_break(self, op: BreakOp) -> None:
+        if not op.record:
+            self._breaks.append(op)
+            return
+        for name in sorted(hosts_of(op.record, len(op.values))):
+            if name not in self._hosts:
+                raise op.fail(f"no host function is called {print_symbol(name)}", "declare it at the top of the module")
 
     def _check_fields(self, op: Op, layout: Layout) -> None:
         if not is_tuple_of_values(op.results):

@@ -54,6 +54,7 @@ def test_a_plan_with_regions_means_what_its_module_means(program: Program):
         expected.memo,
         expected.usage,
     )
+    assert found.live == expected.live
 
 
 def test_bodies_hold_the_ops_of_regions_and_what_they_wait_for_there():

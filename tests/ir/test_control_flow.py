@@ -53,7 +53,7 @@ def test_random_programs_do_what_they_do_unrolled(program: Program):
     found = interpret(program.module, program.inputs, ToyEngine(), **options)
     expected = interpret(flat, program.inputs, ToyEngine(), **options)
     assert (found.value, found.variables, found.text) == (expected.value, expected.variables, expected.text)
-    assert found.memo == expected.memo
+    assert (found.memo, found.live) == (expected.memo, expected.live)
     assert [(op_id, cost.usage) for op_id, cost in found.profile.ops.items()] == [
         (op_id, cost.usage) for op_id, cost in expected.profile.ops.items()
     ]
@@ -65,6 +65,7 @@ def test_random_programs_do_the_same_when_read_back(program: Program):
     found = interpret(program.module, program.inputs, ToyEngine(), **options)
     again = interpret(parse_verified(print_module(program.module)), program.inputs, ToyEngine(), **options)
     assert (found.value, found.text, found.memo, found.usage) == (again.value, again.text, again.memo, again.usage)
+    assert found.live == again.live
 
 
 @pytest.mark.parametrize(("flag", "expected"), [(True, ["a", "then"]), (False, ["b", "otherwise"])])

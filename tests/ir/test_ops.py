@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -36,6 +37,13 @@ B = Value("b", BOOL)
 T, U, N, A = Value("t", TEXT), Value("u", TEXT), Value("n", INT), Value("a", ANY)
 TEXTS = Value("l", list_of(TEXT))
 JSON = Value("j", json_of("Verdict"))
+
+
+RECORD = '{"cells":[],"frames":[{}]}'
+
+
+def record_of(value: Any) -> str:
+    return json.dumps({"cells": [], "frames": [{"names": [["x", value]]}]})
 
 
 def gen(*results: Value, **fields: Any) -> Op:
@@ -94,6 +102,9 @@ def host(*results: Value, **fields: Any) -> Op:
         make(AssumeOp, value=N, expected=1),
         make(ReturnOp, context=C, values=(T,), structure='{"leaf":0}', variables=(N,), variable_names=("n",)),
         make(BreakOp, values=(C, T, N), ids=("a", "b"), counts=(2, 1)),
+        make(
+            BreakOp, values=(C, T), record='{"cells":[{"list":[{"leaf":1}]}],"frames":[{"names":[["s",{"leaf":0}]]}]}'
+        ),
     ],
 )
 def test_what_is_right_verifies(op: Op):
@@ -241,6 +252,16 @@ def test_what_is_right_verifies(op: Op):
         (make(BreakOp, ids=("a",), counts=(1,)), "lm.break: ids, counts and values don't fit together"),
         (make(BreakOp, values=(T,), ids=("a", "b"), counts=(2, -1)), "lm.break: ids, counts and values don't fit"),
         (make(BreakOp, U), "lm.break: results are (!text), should be ()"),
+        (make(BreakOp, U, record=RECORD), "lm.break: results are (!text), should be ()"),
+        (make(BreakOp, record=RECORD, ids=("a",), counts=(0,)), "lm.break: lists results by id beside a record"),
+        (make(BreakOp, record="{"), "lm.break: not a record"),
+        (make(BreakOp, record="[" * 100_000), "lm.break: not a record"),
+        (make(BreakOp, record="[]"), "lm.break: a record is an object"),
+        (make(BreakOp, record='{"cells":[],"frames":[]}'), "lm.break: a record lists cells, and at least one frame"),
+        (make(BreakOp, values=(T,), record=record_of({"leaf": 1})), "lm.break: there is no leaf 1"),
+        (make(BreakOp, values=(T,), record=record_of({"leaf": True})), "lm.break: there is no leaf True"),
+        (make(BreakOp, record=record_of({"cell": 0})), "lm.break: there is no cell 0"),
+        (make(BreakOp, record=record_of({"host": 0})), "lm.break: 0 is no name of a host function"),
     ],
 )
 def test_every_rule(op: Op, cause: str):

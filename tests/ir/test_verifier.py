@@ -78,6 +78,11 @@ MODULES: list[tuple[str, str]] = [
         "host.call: no host function is called @h",
     ),
     (
+        "module @m { func @m() { lm.break "
+        r'{record = "{\"cells\":[{\"host\":\"h\"}],\"frames\":[{}]}"} } }',
+        "lm.break: no host function is called @h",
+    ),
+    (
         'module @m { host @h = "a:b" sha256 "" reads func @m() { %c = lm.context : !ctx '
         '%v = host.call @h {id = "a"} : !any lm.return %c } }',
         "host.call: its effect is writes, but @h is declared reads",

@@ -12,7 +12,7 @@ from lmc.ir.builder import Builder
 from lmc.ir.context import Context
 from lmc.ir.core import Effect, Function, HostFunction, Module, Op, Value
 from lmc.ir.errors import Location, LoopLimitError
-from lmc.ir.interpreter import Memo, Outcome, interpret
+from lmc.ir.interpreter import Outcome, interpret
 from lmc.ir.ops import (
     AssumeOp,
     BeginOp,
@@ -98,19 +98,18 @@ def observe(module: Module, inputs: dict[str, Any], *, run_seed: int = 0, instan
         )
     except (ValueError, LookupError, LoopLimitError) as error:
         return Observed((type(error).__name__, str(error)), tuple(world.log))
-    result = (repr(outcome.value), outcome.variables, outcome.text, readable(outcome.memo), copied)
+    result = (repr(outcome.value), outcome.variables, outcome.text, readable(outcome), copied)
     return Observed(result, tuple(world.log), outcome.usage.calls, outcome)
 
 
-def readable(memo: Memo | None) -> dict[str, list[Any]] | None:
-    """A memo in which contexts are their messages and texts: how they came to be is no part of what they are."""
-    if memo is None:
-        return None
+def readable(outcome: Outcome) -> dict[str, list[Any]]:
+    """What a run hands to the eager continuation, contexts as their messages and texts: how they came to be is no part
+    of what they are.
+    """
+    live = {} if outcome.live is None else {outcome.live.record: outcome.live.values}
     return {
-        op_id: [
-            (value.message_list(), value.transcript()) if isinstance(value, Context) else value for value in results
-        ]
-        for op_id, results in memo.items()
+        name: [(value.message_list(), value.transcript()) if isinstance(value, Context) else value for value in results]
+        for name, results in {**(outcome.memo or {}), **live}.items()
     }
 
 

@@ -87,7 +87,7 @@ def test_programs_that_do_not_raise_give_the_same_results(program: Program):
     before = interpret(program.module, program.inputs, ToyEngine(), hosts=hosts, constraints=program.constraints)
     after = interpret(optimized, program.inputs, ToyEngine(), hosts=hosts, constraints=toy_constraints(optimized))
     assert (after.value, after.variables, after.text) == (before.value, before.variables, before.text)
-    assert readable(after.memo) == readable(before.memo)
+    assert readable(after) == readable(before)
 
 
 @given(case=cases() | flow_cases())

@@ -65,7 +65,7 @@ def ends(call: Callable[[], Outcome]) -> tuple[Any, ...]:
         outcome = call()
     except Exception as error:
         return type(error), getattr(error, "cause", str(error))
-    return outcome.value, outcome.variables, outcome.text, outcome.memo
+    return outcome.value, outcome.variables, outcome.text, outcome.memo, outcome.live
 
 
 def same_as_interpreter(module: Module, engine: Engine) -> None:
