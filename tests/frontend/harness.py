@@ -1,6 +1,7 @@
 """Runs a program in every way and holds the results against each other."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from lmc.ir.errors import LmcError
 from lmc.ir.interpreter import Outcome, interpret
 from lmc.ir.parser import parse
 from lmc.ir.printer import print_module
+from lmc.ir.profile import OpProfile
 from lmc.ir.toy import ToyEngine
 from lmc.ir.verifier import verify
 from tests.compiled_constraints import compile_for_toy, toy_constraints
@@ -33,11 +35,11 @@ def effect(*values: Any) -> None:
 
 @dataclass
 class Run:
-    """What one way of running gave: the outcome's parts or the error, the effects, and the engine calls."""
+    """One way of running: the outcome's parts or the error, the effects, and the engine calls by the ids of ops."""
 
     end: tuple[Any, ...]
     effects: list[Any]
-    calls: int
+    calls: Counter[str]
 
 
 def run_captured(
@@ -52,16 +54,15 @@ def run_captured(
     inputs = inputs_of(captured, bound)
     session = EagerSession(ToyEngine(), compile=compile_for_toy())
     constraints = toy_constraints(captured.module, captured.readers)
-    calls = 0
+    calls: Counter[str] = Counter()
 
     def go() -> Outcome:
-        nonlocal calls
         outcome = interpret(captured.module, inputs, ToyEngine(), hosts=captured.hosts, constraints=constraints)
-        calls = outcome.usage.calls
+        calls.update(_calls(outcome.profile.ops))
         return outcome if outcome.memo is None else resume(captured, bound, outcome.memo, session)
 
     end = _end(go)
-    return Run(end, list(EFFECTS), calls + sum(entry.usage.calls for entry in session.profile.values()))
+    return Run(end, list(EFFECTS), calls + _calls(session.profile))
 
 
 def run_plain(function: JittedFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
@@ -69,7 +70,11 @@ def run_plain(function: JittedFunction, args: tuple[Any, ...], kwargs: dict[str,
     EFFECTS.clear()
     session = EagerSession(ToyEngine(), compile=compile_for_toy())
     end = _end(lambda: run_eager(function, bind(function, args, kwargs), session))
-    return Run(end, list(EFFECTS), sum(entry.usage.calls for entry in session.profile.values()))
+    return Run(end, list(EFFECTS), _calls(session.profile))
+
+
+def _calls(profile: Mapping[str, OpProfile]) -> Counter[str]:
+    return Counter({op_id: entry.usage.calls for op_id, entry in profile.items() if entry.usage.calls})
 
 
 def check(
