@@ -122,6 +122,14 @@ class BoundMethod(Abstract):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Super(Abstract):
+    """``super()``: attributes are looked up in the classes behind ``start``, and bound to ``receiver``."""
+
+    start: type
+    receiver: Abstract
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Partial(Abstract):
     """``functools.partial(function, *args, **kwargs)``."""
 
@@ -281,6 +289,8 @@ def rebuilt(value: Abstract, change: Callable[[Abstract], Abstract]) -> Abstract
     if isinstance(value, BoundMethod):
         function = value.function if isinstance(value.function, str) else change(value.function)
         return BoundMethod(function, change(value.receiver))
+    if isinstance(value, Super):
+        return Super(value.start, change(value.receiver))
     if isinstance(value, Partial):
         kwargs = {name: change(held) for name, held in value.kwargs.items()}
         return Partial(change(value.function), tuple(map(change, value.args)), kwargs)

@@ -35,6 +35,7 @@ from lmc.frontend.heap.values import (
     Poison,
     Raised,
     Ref,
+    Super,
     Symbol,
     Tuple,
     Unbound,
@@ -44,7 +45,7 @@ from lmc.frontend.heap.values import (
 from lmc.frontend.interpret import names
 from lmc.frontend.interpret.machine import Activation
 from lmc.frontend.locations import is_own_file
-from lmc.frontend.python import library
+from lmc.frontend.python import attributes, classes, library
 from lmc.frontend.python.conversions import formatted, to_text
 from lmc.frontend.python.functions import FUNCTIONS
 from lmc.frontend.python.methods import call_method
@@ -101,7 +102,7 @@ def call(machine: Machine, function: Abstract, args: Args, kwargs: Kwargs) -> Ab
 
 def _call_method_of(machine: Machine, function: Abstract, args: Args, kwargs: Kwargs) -> Abstract | None:
     cell = machine.cell(function)
-    held = inspect.getattr_static(cell.kind, "__call__", None) if isinstance(cell, InstanceCell) else None
+    held = classes.lookup(cell.kind, "__call__") if isinstance(cell, InstanceCell) else None
     return call(machine, Const(held), [function, *args], kwargs) if isinstance(held, FunctionType) else None
 
 
@@ -133,12 +134,33 @@ def _call_constant(machine: Machine, function: Const, args: Args, kwargs: Kwargs
     if isinstance(held, type):
         return _call_class(machine, held, args, kwargs)
     if isinstance(held, MethodDescriptorType | WrapperDescriptorType) and args:
+        if isinstance(machine.cell(args[0]), InstanceCell):
+            return _call_of_object(machine, held, args, kwargs)
         return method(machine, args[0], held.__name__, args[1:], kwargs)
-    if isinstance(held, FunctionType) and is_own_file(held.__code__.co_filename):
-        return _call_user_function(machine, held, args, kwargs)
-    if isinstance(held, FunctionType | BuiltinFunctionType):
+    if isinstance(held, FunctionType):
+        return _call_function(machine, held, args, kwargs)
+    if isinstance(held, BuiltinFunctionType):
         return _call_library(machine, held, args, kwargs)
     raise _opaque(machine, held)
+
+
+def _call_function(machine: Machine, held: FunctionType, args: Args, kwargs: Kwargs) -> Abstract:
+    generated = classes.call_generated(machine, held, args, kwargs)
+    if generated is not None:
+        return generated
+    if is_own_file(held.__code__.co_filename):
+        return _call_user_function(machine, held, args, kwargs)
+    return _call_library(machine, held, args, kwargs)
+
+
+def _call_of_object(machine: Machine, held: Any, args: Args, kwargs: Kwargs) -> Abstract:
+    """A method that every object has, called by its class: ``object.__init__(self)`` and the like."""
+    if held is object.__init__ and len(args) == 1 and not kwargs:
+        return NONE
+    if held is object.__setattr__ and len(args) == 3 and not kwargs:
+        attributes.put(machine, args[0], machine.concrete(args[1], "the name of an attribute is needed now"), args[2])
+        return NONE
+    raise machine.unsupported(f"`object.{held.__name__}`")
 
 
 def managed_function(held: Any) -> FunctionType | None:
@@ -237,7 +259,7 @@ def _check_handed_over(machine: Machine, name: str, values: Sequence[Abstract], 
 def _call_user_function(machine: Machine, function: FunctionType, args: Args, kwargs: Kwargs) -> Abstract:
     """A plain function of the user's: inlined where that is possible, else called in the run."""
     values = [*args, *kwargs.values()]
-    must = any(reaches_handle(machine, value) or isinstance(value, Function) for value in values)
+    must = any(_stays(machine, value) for value in values)
     flags = function.__code__.co_flags
     if flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         raise machine.unsupported(f"{function.__name__}(), which is asynchronous,")
@@ -257,6 +279,12 @@ def _call_user_function(machine: Machine, function: FunctionType, args: Args, kw
     if must or reaches_program(function):
         return inline_outside(machine, function, definition, args, kwargs)
     return machine.attempt_small(inlined, lambda: _call_opaque(machine, function, args, kwargs))
+
+
+def _stays(machine: Machine, value: Abstract) -> bool:
+    """Return whether no function of the run can take ``value``."""
+    own = isinstance(value, Function | Super) or isinstance(machine.cell(value), InstanceCell)
+    return own or reaches_handle(machine, value)
 
 
 def reaches_program(function: FunctionType) -> bool:
@@ -350,7 +378,8 @@ def _call_class(machine: Machine, kind: type, args: Args, kwargs: Kwargs) -> Abs
         return _new_exception(machine, kind, args, kwargs)
     if library.is_pure(kind):
         return library.call_pure(machine, kind, args, kwargs)
-    return machine.rules.instance(kind, args, kwargs)
+    made = classes.construct(machine, kind, args, kwargs)
+    return _call_opaque(machine, kind, args, kwargs) if made is None else made
 
 
 def _new_exception(machine: Machine, kind: type[BaseException], args: Args, kwargs: Kwargs) -> Raised:
@@ -531,6 +560,14 @@ def in_place(machine: Machine, name: str, old: Abstract, value: Abstract) -> Abs
 
 
 def super_call(machine: Machine, args: Args) -> Abstract:
-    """``super()`` in a method of a class whose object the program makes."""
-    del args
-    raise machine.unsupported("`super()`")
+    """``super()`` in a method, and ``super(Class, self)``."""
+    start, receiver = args if len(args) == 2 else (None, None)
+    if start is None and not args:
+        activation = machine.activation
+        cell = activation.definition.cells.get("__class__")
+        first = activation.first_argument
+        if cell is not None and first is not None:
+            start, receiver = Const(cell.cell_contents), names.read_name(machine, first)
+    if not isinstance(start, Const) or not isinstance(start.value, type) or receiver is None:
+        raise machine.unsupported("this `super()`")
+    return Super(start.value, receiver)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import FunctionType
@@ -34,6 +33,7 @@ from lmc.frontend.heap.values import (
 from lmc.frontend.interpret import calls, comprehensions, expressions, names, statements
 from lmc.frontend.interpret.machine import Activation, Machine, MadeError, Rules
 from lmc.frontend.proxy import parameter
+from lmc.frontend.python import classes
 from lmc.frontend.region_ids import with_region_ids
 from lmc.frontend.source.files import Unsupported
 from lmc.frontend.source.functions import Definition, definition_of
@@ -285,15 +285,8 @@ def rules(machine: Machine, finish: Callable[[Abstract], None]) -> Rules:
 
         return host_call(machine, bool, (value,), effect=Effect.WRITES, result_type=BOOL)
 
-    def special(name: str, owner: Abstract, args: Sequence[Abstract]) -> Abstract | None:
-        return _special(machine, name, owner, args)
-
     def field_of(owner: Symbol, name: str) -> Abstract:
         raise machine.unsupported(f"the attribute {name!r} of {describe(machine, owner)}")
-
-    def instance(kind: type, args: Sequence[Abstract], kwargs: Mapping[str, Abstract]) -> Abstract:
-        del args, kwargs
-        raise machine.unsupported(f"an object of the class {kind.__name__}")
 
     def class_test(value: Abstract, kinds: Abstract) -> Abstract:
         del kinds
@@ -306,7 +299,8 @@ def rules(machine: Machine, finish: Callable[[Abstract], None]) -> Rules:
         call=partial(calls.call, machine),
         finish=finish,
         append_together=partial(append_together, machine),
-        special=special,
+        special=partial(classes.special, machine),
+        has_special=partial(classes.has_special, machine),
         truth_of_object=truth_of_object,
         contains_of=partial(handles.contains_of, machine),
         run_generator=partial(calls.run_generator, machine),
@@ -322,18 +316,5 @@ def rules(machine: Machine, finish: Callable[[Abstract], None]) -> Rules:
         object_call=object_call,
         outside=partial(names.outside, machine),
         class_test=class_test,
-        instance=instance,
         inline=partial(calls.inline_part, machine),
     )
-
-
-def _special(machine: Machine, name: str, owner: Abstract, args: Sequence[Abstract]) -> Abstract | None:
-    """A special method that the class of an object of the program's defines in Python."""
-    cell = machine.cell(owner)
-    kind = cell.kind if isinstance(cell, InstanceCell) else owner.kind if isinstance(owner, Tuple) else None
-    if kind is None or kind is tuple:
-        return None
-    held = inspect.getattr_static(kind, name, None)
-    if not isinstance(held, FunctionType):
-        return None
-    return calls.call(machine, Const(held), [owner, *args], {})

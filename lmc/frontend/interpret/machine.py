@@ -101,9 +101,10 @@ class Rules:
     finish: Callable[[Abstract], None]
     append_together: Callable[[Abstract, Abstract], Abstract | None]
     special: Callable[[str, Abstract, Sequence[Abstract]], Abstract | None]
+    has_special: Callable[[str, Abstract], bool]
     truth_of_object: Callable[[Const], Abstract]
     contains_of: Callable[[Abstract, Abstract], Abstract | None]
-    size_of: Callable[[Ref], Abstract | None]
+    size_of: Callable[[Abstract], Abstract | None]
     item_of: Callable[[Abstract, Abstract], Abstract | None]
     set_item_of: Callable[[Abstract, Abstract, Abstract], bool]
     attribute_of: Callable[[Abstract, str], Abstract | None]
@@ -116,7 +117,6 @@ class Rules:
     run_generator: Callable[[Any, Callable[[Abstract], None]], None]
     collected: Callable[[Ref], Abstract]
     consume: Callable[[Ref, Callable[[Abstract], None]], None]
-    instance: Callable[[type, Sequence[Abstract], Mapping[str, Abstract]], Abstract]
     inline: Callable[[FunctionType, Sequence[Abstract], Mapping[str, Abstract]], Abstract]
 
 
@@ -621,6 +621,10 @@ class Machine:
         self._lengths[value.ir] = (found, self.graph.builder)
         return found
 
+    def is_length(self, value: Symbol) -> bool:
+        """Return whether ``value`` is the length of a list or text."""
+        return any(known.ir == value.ir for known, _ in self._lengths.values())
+
     def decided(self, flag: Abstract) -> Abstract:
         """A flag as a constant, where it follows from the arguments: the capture then holds for those alone."""
         if not isinstance(flag, Symbol) or not self.activation.decides:
@@ -639,6 +643,10 @@ class Machine:
         """A special method that the class of ``owner`` defines in Python; None where there is none."""
         return self.rules.special(name, owner, args)
 
+    def has_special(self, name: str, owner: Abstract) -> bool:
+        """Return whether the class of ``owner`` defines a special method in Python."""
+        return self.rules.has_special(name, owner)
+
     def truth_of_object(self, value: Const) -> Abstract:
         """Whether an object of the user's is true, as it says in the run."""
         return self.rules.truth_of_object(value)
@@ -647,7 +655,7 @@ class Machine:
         """``in`` of a handle."""
         return self.rules.contains_of(container, item)
 
-    def size_of(self, value: Ref) -> Abstract | None:
+    def size_of(self, value: Abstract) -> Abstract | None:
         """``len`` of an object of lmc's own; None where it has none."""
         return self.rules.size_of(value)
 

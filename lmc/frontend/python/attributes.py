@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
+import functools
 import inspect
+from collections.abc import Callable
 from types import (
     BuiltinFunctionType,
     FunctionType,
@@ -13,13 +15,14 @@ from types import (
     ModuleType,
     WrapperDescriptorType,
 )
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from lmc.frontend.binding import Bindable
 from lmc.frontend.emit.operands import class_of, describe, host_call
 from lmc.frontend.harmless import is_standard_module
 from lmc.frontend.heap.cells import InstanceCell
 from lmc.frontend.heap.values import (
+    NONE,
     UNBOUND,
     Abstract,
     BoundMethod,
@@ -28,6 +31,7 @@ from lmc.frontend.heap.values import (
     Raised,
     Ref,
     Slice,
+    Super,
     Symbol,
     Tuple,
     Unbound,
@@ -68,6 +72,8 @@ def read(machine: Machine, owner: Abstract, name: str) -> Abstract:
         return getattr(owner, name)
     if isinstance(owner, Raised):
         return _of_exception(machine, owner, name)
+    if isinstance(owner, Super):
+        return _of_super(machine, owner, name)
     kind = class_of(machine, owner)
     if isinstance(owner, Symbol) and (owner.type == ANY or isinstance(owner.type, JsonType)) and kind is None:
         return machine.rules.field_of(owner, name)
@@ -93,8 +99,11 @@ def _of_instance(machine: Machine, owner: Ref, cell: InstanceCell, name: str) ->
     held = inspect.getattr_static(cell.kind, name, _MISSING)
     if isinstance(held, property):
         if held.fget is None:
-            machine.raise_new(AttributeError, f"property of '{cell.kind.__name__}' object has no getter")
+            machine.raise_new(AttributeError, f"property {name!r} of '{cell.kind.__name__}' object has no getter")
+        machine.graph.reads.add_attribute(cell.kind, name, held)
         return machine.rules.call(Const(held.fget), [owner], {})
+    if _is_foreign_descriptor(held):
+        raise machine.unsupported(f"the attribute {name!r} of {with_article(cell.kind.__name__)}")
     value = machine.state.get((owner.address, name))
     if isinstance(value, Union) and isinstance(value.second, Unbound):
         there = value.first
@@ -106,26 +115,63 @@ def _of_instance(machine: Machine, owner: Ref, cell: InstanceCell, name: str) ->
     if not isinstance(value, Unbound):
         assert isinstance(value, Abstract)
         return value
+    if isinstance(held, functools.cached_property):
+        value = machine.rules.call(Const(held.func), [owner], {})
+        put(machine, owner, name, value)
+        return value
     return _of_class(machine, owner, cell.kind, held, name)
 
 
-def _of_class(machine: Machine, owner: Ref, kind: type, held: Any, name: str) -> Abstract:
+def _is_foreign_descriptor(held: Any) -> bool:
+    """Return whether a class attribute of the user's decides itself about reading and setting an attribute."""
+    return hasattr(type(held), "__set__") and not isinstance(held, property | MemberDescriptorType | type)
+
+
+def _of_class(machine: Machine, owner: Abstract, kind: type, held: Any, name: str) -> Abstract:
+    """What the class of an object holds, bound to the object."""
     if name == "__class__":
         return Const(kind)
-    if held is _MISSING:
+    if held is _MISSING or isinstance(held, MemberDescriptorType):
         machine.raise_new(AttributeError, f"'{kind.__name__}' object has no attribute '{name}'")
-    machine.graph.reads.add_attribute(kind, name, getattr(kind, name, None))
     if isinstance(held, FunctionType):
+        machine.graph.reads.add_attribute(kind, name, getattr(kind, name, None))
         return BoundMethod(Const(held), owner)
     if isinstance(held, staticmethod):
+        machine.graph.reads.add_attribute(kind, name, getattr(kind, name, None))
         return Const(held.__func__)
     if isinstance(held, classmethod):
+        machine.graph.reads.add_attribute(kind, name, getattr(kind, name, None))
         return BoundMethod(Const(held.__func__), Const(kind))
     if isinstance(held, Bindable):
         raise machine.unsupported("a program or tool of a class whose object the program makes")
     if hasattr(type(held), "__get__"):
         raise machine.unsupported(f"the attribute {name!r} of {with_article(kind.__name__)}")
-    return Const(held)
+    return _guarded(machine, kind, name)
+
+
+def _of_super(machine: Machine, owner: Super, name: str) -> Abstract:
+    """``super().name``."""
+    receiver = owner.receiver
+    of_class = isinstance(receiver, Const) and isinstance(receiver.value, type)
+    kind = receiver.value if of_class and isinstance(receiver, Const) else class_of(machine, receiver)
+    if kind is None or owner.start not in kind.__mro__:
+        raise machine.unsupported("this `super()`")
+    bases = kind.__mro__[kind.__mro__.index(owner.start) + 1 :]
+    base = next((each for each in bases if name in vars(each)), None)
+    if base is None:
+        machine.raise_new(AttributeError, f"'super' object has no attribute '{name}'")
+    held = vars(base)[name]
+    if isinstance(held, property) and held.fget is not None and not of_class:
+        return machine.rules.call(Const(held.fget), [receiver], {})
+    if isinstance(held, classmethod):
+        return BoundMethod(Const(held.__func__), Const(kind))
+    if isinstance(held, FunctionType):
+        return Const(held) if of_class else BoundMethod(Const(held), receiver)
+    if isinstance(held, staticmethod):
+        return Const(held.__func__)
+    if isinstance(held, WrapperDescriptorType) and base is object and not of_class:
+        return BoundMethod(Const(held), receiver)
+    raise machine.unsupported(f"`super().{name}`")
 
 
 def _of_object(machine: Machine, owner: Const, name: str) -> Abstract:
@@ -227,29 +273,100 @@ def set_attribute(owner: Any, name: str, value: Any) -> None:
 
 def write(machine: Machine, owner: Abstract, name: str, value: Abstract) -> None:
     """``owner.name = value``."""
-    cell = machine.cell(owner)
-    if isinstance(cell, InstanceCell):
-        assert isinstance(owner, Ref)
-        held = inspect.getattr_static(cell.kind, name, None)
-        if isinstance(held, property):
-            if held.fset is None:
-                machine.raise_new(AttributeError, f"property '{name}' of '{cell.kind.__name__}' object has no setter")
-            machine.rules.call(Const(held.fset), [owner, value], {})
-            return
-        if name not in cell.names:
-            machine.state.put(owner.address, InstanceCell(cell.kind, (*cell.names, name)))
-        machine.state.put((owner.address, name), value)
+    if isinstance(owner, Union | Poison | Unbound):
+        _each(machine, owner, lambda one: write(machine, one, name, value))
         return
-    raise machine.stop(
-        f"the program sets {name!r} of {describe(machine, owner)}",
-        "return the value instead, or set it in a tool",
-    )
+    cell = machine.cell(owner)
+    if not isinstance(cell, InstanceCell):
+        raise machine.stop(
+            f"the program sets {name!r} of {describe(machine, owner)}",
+            "return the value instead, or set it in a tool",
+        )
+    _check_own(machine, owner, cell, name)
+    custom = inspect.getattr_static(cell.kind, "__setattr__", None)
+    held = inspect.getattr_static(cell.kind, name, None)
+    if isinstance(custom, FunctionType):
+        machine.rules.call(Const(custom), [owner, Const(name), value], {})
+    elif isinstance(held, property):
+        if held.fset is None:
+            machine.raise_new(AttributeError, f"property {name!r} of '{cell.kind.__name__}' object has no setter")
+        machine.graph.reads.add_attribute(cell.kind, name, held)
+        machine.rules.call(Const(held.fset), [owner, value], {})
+    elif _is_foreign_descriptor(held):
+        raise machine.unsupported(f"setting {name!r} of {with_article(cell.kind.__name__)}")
+    else:
+        put(machine, owner, name, value)
+
+
+def _check_own(machine: Machine, owner: Abstract, cell: InstanceCell, name: str) -> None:
+    """End the capture where the object is an argument: its caller would see the change."""
+    if isinstance(owner, Ref) and owner.address in machine.read_only:
+        raise machine.stop(
+            f"the program sets {name!r} of {with_article(cell.kind.__name__)} that it was given, which its caller sees",
+            "make a copy first, or return the value",
+        )
+
+
+def _each(machine: Machine, value: Abstract, then: Callable[[Abstract], None]) -> None:
+    def done(one: Abstract) -> Abstract:
+        then(one)
+        return NONE
+
+    machine.cases(value, done)
+
+
+def put(machine: Machine, owner: Abstract, name: str, value: Abstract) -> None:
+    """Set an attribute of an object of the program's, as ``object.__setattr__`` does."""
+    cell = machine.cell(owner)
+    assert isinstance(owner, Ref)
+    assert isinstance(cell, InstanceCell)
+    if not has_dict(cell.kind) and not isinstance(inspect.getattr_static(cell.kind, name, None), MemberDescriptorType):
+        _refused(machine, cell.kind, lambda made: object.__setattr__(made, name, None))
+    if name not in cell.names:
+        machine.state.put(owner.address, InstanceCell(cell.kind, (*cell.names, name)))
+    machine.state.put((owner.address, name), value)
+
+
+def has_dict(kind: type) -> bool:
+    """Return whether objects of ``kind`` take attributes of any name."""
+    return any("__dict__" in vars(base) for base in kind.__mro__)
+
+
+def _refused(machine: Machine, kind: type, change: Callable[[Any], None]) -> NoReturn:
+    """Raise what a change of an object without attributes raises. The class has no code of its own in its making."""
+    try:
+        change(object.__new__(kind))
+    except AttributeError as error:
+        machine.raise_new(AttributeError, *error.args)
+    raise machine.unsupported(f"this change of {with_article(kind.__name__)}")
 
 
 def delete(machine: Machine, owner: Abstract, name: str) -> None:
     """``del owner.name``."""
     cell = machine.cell(owner)
-    if not isinstance(cell, InstanceCell) or not isinstance(owner, Ref):
+    if not isinstance(cell, InstanceCell):
         raise machine.unsupported(f"deleting an attribute of {describe(machine, owner)}")
-    read(machine, owner, name)
+    _check_own(machine, owner, cell, name)
+    custom = inspect.getattr_static(cell.kind, "__delattr__", None)
+    held = inspect.getattr_static(cell.kind, name, None)
+    if isinstance(custom, FunctionType):
+        machine.rules.call(Const(custom), [owner, Const(name)], {})
+    elif isinstance(held, property) or _is_foreign_descriptor(held):
+        raise machine.unsupported(f"deleting {name!r} of {with_article(cell.kind.__name__)}")
+    else:
+        remove(machine, owner, name)
+
+
+def remove(machine: Machine, owner: Abstract, name: str) -> None:
+    """Delete an attribute of an object of the program's, as ``object.__delattr__`` does."""
+    cell = machine.cell(owner)
+    assert isinstance(owner, Ref)
+    assert isinstance(cell, InstanceCell)
+    value = machine.state.get((owner.address, name))
+    if isinstance(value, Union) and isinstance(value.second, Unbound):
+        raise machine.unsupported("deleting an attribute that may not be there")
+    if isinstance(value, Unbound):
+        _refused(machine, cell.kind, lambda made: object.__delattr__(made, name))
+    names = tuple(each for each in cell.names if each != name)
+    machine.state.put(owner.address, InstanceCell(cell.kind, names))
     machine.state.put((owner.address, name), UNBOUND)

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lmc.frontend.emit.operands import is_text, pure
+from lmc.frontend.emit.operands import describe, is_text, pure
 from lmc.frontend.heap.cells import (
     InstanceCell,
 )
@@ -36,10 +36,11 @@ def to_text(machine: Machine, value: Abstract, name: str = "str") -> Abstract:
     plain = machine.plain(value)
     if plain is not None:
         return run_now(machine, getattr(builtins, name), [plain[0]], name)
-    own = machine.special("__str__" if name == "str" else "__repr__", value)
-    if own is None and name == "str":
-        own = machine.special("__repr__", value)
+    own = machine.special("__str__", value) if name == "str" else None
+    own = machine.special("__repr__", value) if own is None else own
     if own is not None:
+        if not is_text(machine, own):
+            raise machine.unsupported(f"a text of {describe(machine, value)} that may be none")
         return own
     if isinstance(value, Const):
         return machine.rules.object_call(name, getattr(builtins, name), [value])
@@ -57,14 +58,17 @@ def formatted(machine: Machine, value: Abstract, spec: Abstract) -> Abstract:
     """``format(value, spec)``."""
     if isinstance(value, Union | Poison | Unbound):
         return machine.cases(value, lambda one: formatted(machine, one, spec))
-    if isinstance(spec, Const) and spec.value == "" and machine.special("__format__", value, spec) is None:
-        return to_text(machine, value)
     parts = machine.plain(value), machine.plain(spec)
     if parts[0] is not None and parts[1] is not None:
         return run_now(machine, format, [parts[0][0], parts[1][0]], "format")
     own = machine.special("__format__", value, spec)
     if own is not None:
         return own
+    if isinstance(spec, Const) and spec.value == "":
+        return to_text(machine, value)
+    cell = machine.cell(value)
+    if isinstance(cell, InstanceCell):
+        machine.raise_new(TypeError, f"unsupported format string passed to {cell.kind.__name__}.__format__")
     if isinstance(value, Const):
         return machine.rules.object_call("format", format, [value, spec])
     return pure(machine, "format", (value, spec))

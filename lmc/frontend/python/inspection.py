@@ -26,7 +26,7 @@ from lmc.frontend.heap.values import (
     View,
 )
 from lmc.frontend.python import attributes
-from lmc.frontend.python.operators import run_now
+from lmc.frontend.python.operators import binary, run_now, truth
 from lmc.ir.types import TEXT, ListType
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def size(machine: Machine, value: Abstract) -> Abstract:
         return run_now(machine, len, [plain[0]], "len")
     own = machine.special("__len__", value)
     if own is not None:
-        return own
+        return _checked_size(machine, own)
     if isinstance(value, Tuple):
         return Const(len(value.items))
     if isinstance(value, Symbol | Concat):
@@ -63,6 +63,23 @@ def size(machine: Machine, value: Abstract) -> Abstract:
     if isinstance(value, View):
         return size(machine, value.owner)
     raise machine.unsupported(f"the length of {describe(machine, value)}")
+
+
+def _checked_size(machine: Machine, found: Abstract) -> Abstract:
+    """What ``__len__`` returned, as ``len`` gives it."""
+    if class_of(machine, found) is not int:
+        raise machine.unsupported("a length that may be no int")
+    if isinstance(found, Symbol) and machine.is_length(found):
+        return found
+    flag = truth(machine, binary(machine, "lt", found, Const(0)))
+
+    def negative() -> Abstract:
+        machine.raise_new(ValueError, "__len__() should return >= 0")
+
+    if isinstance(flag, Const):
+        return negative() if flag.value else found
+    assert isinstance(flag, Symbol)
+    return machine.choose(flag, negative, lambda: found)
 
 
 def is_instance(machine: Machine, value: Abstract, kinds: Abstract) -> Abstract:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from lmc.frontend.disorder import depends_on_order, holds_address
 from lmc.frontend.emit.operands import PLAIN_TYPES, class_of, concat, describe, is_scalar, is_text, pure
@@ -58,6 +59,11 @@ COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.GtE: "ge",
 }
 _IN_RUN = frozenset({"add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "neg", "pos", *COMPARISONS.values()})
+_SIGNS = {
+    **{"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "matmul": "@", "pow": "**"},
+    **{"and_": "&", "or_": "|", "xor": "^", "lshift": "<<", "rshift": ">>"},
+    **{"lt": "<", "le": "<=", "gt": ">", "ge": ">="},
+}
 _REFLECTED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
@@ -116,13 +122,9 @@ def binary(machine: Machine, name: str, left: Abstract, right: Abstract) -> Abst
         return found
     if known is not None:
         return run_now(machine, getattr(operator, name), known, name)
-    own = machine.special(f"__{name.rstrip('_')}__", left, right)
-    if own is not None:
-        return own
-    reflected = f"__{_REFLECTED[name]}__" if name in _REFLECTED else f"__r{name.rstrip('_')}__"
-    own = machine.special(reflected, right, left)
-    if own is not None:
-        return own
+    found = _by_special(machine, name, left, right)
+    if found is not None:
+        return found
     if name not in _IN_RUN or not (_is_operand(machine, left) and _is_operand(machine, right)):
         if name in ("eq", "ne"):
             return _equal(machine, name, left, right)
@@ -131,6 +133,64 @@ def binary(machine: Machine, name: str, left: Abstract, right: Abstract) -> Abst
         )
     found = pure(machine, name, (left, right))
     return machine.list_of(found) if isinstance(found.type, ListType) else found
+
+
+def _by_special(machine: Machine, name: str, left: Abstract, right: Abstract) -> Abstract | None:
+    """``left <name> right`` by special methods in Python; None where neither class has one.
+
+    The right operand is asked first where its class is under that of the left one and has its own method.
+    """
+    forward = f"__{name.rstrip('_')}__"
+    backward = f"__{_REFLECTED[name]}__" if name in _REFLECTED else f"__r{name.rstrip('_')}__"
+    kinds = class_of(machine, left), class_of(machine, right)
+    order = [(forward, left, right), (backward, right, left)]
+    if kinds[0] is not None and kinds[1] is not None and kinds[0] is not kinds[1] and issubclass(kinds[1], kinds[0]):
+        held = [inspect.getattr_static(kind, backward, None) for kind in kinds]
+        if name in _REFLECTED or held[0] is not held[1]:
+            order.reverse()
+    elif kinds[0] is not None and kinds[0] is kinds[1] and name not in _REFLECTED:
+        del order[1]
+
+    def asked(index: int, answered: bool) -> Abstract | None:
+        if index == len(order):
+            if not answered:
+                return None
+            if name in ("eq", "ne"):
+                return identical(machine, left, right, negate=name == "ne")
+            _not_implemented(machine, name, left, right)
+        method, one, other = order[index]
+        own = machine.special(method, one, other)
+        if own is None:
+            unsure = class_of(machine, one) is None or (isinstance(one, Symbol) and not is_harmless_symbol(one))
+            if unsure and any(machine.has_special(*entry[:2]) for entry in order[index + 1 :]):
+                raise machine.unsupported(f"the operator {name} of {describe(machine, one)}")
+            return asked(index + 1, answered)
+
+        def settled(value: Abstract) -> Abstract:
+            if isinstance(value, Const) and value.value is NotImplemented:
+                found = asked(index + 1, True)
+                assert found is not None
+                return found
+            return value
+
+        return machine.cases(own, settled)
+
+    return asked(0, False)
+
+
+def is_harmless_symbol(value: Symbol) -> bool:
+    """Return whether operators on ``value`` certainly run no code of the user's."""
+    return value.type in PLAIN_TYPES or isinstance(value.type, ListType)
+
+
+def _not_implemented(machine: Machine, name: str, left: Abstract, right: Abstract) -> NoReturn:
+    """Raise what Python does where neither operand knows the other one."""
+    kinds = machine.class_name(left), machine.class_name(right)
+    sign = "** or pow()" if name == "pow" else _SIGNS[name]
+    text = f"unsupported operand type(s) for {sign}: '{kinds[0]}' and '{kinds[1]}'"
+    if name in _REFLECTED:
+        text = f"'{_SIGNS[name]}' not supported between instances of '{kinds[0]}' and '{kinds[1]}'"
+    machine.raise_new(TypeError, text)
 
 
 def _joined(machine: Machine, left: Abstract, right: Abstract) -> Abstract | None:
@@ -257,6 +317,8 @@ def truth(machine: Machine, value: Abstract) -> Abstract:
         return _truth_of_cell(machine, value)
     elif not isinstance(value, Const):
         return TRUE
+    elif machine.has_special("__bool__", value) or machine.has_special("__len__", value):
+        return _truth_by_special(machine, value)
     else:
         return machine.truth_of_object(value)
     raise machine.unsupported(f"whether {describe(machine, value)} is true")
@@ -273,12 +335,21 @@ def _truth_of_cell(machine: Machine, value: Ref) -> Abstract:
     if isinstance(cell, GrownCell):
         return pure(machine, "bool", (cell.value,))
     if isinstance(cell, InstanceCell):
-        own = machine.special("__bool__", value)
-        if own is not None:
-            return truth(machine, own)
-        size = machine.special("__len__", value)
-        return TRUE if size is None else truth(machine, size)
+        return _truth_by_special(machine, value)
     size = machine.size_of(value)
+    return TRUE if size is None else truth(machine, size)
+
+
+def _truth_by_special(machine: Machine, value: Abstract) -> Abstract:
+    own = machine.special("__bool__", value)
+    if own is not None:
+        kind = class_of(machine, own)
+        if kind is None:
+            raise machine.unsupported(f"whether {describe(machine, value)} is true")
+        if kind is not bool:
+            machine.raise_new(TypeError, f"__bool__ should return bool, returned {kind.__name__}")
+        return truth(machine, own)
+    size = machine.size_of(value) if machine.has_special("__len__", value) else None
     return TRUE if size is None else truth(machine, size)
 
 
