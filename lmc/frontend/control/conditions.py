@@ -23,7 +23,7 @@ from lmc.ir.builder import Builder
 from lmc.ir.core import Value
 from lmc.ir.ids import without_holes
 from lmc.ir.ops import ContextOp
-from lmc.ir.region_ops import CondOp, YieldOp
+from lmc.ir.region_ops import CondOp, MapOp, YieldOp
 from lmc.ir.types import ANY, BOOL, CTX, FLOAT, INT, NONE, TEXT, ListType, Type, list_of
 
 if TYPE_CHECKING:
@@ -83,9 +83,24 @@ def unused(machine: Machine, kind: Type) -> tuple[Any, Type]:
         return UNUSED[kind], kind
     if kind == CTX:
         return machine.emit(ContextOp, (CTX,))[0], CTX
+    if kind == list_of(CTX):
+        return _no_contexts(machine), kind
     if isinstance(kind, ListType):
         return pure(machine, "list", (), gives=kind, raises=False).ir, kind
     return pure(machine, "unused", (), gives=kind, raises=False).ir, kind
+
+
+def _no_contexts(machine: Machine) -> Value:
+    """An empty list of contexts, which no builtin makes."""
+    graph = machine.graph
+    numbers = pure(machine, "list", (), gives=list_of(INT), raises=False).ir
+    with graph.nested((graph.value(INT), graph.value(INT))) as body:
+        (context,) = graph.emit(ContextOp, (CTX,))
+        body.emit(YieldOp, values=(context,))
+    made = graph.value(list_of(CTX))
+    name = f"{without_holes(machine.path)}/@cf.map"
+    graph.append(MapOp, (made,), lists=(numbers,), strict=False, body=body.block(), id=name)
+    return made
 
 
 class CondPhis:

@@ -17,8 +17,11 @@ from lmc.frontend.emit.budget import MAX_UNION
 from lmc.frontend.emit.operands import pure, type_of_value
 from lmc.frontend.heap.cells import (
     ROLE_UNKNOWN,
+    BranchArrayCell,
     BranchesCell,
     Cell,
+    CollectedCell,
+    Column,
     CoreCell,
     DictCell,
     FrameCell,
@@ -30,6 +33,7 @@ from lmc.frontend.heap.cells import (
     ListCell,
     ObjectCell,
     PoisonCell,
+    RowsCell,
     SetCell,
 )
 from lmc.frontend.heap.reach import names_of
@@ -45,6 +49,7 @@ from lmc.frontend.heap.values import (
     Concat,
     Const,
     Function,
+    Lent,
     Managed,
     Partial,
     Poison,
@@ -387,6 +392,29 @@ class Join:
             return None
         return BranchesCell(self._values(path, left.handles, right.handles))
 
+    def _branch_arrays(self, path: Path, left: BranchArrayCell, right: BranchArrayCell) -> Cell | None:
+        if (left.path, left.numbers, left.columns) != (right.path, right.numbers, right.columns):
+            return None
+        if left.contexts is not right.contexts or len(left.holes) != len(right.holes):
+            return None
+        core = self._references((*path, "core"), Ref(left.core), Ref(right.core))
+        if not isinstance(core, Ref):
+            return None
+        count = self.value((*path, "count"), left.count, right.count)
+        return dataclasses.replace(left, count=count, core=core.address, holes=self._holes(path, left, right))
+
+    def _rows(self, path: Path, left: RowsCell, right: RowsCell) -> Cell | None:
+        kinds = [(cell.what, cell.strict, cell.used, len(cell.parts)) for cell in (left, right)]
+        if kinds[0] != kinds[1]:
+            return None
+        parts = self._values(path, (left.start, *left.parts), (right.start, *right.parts))
+        return dataclasses.replace(left, start=parts[0], parts=parts[1:])
+
+    def _collected(self, path: Path, left: CollectedCell, right: CollectedCell) -> Cell | None:
+        if len(left.items) != len(right.items):
+            return None
+        return CollectedCell(self._values(path, left.items, right.items))
+
     def _run_objects(self, path: Path, left: ObjectCell, right: ObjectCell) -> Cell | None:
         if left.kind is not right.kind:
             return None
@@ -440,14 +468,22 @@ class Join:
         core = self._references((*path, "core"), Ref(left.core), Ref(right.core))
         if not isinstance(core, Ref):
             return None
+        return HandleCell(core.address, left.path, self._holes(path, left, right))
+
+    def _holes(
+        self, path: Path, left: HandleCell | BranchArrayCell, right: HandleCell | BranchArrayCell
+    ) -> tuple[Value, ...]:
         holes: list[Value] = []
         for index, pair in enumerate(zip(left.holes, right.holes, strict=True)):
             number = self.value((*path, "hole", index), Symbol(pair[0]), Symbol(pair[1]))
             assert isinstance(number, Symbol)
             holes.append(number.ir)
-        return HandleCell(core.address, left.path, tuple(holes))
+        return tuple(holes)
 
     def _cores(self, path: Path, left: CoreCell, right: CoreCell) -> Cell | None:
+        lent = [context for context in (left.context, right.context) if isinstance(context, Lent)]
+        if lent and (len(lent) < 2 or lent[0].array != lent[1].array):
+            return None
         context = self.value((*path, "context"), left.context, right.context)
         assert isinstance(context, Symbol)
         chat, bare, unsure = left.chat, left.bare, left.unsure or right.unsure
@@ -483,6 +519,9 @@ _FORMS: dict[type[Cell], str] = {
     HandleCell: "_handles",
     CoreCell: "_cores",
     BranchesCell: "_branches",
+    BranchArrayCell: "_branch_arrays",
+    RowsCell: "_rows",
+    CollectedCell: "_collected",
     ObjectCell: "_run_objects",
 }
 """The method that joins two cells of a class; None where they have no common form."""
@@ -525,11 +564,34 @@ def rebuilt_cell(cell: Cell, change: Any) -> Cell:
         if answer is not None and not isinstance(answer, Poison):
             answer = change("answer", answer)
         return dataclasses.replace(cell, context=change("context", cell.context), answer=answer)
+    if isinstance(cell, BranchArrayCell):
+        return _rebuilt_array(cell, change)
+    if isinstance(cell, RowsCell):
+        parts = tuple(change(index, part) for index, part in enumerate(cell.parts))
+        return dataclasses.replace(cell, parts=parts, start=change("start", cell.start))
+    if isinstance(cell, CollectedCell):
+        return CollectedCell(tuple(change(index, item) for index, item in enumerate(cell.items)))
     if isinstance(cell, BranchesCell):
         return BranchesCell(tuple(change(index, handle) for index, handle in enumerate(cell.handles)))
     if isinstance(cell, ObjectCell):
         return ObjectCell(change("object", cell.value), cell.kind)
     return cell
+
+
+def _rebuilt_array(cell: BranchArrayCell, change: Any) -> BranchArrayCell:
+    columns: list[tuple[str, Column]] = []
+    for name, column in cell.columns:
+        present = column.present and change(("present", name), column.present)
+        columns.append((name, Column(change(("column", name), column.values), column.like, present)))
+    return dataclasses.replace(
+        cell,
+        count=change("count", cell.count),
+        holes=tuple(change(("hole", index), Symbol(hole)).ir for index, hole in enumerate(cell.holes)),
+        core=change("core", Ref(cell.core)).address,
+        contexts=cell.contexts and change("contexts", cell.contexts),
+        columns=tuple(columns),
+        numbers=tuple((base, change(("number", base), number)) for base, number in cell.numbers),
+    )
 
 
 def _is_scalar(value: Abstract) -> bool:

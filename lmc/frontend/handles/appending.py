@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend import messages
 from lmc.frontend.control.join import UNSURE
 from lmc.frontend.emit.operands import class_of, is_text, pure, text_parts
-from lmc.frontend.handles.cores import change, core_of, is_handle, refuse
+from lmc.frontend.handles.cores import change, context_of, core_of, is_handle, refuse
 from lmc.frontend.handles.generating import gen, select
 from lmc.frontend.handles.roles import begin_role, end_role, extend, extend_or_end, open_role
 from lmc.frontend.heap.cells import BranchesCell
@@ -122,23 +122,22 @@ def _append_text(machine: Machine, handle: Abstract, content: Abstract) -> None:
     if isinstance(content, Const) and content.value == "":
         return
     text = as_text(machine, content)
-    _address, core = core_of(machine, handle)
-    (context,) = machine.emit(ExtendOp, (CTX,), context=core.context.ir, role=None, text=text_parts(machine, text))
+    (context,) = machine.emit(
+        ExtendOp, (CTX,), context=context_of(machine, handle).ir, role=None, text=text_parts(machine, text)
+    )
     change(machine, handle, context=Symbol(context, "a state"))
     _appended(machine, handle, [content])
 
 
 def _append_sections(machine: Machine, handle: Abstract, role: str | None, sections: Sections) -> None:
-    _address, core = core_of(machine, handle)
     if role is not None:
         open_role(machine, handle, role)
-        _address, core = core_of(machine, handle)
     texts = [as_text(machine, wrapped(text)) for text in sections.texts]
     found = [text_parts(machine, text) for text in texts]
     (context,) = machine.emit(
         SectionsOp,
         (CTX,),
-        context=core.context.ir,
+        context=context_of(machine, handle).ir,
         role=role,
         text=tuple(part for parts in found for part in parts),
         lengths=tuple(map(len, found)),

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lmc.frontend.handles.cores import allocate, copy_core
+from lmc.frontend.emit.graph import UNKNOWN
+from lmc.frontend.emit.operands import pure
+from lmc.frontend.handles.arrays import new_array
+from lmc.frontend.handles.cores import allocate, copy_core, refuse
+from lmc.frontend.handles.rows import is_count
 from lmc.frontend.heap.cells import BranchesCell, HandleCell
-from lmc.frontend.heap.values import ONE, Abstract
+from lmc.frontend.heap.values import ONE, Abstract, Poison, Symbol, Unbound, Union
 from lmc.ir.choices import checked_branch_count
+from lmc.ir.types import ANY, INT, JsonType
+from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -15,6 +21,10 @@ if TYPE_CHECKING:
 
 def fork(machine: Machine, handle: Abstract, n: Abstract = ONE) -> Abstract:
     """``s.fork(n)``."""
+    if isinstance(n, Union | Poison | Unbound):
+        return machine.cases(n, lambda one: fork(machine, handle, one))
+    if isinstance(n, Symbol) and machine.known(n) is UNKNOWN:
+        return _counted_by_run(machine, handle, n)
     count = machine.concrete(n, "how many branches a fork has must be known now")
     checked = machine.checked(checked_branch_count, count, None)
     path, holes = allocate(machine, handle, "fork")
@@ -22,6 +32,18 @@ def fork(machine: Machine, handle: Abstract, n: Abstract = ONE) -> Abstract:
         machine.new(HandleCell(copy_core(machine, handle), f"{path}/{index}", holes)) for index in range(checked)
     ]
     return machine.new(BranchesCell(tuple(branches)))
+
+
+def _counted_by_run(machine: Machine, handle: Abstract, n: Symbol) -> Abstract:
+    if n.type not in (INT, ANY) and not isinstance(n.type, JsonType):
+        refuse(
+            machine,
+            f"fork({n.origin}): n is {with_article(n.type.name)}",
+            "fork into a whole number of branches, at least 0",
+        )
+    count = n if is_count(machine, n) else pure(machine, "branch_count", (n,))
+    path, holes = allocate(machine, handle, "fork")
+    return new_array(machine, count, path, holes, copy_core(machine, handle))
 
 
 def copy(machine: Machine, handle: Abstract) -> Abstract:

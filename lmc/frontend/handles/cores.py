@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.heap.cells import BranchesCell, CoreCell, HandleCell
-from lmc.frontend.heap.values import UNBOUND, Abstract, Raised, Ref, Symbol, Unbound
+from lmc.frontend.control.maps import SHAPE
+from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, CoreCell, HandleCell
+from lmc.frontend.heap.values import UNBOUND, Abstract, Lent, Raised, Ref, Symbol, Unbound
 from lmc.frontend.refusals import bad
 from lmc.ir.core import Value
 from lmc.ir.ops import ContextOp
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 def is_handle(machine: Machine, value: Abstract) -> bool:
     """Return whether ``value`` is a handle, or the branches of one."""
-    return isinstance(machine.cell(value), HandleCell | BranchesCell)
+    return isinstance(machine.cell(value), HandleCell | BranchesCell | BranchArrayCell)
 
 
 def new_handle(machine: Machine, path: str, holes: tuple[Value, ...] = ()) -> Ref:
@@ -37,14 +38,27 @@ def core_of(machine: Machine, handle: Abstract) -> tuple[int, CoreCell]:
     return cell.core, core
 
 
+def context_of(machine: Machine, handle: Abstract) -> Symbol:
+    """The context of a handle, to be used."""
+    _address, core = core_of(machine, handle)
+    context = core.context
+    if isinstance(context, Lent):
+        if context.signal is not None:
+            raise context.signal(context.array)
+        raise machine.stop("one of the branches whose number only a run decides is continued by itself", SHAPE)
+    return context
+
+
 def change(machine: Machine, handle: Abstract, **fields: Any) -> None:
     """Put other fields into a core."""
+    context_of(machine, handle)
     address, core = core_of(machine, handle)
     machine.state.put(address, dataclasses.replace(core, **fields))
 
 
 def copy_core(machine: Machine, handle: Abstract) -> int:
     """A core of the same context and variables."""
+    context_of(machine, handle)
     address, core = core_of(machine, handle)
     made = machine.allocate(core)
     for name in (*core.names, *(f"@meta:{name}" for name in core.metas)):
@@ -54,6 +68,7 @@ def copy_core(machine: Machine, handle: Abstract) -> int:
 
 def allocate(machine: Machine, handle: Abstract, name: str) -> tuple[str, tuple[Value, ...]]:
     """The id of what comes next on the handle's path."""
+    context_of(machine, handle)
     cell = machine.cell(handle)
     assert isinstance(cell, HandleCell)
     return machine.allocate_id(cell.path, cell.holes, name)
@@ -75,6 +90,7 @@ def assign(machine: Machine, handle: Abstract, name: str | None, value: Abstract
     """Set a variable."""
     if name is None:
         return
+    context_of(machine, handle)
     address, core = core_of(machine, handle)
     names = core.names if name in core.names else (*core.names, name)
     metas = core.metas

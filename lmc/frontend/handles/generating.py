@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend import sampling
 from lmc.frontend.control.join import UNSURE
 from lmc.frontend.emit.operands import describe, host_call, is_text, operand, pure, type_of_value
-from lmc.frontend.handles.cores import allocate, assign, change, core_of, refuse
+from lmc.frontend.handles.cores import allocate, assign, change, context_of, core_of, refuse
 from lmc.frontend.heap.cells import ROLE_UNKNOWN, GrownCell, ListCell
 from lmc.frontend.heap.values import NONE, Abstract, Const, Ref, Symbol
 from lmc.frontend.refusals import described, near
@@ -59,9 +59,8 @@ def gen(machine: Machine, handle: Abstract, name: Abstract = NONE, **given: Abst
     kind: Type = options.type
     if spec is not None and spec.schema is not None and isinstance(spec.type, JsonType):
         kind = json_of(machine.graph.json_types.name(spec.schema))
-    _address, core = core_of(machine, handle)
     fields: dict[str, Any] = {
-        "context": core.context.ir,
+        "context": context_of(machine, handle).ir,
         "id": op_id,
         "occurrences": occurrences,
         "name": plain_name,
@@ -127,13 +126,12 @@ def select(
         refuse(machine, f"unknown select method {described(plain_method)}", near(str(plain_method), SELECT_METHODS))
     found, domain = _choices(machine, choices)
     op_id, occurrences = allocate(machine, handle, plain_name or "select")
-    _address, core = core_of(machine, handle)
     wish = plain_name if plain_name is not None and plain_name.isidentifier() and plain_name.isascii() else None
     results = machine.emit(
         SelectOp,
         (CTX, TEXT, ANY),
         names=(None, wish),
-        context=core.context.ir,
+        context=context_of(machine, handle).ir,
         choices=found,
         id=op_id,
         occurrences=occurrences,

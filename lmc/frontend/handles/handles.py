@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.handles import programs
 from lmc.frontend.handles.appending import append
+from lmc.frontend.handles.arrays import item
 from lmc.frontend.handles.branches import copy, fork
 from lmc.frontend.handles.cores import refuse
 from lmc.frontend.handles.generating import gen, select
 from lmc.frontend.handles.making import FUNCTIONS
 from lmc.frontend.handles.reading import get, holds, meta, text, variable
-from lmc.frontend.heap.cells import BranchesCell, HandleCell, ListCell
+from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, HandleCell, ListCell
 from lmc.frontend.heap.values import NONE, Abstract, Appended, BoundMethod, Const, Ref, RoleTurn, same
 from lmc.frontend.messages import Message
 
@@ -86,6 +87,8 @@ def item_of(machine: Machine, owner: Abstract, key: Abstract) -> Abstract | None
     cell = machine.cell(owner)
     if isinstance(cell, HandleCell):
         return variable(machine, owner, key)
+    if isinstance(cell, BranchArrayCell):
+        return item(machine, owner, key)
     if isinstance(cell, BranchesCell):
         plain = machine.plain(key)
         found = plain[0] if plain is not None else machine.concrete(key, "which branch this is must be known now")
@@ -106,6 +109,11 @@ def set_item_of(machine: Machine, owner: Abstract, key: Abstract, value: Abstrac
     cell = machine.cell(owner)
     if isinstance(cell, HandleCell):
         raise machine.unsupported("setting a variable of a state")
+    if isinstance(cell, BranchArrayCell):
+        found, given = machine.cell(item(machine, owner, key)), machine.cell(value)
+        if not isinstance(found, HandleCell) or not isinstance(given, HandleCell) or found.core != given.core:
+            refuse(machine, "a branch can't be replaced", "change the branch itself: branches[i] += …")
+        return True
     if not isinstance(cell, BranchesCell):
         return False
     index = machine.concrete(key, "which branch this is must be known now")

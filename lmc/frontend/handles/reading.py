@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.handles.cores import core_of, refuse, variables
+from lmc.frontend.handles.cores import context_of, core_of, refuse, variables
 from lmc.frontend.heap.values import NONE, UNBOUND, Abstract, Const, Poison, Symbol, Unbound, Union
 from lmc.frontend.refusals import near
 from lmc.frontend.state import UnknownVariableError
@@ -82,6 +82,5 @@ def meta(machine: Machine, handle: Abstract, key: Abstract) -> Abstract:
 
 def text(machine: Machine, handle: Abstract) -> Abstract:
     """``s.text()``."""
-    _address, core = core_of(machine, handle)
-    (result,) = machine.emit(TranscriptOp, (TEXT,), context=core.context.ir)
+    (result,) = machine.emit(TranscriptOp, (TEXT,), context=context_of(machine, handle).ir)
     return Symbol(result, "the text of the state")

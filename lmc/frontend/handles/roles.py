@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lmc.frontend.control.conditions import adopt, branch
 from lmc.frontend.emit.operands import is_scalar, pure, text_parts
-from lmc.frontend.handles.cores import change, core_of, refuse
+from lmc.frontend.handles.cores import change, context_of, core_of, refuse
 from lmc.frontend.heap.values import Abstract, RoleTurn, Symbol, same
 from lmc.ir.ops import BeginOp, EndOp, ExtendOp
 from lmc.ir.types import CTX
@@ -33,8 +33,7 @@ def open_role(machine: Machine, handle: Abstract, role: str) -> None:
 def begin_role(machine: Machine, turn: RoleTurn) -> None:
     """``with s.user():`` opens."""
     open_role(machine, turn.handle, turn.role)
-    _address, core = core_of(machine, turn.handle)
-    (context,) = machine.emit(BeginOp, (CTX,), context=core.context.ir, role=turn.role)
+    (context,) = machine.emit(BeginOp, (CTX,), context=context_of(machine, turn.handle).ir, role=turn.role)
     change(machine, turn.handle, context=Symbol(context, "a state"), role=turn.role)
 
 
@@ -46,15 +45,15 @@ def end_role(machine: Machine, turn: RoleTurn) -> None:
 
 def extend(machine: Machine, handle: Abstract, role: str, text: Abstract) -> None:
     """Append a message."""
-    _address, core = core_of(machine, handle)
-    (context,) = machine.emit(ExtendOp, (CTX,), context=core.context.ir, role=role, text=text_parts(machine, text))
+    (context,) = machine.emit(
+        ExtendOp, (CTX,), context=context_of(machine, handle).ir, role=role, text=text_parts(machine, text)
+    )
     change(machine, handle, context=Symbol(context, "a state"))
 
 
 def end(machine: Machine, handle: Abstract) -> None:
     """Close the open turn."""
-    _address, core = core_of(machine, handle)
-    (context,) = machine.emit(EndOp, (CTX,), context=core.context.ir)
+    (context,) = machine.emit(EndOp, (CTX,), context=context_of(machine, handle).ir)
     change(machine, handle, context=Symbol(context, "a state"))
 
 

@@ -160,6 +160,57 @@ class BranchesCell(Cell):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """What differs between branches: a list with one value for each. ``like`` is what is known of one of them.
+
+    ``present`` is a list of flags where the value may be missing in some branches.
+    """
+
+    values: Symbol
+    like: Symbol
+    present: Symbol | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BranchArrayCell(Cell):
+    """What ``s.fork(n)`` gives where only a run knows ``n``.
+
+    What all branches have in common stands in the core at the address ``core``. ``contexts`` is the list of their
+    contexts, None where it is that of the core; ``columns`` are the variables that differ, ``numbers`` how many ids
+    there are on bases below ``path``: a constant, or a list with one number for each branch.
+    """
+
+    count: Abstract
+    path: str
+    holes: tuple[Value, ...]
+    core: int
+    contexts: Symbol | None = None
+    columns: tuple[tuple[str, Column], ...] = ()
+    numbers: tuple[tuple[str, Abstract], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowsCell(Cell):
+    """``zip(*parts)`` or ``enumerate(*parts, start)`` (``what``) over branches that only a run counts.
+
+    It can be gone over once; ``strict`` is that of ``zip``.
+    """
+
+    what: str
+    parts: tuple[Abstract, ...]
+    start: Abstract = NONE
+    strict: bool = False
+    used: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CollectedCell(Cell):
+    """A list as one round of a ``cf.map`` sees it, which may put ``items`` behind those of other rounds."""
+
+    items: tuple[Abstract, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ObjectCell(Cell):
     """A Python object that exists in the run only, made there by the program; each operation on it is an ordered op.
 

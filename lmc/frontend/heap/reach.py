@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from lmc.frontend.heap.cells import (
+    BranchArrayCell,
     BranchesCell,
     Cell,
+    CollectedCell,
     CoreCell,
     DequeCell,
     DictCell,
@@ -18,6 +20,7 @@ from lmc.frontend.heap.cells import (
     IteratorCell,
     ListCell,
     ObjectCell,
+    RowsCell,
 )
 from lmc.frontend.heap.state import Content, Place, State
 from lmc.frontend.heap.values import Abstract, Function, Ref, parts_of
@@ -86,4 +89,10 @@ def values_of(cell: Cell) -> list[Abstract]:
         return [Ref(cell.core)]
     if isinstance(cell, CoreCell):
         return [cell.context, *(() if cell.answer is None else (cell.answer,))]
+    if isinstance(cell, BranchArrayCell):
+        return [Ref(cell.core), cell.count]
+    if isinstance(cell, RowsCell):
+        return [*cell.parts, cell.start]
+    if isinstance(cell, CollectedCell):
+        return list(cell.items)
     return list(cell.handles) if isinstance(cell, BranchesCell) else []

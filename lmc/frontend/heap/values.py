@@ -63,6 +63,17 @@ class Symbol(Abstract):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Lent(Symbol):
+    """The context of one of the branches that only a run counts, outside of a ``cf.map`` over them: it has no value.
+
+    ``signal`` is raised where it is used, None where nothing else can be done; ``array`` is where the branches are.
+    """
+
+    signal: Any = None
+    array: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Concat(Abstract):
     """A text that is put together of ``parts`` (texts and symbols of type ``!text``) where an op needs it."""
 

@@ -23,7 +23,7 @@ from lmc.frontend.handles import handles
 from lmc.frontend.handles.appending import append
 from lmc.frontend.handles.cores import is_handle
 from lmc.frontend.harmless import is_standard_module
-from lmc.frontend.heap.cells import DictCell, GeneratorCell, GrownCell, InstanceCell, ListCell
+from lmc.frontend.heap.cells import CollectedCell, DictCell, GeneratorCell, GrownCell, InstanceCell, ListCell
 from lmc.frontend.heap.values import (
     NONE,
     Abstract,
@@ -539,7 +539,7 @@ def in_place(machine: Machine, name: str, old: Abstract, value: Abstract) -> Abs
             append(machine, old, value)
             return old
         cell = machine.cell(old)
-        if isinstance(cell, ListCell | GrownCell):
+        if isinstance(cell, ListCell | GrownCell | CollectedCell):
             method(machine, old, "extend", [value], {})
             return old
         if is_text(machine, old) and is_text(machine, value):

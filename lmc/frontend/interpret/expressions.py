@@ -114,7 +114,14 @@ def _elements(machine: Machine, nodes: list[ast.expr]) -> list[Abstract]:
 
 
 def _list(machine: Machine, node: ast.List) -> Abstract:
-    return machine.new(ListCell(tuple(_elements(machine, node.elts))))
+    if not any(isinstance(each, ast.Starred) for each in node.elts):
+        return machine.new(ListCell(tuple(_elements(machine, node.elts))))
+    made = machine.new(ListCell(()))
+    for each in node.elts:
+        starred = isinstance(each, ast.Starred)
+        value = evaluate(machine, each.value if isinstance(each, ast.Starred) else each)
+        calls.method(machine, made, "extend" if starred else "append", [value], {})
+    return made
 
 
 def _tuple(machine: Machine, node: ast.Tuple) -> Abstract:

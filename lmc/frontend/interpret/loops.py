@@ -12,8 +12,17 @@ from lmc.frontend.control.exits import NORMAL, Exit, Way
 from lmc.frontend.control.loops import LoopParts, run_loop
 from lmc.frontend.emit.budget import MAX_UNROLLED_FOR, MAX_UNROLLED_WHILE
 from lmc.frontend.emit.operands import describe, pure
+from lmc.frontend.handles.rows import Over
 from lmc.frontend.harmless import is_immutable
-from lmc.frontend.heap.cells import FrameCell, GeneratorCell, GrownCell, IteratorCell, ListCell
+from lmc.frontend.heap.cells import (
+    BranchArrayCell,
+    FrameCell,
+    GeneratorCell,
+    GrownCell,
+    IteratorCell,
+    ListCell,
+    RowsCell,
+)
 from lmc.frontend.heap.values import Abstract, Const, Poison, Ref, Symbol, Tuple, Unbound, Union
 from lmc.frontend.interpret.comprehensions import consume
 from lmc.frontend.python.iteration import Counted, items_of, known_items, next_item
@@ -85,12 +94,13 @@ def _counted_while(machine: Machine, node: ast.While) -> None:
         return flag
 
     machine.at(node)
+    body = _body_of(machine, node)
     run_loop(
         machine,
         LoopParts(
             target,
             test,
-            _body(machine, node, target),
+            lambda: body(target),
             _otherwise(machine, node),
             _continues(node.body),
             _dead(machine, node),
@@ -98,8 +108,10 @@ def _counted_while(machine: Machine, node: ast.While) -> None:
     )
 
 
-def _body(machine: Machine, node: ast.For | ast.While, target: int) -> Callable[[], None]:
-    def body() -> None:
+def _body_of(machine: Machine, node: ast.For | ast.While) -> Callable[[int], None]:
+    """The statements of a round, whose ``break`` and ``continue`` leave for a target."""
+
+    def body(target: int) -> None:
         machine.activation.loops.append(target)
         try:
             machine.rules.execute(node.body)
@@ -151,6 +163,11 @@ def run_for(machine: Machine, node: ast.For) -> None:
             "bind the name to one list on every way",
         )
     machine.at(node)
+    if isinstance(machine.cell(iterable), BranchArrayCell | RowsCell):
+        over = Over(machine, iterable)
+        length = over.length()
+        _by_number(machine, node, lambda: length, lambda _: over.item(), over)
+        return
     if isinstance(machine.cell(iterable), GeneratorCell):
         assert isinstance(iterable, Ref)
         _over_generator(machine, node, iterable)
@@ -262,10 +279,7 @@ def _live_for(machine: Machine, node: ast.For, iterator: Ref) -> None:
 
 
 def _counted_for(machine: Machine, node: ast.For, items: Counted) -> None:
-    """A loop by index: the number of the round is a place of its own."""
-    target = machine.begin_target()
-    index: tuple[int, str] = (target, "index")
-    machine.state.put(index, Const(0))
+    """A loop over a list or text by index."""
 
     def current() -> Symbol:
         if items.live is None:
@@ -276,6 +290,73 @@ def _counted_for(machine: Machine, node: ast.For, items: Counted) -> None:
         assert isinstance(cell, GrownCell)
         return cell.value
 
+    over = Over(machine, items) if machine.has_arrays and items.live is None else None
+
+    def item(position: Abstract) -> Abstract:
+        return pure(machine, "getitem", (current(), position), raises=False) if over is None else over.item()
+
+    _by_number(machine, node, lambda: machine.length(current()), item, over)
+
+
+def _by_number(
+    machine: Machine,
+    node: ast.For,
+    length: Callable[[], Abstract],
+    item: Callable[[Abstract], Abstract],
+    over: Over | None,
+) -> None:
+    """A loop whose rounds are numbered, ``over`` what may hold branches that only a run counts."""
+    run_body = _body_of(machine, node)
+    if over is None:
+        _numbered(machine, node, length, item)
+        return
+
+    def noted(run: Callable[[], None]) -> Callable[[], None]:
+        def noting() -> None:
+            machine.array_loops.append(over)
+            try:
+                run()
+            except over.signal as used:
+                over.arrays[used.array] = None
+                raise
+            finally:
+                machine.array_loops.pop()
+
+        return noting
+
+    def ordinary() -> None:
+        _numbered(machine, node, length, item, over)
+
+    def as_map() -> None:
+        target = machine.begin_target()
+
+        def body() -> None:
+            machine.at(node)
+            machine.rules.assign(node.target, over.item())
+            run_body(target)
+
+        over.as_map(target, body, _dead(machine, node))
+        over.check()
+        machine.rules.execute(node.orelse)
+
+    def again() -> None:
+        machine.attempt(noted(as_map), again, over.signal)
+
+    machine.attempt(noted(ordinary), again, over.signal)
+
+
+def _numbered(
+    machine: Machine,
+    node: ast.For,
+    length: Callable[[], Abstract],
+    item: Callable[[Abstract], Abstract],
+    over: Over | None = None,
+) -> None:
+    """A loop by index: the number of the round is a place of its own."""
+    target = machine.begin_target()
+    run_body = _body_of(machine, node)
+    index: tuple[int, str] = (target, "index")
+    machine.state.put(index, Const(0))
     first = True
 
     def test() -> Abstract:
@@ -287,18 +368,21 @@ def _counted_for(machine: Machine, node: ast.For, items: Counted) -> None:
             position = pure(machine, "add", (position, Const(1)), raises=False)
             machine.state.put(index, position)
         first = False
-        return pure(machine, "lt", (position, machine.length(current())), raises=False)
-
-    run_body = _body(machine, node, target)
+        return pure(machine, "lt", (position, length()), raises=False)
 
     def body() -> None:
         machine.at(node)
         position = machine.state.get(index)
         assert isinstance(position, Abstract)
-        item = pure(machine, "getitem", (current(), position), raises=False)
-        machine.rules.assign(node.target, item)
-        run_body()
+        if over is not None:
+            over.position = position
+        machine.rules.assign(node.target, item(position))
+        run_body(target)
 
-    run_loop(
-        machine, LoopParts(target, test, body, _otherwise(machine, node), _continues(node.body), _dead(machine, node))
-    )
+    def otherwise() -> None:
+        if over is not None:
+            over.check()
+        machine.rules.execute(node.orelse)
+
+    ends = otherwise if node.orelse or over is not None else None
+    run_loop(machine, LoopParts(target, test, body, ends, _continues(node.body), _dead(machine, node)))

@@ -20,8 +20,10 @@ from lmc.frontend.emit.operands import concat_expression, pure
 from lmc.frontend.emit.raises import Classes, may_take, raised_by
 from lmc.frontend.harmless import is_deeply_harmless
 from lmc.frontend.heap.cells import (
+    BranchArrayCell,
     BranchesCell,
     Cell,
+    CollectedCell,
     CoreCell,
     DictCell,
     FrameCell,
@@ -177,6 +179,10 @@ class Machine:
         """Addresses of lists and dicts of which an iterator holds the items as they are now."""
         self.read_only: set[int] = set()
         """Addresses of containers that the caller holds as well: an argument, data of the user's."""
+        self.has_arrays = False
+        """Whether there are branches that only a run counts."""
+        self.array_loops: list[Any] = []
+        """The loops under way that may go over them, outermost first (``lmc.frontend.handles.rows.Over``)."""
         self.rules: Rules = _NO_RULES
         self._next = 1
         self._steps = 0
@@ -218,7 +224,7 @@ class Machine:
         cell = self.cell(value)
         if isinstance(cell, HandleCell | CoreCell):
             return "a state"
-        if isinstance(cell, BranchesCell):
+        if isinstance(cell, BranchesCell | BranchArrayCell):
             return "the branches of a state"
         if isinstance(cell, InstanceCell):
             return f"{with_article(cell.kind.__name__)} that the program makes"
@@ -233,7 +239,7 @@ class Machine:
     def class_of_cell(self, value: Ref) -> type | None:
         """The class of an object, where that is known."""
         cell = self.cell(value)
-        if isinstance(cell, ListCell | GrownCell):
+        if isinstance(cell, ListCell | GrownCell | CollectedCell):
             return list
         if isinstance(cell, DictCell):
             return dict

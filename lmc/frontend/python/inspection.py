@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lmc.frontend.emit.operands import class_of, describe, pure
 from lmc.frontend.heap.cells import (
+    BranchArrayCell,
     BranchesCell,
     DictCell,
     GrownCell,
@@ -60,6 +61,8 @@ def size(machine: Machine, value: Abstract) -> Abstract:
         return machine.length(cell.value)
     if isinstance(cell, BranchesCell):
         return Const(len(cell.handles))
+    if isinstance(cell, BranchArrayCell):
+        return cell.count
     if isinstance(value, View):
         return size(machine, value.owner)
     raise machine.unsupported(f"the length of {describe(machine, value)}")

@@ -7,10 +7,7 @@ from types import BuiltinFunctionType, MethodDescriptorType
 from typing import TYPE_CHECKING
 
 from lmc.frontend.emit.operands import describe, pure
-from lmc.frontend.heap.cells import (
-    GeneratorCell,
-    IteratorCell,
-)
+from lmc.frontend.heap.cells import BranchArrayCell, GeneratorCell, IteratorCell, RowsCell
 from lmc.frontend.heap.values import (
     FALSE,
     ZERO,
@@ -40,6 +37,8 @@ def _take_items(machine: Machine, *given: Abstract) -> None:
 def enumerated(machine: Machine, given: Abstract, start: Abstract = ZERO) -> Abstract:
     """``enumerate(given, start)``."""
     _take_items(machine, given)
+    if isinstance(machine.cell(given), BranchArrayCell | RowsCell):
+        return machine.new(RowsCell("enumerate", (given,), start))
     items = items_of(machine, given)
     if isinstance(items, list):
         numbers = [binary(machine, "add", start, Const(index)) for index in range(len(items))]
@@ -56,6 +55,8 @@ def _iterator(machine: Machine, items: Sequence[Abstract]) -> Abstract:
 def zipped(machine: Machine, *given: Abstract, strict: Abstract = FALSE) -> Abstract:
     """``zip(*given)``."""
     _take_items(machine, *given)
+    if any(isinstance(machine.cell(each), BranchArrayCell | RowsCell) for each in given):
+        return machine.new(RowsCell("zip", given, strict=bool(machine.concrete(strict))))
     columns = [items_of(machine, each) for each in given]
     if all(isinstance(column, list) for column in columns):
         known = [column for column in columns if isinstance(column, list)]

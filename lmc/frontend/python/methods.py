@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lmc.frontend.control.conditions import common
 from lmc.frontend.emit.operands import class_of, concat, describe, is_text, pure
-from lmc.frontend.heap.cells import DictCell, GrownCell, ListCell, SetCell
+from lmc.frontend.heap.cells import CollectedCell, DictCell, GrownCell, ListCell, SetCell
 from lmc.frontend.heap.values import NONE, Abstract, Const, Ref, Symbol, Tuple, Union, View, is_literal, same
 from lmc.frontend.python.items import get_item, put, set_item
 from lmc.frontend.python.iteration import Counted, items_of, known_items
@@ -38,6 +38,8 @@ def call_method(machine: Machine, receiver: Abstract, name: str, args: Args, kwa
     table: Mapping[str, Callable[..., Abstract]] = {}
     if isinstance(cell, ListCell | GrownCell):
         table = _LIST
+    elif isinstance(cell, CollectedCell):
+        table = _COLLECTED
     elif isinstance(cell, DictCell):
         table = _DICT
     elif isinstance(cell, SetCell):
@@ -377,6 +379,23 @@ def _set_change(name: str) -> Callable[..., Abstract]:
     return change
 
 
+def _collect(machine: Machine, own: Abstract, item: Abstract) -> Abstract:
+    """``append`` in a round of a ``cf.map``: rounds see what they put in themselves alone."""
+    check_stored(machine, [item], own)
+    cell = machine.cell(own)
+    assert isinstance(own, Ref)
+    assert isinstance(cell, CollectedCell)
+    machine.state.put(own.address, CollectedCell((*cell.items, item)))
+    return NONE
+
+
+def _collect_all(machine: Machine, own: Abstract, given: Abstract) -> Abstract:
+    for item in known_items(machine, given, "it is put into a list that other rounds see"):
+        _collect(machine, own, item)
+    return NONE
+
+
+_COLLECTED: Mapping[str, Callable[..., Abstract]] = {"append": _collect, "extend": _collect_all}
 _LIST: Mapping[str, Callable[..., Abstract]] = {
     "append": _append,
     "extend": _extend,
