@@ -26,6 +26,7 @@ from lmc.ir.ops import (
     ExtendOp,
     GenOp,
     HostCallOp,
+    LocalCallOp,
     PrefillOp,
     PyCallOp,
     ReturnOp,
@@ -62,6 +63,7 @@ class _Body(RegionBody):
         self._names: set[str] = set()
         self._ids = 0
         self._may_leave = True
+        self._may_change = True
         self._catches = draw(st.booleans())
 
     def function(self, name: str, with_regions: bool) -> Function:
@@ -80,6 +82,7 @@ class _Body(RegionBody):
             self._plain_context_op,
             self._concat,
             self._py_call,
+            self._local_call,
             self._host_call,
             self._assume,
         ]
@@ -229,6 +232,12 @@ class _Body(RegionBody):
         function = self._draw(st.sampled_from(builtins.names()))
         kind = self._draw(value_types)
         self._emit(builder, PyCallOp, [kind], function=function, arguments=arguments, keywords=tuple(keywords))
+
+    def _local_call(self, builder: Builder) -> None:
+        if not self._may_change:
+            return
+        function = self._draw(st.sampled_from(["dict", "list", "method", "next", "setitem"]))
+        self._emit(builder, LocalCallOp, [self._draw(value_types)], function=function, arguments=self._arguments())
 
     def _host_call(self, builder: Builder) -> None:
         if not self._hosts:

@@ -22,6 +22,7 @@ from lmc.ir.ops import (
     ExtendOp,
     GenOp,
     HostCallOp,
+    LocalCallOp,
     PyCallOp,
     ReturnOp,
     SampleOp,
@@ -71,6 +72,7 @@ class Author:
     inputs: dict[str, Any] = field(init=False)
     modes: dict[Value, str] = field(default_factory=dict)
     ids: int = 0
+    objects: set[Value] = field(default_factory=set[Value])
     hosts: Sequence[tuple[str, str]] = (("look", "reads"), ("tell", "writes"), ("shout", "pure"))
 
     def __post_init__(self) -> None:
@@ -103,7 +105,15 @@ class Author:
             self.py_call,
             self.host_call,
             self.assume,
+            *self.on_objects,
         ]
+
+    @property
+    def on_objects(self) -> list[Callable[[], None]]:
+        """What makes and changes objects of the run; nothing where ops may not write."""
+        if not any(effect == "writes" for _, effect in self.hosts):
+            return []
+        return [self.new_object, self.change_object, self.change_object, self.look_at_object, self.alias_of_object]
 
     def leave(self) -> None:
         """Return some of what was computed."""
@@ -243,6 +253,32 @@ class Author:
         self.ids += 1
         fields: dict[str, Any] = {"id": f"main/@{self.ids}", "declared": declared, "keywords": ("times",)}
         self.emit(HostCallOp, TEXT, host=host, arguments=arguments, **fields)
+
+    def an_object(self) -> Value:
+        """An object of the run that is seen here."""
+        known = [value for value in self.values if value in self.objects]
+        if not known:
+            self.new_object()
+            return self.values[-1]
+        return self.draw(st.sampled_from(known))
+
+    def new_object(self) -> None:
+        arguments = (self.value(TEXT), self.value(TEXT)) if self.draw(st.booleans()) else ()
+        self.objects.update(self.emit(LocalCallOp, ANY, function="list", arguments=arguments))
+
+    def change_object(self) -> None:
+        name, *arguments = self.draw(st.sampled_from([("append", self.value(TEXT)), ("clear",), ("reverse",)]))
+        self.emit(LocalCallOp, ANY, function="method", arguments=(name, self.an_object(), *arguments))
+
+    def look_at_object(self) -> None:
+        looked = self.an_object()
+        calls: list[tuple[str, Type]] = [("len", INT), ("str", TEXT), ("bool", BOOL)]
+        function, kind = self.draw(st.sampled_from(calls))
+        self.emit(PyCallOp, kind, function=function, arguments=(looked,))
+
+    def alias_of_object(self) -> None:
+        (holder,) = self.emit(PyCallOp, list_of(ANY), function="list", arguments=(self.an_object(),))
+        self.objects.update(self.emit(PyCallOp, ANY, function="getitem", arguments=(holder, 0)))
 
     def assume(self) -> None:
         self.emit(AssumeOp, value=Value("count", INT), expected=self.inputs["count"])

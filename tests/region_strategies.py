@@ -34,14 +34,15 @@ _LITERALS: dict[Type, st.SearchStrategy[Any]] = {
 class RegionBody(ABC):
     """Draws ops with regions.
 
-    ``_may_leave`` says whether a region may leave the program at this place, ``_catches`` whether the function may have
-    a ``cf.try``, and so no ``lm.break``.
+    ``_may_leave`` says whether a region may leave the program at this place, ``_may_change`` whether ops on objects may
+    stand there, ``_catches`` whether the function may have a ``cf.try``, and so no ``lm.break``.
     """
 
     _draw: st.DrawFn
     _values: list[Value]
     _hosts: list[HostFunction]
     _may_leave: bool
+    _may_change: bool
     _catches: bool
 
     @abstractmethod
@@ -92,9 +93,10 @@ class RegionBody(ABC):
     def _race(self, builder: Builder, depth: int) -> None:
         lists, parameters, types = self._lists(builder)
         hosts = self._hosts
+        may_change, self._may_change = self._may_change, False
         self._hosts = [host for host in hosts if host.effect is not Effect.WRITES]
         body = self._concurrent(depth, parameters, [BOOL, *types])
-        self._hosts = hosts
+        self._hosts, self._may_change = hosts, may_change
         self._emit(builder, RaceOp, [BOOL, *types], lists=lists, body=body)
 
     def _try(self, builder: Builder, depth: int) -> None:

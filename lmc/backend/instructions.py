@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 
 from lmc.backend.plan import Body, Instruction
-from lmc.ir.core import Block, Op, Value
+from lmc.ir.core import Block, Op
 from lmc.ir.ops import SamplingOp, SelectOp
-from lmc.ir.ordering import shared_values, waits_of
+from lmc.ir.ordering import Objects, objects_of, waits_of
 
 
 def instructions_of(block: Block) -> tuple[Instruction, ...]:
     """The instructions of a function's body, and in them those of its regions."""
-    return _instructions(block, shared_values(block.ops))
+    return _instructions(block, objects_of(block.ops))
 
 
-def _instructions(block: Block, shared: AbstractSet[Value]) -> tuple[Instruction, ...]:
+def _instructions(block: Block, objects: Objects) -> tuple[Instruction, ...]:
     """Recursion is as deep as regions are nested, which the verifier has bounded."""
-    waits = waits_of(block.ops, shared)
+    waits = waits_of(block.ops, objects)
     bodies = [
-        tuple(Body(region.parameters, _instructions(region, shared)) for region in op.regions) for op in block.ops
+        tuple(Body(region.parameters, _instructions(region, objects)) for region in op.regions) for op in block.ops
     ]
     found: list[Instruction] = []
     for op, needed, inner in zip(block.ops, waits, bodies, strict=True):

@@ -7,14 +7,13 @@ that a program of 10,000 ops is no matter. Nodes are the ops (or context values)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import networkx
 
 from lmc.ir.core import Block, Effect, Op, Value, walk
-from lmc.ir.ordering import shared_values, uses, waits_of
+from lmc.ir.ordering import Objects, objects_of, uses, waits_of
 from lmc.ir.regions import RegionOp, effects_of
 from lmc.ir.types import holds_context
 
@@ -23,19 +22,19 @@ if TYPE_CHECKING:
     ContextGraph = networkx.DiGraph[Value]
 
 
-def dependence_graph(block: Block, shared: AbstractSet[Value] | None = None) -> OpGraph:
+def dependence_graph(block: Block, objects: Objects | None = None) -> OpGraph:
     """The dependence DAG of a block: an edge from each op to the ops that must wait for it (``lmc.ir.ordering``).
 
-    An op with regions is one node; its regions have graphs of their own, for which ``shared`` (see ``waits_of``) is
-    ``graph.graph["shared"]`` of the graph around them.
+    An op with regions is one node; its regions have graphs of their own, for which ``objects`` (see ``waits_of``)
+    are ``graph.graph["objects"]`` of the graph around them.
 
     Edges have a ``kind``: ``"value"`` where a result is used (in a region too), ``"order"`` where only effects decide.
     The terminator also waits for every op with an effect that nothing else waits for. Nodes come in the order of the
     block, which is a topological order.
     """
-    shared = shared_values(block.ops) if shared is None else shared
-    graph: OpGraph = networkx.DiGraph(shared=shared)
-    waits = waits_of(block.ops, shared)
+    objects = objects_of(block.ops) if objects is None else objects
+    graph: OpGraph = networkx.DiGraph(objects=objects)
+    waits = waits_of(block.ops, objects)
     for op, needed in zip(block.ops, waits, strict=True):
         graph.add_node(op)
         used = set(uses(op))
@@ -88,7 +87,7 @@ def critical_path(graph: OpGraph, cost: Callable[[Op], float]) -> CriticalPath:
         before[op] = previous
         total[op] = cost(op) + (total[previous] if previous is not None else 0.0)
         if isinstance(op, RegionOp):
-            inside[op] = _path_inside(op, cost, graph.graph["shared"])
+            inside[op] = _path_inside(op, cost, graph.graph["objects"])
             total[op] += inside[op].cost
     if not total:
         return CriticalPath((), 0.0)
@@ -102,8 +101,8 @@ def critical_path(graph: OpGraph, cost: Callable[[Op], float]) -> CriticalPath:
     return CriticalPath(tuple(reversed(chain)), whole)
 
 
-def _path_inside(op: RegionOp, cost: Callable[[Op], float], shared: AbstractSet[Value]) -> CriticalPath:
-    paths = [critical_path(dependence_graph(region, shared), cost) for region in op.regions]
+def _path_inside(op: RegionOp, cost: Callable[[Op], float], objects: Objects) -> CriticalPath:
+    paths = [critical_path(dependence_graph(region, objects), cost) for region in op.regions]
     if op.EXCLUSIVE:
         return max(paths, key=lambda path: path.cost)
     return CriticalPath(tuple(step for path in paths for step in path.ops), sum(path.cost for path in paths))

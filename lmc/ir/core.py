@@ -31,9 +31,13 @@ _KIND = "lmc_kind"
 
 
 class Effect(Enum):
-    """What an op does besides computing its results. Passes consult this (and the op's flags) and nothing else."""
+    """What an op does besides computing its results. Passes consult this (and the op's flags) and nothing else.
+
+    ``LOCAL``: it makes, changes or looks into an object that this run of the program alone holds.
+    """
 
     PURE = "pure"
+    LOCAL = "local"
     SAMPLES = "samples"
     READS = "reads"
     WRITES = "writes"

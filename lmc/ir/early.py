@@ -7,12 +7,11 @@ that change nothing may start early, and none before what they must not overtake
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from lmc.ir.core import Attribute, Block, Effect, Op, Value
 from lmc.ir.ops import HostCallOp
-from lmc.ir.ordering import Order
+from lmc.ir.ordering import Objects, Order
 from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp, TryOp
 from lmc.ir.regions import RegionOp, is_write
 
@@ -78,16 +77,16 @@ class EarlyStart:
     waits: tuple[int, ...]
 
 
-def early_starts(ops: Sequence[Op], shared: AbstractSet[Value]) -> list[EarlyStart]:
+def early_starts(ops: Sequence[Op], objects: Objects) -> list[EarlyStart]:
     """Those among the calls marked ``early``, in the regions of a block's ops, that may start in this block.
 
-    ``shared`` is that of ``lmc.ir.ordering.waits_of``.
+    ``objects`` are those of ``lmc.ir.ordering.waits_of``.
     """
-    order = Order(shared)
+    order = Order(objects)
     found: list[EarlyStart] = []
     for index, op in enumerate(ops):
         if isinstance(op, RegionOp):
-            for ahead in calls_ahead(op, is_marked, shared):
+            for ahead in calls_ahead(op, is_marked, objects):
                 if ahead.obstacle is None and not ahead.unknown:
                     found.append(EarlyStart(ahead, index, order.waits(ahead.needed, reads=ahead.reads)))
         order.add(index, op)
@@ -99,9 +98,9 @@ def is_marked(call: HostCallOp) -> bool:
     return call.early
 
 
-def calls_ahead(op: RegionOp, is_wanted: IsWanted, shared: AbstractSet[Value]) -> Iterator[CallAhead]:
+def calls_ahead(op: RegionOp, is_wanted: IsWanted, objects: Objects) -> Iterator[CallAhead]:
     """The calls in the regions of ``op`` that are wanted, in program order."""
-    yield from _Walk(is_wanted, shared).op(op, _Way())
+    yield from _Walk(is_wanted, objects).op(op, _Way())
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +121,9 @@ class _Walk:
     Recursion is as deep as regions are nested.
     """
 
-    def __init__(self, is_wanted: IsWanted, shared: AbstractSet[Value]) -> None:
+    def __init__(self, is_wanted: IsWanted, objects: Objects) -> None:
         self._is_wanted = is_wanted
-        self._shared = shared
+        self._objects = objects
         self._inside: set[Value] = set()
         self._known: dict[Value, Attribute | Value] = {}
 
@@ -189,8 +188,11 @@ class _Walk:
         arguments = tuple(map(self._meant, call.arguments))
         values = [*way.lists, *(entry for entry in arguments if isinstance(entry, Value))]
         unknown = tuple(dict.fromkeys(value for value in values if value in self._inside and value not in way.each))
-        reads = call.effect is Effect.READS or any(value in self._shared for value in (*values, *call.operands))
+        asked = (*values, *call.operands)
+        reads = call.effect is Effect.READS or any(value in self._objects.shared for value in asked)
         obstacle = way.obstacle
+        if obstacle is None and any(value in self._objects.local for value in asked):
+            obstacle = "it is called with an object that the program may change before"
         if obstacle is None and reads and way.written is not None:
             obstacle = f"{way.written} stands before it and writes"
         return CallAhead(call, arguments, unknown, way.arms, way.rounds, reads, obstacle, way.each, way.lists)

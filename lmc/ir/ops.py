@@ -6,7 +6,7 @@ stand in ``region_ops.py``.
 
 from __future__ import annotations
 
-from lmc.ir import builtins
+from lmc.ir import builtins, object_builtins
 from lmc.ir.core import Attribute, Effect, Op, Value, arguments, attribute, operand, operands, parts, register
 from lmc.ir.errors import InputError
 from lmc.ir.kept_ops import FreeOp, KeepOp
@@ -50,6 +50,7 @@ __all__ = [
     "GenOp",
     "HostCallOp",
     "KeepOp",
+    "LocalCallOp",
     "PrefillOp",
     "PyCallOp",
     "ReturnOp",
@@ -163,6 +164,40 @@ class PyCallOp(Op):
     def verify(self) -> None:
         if builtins.lookup(self.function) is None:
             raise self.fail(f"no pure builtin is called {self.function!r}", "see lmc/ir/builtins.py")
+        expect_keywords(self, self.keywords, len(self.arguments))
+        if len(self.results) != 1:
+            raise self.fail(f"has one result, not {len(self.results)}")
+        if any(holds_context(value.type) for value in (*self.operands, *self.results)):
+            raise self.fail("a context is no Python value", "use the lm ops")
+
+
+@register("py.local")
+class LocalCallOp(Op):
+    """Make, change or go over an object of this run (``lmc.ir.object_builtins``). ``keywords`` as in ``py.call``.
+
+    Objects of a run are containers that the program makes while it runs and nothing outside of it holds. All these ops
+    keep their order among themselves, in a block and with the ops whose regions hold some. Any other op that uses a
+    value which may be such an object keeps its place between them, so ``py.call`` may look into one. They are not
+    ordered with host functions, unless one is given such an object: what it has got it may change only while it runs.
+    """
+
+    function: str = attribute(keyword=True)
+    arguments: tuple[Attribute | Value, ...] = arguments()
+    keywords: tuple[str, ...] = attribute(())
+
+    @property
+    def effect(self) -> Effect:
+        return Effect.LOCAL
+
+    @property
+    def may_raise(self) -> bool:
+        found = object_builtins.lookup(self.function)
+        types = [entry.type if isinstance(entry, Value) else type_of(entry) for entry in self.arguments]
+        return found is None or found.may_raise(types, self.keywords)
+
+    def verify(self) -> None:
+        if object_builtins.lookup(self.function) is None:
+            raise self.fail(f"no builtin for objects is called {self.function!r}", "see lmc/ir/object_builtins.py")
         expect_keywords(self, self.keywords, len(self.arguments))
         if len(self.results) != 1:
             raise self.fail(f"has one result, not {len(self.results)}")

@@ -6,43 +6,66 @@ One set of rules for every pass, the backend and the graph views, so that a plan
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
 from lmc.ir.core import Block, Effect, Op, Value, walk
-from lmc.ir.regions import RegionOp, can_change, effects_of, gives_objects, has_id, is_write
+from lmc.ir.region_ops import TryOp, guarded_ops
+from lmc.ir.regions import RegionOp, can_change, effects_of, gives_objects, has_id, is_local, is_write
 
 
-def waits_of(ops: Sequence[Op], shared: AbstractSet[Value] | None = None) -> list[tuple[int, ...]]:
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """The values of a function that may be, or hold, objects which change.
+
+    ``shared``: objects that a host function gave, which any write may change. ``local``: objects that ops with the
+    effect ``LOCAL`` may change. ``guarded`` are the ops in bodies of ``cf.try``: what they leave of objects is seen
+    where one of them raises.
+    """
+
+    shared: frozenset[Value]
+    local: frozenset[Value]
+    guarded: frozenset[Op]
+
+
+NO_OBJECTS = Objects(frozenset(), frozenset(), frozenset())
+
+
+def waits_of(ops: Sequence[Op], objects: Objects | None = None) -> list[tuple[int, ...]]:
     """For each op of a block the indices of those it waits for, ascending. Linear in operands.
 
     Writes keep their order, reads wait for the last write, and a write waits for everything earlier that reads or may
     raise: where plain Python would have stopped before a write, it does not happen here either. Looking into a list or
     an object that a host function gave counts as a read, since any write may change it. ``py.assume`` only checks.
 
+    Ops with the effect ``LOCAL`` keep their order among themselves. Other ops that use an object which such an op may
+    change keep their places between them. In the body of a ``cf.try`` they also wait for what may raise before them.
+
     An op that may leave the program holds up all that comes after it and could be seen: what has an effect, an id or a
     price, or may raise, and the end of the block.
 
     An op with regions does all that the ops inside do, and uses what they use from outside. For the block of a region
-    ``shared`` is needed: ``shared_values`` of the function's body.
+    ``objects`` are needed: ``objects_of`` the function's body.
     """
-    order = Order(shared_values(ops) if shared is None else shared)
+    order = Order(objects_of(ops) if objects is None else objects)
     return [order.add(index, op) for index, op in enumerate(ops)]
 
 
 class Order:
-    """The ops of a block so far, and what the next one waits for. ``shared`` is that of ``waits_of``."""
+    """The ops of a block so far, and what the next one waits for. ``objects`` are those of ``waits_of``."""
 
-    def __init__(self, shared: AbstractSet[Value]) -> None:
-        self._shared = shared
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
         self._producers: dict[Value, int] = {}
         self._last_write: int | None = None
         self._last_leaving: int | None = None
         self._before_next_write: list[int] = []
+        self._last_local: int | None = None
+        self._before_next_local: list[int] = []
 
     def add(self, index: int, op: Op) -> tuple[int, ...]:
         """Take the next op; gives what it waits for."""
         used = list(uses(op))
-        looks = any(value in self._shared for value in used) or (isinstance(op, RegionOp) and op.gives_objects)
+        looks = any(value in self._objects.shared for value in used) or (isinstance(op, RegionOp) and op.gives_objects)
         writes = is_write(op)
         reads = looks or Effect.READS in effects_of(op)
         needed = self._needed(used, reads=writes or reads, is_seen=_could_be_seen(op))
@@ -53,8 +76,21 @@ class Order:
             self._before_next_write, self._last_write = [], index
         elif reads or op.may_raise:
             self._before_next_write.append(index)
+        needed.update(self._local(index, op, used, writes=writes))
         self._producers.update((value, index) for value in op.results)
         return tuple(sorted(needed))
+
+    def _local(self, index: int, op: Op, used: Sequence[Value], *, writes: bool) -> list[int]:
+        """What an op waits for because of objects of this run."""
+        changes = is_local(op)
+        touches = changes or any(value in self._objects.local for value in used)
+        needed = [self._last_local] if touches and self._last_local is not None else []
+        if changes or (touches and writes):
+            needed += self._before_next_local
+            self._before_next_local, self._last_local = [], index
+        elif touches or (op.may_raise and op in self._objects.guarded):
+            self._before_next_local.append(index)
+        return needed
 
     def waits(self, used: Iterable[Value], *, reads: bool) -> tuple[int, ...]:
         """What a call of a host function over these values would wait for here, that ``reads`` or is pure."""
@@ -74,19 +110,62 @@ def _could_be_seen(op: Op) -> bool:
     return op.IS_TERMINATOR or op.may_raise or op.billable or has_id(op) or op.effect is not Effect.PURE
 
 
-def shared_values(ops: Sequence[Op]) -> set[Value]:
-    """The values of ``ops`` and their regions that may be, or hold, an object which a host function gave.
+def objects_of(ops: Sequence[Op]) -> Objects:
+    """The objects of a function's body. Linear in operands."""
+    body = Block((), tuple(ops))
+    local = _local_values(body)
+    return Objects(_shared_values(body), local, guarded_ops(body) if local else frozenset())
+
+
+def _shared_values(body: Block) -> frozenset[Value]:
+    """The values that may be, or hold, an object which a host function gave.
 
     What a region is given, and what it gives, may all be such an object where one comes in or is made inside.
     """
     shared: set[Value] = set()
-    for op in walk((Block((), tuple(ops)),)):
+    for op in walk((body,)):
         if not gives_objects(op) and all(value not in shared for value in uses(op)):
             continue
         shared.update(filter(can_change, op.results))
         for region in op.regions:
             shared.update(filter(can_change, region.parameters))
-    return shared
+    return frozenset(shared)
+
+
+def _local_values(body: Block) -> frozenset[Value]:
+    """The values that may be, or hold, or be held by an object which an op with the effect ``LOCAL`` is about.
+
+    An op's results may be or hold what its operands are, and the other way round.
+    """
+    ops = [*walk((body,))]
+    changing = [op for op in ops if op.effect is Effect.LOCAL and not isinstance(op, RegionOp)]
+    waiting = [value for op in changing for value in (*op.results, *op.operands) if can_change(value)]
+    if not waiting:
+        return frozenset()
+    next_to: dict[Value, list[Value]] = {}
+    for op in ops:
+        for first, second in _connected(op):
+            next_to.setdefault(first, []).append(second)
+            next_to.setdefault(second, []).append(first)
+    found = set(waiting)
+    while waiting:
+        new = [value for value in next_to.get(waiting.pop(), ()) if value not in found]
+        found.update(new)
+        waiting += new
+    return frozenset(found)
+
+
+def _connected(op: Op) -> Iterator[tuple[Value, Value]]:
+    """Pairs of values of which one may be, or hold, the object that the other one is."""
+    if isinstance(op, RegionOp):
+        yield from ((source, place) for source, place in (*op.flows(), *op.carried()) if can_change(source))
+        if isinstance(op, TryOp):  # an exception may hold what the op that raised it was given
+            inside = (value for inner in walk(op.regions) for value in inner.operands)
+            yield from ((op.results[1], value) for value in filter(can_change, inside))
+        return
+    held = list(filter(can_change, op.results))
+    if held:
+        yield from ((held[0], value) for value in (*held[1:], *filter(can_change, op.operands)))
 
 
 def uses(op: Op) -> Iterator[Value]:

@@ -201,6 +201,8 @@ class RaceOp(RegionOp):
         _expect_flow(self, "what body yields", yielded, "results", _types(self.results))
         if self.writes:
             raise self.fail("an op in body writes", "elements may be cancelled: write after the race")
+        if self.changes_objects:
+            raise self.fail("an op in body may change an object", "elements may be cancelled: change it after the race")
 
     def flows(self) -> Iterator[tuple[Value, Value]]:
         yield from zip(self.lists, self.body.parameters[1:], strict=True)

@@ -15,7 +15,7 @@ from lmc.ir.types import ANY, JsonType, ListType, holds_context
 
 LEAVING = (ReturnOp, BreakOp, UnreachableOp)
 """Terminators after which control does not come back to the op that holds the region."""
-_STRENGTH = (Effect.PURE, Effect.SAMPLES, Effect.READS, Effect.WRITES)
+_STRENGTH = (Effect.PURE, Effect.LOCAL, Effect.SAMPLES, Effect.READS, Effect.WRITES)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -95,6 +95,11 @@ class RegionOp(Op):
         return any(is_write(op) for op in self._inner)
 
     @cached_property
+    def changes_objects(self) -> bool:
+        """Whether an op inside makes, changes or looks into an object of this run (``Effect.LOCAL``)."""
+        return Effect.LOCAL in self.effects
+
+    @cached_property
     def breaks(self) -> bool:
         """Whether the captured part may end inside, at an ``lm.break`` that needs a memo."""
         return any(map(may_break, self.regions))
@@ -153,6 +158,11 @@ def is_write(op: Op) -> bool:
     if isinstance(op, RegionOp):
         return op.writes
     return op.effect is Effect.WRITES and not isinstance(op, AssumeOp)
+
+
+def is_local(op: Op) -> bool:
+    """Whether the op, or one in its regions, makes, changes or looks into an object of this run."""
+    return op.changes_objects if isinstance(op, RegionOp) else op.effect is Effect.LOCAL
 
 
 def may_break(block: Block) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lmc.ir import builtins
+from lmc.ir import builtins, object_builtins
 from lmc.ir.constraints import Constraints
 from lmc.ir.context import Context
 from lmc.ir.core import Op, Value
@@ -28,6 +28,7 @@ from lmc.ir.ops import (
     FreeOp,
     HostCallOp,
     KeepOp,
+    LocalCallOp,
     PrefillOp,
     PyCallOp,
     SampleOp,
@@ -223,6 +224,14 @@ def _py_call(op: PyCallOp, environment: Environment, _tokenizer: Tokenizer) -> t
     return (builtin.run(*positional, **keyword),)
 
 
+def _local_call(op: LocalCallOp, environment: Environment, _tokenizer: Tokenizer) -> tuple[Any, ...]:
+    builtin = object_builtins.lookup(op.function)
+    if builtin is None:
+        raise LmcError(f"no builtin for objects is called {op.function!r}", location=op.location)
+    positional, keyword = call_arguments(op.arguments, op.keywords, environment)
+    return (builtin.run(*positional, **keyword),)
+
+
 def _assume(op: AssumeOp, environment: Environment, _tokenizer: Tokenizer) -> tuple[Any, ...]:
     found = environment[op.value]
     if found != op.expected or type(found) is not type(op.expected):
@@ -246,5 +255,6 @@ _EVALUATORS: dict[type[Op], Callable[[Any, Environment, Tokenizer], tuple[Any, .
     TranscriptOp: _transcript,
     ConcatOp: _concat,
     PyCallOp: _py_call,
+    LocalCallOp: _local_call,
     AssumeOp: _assume,
 }

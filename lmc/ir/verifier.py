@@ -39,8 +39,10 @@ def verify(module: Module, *, verified: set[Op] | None = None) -> None:
     for constraint in module.constraints:
         verify_constraint(constraint)
     for host in module.hosts:
-        if host.effect is Effect.SAMPLES:
-            raise VerifyError(f"host @{host.name} can't have the effect samples", remedy="use pure, reads or writes")
+        if host.effect in (Effect.SAMPLES, Effect.LOCAL):
+            raise VerifyError(
+                f"host @{host.name} can't have the effect {host.effect.value}", remedy="use pure, reads or writes"
+            )
         if host.early and host.effect is Effect.WRITES:
             raise VerifyError(
                 f"host @{host.name} may be called early, but writes", remedy="only what reads or is pure may be"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lmc.ir.core import Block, Op
 from lmc.ir.ops import HostCallOp, PrefillOp, SamplingOp, SelectOp
-from lmc.ir.ordering import shared_values, waits_of
+from lmc.ir.ordering import objects_of, waits_of
 from lmc.ir.regions import RegionOp
 
 
@@ -23,14 +23,14 @@ class CallWaves:
         self.length: dict[Op, int] = {}
         self.start: dict[Block, int] = {}
         self.asking: set[Op] = set()
-        self._shared = shared_values(body.ops)
+        self._objects = objects_of(body.ops)
         self._measure(body)
         self._place(body, 0)
 
     def _measure(self, block: Block) -> int:
         """How many waves a block takes. Places are relative to its beginning so far."""
         count = 0
-        for op, needed in zip(block.ops, waits_of(block.ops, self._shared), strict=True):
+        for op, needed in zip(block.ops, waits_of(block.ops, self._objects), strict=True):
             inner = [self._measure(region) for region in op.regions]
             if isinstance(op, RegionOp):
                 self.length[op] = max(inner, default=0) if op.EXCLUSIVE else sum(inner)

@@ -18,7 +18,7 @@ from lmc.passes.recorded import recorded_ops
 
 # What names an op or plans it, and so says nothing about its results.
 _NAMING = frozenset({"id", "occurrences", "name", "wave", "group", "early", "expected_tokens"})
-_OUTSIDE = frozenset({Effect.READS, Effect.WRITES})
+_NEVER_MERGED = frozenset({Effect.LOCAL, Effect.READS, Effect.WRITES})
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class EliminateCommonSubexpressions(FunctionPass):
     Two ops are equal when class, operands, result types and attributes are (ids, names and lines apart); the first one
     stays. Sound for ops whose effect is ``PURE``; for ``SAMPLES`` only at temperature 0, where the same prompt gives
     the same tokens and no seed is read, so sampled generations are never merged; never for ``READS`` and ``WRITES``: a
-    clock or a queue that is read twice gives two answers, whatever this program writes. Ops that touch a list or object
-    which a host function may change, or which the caller gets back, are left alone (``lmc.passes.exposure``): two equal
-    lists must stay two.
+    clock or a queue that is read twice gives two answers, whatever this program writes; nor for ``LOCAL``: each makes
+    an object of its own, or sees what the ones before have changed. Ops that touch a list or object which somebody may
+    change, or which the caller gets back, are left alone (``lmc.passes.exposure``): two equal lists must stay two.
 
     The merged generation keeps the id of the first one. An ``lm.break`` still lists both ids, with the same values;
     where it can't, ops that have an id stay (``lmc.passes.recorded``).
@@ -96,7 +96,7 @@ class _Walk:
             op = original.substitute(self.replaced)
             if op.regions:
                 op = with_regions(op, [self.block(region) for region in op.regions])
-            if op.regions or op.IS_TERMINATOR or op.effect in _OUTSIDE or touches(original, self.exposed):
+            if op.regions or op.IS_TERMINATOR or op.effect in _NEVER_MERGED or touches(original, self.exposed):
                 kept.append(op)
                 continue
             key = _key(op)

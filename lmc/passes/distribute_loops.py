@@ -26,7 +26,8 @@ class DistributeLoops(FunctionPass):
     Architectures", 2002, section 2.2). Numbers that count rounds, such as how often an id was used, follow from the
     number of the round, so ids and draws stay what they are.
 
-    Sound where nothing in the loop writes, since rounds no longer run in order; where the number of rounds is known
+    Sound where nothing in the loop writes, since rounds no longer run in order (ops on objects of this run stay with
+    the rest, where they do); where the number of rounds is known
     when the loop begins, so that no round runs which would not have; and where nothing of the rest may raise (but for
     an engine that fails), since then no later round would have begun. In a ``cf.try`` no model call of the rest may
     fail either, since it shows which op fails first. A context that the rest goes on from can't be

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 
-from lmc.ir.core import Block, Op, Value, walk
+from lmc.ir.core import Block, Op, walk
 from lmc.ir.ops import SamplingOp
-from lmc.ir.ordering import waits_of
+from lmc.ir.ordering import Objects, waits_of
 from lmc.ir.region_ops import CondOp, LoopOp
 from lmc.ir.regions import RegionOp
 from lmc.passes.rounds import values_after
@@ -18,11 +17,11 @@ class ExpectedTokens:
 
     A generation of which nothing is expected counts as one that is not come to. A conditional has the mean of its arms,
     the longer one where their probability is not known; a loop its rounds, one where nobody knows how many; elements of
-    a map or a race run at the same time. ``shared`` is that of ``lmc.ir.ordering.waits_of``.
+    a map or a race run at the same time. ``objects`` are those of ``lmc.ir.ordering.waits_of``.
     """
 
-    def __init__(self, shared: AbstractSet[Value]) -> None:
-        self._shared = shared
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
         self._known: dict[RegionOp, float] = {}
 
     def after(self, ops: Sequence[Op], waits: Sequence[Sequence[int]]) -> list[float]:
@@ -39,7 +38,7 @@ class ExpectedTokens:
         return self._known[op]
 
     def _of_regions(self, op: RegionOp) -> float:
-        inside = [max(self.after(region.ops, waits_of(region.ops, self._shared))) for region in op.regions]
+        inside = [max(self.after(region.ops, waits_of(region.ops, self._objects))) for region in op.regions]
         if isinstance(op, CondOp):
             then, otherwise = inside
             return max(inside) if op.probability is None else otherwise + (then - otherwise) * op.probability

@@ -16,13 +16,15 @@ from lmc.ir.regions import LEAVING, RegionOp
 from lmc.ir.types import BOOL, CTX, FLOAT, INT, NONE, TEXT
 
 _IMMUTABLE = frozenset({CTX, TEXT, INT, FLOAT, BOOL, NONE})
+_CHANGING = frozenset({Effect.LOCAL, Effect.WRITES})
 _IDENTITY = frozenset({"is", "is_not"})
 
 
 def exposed_values(block: Block) -> frozenset[Value]:
     """The values of ``block`` and its regions that share an object, or may share one, with what leaves the graph.
 
-    What leaves are mutable operands of ops that write, of ``lm.return`` and ``lm.break`` and of identity comparisons.
+    What leaves are mutable operands of ops that write or change objects of this run, of ``lm.return`` and ``lm.break``
+    and of identity comparisons.
     An op's mutable results may be, or hold, any of its mutable operands; what a region is given, and what comes out of
     it, is what went in there. Linear in operands (union-find).
     """
@@ -53,7 +55,7 @@ def touches(op: Op, values: frozenset[Value]) -> bool:
 def _exposes(op: Op) -> bool:
     if isinstance(op, PyCallOp):
         return op.function in _IDENTITY
-    return isinstance(op, LEAVING) or (op.effect is Effect.WRITES and not isinstance(op, RegionOp))
+    return isinstance(op, LEAVING) or (op.effect in _CHANGING and not isinstance(op, RegionOp))
 
 
 class _Groups:

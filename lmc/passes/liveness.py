@@ -9,6 +9,8 @@ from lmc.ir.region_ops import ConditionOp, LoopOp, RaceOp, TryOp, YieldOp, guard
 from lmc.ir.regions import LEAVING, RegionOp
 from lmc.passes.recorded import recorded_ops
 
+_KEPT = frozenset({Effect.LOCAL, Effect.WRITES})
+
 
 class Liveness:
     """The ops of a function that are needed, and the values that are.
@@ -71,7 +73,7 @@ class Liveness:
         raises = op.raises_itself if isinstance(op, RegionOp) else op.may_raise and (around or not op.billable)
         if raises and (around or op not in self._guarded):
             return True
-        writes = not isinstance(op, RegionOp) and (op.effect is Effect.WRITES or isinstance(op, LEAVING))
+        writes = not isinstance(op, RegionOp) and (op.effect in _KEPT or isinstance(op, LEAVING))
         return writes or op in self._recorded
 
     def _mark_op(self, op: Op) -> None:

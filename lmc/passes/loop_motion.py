@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lmc.ir.core import Block, Effect, Op, Value
-from lmc.ir.ordering import shared_values
+from lmc.ir.ordering import objects_of
 from lmc.ir.regions import RegionOp, has_id
 from lmc.ir.rewriter import with_regions
 from lmc.passes.exposure import exposed_values, touches
@@ -32,7 +32,7 @@ class _Motion:
 
     def __init__(self, body: Block, moved: Moved) -> None:
         self._moved = moved
-        self._seen_by_others = exposed_values(body) | shared_values(body.ops)
+        self._seen_by_others = exposed_values(body) | objects_of(body.ops).shared
 
     def block(self, block: Block) -> Block:
         ops: list[Op] = []

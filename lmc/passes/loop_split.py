@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from lmc.ir.core import Block, Op, Value, walk
 from lmc.ir.ids import each_round_id
 from lmc.ir.ops import PyCallOp
-from lmc.ir.ordering import shared_values, uses
+from lmc.ir.ordering import objects_of, uses
 from lmc.ir.region_ops import LoopOp, MapOp, TryOp, YieldOp
-from lmc.ir.regions import RegionOp, is_write
+from lmc.ir.regions import RegionOp, is_local, is_write
 from lmc.ir.types import INT, ListType, holds_context, list_of
 from lmc.passes.counted_loops import CountedLoop, Held
 from lmc.passes.exposure import exposed_values
@@ -34,18 +34,23 @@ class Collection:
 
 @dataclass(frozen=True)
 class KnownLists:
-    """What is known of the lists of a function: which of them somebody may change while it runs, and who uses them."""
+    """What is known of the lists of a function: which of them somebody may change while it runs, and who uses them.
+
+    ``local`` are the values that may be objects of this run (``lmc.ir.ordering.Objects``).
+    """
 
     changing: AbstractSet[Value]
+    local: AbstractSet[Value]
     users: Mapping[Value, int]
 
     @classmethod
     def of(cls, body: Block) -> KnownLists:
         """Linear in operands."""
         ops = [*walk((body,))]
-        writes = any(is_write(op) for op in ops)
-        changing = exposed_values(body) | shared_values(body.ops) if writes else frozenset[Value]()
-        return cls(changing, Counter(value for op in ops for value in op.operands))
+        writes = any(is_write(op) or is_local(op) for op in ops)
+        objects = objects_of(body.ops)
+        changing = exposed_values(body) | objects.shared if writes else frozenset[Value]()
+        return cls(changing, objects.local, Counter(value for op in ops for value in op.operands))
 
 
 class LoopSplit:
@@ -72,7 +77,7 @@ class LoopSplit:
         inside = {*op.body.parameters, *(value for inner in op.body.ops for value in inner.results)}
         for inner in op.body.ops[:-1]:
             used = set(uses(inner))
-            if not needs.isdisjoint(used):
+            if not needs.isdisjoint(used) or is_local(inner) or not lists.local.isdisjoint(used):
                 self.rest.append(inner)
                 needs.update(inner.results)
                 continue
@@ -112,6 +117,8 @@ class LoopSplit:
         """Why the parts can't be told apart, if so."""
         if self._op.writes:
             return "a call in them may write"
+        if self._guarded and self._op.changes_objects:
+            return "a handler may see which objects the rounds before have changed"
         raising = _first_raising(self.rest, guarded=self._guarded)
         if raising is not None:
             return f"{_named(raising)} needs the round before, and may raise before later rounds begin"

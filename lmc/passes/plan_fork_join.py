@@ -12,7 +12,7 @@ from typing import ClassVar
 from lmc.ir.core import Block, Effect, Op, Value, walk
 from lmc.ir.errors import InputError
 from lmc.ir.ops import PrefillOp, SamplingOp, SelectOp
-from lmc.ir.ordering import shared_values, uses, waits_of
+from lmc.ir.ordering import objects_of, uses, waits_of
 from lmc.ir.region_ops import guarded_ops
 from lmc.ir.regions import RegionOp, is_write
 from lmc.ir.rewriter import with_regions
@@ -85,9 +85,9 @@ class _Planner:
     def __init__(self, owner: PlanForkJoin, body: Block, context: PassContext) -> None:
         self.owner = owner
         self.context = context
-        self.shared = shared_values(body.ops)
-        self.lengths = CallLengths(self.shared)
-        self.expected = ExpectedTokens(self.shared) if expects_anything(body) else None
+        self.objects = objects_of(body.ops)
+        self.lengths = CallLengths(self.objects)
+        self.expected = ExpectedTokens(self.objects) if expects_anything(body) else None
         self.groups_so_far = 0
         self.guarded = guarded_ops(body)
 
@@ -96,7 +96,7 @@ class _Planner:
         ops = block.ops
         if not any(op.billable for op in ops):
             return block
-        waits = waits_of(ops, self.shared)
+        waits = waits_of(ops, self.objects)
         lengths = [self.lengths.of(op) for op in ops]
         width = self.owner.width
         shortest = earliest_rounds(lengths, waits)

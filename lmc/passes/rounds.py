@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 
-from lmc.ir.core import Block, Op, Value
+from lmc.ir.core import Block, Op
 from lmc.ir.ops import SampleOp
-from lmc.ir.ordering import waits_of
+from lmc.ir.ordering import Objects, waits_of
 from lmc.ir.regions import RegionOp
 
 
@@ -16,11 +15,11 @@ class CallLengths:
     """How many rounds of model calls ops take: one each, with regions as many as follow each other inside.
 
     Each region counts once, since nobody knows how often it will run; of regions of which one runs, the longest counts.
-    ``shared`` is that of ``lmc.ir.ordering.waits_of``.
+    ``objects`` are those of ``lmc.ir.ordering.waits_of``.
     """
 
-    def __init__(self, shared: AbstractSet[Value]) -> None:
-        self._shared = shared
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
         self._known: dict[RegionOp, int] = {}
 
     def of(self, op: Op) -> int:
@@ -34,7 +33,7 @@ class CallLengths:
 
     def _of_block(self, block: Block) -> int:
         lengths = [self.of(op) for op in block.ops]
-        return rounds_in_all(earliest_rounds(lengths, waits_of(block.ops, self._shared)), lengths)
+        return rounds_in_all(earliest_rounds(lengths, waits_of(block.ops, self._objects)), lengths)
 
 
 def weight_of(op: Op) -> int:

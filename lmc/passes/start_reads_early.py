@@ -10,7 +10,7 @@ from typing import ClassVar
 from lmc.ir.core import Block, Effect, Module, Op, Value, walk
 from lmc.ir.early import CallAhead, calls_ahead
 from lmc.ir.ops import HostCallOp
-from lmc.ir.ordering import shared_values
+from lmc.ir.ordering import objects_of
 from lmc.ir.region_ops import CondOp, TryOp
 from lmc.ir.regions import RegionOp, has_id
 from lmc.ir.rewriter import with_regions
@@ -73,8 +73,8 @@ class _Marking:
         self._body = body
         self._hosts = hosts
         self._context = context
-        self._shared = shared_values(body.ops)
-        self._seen_by_others = exposed_values(body) | self._shared
+        self._objects = objects_of(body.ops)
+        self._seen_by_others = exposed_values(body) | self._objects.shared
         self._reasons: dict[HostCallOp, str] = {}
 
     def run(self) -> Block:
@@ -109,7 +109,7 @@ class _Marking:
         makers = _ops_of_arms(op)
         moving: dict[Op, None] = {}
         marked: set[Op] = set()
-        for ahead in calls_ahead(op, self._is_wanted, self._shared):
+        for ahead in calls_ahead(op, self._is_wanted, self._objects):
             needed, reason = self._needed(ahead, makers)
             if reason is None:
                 moving.update(dict.fromkeys(needed))

@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Any
 from lmc.ir import semantics
 from lmc.ir.context import Context
 from lmc.ir.core import Attribute, Block, Op, Value
-from lmc.ir.ops import AssumeOp, BeginOp, EndOp, ExtendOp, FreeOp, KeepOp, PrefillOp, PyCallOp, SamplingOp, SelectOp
+from lmc.ir.ops import (
+    AssumeOp,
+    BeginOp,
+    EndOp,
+    ExtendOp,
+    FreeOp,
+    KeepOp,
+    LocalCallOp,
+    PrefillOp,
+    PyCallOp,
+    SamplingOp,
+    SelectOp,
+)
 from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceOp
 from lmc.ir.regions import RegionOp
 from lmc.ir.section_ops import SectionsOp
@@ -180,9 +192,9 @@ class _Finder:
 
 def _is_pure(op: Op) -> bool:
     """Whether an op may be evaluated ahead of its turn."""
-    if isinstance(op, AssumeOp | KeepOp | FreeOp) or (isinstance(op, PyCallOp) and op.function in RAISING):
+    if isinstance(op, AssumeOp | KeepOp | FreeOp | LocalCallOp):
         return False
-    return semantics.is_local(op)
+    return semantics.is_local(op) and not (isinstance(op, PyCallOp) and op.function in RAISING)
 
 
 def _waiting(body: PreparedBody) -> set[int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import count
 
@@ -14,8 +13,8 @@ from lmc.ir import semantics
 from lmc.ir.cached import cached_property
 from lmc.ir.core import Op, Value, walk
 from lmc.ir.early import EarlyStart, early_starts
-from lmc.ir.ops import AssumeOp, FreeOp, HostCallOp, KeepOp, PrefillOp, SamplingOp, SelectOp
-from lmc.ir.ordering import shared_values, uses
+from lmc.ir.ops import AssumeOp, FreeOp, HostCallOp, KeepOp, LocalCallOp, PrefillOp, SamplingOp, SelectOp
+from lmc.ir.ordering import Objects, objects_of, uses
 from lmc.ir.regions import RegionOp, may_break
 from lmc.ir.types import holds_context
 from lmc.runtime.beginnings import Step as StepToCome
@@ -116,7 +115,7 @@ def prepare(plan: Plan) -> PreparedPlan:
     shared = _shared(block.ops)
     everything = range(len(block.ops))
     any_early = any(isinstance(op, HostCallOp) and op.early for op in walk((block,)))
-    objects = shared_values(block.ops) if any_early else None
+    objects = objects_of(block.ops) if any_early else None
     stages = count()
     main = _prepare_body(body, plan.name, _Numbers(count(), stages), shared, objects)
     own = [index for index in everything if index not in shared]
@@ -139,11 +138,11 @@ class _Numbers:
 
 
 def _prepare_body(
-    body: Body, program: str, numbers: _Numbers, shared: set[int], objects: AbstractSet[Value] | None
+    body: Body, program: str, numbers: _Numbers, shared: set[int], objects: Objects | None
 ) -> PreparedBody:
     """Recursion is as deep as regions are nested.
 
-    ``objects`` are the ``shared_values`` of the program, None where nothing starts early.
+    ``objects`` are those of the program (``objects_of``), None where nothing starts early.
     """
     instructions = body.instructions
     ops = tuple(entry.op for entry in instructions)
@@ -250,11 +249,11 @@ def _stages_in(body: PreparedBody) -> Iterator[int]:
 
 
 def _shared(ops: Sequence[Op]) -> set[int]:
-    """Instructions that use no input, no model and no host function, so that one result serves the whole batch."""
+    """Instructions that use no input, model, host function or object, so that one result serves the whole batch."""
     constant: set[Value] = set()
     found: set[int] = set()
     for index, op in enumerate(ops):
-        runs_alone = semantics.is_local(op) and not isinstance(op, AssumeOp | KeepOp | FreeOp)
+        runs_alone = semantics.is_local(op) and not isinstance(op, AssumeOp | KeepOp | FreeOp | LocalCallOp)
         if isinstance(op, PrefillOp):
             runs_alone = op.scope == "batch"
         if runs_alone and all(value in constant for value in op.operands):

@@ -190,7 +190,7 @@ class _ElementsRun(_Run):
         super().__init__(frame, index)
         self._elements = control_flow.elements(op, frame.environment)
         frame.machine.recording.repeat(op.id, len(self._elements))
-        self._window = 1 if op.writes else frame.machine.around.in_flight.limit
+        self._window = 1 if op.writes or op.changes_objects else frame.machine.around.in_flight.limit
         self._needed = len(self._elements)  # those from here on are needless
         self._started = 0
         self._under_way: dict[int, Frame] = {}

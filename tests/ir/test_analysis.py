@@ -199,7 +199,7 @@ def test_the_graph_of_a_region_knows_what_is_shared_around_it():
     cond = next(op for op in body.ops if isinstance(op, CondOp))
     write, look, _ = cond.otherwise.ops
     outer = dependence_graph(body)
-    assert dependence_graph(cond.otherwise, outer.graph["shared"]).edges[write, look]["kind"] == "order"
+    assert dependence_graph(cond.otherwise, outer.graph["objects"]).edges[write, look]["kind"] == "order"
     assert not dependence_graph(cond.otherwise).has_edge(write, look)
 
 
@@ -242,7 +242,7 @@ def _longest(graph: networkx.DiGraph) -> float:
     """The critical path, worked out by networkx, where each op takes one step."""
     weighted = networkx.DiGraph()
     for op in graph:
-        inside = [_longest(dependence_graph(region, graph.graph["shared"])) for region in op.regions]
+        inside = [_longest(dependence_graph(region, graph.graph["objects"])) for region in op.regions]
         steps = 1.0 + (max(inside) if getattr(op, "EXCLUSIVE", False) else sum(inside))
         weighted.add_weighted_edges_from((before, op, steps) for before in ("start", *graph.predecessors(op)))
     return networkx.dag_longest_path_length(weighted)

@@ -5,7 +5,7 @@ import pytest
 from lmc.ir.core import Value, walk
 from lmc.ir.early import CallAhead, calls_ahead, early_starts
 from lmc.ir.ops import HostCallOp
-from lmc.ir.ordering import shared_values
+from lmc.ir.ordering import NO_OBJECTS, objects_of
 from lmc.ir.parser import parse_verified
 from lmc.ir.regions import RegionOp
 
@@ -33,11 +33,11 @@ def body_of(body: str):
 
 def aheads(body: str) -> list[CallAhead]:
     block = body_of(body)
-    shared = shared_values(block.ops)
+    objects = objects_of(block.ops)
     found: list[CallAhead] = []
     for op in block.ops:
         if isinstance(op, RegionOp):
-            found += calls_ahead(op, lambda call: call.early, shared)
+            found += calls_ahead(op, lambda call: call.early, objects)
     return found
 
 
@@ -48,7 +48,7 @@ def the_ahead(body: str) -> CallAhead:
 
 def waits(body: str) -> list[tuple[int, tuple[int, ...]]]:
     ops = body_of(body).ops
-    return [(start.holder, start.waits) for start in early_starts(ops, shared_values(ops))]
+    return [(start.holder, start.waits) for start in early_starts(ops, objects_of(ops))]
 
 
 def test_a_call_in_an_arm_waits_for_its_arguments_and_the_last_write():
@@ -199,7 +199,7 @@ def test_arms_and_rounds_on_the_way_are_named():
     )
     block = body_of(LOOP.format(condition="", body=f'%v = text.concat [%b, "!"] : !text {inner}'))
     loop = next(op for op in block.ops if isinstance(op, RegionOp))
-    (found,) = calls_ahead(loop, lambda call: call.early, frozenset())
+    (found,) = calls_ahead(loop, lambda call: call.early, NO_OBJECTS)
     (arm,) = found.arms
     assert isinstance(found.call, HostCallOp)
     assert found.call in set(walk((arm.region,)))

@@ -21,6 +21,7 @@ from lmc.ir.ops import (
     GenOp,
     HostCallOp,
     KeepOp,
+    LocalCallOp,
     PrefillOp,
     PyCallOp,
     ReturnOp,
@@ -60,6 +61,10 @@ def select(*results: Value, **fields: Any) -> Op:
 
 def call(*results: Value, **fields: Any) -> Op:
     return make(PyCallOp, *(results or (U,)), **{"function": "str", **fields})
+
+
+def local(*results: Value, **fields: Any) -> Op:
+    return make(LocalCallOp, *(results or (A,)), **{"function": "list", **fields})
 
 
 def host(*results: Value, **fields: Any) -> Op:
@@ -213,6 +218,12 @@ def test_what_is_right_verifies(op: Op):
         (call(U, T), "py.call: has one result, not 2"),
         (call(arguments=(C,)), "py.call: a context is no Python value"),
         (call(D), "py.call: a context is no Python value"),
+        (local(function="eval"), "py.local: no builtin for objects is called 'eval'"),
+        (local(keywords=("x",)), "py.local: more keywords than arguments"),
+        (local(A, T), "py.local: has one result, not 2"),
+        (local(arguments=(C,)), "py.local: a context is no Python value"),
+        (local(D), "py.local: a context is no Python value"),
+        (host(declared="local"), "host.call: unknown effect 'local'"),
         (host(declared="samples"), "host.call: unknown effect 'samples'"),
         (host(keywords=("x",)), "host.call: more keywords than arguments"),
         (host(arguments=(1, 2), keywords=("x", "x")), "host.call: a keyword is given twice"),
@@ -292,6 +303,9 @@ def test_a_broken_rule_names_the_line_of_the_program():
         (call(function="str", arguments=("a",), keywords=("object",)), Effect.PURE, True, False),
         (call(function="int"), Effect.PURE, True, False),
         (call(function="unheard of"), Effect.PURE, True, False),
+        (local(arguments=(A,)), Effect.LOCAL, False, False),
+        (local(function="next", arguments=(A,)), Effect.LOCAL, True, False),
+        (local(function="unheard of"), Effect.LOCAL, True, False),
         (host(declared="pure"), Effect.PURE, True, False),
         (host(declared="reads"), Effect.READS, True, False),
         (host(), Effect.WRITES, True, False),

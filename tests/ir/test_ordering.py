@@ -1,4 +1,4 @@
-from lmc.ir.ordering import shared_values, waits_of
+from lmc.ir.ordering import objects_of, waits_of
 from lmc.ir.parser import parse, parse_verified
 from lmc.ir.region_ops import LoopOp
 from tests.backend.programs import JUDGE, TOOLS
@@ -155,7 +155,7 @@ def test_objects_are_followed_into_regions_and_out_of_them():
             "%n = cf.map (%xs) : !list<!text> ^body(%i: !int, %e: !text) { cf.yield (%e) } ",
         )
     ).main.body
-    assert {value.name for value in shared_values(body.ops)} == {"o", "r", "a", "b", "k", "q"}
+    assert {value.name for value in objects_of(body.ops).shared} == {"o", "r", "a", "b", "k", "q"}
     loop = body.ops[3]
     assert isinstance(loop, LoopOp)
     write, look = WRITE.format(1), '%y = py.call contains (%b, "a") : !bool '
@@ -167,7 +167,7 @@ def test_objects_are_followed_into_regions_and_out_of_them():
         )
     ).main.body
     region = inside.ops[2].regions[1]
-    assert waits_of(region.ops, shared_values(inside.ops))[1] == (0,)
+    assert waits_of(region.ops, objects_of(inside.ops))[1] == (0,)
     assert waits_of(region.ops)[1] == ()
 
 
@@ -177,3 +177,60 @@ def test_what_comes_after_a_return_in_a_region_waits_for_it_where_it_could_be_se
     found = waits(leave + pure + GEN.format(1) + LOOK.format(2) + "%n = py.call int (%x) : !int ")
     assert found[1:] == [(0,), (), (0, 1), (1,), (1,), (0, 1)]
     assert waits(arm(leave) + GEN.format(1))[2] == (0, 1)
+
+
+NEW = "%m = py.local dict () : !any "
+PUT = '%p{0} = py.local setitem (%m, "a", {0}) : !none '
+COUNT = "%k{0} = py.call len (%m) : !int "
+
+
+def test_ops_on_objects_keep_their_order_among_themselves_and_not_with_tools():
+    found = waits(NEW + PUT.format(1) + WRITE.format(2) + PUT.format(3) + LOOK.format(4) + GEN.format(5))
+    assert found[1:-1] == [(), (1,), (2,), (1, 2), (3,), (0,)]
+
+
+def test_what_looks_into_an_object_keeps_its_place_between_its_changes():
+    found = waits(NEW + COUNT.format(1) + PUT.format(2) + COUNT.format(3) + "%y = text.concat [%x] : !text ")
+    assert found[1:-1] == [(), (1,), (1, 2), (1, 3), ()]
+
+
+def test_every_value_that_may_hold_an_object_is_one():
+    hold = "%h = py.call tuple (%m, %x) : !list<!any> %g = py.call getitem (%h, 0) : !any "
+    look = "%e = py.call eq (%g, %x) : !bool "
+    assert waits(NEW + hold + PUT.format(1) + look)[4:6] == [(1, 2, 3), (3, 4)]
+    change = '%p1 = py.local setitem (%g, "a", 1) : !none '
+    assert waits(NEW + hold + change + COUNT.format(2))[5] == (1, 4)
+
+
+def test_a_tool_that_gets_an_object_has_it_as_it_is_then():
+    hand = '%w{0} = host.call @{1} (%m) {{{2}id = "w{0}"}} : !none '
+    reads, writes = hand.format(1, "look", 'declared = "reads", '), hand.format(1, "write", "")
+    assert waits(NEW + PUT.format(0) + reads + PUT.format(2) + COUNT.format(3))[3:] == [(1, 2), (1, 2, 3), (1, 4), (0,)]
+    assert waits(NEW + writes + COUNT.format(3) + PUT.format(4))[2:5] == [(1,), (1, 2), (1, 2, 3)]
+
+
+def test_regions_that_change_objects_keep_their_order_with_those_ops():
+    assert waits(NEW + arm(PUT.format(1)) + COUNT.format(2) + arm(arm(COUNT.format(3))) + PUT.format(4))[2:6] == [
+        (1,),
+        (1, 2),
+        (1, 2),
+        (1, 2, 3, 4),
+    ]
+    assert waits(arm(NEW + PUT.format(1)) + arm(GEN.format(2)) + "%m2 = py.local list () : !any ")[1:4] == [
+        (),
+        (0,),
+        (1,),
+    ]
+
+
+def test_in_a_body_whose_exceptions_are_caught_objects_wait_for_what_may_raise():
+    caught = "%ok, %error = cf.try () : !bool, !any ^body() {{ {0} cf.yield {{}} }} "
+    raising = "%{0} = py.call int (%x) : !int "
+    body = parse_verified(
+        REGIONS.replace(
+            "OPS", NEW + caught.format(raising.format("n") + PUT.format(1)) + raising.format("q") + PUT.format(2)
+        )
+    ).main.body
+    objects = objects_of(body.ops)
+    assert waits_of(body.ops[2].regions[0].ops, objects)[1] == (0,)
+    assert waits_of(body.ops, objects)[4] == (1, 2)

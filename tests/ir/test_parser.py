@@ -116,7 +116,11 @@ def test_what_is_wrong_in_a_function(line, cause, remedy, place):
         ),
         ('module @m { host @h = "a:b" sha256 "" reads {early = 1} }', "early of a host function is a truth", "true or"),
         ('module @m { host @h = "a:b" sha256 "" reads {early = true, early = true} }', "given twice", "leave one"),
-        ('module @m { host @h = "a:b" sha256 "" sometimes }', "unknown effect sometimes", "pure, samples, reads"),
+        (
+            'module @m { host @h = "a:b" sha256 "" sometimes }',
+            "unknown effect sometimes",
+            "pure, local, samples, reads",
+        ),
         ("module @m { constraint @c = regex }", "'}' does not belong here", 'a string ("…")'),
         ('module @m { constraint @c = regex "a" {space = "b"} }', "has no attribute space", "digest, whitespace"),
         ('module @m { constraint @c = regex "a" {digest = "b", digest = "b"} }', "is given twice", "leave one"),

@@ -46,6 +46,7 @@ module @judge {
     %12 = text.concat [%11, "."] : !text
     %13 = py.call str.format ("{:.1f}{x}", 0.5, [1, none, true], %12) {keywords = ["x"]} : !text
     %14 = host.call @lookup (%13) {declared = "reads", id = "judge/lookup"} : !any
+    %15 = py.local method ("get", %14, 1, %13) : !any
     py.assume %essay {expected = "x"}
     lm.return %9 (%14, %v) (%7) {structure = "{\\"leaf\\":1}", variable_names = ["on_topic"]}
   }

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lmc.ir.core import Module, Op
 from lmc.ir.ops import SamplingOp
-from lmc.ir.ordering import shared_values, waits_of
+from lmc.ir.ordering import objects_of, waits_of
 from lmc.ir.parser import parse_verified
 from lmc.ir.region_ops import CondOp, LoopOp
 from lmc.ir.rewriter import Rewriter, rewrite
@@ -30,8 +30,8 @@ def after(body: str) -> list[float]:
     """Of each op of the body the tokens expected from it to the end."""
     text = f"module @f {{ func @f(%on: !bool, %xs: !list<!text>, %c: !ctx) {{ {body} lm.return %c }} }}"
     ops = parse_verified(text).main.body.ops
-    shared = shared_values(ops)
-    return ExpectedTokens(shared).after(ops, waits_of(ops, shared))[:-1]
+    objects = objects_of(ops)
+    return ExpectedTokens(objects).after(ops, waits_of(ops, objects))[:-1]
 
 
 def test_calls_after_each_other_add_up_and_others_do_not():

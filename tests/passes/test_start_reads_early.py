@@ -6,7 +6,7 @@ from hypothesis import given
 from lmc.ir.core import Block, Op, walk
 from lmc.ir.early import early_starts, is_marked
 from lmc.ir.ops import HostCallOp
-from lmc.ir.ordering import shared_values
+from lmc.ir.ordering import objects_of
 from lmc.ir.parser import parse_verified
 from lmc.ir.region_ops import CondOp
 from lmc.passes.base import PassContext
@@ -158,7 +158,7 @@ def test_twice_is_once_and_a_mark_has_a_place_to_begin(program: Program):
     twice = StartReadsEarly().run(once, PassContext())
     assert str(twice) == str(once)
     body = once.main.body
-    begun = {start.ahead.call for block in _blocks(body) for start in early_starts(block.ops, shared_values(body.ops))}
+    begun = {start.ahead.call for block in _blocks(body) for start in early_starts(block.ops, objects_of(body.ops))}
     assert {op for op in walk((body,)) if isinstance(op, HostCallOp) and is_marked(op)} == begun
 
 
