@@ -21,7 +21,6 @@ from llguidance import LLMatcher
 from benchmarks.published.drafts import validator_of
 from lmc.grammar.compiling import compile_source
 from lmc.grammar.constraint import RegularConstraint
-from lmc.grammar.context_free import ContextFreeConstraint
 from lmc.grammar.context_free.matching import byte_tokenizer
 from lmc.grammar.examples import Sampler
 from lmc.grammar.sources import Source
@@ -101,9 +100,9 @@ def _limited() -> Generator[None]:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def _compiled(schema: Any) -> RegularConstraint | ContextFreeConstraint:
+def _compiled(schema: Any) -> RegularConstraint:
     made = compile_source(Source.of(schema=schema), _BYTES)
-    assert isinstance(made, RegularConstraint | ContextFreeConstraint)
+    assert isinstance(made, RegularConstraint)
     made.start().mask()
     return made
 
@@ -152,13 +151,9 @@ def _compare(schema: Any, constraint: Any, peer: LLMatcher | None, verdict: Verd
         return
 
 
-def _samples(constraint: RegularConstraint | ContextFreeConstraint) -> Iterator[str]:
+def _samples(constraint: RegularConstraint) -> Iterator[str]:
     for seed in range(SAMPLES):
-        if isinstance(constraint, RegularConstraint):
-            made = Sampler(constraint.automaton, random.Random(seed)).sample()
-        else:
-            made = constraint.derivations.example(seed)
-            made = made if constraint.matches(made) else None
+        made = Sampler(constraint.automaton, random.Random(seed)).sample()
         if made is not None:
             yield made.decode()
 

@@ -133,7 +133,7 @@ def explain(given: Given, vocabulary: Vocabulary) -> Explanation:
         unbuilt = f"{error.cause}: masks are made as they are reached"
     built = time.perf_counter()
     build_seconds = built - compiled if unbuilt is None else None
-    remark = remark_of(given.source)
+    remark = remark_of(given.source, constraint)
     text = None if remark is None else remark.text
     return Explanation(given, constraint.facts(), None, compiled - started, build_seconds, unbuilt, text)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,9 +9,10 @@ from numpy.typing import NDArray
 
 from lmc.grammar.building import Arena
 from lmc.grammar.derivatives import Derivatives
-from lmc.grammar.nodes import Kind, Node, longest_length
+from lmc.grammar.nodes import Kind, Node, longest_length, references
 from lmc.grammar.prefix_tree import prefix_tree
 from lmc.grammar.runs import Runs, counted, groups_inside, may_run, no_runs, run_of
+from lmc.grammar.shortest import ShortestStrings, shortest_path
 from lmc.ir.errors import ConstraintError
 
 Rows = NDArray[np.int32]
@@ -21,7 +21,6 @@ DEAD = -1
 UNKNOWN = -2
 MAX_STATES = 200_000
 MAX_STATES_AHEAD = 40_000  # made by `expand_all`
-MAX_STATES_SEARCHED = 30_000  # for a shortest output
 MAX_WORK = 80_000  # see `Arena.work`; of `expand_all`
 MAX_WORK_OF_SHORTEST = 200_000
 _SMALLER = "give smaller bounds, ASCII classes, or fewer alternatives that begin alike"
@@ -56,6 +55,9 @@ class Automaton:
         """Whether there is no output at all; then state 0 neither accepts nor leads anywhere."""
         if self.is_empty:
             self._root = arena.empty
+        self.is_recursive = any(references(resolved))
+        """Whether values nest without bound, so that there is no end of states."""
+        self._shortest = ShortestStrings()
         self._state(resolved)
         self._half_full = (max_states // 2, (len(arena) + arena.max_nodes) // 2)
 
@@ -207,29 +209,21 @@ class Automaton:
         return bytes(forced)
 
     def shortest(self, state: int = 0) -> bytes | None:
-        """A shortest rest of an output from a state on, the first by its bytes; None where there is no output.
+        """A shortest rest of an output from a state on; None where there is no output.
 
-        Raises ``ConstraintError`` where that would take too long.
+        It is the first by its bytes where the automaton is not recursive. Raises ``ConstraintError`` where that would
+        take too long.
         """
-        before: dict[int, tuple[int, int]] = {}
-        queue, worked = deque([state]), self.work
-        while queue:
-            at = queue.popleft()
-            if self._accepting[at]:
-                found = bytearray()
-                while at != state:
-                    at, byte = before[at]
-                    found.append(byte)
-                return bytes(reversed(found))
-            if len(before) > MAX_STATES_SEARCHED:
-                raise too_many_states(MAX_STATES_SEARCHED)
+        if self.is_recursive:
+            return self._shortest.of(self._nodes[state])
+        worked = self.work
+
+        def arcs(at: int) -> list[tuple[int, int]]:
             if self.work - worked > MAX_WORK_OF_SHORTEST:
                 raise _too_much_work("a shortest output", MAX_WORK_OF_SHORTEST)
-            for mask, target in self.arcs(at):
-                if target not in before and target != state:
-                    before[target] = (at, (mask & -mask).bit_length() - 1)
-                    queue.append(target)
-        return None
+            return self.arcs(at)
+
+        return shortest_path(state, arcs, self.accepting)
 
     def _state(self, node: Node) -> int:
         state = self._states.get(node)

@@ -63,9 +63,10 @@ class Arena:
     def copy(self, node: Node) -> Node:
         """The same expression of a certain node of another arena, without anything that was derived there.
 
-        Iterative: nodes nest deeply.
+        Definitions that it refers to are copied once, whatever refers to them later. Iterative: nodes nest deeply.
         """
         made: dict[Node, Node] = {}
+        undefined: list[tuple[Node, Node]] = []
         stack = [node]
         while stack:
             top = stack[-1]
@@ -75,7 +76,13 @@ class Arena:
                 continue
             stack.pop()
             if top not in made:
-                made[top] = self._copied(top, [made[part] for part in top.parts if part in made])
+                copied = made[top] = self._copied(top, [made[part] for part in top.parts if part in made])
+                if top.kind is Kind.REFERENCE and copied.resolved is None:
+                    assert top.resolved is not None
+                    undefined.append((copied, top.resolved))
+                    stack.insert(0, top.resolved)
+        for reference, definition in undefined:
+            reference.resolved = made[definition]
         return made[node]
 
     def _copied(self, node: Node, parts: list[Node]) -> Node:
@@ -92,6 +99,8 @@ class Arena:
                 return self.union(parts)
             case Kind.REPEAT:
                 return self.repeat(parts[0], node.low, node.high)
+            case Kind.REFERENCE:
+                return self.reference(node.state)
             case _:
                 assert node.automaton is not None
                 return self.state(node.automaton, node.state, node.low, node.high)
@@ -279,6 +288,13 @@ class Arena:
             self._keep(key, node)
         return node
 
+    def reference(self, number: int) -> Node:
+        """The definition of a number. Whoever calls it sets ``resolved``: a certain node without the empty string.
+
+        A definition may hold references, its own too, but not begin with them.
+        """
+        return self._make((Kind.REFERENCE, number), Kind.REFERENCE, nullable=False, number=number)
+
     def _prepend(self, head: Node, tail: Node) -> Node:
         """``head``, which is no concatenation, then ``tail``."""
         if head.kind is Kind.EPSILON:
@@ -331,6 +347,7 @@ class Arena:
         data: bytes = b"",
         low: int = 0,
         high: int | None = None,
+        number: int = 0,
     ) -> Node:
         node = self._nodes.get(key)
         if node is None:
@@ -343,6 +360,7 @@ class Arena:
                 data=data,
                 low=low,
                 high=high,
+                state=number,
             )
             self._keep(key, node)
         return node

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from collections.abc import Sequence
 from itertools import count
@@ -15,7 +14,6 @@ from lmc.grammar.automaton import Automaton
 from lmc.grammar.building import Arena
 from lmc.grammar.constraint import RegularConstraint
 from lmc.grammar.context_free import ContextFreeConstraint
-from lmc.grammar.context_free.recursion import rules_of_schema
 from lmc.grammar.interface import Constraint
 from lmc.grammar.schema import Remark
 from lmc.grammar.sources import Source, Whitespace
@@ -56,53 +54,48 @@ def compile(  # the name by which users know it
     """
     source = Source.of(regex=regex, schema=schema, choices=choices, grammar=grammar, whitespace=whitespace)
     made = compile_source(source, tokenizer, cache=cache)
-    remark = remark_of(source)
+    remark = remark_of(source, made)
     for misspelt in remark.misspelt if remark is not None else ():
         warnings.warn(f"the schema restricts nothing by {misspelt}", stacklevel=2)
     return made
 
 
-def remark_of(source: Source) -> Remark | None:
+def remark_of(source: Source, constraint: Constraint | None = None) -> Remark | None:
     """Return what of a schema is not enforced as it stands; None where there is nothing, and for other constraints.
 
-    Only a schema with ``uniqueItems`` is made into nodes again for it.
+    Without the ``constraint`` that it was compiled to, nothing is said of values that are left out.
     """
     if source.kind != "schema":
         return None
-    narrowed: dict[str, str] = {}
-    if '"uniqueItems"' in source.text:
-        with contextlib.suppress(ConstraintError):  # of a schema that is refused
-            try:
-                schemas.to_node(source.data, Arena(), whitespace=source.whitespace, narrowed=narrowed)
-            except schemas.RecursiveSchemaError:
-                narrowed.clear()
-                rules_of_schema(source.data, Arena(), source.whitespace, narrowed=narrowed)
-    return schemas.remark_of(source.data, narrowed)
+    return schemas.remark_of(source.data, None if constraint is None else constraint.narrowed)
 
 
 def compile_source(source: Source, tokenizer: Any, *, cache: str | Path | IndexStore | None = None) -> Constraint:
     """The same from a canonical source. Raises like ``compile``."""
     vocabulary = Vocabulary.of(tokenizer)
     if source.kind == "grammar":
-        return ContextFreeConstraint(source, vocabulary)
-    try:
-        automaton = automaton_of(source)
-    except schemas.RecursiveSchemaError:
-        return ContextFreeConstraint(source, vocabulary)
+        return ContextFreeConstraint(source.text, vocabulary, source.digest)
+    automaton, narrowed = _automaton_of(source)
     store = IndexStore(Path(cache)) if isinstance(cache, str | Path) else cache
-    return RegularConstraint(automaton, vocabulary, source.digest, store=store)
+    return RegularConstraint(automaton, vocabulary, source.digest, narrowed=narrowed, store=store)
 
 
 def automaton_of(source: Source) -> Automaton:
-    """The byte automaton of a regular source. Raises ``ConstraintError`` where it is refused or has no output."""
+    """The byte automaton of a source that is no grammar. Raises ``ConstraintError`` where it is refused or empty."""
+    return _automaton_of(source)[0]
+
+
+def _automaton_of(source: Source) -> tuple[Automaton, dict[str, str]]:
+    """The same, and the keywords that are narrowed."""
+    narrowed: dict[str, str] = {}
     if source.kind == "choices":
         automaton = Automaton.of_strings(list(map(_encoded, source.data, count(1))))
     else:
-        arena = Arena()
         if source.kind == "regex":
+            arena = Arena()
             root = regexes.to_node(source.text, arena)
         else:
-            root = schemas.to_node(source.data, arena, whitespace=source.whitespace)
+            root, arena, narrowed = schemas.node_of(source.data, whitespace=source.whitespace)
         automaton = Automaton(root, arena)
     if automaton.is_empty:
         raise ConstraintError(
@@ -111,7 +104,7 @@ def automaton_of(source: Source) -> Automaton:
             "that can't be, a length that no text of the format has as it is written here",
         )
     automaton.lift_limits()
-    return automaton
+    return automaton, narrowed
 
 
 def _encoded(choice: str, number: int) -> bytes:

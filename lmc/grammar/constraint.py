@@ -1,9 +1,10 @@
-"""Constraints whose automaton is finite, over the tokens of one vocabulary."""
+"""Constraints that an automaton over bytes follows, over the tokens of one vocabulary."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Mapping
 
 from lmc.grammar.automaton import MAX_STATES, Automaton
 from lmc.grammar.facts import Facts, regular_facts, short_output
@@ -20,16 +21,18 @@ _PIECE = 1 << 12  # bytes of an output that are checked at once
 
 
 class RegularConstraint(Constraint):
-    """A constraint whose automaton is finite: states, masks and steps come into being when they are asked for.
+    """A constraint with an automaton over bytes: states, masks and steps come into being when they are asked for.
 
-    ``build`` makes all of them at once; ``index`` is then the table of them. Until then generations share one table of
-    states; when its automaton has taken half of its room, all go on in another, and what the old one holds goes with
-    the last that leaves it. So a generation never fails for the number of its states.
+    ``build`` makes all of them at once, where the automaton is not recursive; ``index`` is then the table of them.
+    Until then generations share one table of states; when its automaton has taken half of its room, all go on in
+    another, and what the old one holds goes with the last that leaves it. So a generation never fails for the number of
+    its states.
 
     Args:
         automaton: over bytes, not empty. It belongs to the constraint from here on.
         vocabulary: the tokens.
         digest: names what the constraint says.
+        narrowed: see ``Constraint``.
         store: where indexes are looked for and kept.
         max_mask_bytes: how much memory the masks of a table that were handed out may take.
 
@@ -43,10 +46,11 @@ class RegularConstraint(Constraint):
         vocabulary: Vocabulary,
         digest: str,
         *,
+        narrowed: Mapping[str, str] | None = None,
         store: IndexStore | None = None,
         max_mask_bytes: int = MAX_MASK_BYTES,
     ) -> None:
-        super().__init__(vocabulary, digest)
+        super().__init__(vocabulary, digest, narrowed)
         self._store = store
         self._lock = threading.RLock()
         self._building = threading.Lock()
@@ -80,12 +84,16 @@ class RegularConstraint(Constraint):
                     return False
             return automaton.accepting(state)
 
-    def build(self, *, max_states: int = MAX_STATES) -> TokenIndex:
+    def build(self, *, max_states: int = MAX_STATES) -> TokenIndex | None:
         """Make the index of all states and tokens, or load it from the folder given; at once where there is one.
+
+        None where the automaton is recursive: there is no end of states.
 
         States that were handed out before stay what they are. Raises ``ConstraintError`` where that would be too much;
         the constraint can be used as before.
         """
+        if self.automaton.is_recursive:
+            return None
         with self._building:
             if self.index is not None:
                 return self.index

@@ -106,6 +106,8 @@ class Derivatives:
                 high = None if node.high is None else node.high - 1
                 rest = arena.repeat(part, max(node.low - 1, 0), high)
                 return tuple([(mask, arena.join(target, rest)) for mask, target in _derived(part)])
+            case Kind.REFERENCE:
+                return _derived(_definition(node))
             case _:
                 assert node.automaton is not None, f"the arcs of {node!r} were asked for before it was resolved"
                 found = node.automaton.arcs(node.state, node.low, node.high)
@@ -146,10 +148,17 @@ def _derived(node: Node) -> tuple[Arc, ...]:
     return node.derived
 
 
+def _definition(reference: Node) -> Node:
+    assert reference.resolved is not None, f"the arcs of {reference!r} were asked for before it was defined"
+    return reference.resolved
+
+
 def _needed(node: Node) -> Iterable[Node]:
     """Nodes whose arcs those of ``node`` are made of."""
     if node.kind is Kind.STATE:
         return ()
+    if node.kind is Kind.REFERENCE:
+        return (_definition(node),)
     if node.kind is not Kind.CONCAT:
         return node.parts
     heads: list[Node] = []

@@ -95,7 +95,7 @@ def regular_facts(constraint: Regular) -> Facts:
         shortest = shortest_in_index(index)
         sizes = (len(index), index.class_count, index.mask_count, index.nbytes)
     return Facts(
-        "regular",
+        "context-free" if automaton.is_recursive else "regular",
         constraint.digest,
         *sizes,
         shortest_tokens=shortest,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Protocol
 
 from lmc.grammar.automaton import MAX_STATES
@@ -29,11 +30,16 @@ class TokenState(Protocol):
 
 
 class Constraint(ABC):
-    """What a generation may say, for one vocabulary. ``digest`` names what it says; safe for threads."""
+    """What a generation may say, for one vocabulary. ``digest`` names what it says; safe for threads.
 
-    def __init__(self, vocabulary: Vocabulary, digest: str) -> None:
+    ``narrowed`` are the keywords of a schema that are enforced by fewer values than they allow, by JSON pointer, each
+    with what is produced.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, digest: str, narrowed: Mapping[str, str] | None = None) -> None:
         self.vocabulary = vocabulary
         self.digest = digest
+        self.narrowed: Mapping[str, str] = narrowed or {}
 
     @abstractmethod
     def start(self) -> TokenState:

@@ -5,6 +5,7 @@ Equal expressions of one arena are one node, so nodes are compared by identity.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import count
 from typing import Protocol
 
@@ -24,9 +25,13 @@ class Kind:
     COMPLEMENT = 7  # any string but those of the only part
     REPEAT = 8  # the only part, `low` to `high` times (None: without end)
     STATE = 9  # what follows a state of `automaton`, in `low` to `high` characters (None: without end)
+    REFERENCE = 10  # a definition by its number (`state`), which may refer to itself: `resolved`
 
 
-_NAMES = ("EMPTY", "EPSILON", "BYTE", "LITERAL", "CONCAT", "UNION", "INTERSECTION", "COMPLEMENT", "REPEAT", "STATE")
+_NAMES = (
+    *("EMPTY", "EPSILON", "BYTE", "LITERAL", "CONCAT", "UNION", "INTERSECTION", "COMPLEMENT", "REPEAT", "STATE"),
+    "REFERENCE",
+)
 
 
 class States(Protocol):
@@ -55,7 +60,8 @@ class Node:
     ``mask`` is a set of bytes: bit b stands for byte b. ``certain`` holds where nothing in it is an intersection or a
     complement; then its language is empty for the empty node only. A ``STATE`` has what it was made from as its only
     part, where it is the first state of an automaton. ``derived`` are its arcs and ``resolved`` is the same language as
-    a certain node, once they were asked for.
+    a certain node, once they were asked for. Only ``resolved`` of a ``REFERENCE`` leads back to a node: ``parts`` never
+    do, and a ``REFERENCE`` has none.
     """
 
     __slots__ = (
@@ -101,6 +107,8 @@ class Node:
             detail = f"{self.parts[0]!r}{{{self.low},{'' if self.high is None else self.high}}}"
         elif self.kind is Kind.STATE:
             detail = f"{self.state}{{{self.low},{'' if self.high is None else self.high}}}"
+        elif self.kind is Kind.REFERENCE:
+            detail = self.state
         return f"{_NAMES[self.kind]}({detail})"
 
 
@@ -124,6 +132,19 @@ def bytes_of(node: Node) -> bytes:
     if node.kind is Kind.BYTE and not node.mask & (node.mask - 1):
         return bytes((node.mask.bit_length() - 1,))
     return b""
+
+
+def references(node: Node) -> Iterator[Node]:
+    """The references in a node, each once; not those in their definitions, and none of an automaton."""
+    seen, stack = {node}, [node]
+    while stack:
+        top = stack.pop()
+        if top.kind is Kind.REFERENCE:
+            yield top
+        for part in top.parts if top.kind is not Kind.STATE else ():
+            if part not in seen:
+                seen.add(part)
+                stack.append(part)
 
 
 def longest_length(node: Node) -> int | None:
@@ -157,7 +178,7 @@ def _longest(node: Node, parts: list[int | None]) -> int | None:
             return max(bounded) if len(bounded) == len(parts) else None
         case Kind.INTERSECTION:
             return min(bounded, default=None)
-        case Kind.COMPLEMENT:
+        case Kind.COMPLEMENT | Kind.REFERENCE:
             return None
         case Kind.STATE:
             return parts[0] if parts else None

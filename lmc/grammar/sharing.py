@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from lmc.grammar.compiling import compile_source
-from lmc.grammar.constraint import RegularConstraint
 from lmc.grammar.facts import Facts
 from lmc.grammar.index import TokenIndex
 from lmc.grammar.interface import Constraint
@@ -146,12 +145,13 @@ class ConstraintCache:
 
     def _build(self, source: Source, vocabulary: Vocabulary) -> Built:
         constraint = self.compiled(source, vocabulary)
-        if not isinstance(constraint, RegularConstraint):
-            return Built(constraint, constraint.facts(), source.digest, "a context-free grammar has no end of states")
         try:
             index = constraint.build(max_states=MAX_STATES)
+            unbuilt = "values or rules nest without bound, so there is no end of states"
         except ConstraintError as error:
-            return Built(constraint, constraint.facts(), source.digest, error.cause)
+            index, unbuilt = None, error.cause
+        if index is None:
+            return Built(constraint, constraint.facts(), source.digest, unbuilt)
         return Built(constraint, constraint.facts(), _language(index))
 
     def _once(self, kept: OrderedDict[Key, Future[Any]], source: Source, vocabulary: Vocabulary, make: Any) -> Any:

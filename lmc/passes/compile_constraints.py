@@ -98,7 +98,7 @@ class CompileConstraints(Pass):
         if first != symbol.name:
             self.applied(context, location, f"the constraint of {who} ({symbol.kind}) equals @{first} and becomes it")
             return
-        ignored = remark_of(source_of(symbol.kind, symbol.text, symbol.whitespace))
+        ignored = remark_of(source_of(symbol.kind, symbol.text, symbol.whitespace), built.constraint)
         if ignored is not None:
             self.missed(context, location, f"the constraint of {who}: {ignored.text}")
         if context.tokenizer is None:

@@ -17,7 +17,16 @@ from lmc.grammar.store import IndexStore
 from lmc.grammar.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 from lmc.ir.toy import toy_tokenizer
-from tests.grammar.token_cases import Definition, arranged, automata, bits, byte_tokens, lower_case, vocabularies
+from tests.grammar.token_cases import (
+    Definition,
+    arranged,
+    automata,
+    bits,
+    byte_tokens,
+    complete_index,
+    lower_case,
+    vocabularies,
+)
 
 WORDS = [b"ab", b"abc", b"the", b"th", b"e ", "é".encode(), "日本".encode(), b"ab", b"lazy"]
 VOCABULARY = Vocabulary([*byte_tokens(WORDS), b"<end>", b"<special>"], [266], 265)
@@ -218,7 +227,7 @@ def test_an_end_where_nothing_follows_is_complete() -> None:
 def test_the_facts_grow_with_the_index() -> None:
     constraint = RegularConstraint(lower_case(1, 30), VOCABULARY, "digest")
     assert constraint.facts().states is None
-    index = constraint.build()
+    index = complete_index(constraint)
     assert constraint.facts().states == len(index) == 31
     assert constraint.facts().shortest_tokens == 1
 
@@ -230,19 +239,19 @@ def test_what_is_too_large_to_build_still_works() -> None:
         constraint.build(max_states=100)
     assert constraint.index is None
     assert np.array_equal(state.mask(), constraint.start().advance(97).mask())
-    assert len(constraint.build()) == 5_001
+    assert len(complete_index(constraint)) == 5_001
 
 
 def test_an_index_is_kept_and_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "indexes"
     first = RegularConstraint(lower_case(1, 30), VOCABULARY, "digest", store=IndexStore(folder))
-    built = first.build()
+    built = complete_index(first)
     assert len(list(folder.iterdir())) == 1
     again = RegularConstraint(lower_case(1, 30), VOCABULARY, "digest", store=IndexStore(folder))
     before = random_walk(again, 3)
     with monkeypatch.context() as patch:
         patch.setattr(module, "build_index", lambda *_, **__: pytest.fail("built again"))
-        loaded = again.build()
+        loaded = complete_index(again)
     assert all(np.array_equal(array, loaded.arrays()[name]) for name, array in built.arrays().items())
     assert random_walk(again, 3) is before
     assert np.array_equal(before.mask(), random_walk(first, 3).mask())
@@ -253,11 +262,11 @@ def test_an_index_is_kept_and_found_again(tmp_path: Path, monkeypatch: pytest.Mo
 def test_an_index_that_is_not_of_the_constraint_is_built_anew(tmp_path: Path) -> None:
     store = IndexStore(tmp_path / "indexes")
     for automaton in (literal("abc"), Automaton.of_strings([b"", b"a"])):
-        wrong = RegularConstraint(automaton, VOCABULARY, "other").build()
+        wrong = complete_index(RegularConstraint(automaton, VOCABULARY, "other"))
         store.save("digest", VOCABULARY, wrong)
         constraint = RegularConstraint(lower_case(1, 30), VOCABULARY, "digest", store=store)
         before = random_walk(constraint, 3)
-        assert len(constraint.build()) == 31
+        assert len(complete_index(constraint)) == 31
         assert random_walk(constraint, 3) is before
 
 

@@ -12,7 +12,7 @@ from lmc.grammar.facts import forced_share, shortest_in_index
 from lmc.grammar.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 from tests.grammar.context_free.grammar_cases import TREE, vocabulary
-from tests.grammar.token_cases import automata, vocabularies
+from tests.grammar.token_cases import automata, complete_index, vocabularies
 
 BYTES = Vocabulary([bytes((byte,)) for byte in range(256)] + [b"ab", b"abc", b"<end>"], (), 258)
 
@@ -101,7 +101,7 @@ def test_facts_of_outputs_without_a_bound():
 def test_facts_of_a_context_free_constraint():
     facts = _facts(schema=TREE)
     assert facts.kind == "context-free"
-    assert (facts.states, facts.shortest_tokens, facts.longest_tokens, facts.only) == (None,) * 4
+    assert (facts.states, facts.shortest_tokens, facts.longest_tokens, facts.only) == (None, 12, None, None)
     assert facts.example is not None
     assert facts.example.startswith('{"name":')
     assert facts.forced_share is not None
@@ -114,7 +114,7 @@ def test_facts_of_a_context_free_constraint():
 def test_the_shortest_output_is_that_of_a_search_token_by_token(automaton: Automaton, tokens: Vocabulary, built: bool):
     try:
         constraint = RegularConstraint(automaton, tokens, "digest")
-        index = constraint.build()
+        index = complete_index(constraint)
     except ConstraintError:  # no output can be written in these tokens
         return
     seen, queue = {0}, deque([(0, 0)])

@@ -139,8 +139,14 @@ def test_a_folder_that_can_not_be_used_is_done_without(tmp_path: Path):
 def test_what_has_no_complete_index_says_why():
     cache = ConstraintCache()
     assert cache.built(WORD, BYTES).unbuilt is None
-    nested = cache.built(source_of("grammar", 'start: "(" start ")" | "x"'), BYTES)
-    assert nested.unbuilt == "a context-free grammar has no end of states"
+    nested = [
+        cache.built(source_of("grammar", 'start: "(" start ")" | "x"'), BYTES),
+        cache.built(source_of("schema", '{"type": "array", "items": {"$ref": "#"}}'), BYTES),
+    ]
+    for built in nested:
+        assert built.unbuilt == "values or rules nest without bound, so there is no end of states"
+        assert built.facts.kind == "context-free"
+    assert nested[1].constraint.matches("[[],[[]]]")
     large = cache.built(source_of("regex", "(a|b)*a(a|b){40}"), BYTES)
     assert large.unbuilt
     assert large.constraint.matches("a" * 41)

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from lmc.grammar.automaton import Automaton
 from lmc.grammar.building import Arena
+from lmc.grammar.constraint import RegularConstraint
+from lmc.grammar.index import TokenIndex
 from lmc.grammar.nodes import Node
 from lmc.grammar.trie import packed
 from lmc.grammar.vocabulary import Vocabulary
@@ -99,6 +101,13 @@ class Definition:
 
     def words(self, state: int) -> np.ndarray:
         return packed(np.array(self.allowed(state), np.int32), self.vocabulary.size)
+
+
+def complete_index(constraint: RegularConstraint) -> TokenIndex:
+    """The index of a constraint that is not recursive."""
+    made = constraint.build()
+    assert made is not None
+    return made
 
 
 def bits(words: np.ndarray) -> list[int]:

@@ -1,4 +1,4 @@
-"""Context-free constraints: recursive JSON Schemas, and grammars in Lark's notation. See README.md."""
+"""Context-free constraints: grammars in Lark's notation. See README.md."""
 
 from lmc.grammar.context_free.constraint import ContextFreeConstraint, ContextFreeState
 

@@ -16,21 +16,18 @@ from lmc.grammar.context_free.derivations import Derivations
 from lmc.grammar.context_free.emission import emit
 from lmc.grammar.context_free.lowering import rules_of_grammar
 from lmc.grammar.context_free.matching import Matcher, byte_tokenizer, first_bytes, tokenizer_of
-from lmc.grammar.context_free.recursion import rules_of_schema
-from lmc.grammar.context_free.rules import Rules, base
+from lmc.grammar.context_free.rules import Rules
 from lmc.grammar.context_free.traps import find_trap
 from lmc.grammar.facts import Facts, context_free_facts
 from lmc.grammar.interface import Constraint
 from lmc.grammar.masks import MAX_MASK_BYTES, Masks, Words
-from lmc.grammar.nodes import Kind, Node
-from lmc.grammar.sources import Source
+from lmc.grammar.nodes import Node
 from lmc.grammar.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 
 _STATES_KEPT = 2_048  # the last ones used, whoever holds them
 _MATCHERS_KEPT = 96  # of two kinds; each has some 100 kB
 _FORCED_BYTES = 4_096
-_TOKENS_TRIED = 64
 
 _Path: TypeAlias = "tuple[_Path, int] | None"
 """The tokens that led to a state, the last one first."""
@@ -83,32 +80,28 @@ class ContextFreeState:
 
 
 class ContextFreeConstraint(Constraint):
-    """A recursive JSON Schema, or a grammar in Lark's notation.
+    """A grammar in Lark's notation.
 
     Outputs are those of the grammar, and none else; where a terminal could end in several places it takes as much as it
     can, so some outputs of an ambiguous grammar are left out (README.md says which).
 
     Args:
-        source: of the kind "schema" or "grammar".
+        text: the grammar.
         vocabulary: the tokens.
+        digest: names what the constraint says.
 
     Raises:
         ConstraintError: what is given is wrong, can't be enforced, nothing meets it, or none of it can be written with
             the bytes that tokens have.
     """
 
-    def __init__(self, source: Source, vocabulary: Vocabulary) -> None:
-        super().__init__(vocabulary, source.digest)
-        arena = Arena()
-        names: dict[Node, str] = {}
-        if source.kind == "grammar":
-            rules, names = rules_of_grammar(source.text, arena)
-        else:
-            rules = rules_of_schema(source.data, arena, source.whitespace)
+    def __init__(self, text: str, vocabulary: Vocabulary, digest: str) -> None:
+        super().__init__(vocabulary, digest)
+        rules, names = rules_of_grammar(text, Arena())
         self.rules = rules.trimmed()
         if self.rules.is_empty:
             raise ConstraintError(
-                f"nothing meets the constraint ({source.kind})",
+                "nothing meets the constraint (grammar)",
                 remedy="look for rules that never end, such as one all of whose alternatives hold itself",
             )
         if not vocabulary.has_all_bytes:
@@ -119,31 +112,16 @@ class ContextFreeConstraint(Constraint):
         if node is not None:  # as one terminal nothing of it is left out
             self.rules = Rules({self.rules.start: [(node,)]}, self.rules.start, self.rules.derivatives)
         _check_traps(self.rules, names)
-        text = emit(self.rules)
+        emitted = emit(self.rules)
         self._lock = threading.RLock()
         self._masks = Masks(MAX_MASK_BYTES)
         self._recent: OrderedDict[ContextFreeState, None] = OrderedDict()
         self._with_matchers: OrderedDict[ContextFreeState, None] = OrderedDict()
         self._beginnings: dict[int, Words] = {}
-        self._reader = Matcher.of(byte_tokenizer(), text)
-        self._matcher = Matcher.of(tokenizer_of(vocabulary), text)
+        self._reader = Matcher.of(byte_tokenizer(), emitted)
+        self._matcher = Matcher.of(tokenizer_of(vocabulary), emitted)
         self._start = ContextFreeState(self, None, 0, self._matcher)
         self.derivations = Derivations(self.rules)
-        alternatives = [alternative for found in self.rules.alternatives.values() for alternative in found]
-        if any(_is_combined(base(symbol)) for alternative in alternatives for symbol in alternative):
-            self._try_example()
-
-    def _try_example(self) -> None:
-        """Raise ``ConstraintError`` where what may follow can't be found out at the places of an example.
-
-        Intersections and complements are worked out by llguidance when text comes to them. Most of what is too large
-        for it fails at their first byte; so it fails when it is compiled.
-        """
-        matcher = self._matcher.copy()
-        for token_id in self.vocabulary.encode_cut(self.derivations.example())[:_TOKENS_TRIED]:
-            matcher.mask(self.vocabulary.words)
-            if not matcher.take((token_id,)):
-                break
 
     def start(self) -> ContextFreeState:
         return self._start
@@ -270,20 +248,6 @@ class ContextFreeConstraint(Constraint):
 
     def _tail(self, state: ContextFreeState) -> bytes:
         return self.vocabulary.text(_tokens(state))[-20:]
-
-
-def _is_combined(symbol: Node | str) -> bool:
-    """Whether a terminal has intersections or complements in it."""
-    stack, seen = [symbol], {symbol}
-    while stack:
-        top = stack.pop()
-        if isinstance(top, str):
-            continue
-        if top.kind in (Kind.INTERSECTION, Kind.COMPLEMENT):
-            return True
-        stack += (part for part in top.parts if part not in seen)
-        seen.update(top.parts)
-    return False
 
 
 def _tokens(state: ContextFreeState) -> list[int]:

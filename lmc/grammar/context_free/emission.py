@@ -96,16 +96,10 @@ class _Emission:
                 text = " ".join(parts)
             case Kind.UNION:
                 text = " | ".join(parts)
-            case Kind.INTERSECTION:
-                text = " & ".join(parts)
-            case Kind.COMPLEMENT:
-                text = "~" + parts[0]
-            case Kind.STATE:
-                return parts[0]
             case Kind.REPEAT:
                 text = parts[0] + _repeats(node.low, node.high)
             case _:
-                raise AssertionError("trimmed rules have no empty terminal")
+                raise AssertionError(f"no terminal of a grammar: {node!r}")
         name = f"T{len(self._lines)}"
         self._lines.append(f"{name}: {text}")
         return name

@@ -38,7 +38,7 @@ _EXCEEDED = {
     "too many expressions": _PATTERNS,
     "lexer configuration": _PATTERNS,
     "too many states": _PATTERNS,
-    "grammar size": ("it has too many parts", "have fewer properties, items by place, or alternatives"),
+    "grammar size": ("it has too many parts", "have fewer alternatives, and smaller counts"),
     "Current row has": _AMBIGUOUS,
     "Too many items": _AMBIGUOUS,
 }
@@ -180,9 +180,9 @@ def _failure(what: str, message: str) -> ConstraintError:
         if part in message:
             return ConstraintError(f"{what}: {cause}", remedy=remedy)
     return ConstraintError(
-        f"{what}: llguidance, which follows constraints that nest without bound, failed in itself",
-        remedy="write it without recursion (no reference to a schema around, no {} or true for any value), or smaller; "
-        "the cause of this error is the message of llguidance, for a report to lmc",
+        f"{what}: llguidance, which follows grammars, failed in itself",
+        remedy="write it smaller, or as a regular expression; the cause of this error is the message of llguidance, "
+        "for a report to lmc",
     )
 
 

@@ -10,6 +10,7 @@ from lmc.grammar.schema.builder import Builder
 from lmc.grammar.schema.documents import Document
 from lmc.grammar.schema.errors import RecursiveSchemaError
 from lmc.grammar.schema.layout import Whitespace
+from lmc.grammar.schema.recursion import recursive_node
 
 
 def to_node(
@@ -35,6 +36,21 @@ def to_node(
             schema; the arena's budget is used up.
     """
     return Builder(Document(schema), arena, whitespace, narrowed).whole()
+
+
+def node_of(schema: dict[str, Any] | bool, *, whitespace: Whitespace = "compact") -> tuple[Node, Arena, dict[str, str]]:
+    """The node of any schema, the arena that made it, and what ``narrowed`` of ``to_node`` took.
+
+    Values that nest without bound are references in it. Raises the errors of ``to_node`` but
+    ``RecursiveSchemaError``.
+    """
+    arena, narrowed = Arena(), dict[str, str]()
+    try:
+        node = to_node(schema, arena, whitespace=whitespace, narrowed=narrowed)
+    except RecursiveSchemaError:
+        arena, narrowed = Arena(), {}
+        node = recursive_node(schema, arena, whitespace, narrowed)
+    return node, arena, narrowed
 
 
 def is_recursive(schema: dict[str, Any] | bool) -> bool:

@@ -21,7 +21,7 @@ class Subschema(NamedTuple):
 
 
 class RecursiveSchemaError(ConstraintError):
-    """A schema whose values may nest without bound: beyond regular languages, not beyond context-free ones.
+    """A schema whose values may nest without bound, where only values of bounded depth can be built.
 
     It refers to itself, or leaves open what a value is (``{}``, an array without ``items``).
     """
@@ -69,7 +69,7 @@ def located(error: ConstraintError, pointer: Pointer) -> ConstraintError:
 def recursive(pointer: Pointer, cause: str) -> RecursiveSchemaError:
     """The error for values that nest without bound."""
     where = json_pointer(pointer)
-    remedy = "say what the values are, without reference to the schema around them, or use a context-free constraint"
+    remedy = "say what the values are, without reference to the schema around them"
     return RecursiveSchemaError(f"schema, #{where}: {cause}", remedy=remedy, pointer=where)
 
 

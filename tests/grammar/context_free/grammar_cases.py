@@ -1,4 +1,4 @@
-"""Grammars, schemas and vocabularies for the tests of context-free constraints."""
+"""Grammars, recursive schemas and vocabularies for the tests of constraints that nest without bound."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from lmc.grammar.compiling import compile_source
+from lmc.grammar.constraint import RegularConstraint
 from lmc.grammar.context_free import ContextFreeConstraint
+from lmc.grammar.interface import Constraint
 from lmc.grammar.sources import Source, Whitespace
 from lmc.grammar.vocabulary import Vocabulary
 
@@ -34,6 +37,10 @@ TREE: dict[str, Any] = {
     "additionalProperties": False,
 }
 
+TREE_GRAMMAR = r"""
+start: "{\"name\":\"" ("a" | "b") "\"" [",\"kids\":[" [start ("," start)*] "]"] "}"
+"""
+
 PIECES = (b'{"', b'":', b"},{", b"[]", b'","', b"null", b'"a":', b"[[", b"]]", b"ab", "é".encode(), b"\xc3")
 EOS = 256 + len(PIECES)
 
@@ -45,11 +52,15 @@ def vocabulary() -> Vocabulary:
 
 
 def of_grammar(text: str, tokens: Vocabulary | None = None) -> ContextFreeConstraint:
-    return ContextFreeConstraint(Source.of(grammar=text), tokens or vocabulary())
+    made = compile_source(Source.of(grammar=text), tokens or vocabulary())
+    assert isinstance(made, ContextFreeConstraint)
+    return made
 
 
-def of_schema(schema: Any, whitespace: Whitespace = "compact") -> ContextFreeConstraint:
-    return ContextFreeConstraint(Source.of(schema=schema, whitespace=whitespace), vocabulary())
+def of_schema(schema: Any, whitespace: Whitespace = "compact") -> RegularConstraint:
+    made = compile_source(Source.of(schema=schema, whitespace=whitespace), vocabulary())
+    assert isinstance(made, RegularConstraint)
+    return made
 
 
 def allowed(words: np.ndarray) -> list[int]:
@@ -57,7 +68,7 @@ def allowed(words: np.ndarray) -> list[int]:
     return np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
 
 
-def walked(constraint: ContextFreeConstraint, chance: random.Random, steps: int = 60) -> bytes | None:
+def walked(constraint: Constraint, chance: random.Random, steps: int = 60) -> bytes | None:
     """A text out of allowed tokens at random; None where it did not end. After some steps what closes is preferred."""
     state, text = constraint.start(), b""
     tokens = constraint.vocabulary.tokens

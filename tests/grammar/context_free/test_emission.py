@@ -14,11 +14,9 @@ def test_every_byte_is_one_character():
 
 def test_every_kind_of_node_means_what_it_does_as_an_automaton():
     arena = Arena()
-    letters = arena.repeat(arena.byte_set(sum(1 << byte for byte in b"abc\xff")), 0, None)
-    not_ab = arena.complement(arena.concat(arena.everything, arena.literal(b"ab"), arena.everything))
     node = arena.union(
         [
-            arena.intersection([letters, not_ab]),
+            arena.repeat(arena.byte_set(sum(1 << byte for byte in b"ab\xff")), 0, 3),
             arena.concat(
                 arena.literal(b'"\\\x00'), arena.repeat(arena.literal(b"a"), 2, 4), arena.optional(arena.literal(b"b"))
             ),
@@ -41,7 +39,7 @@ def test_every_kind_of_node_means_what_it_does_as_an_automaton():
 
     for data in (b"[]", b"[ba\xff]", b'["\\\x00aab]', b"[cccccc]", b'["\\\x00aaaa]'):
         assert matches(data), data
-    for data in (b"[cab]", b'["\\\x00a]', b"[d]", b"[", b'["\\\x00aaaaab]'):
+    for data in (b"[caba]", b"[abab]", b'["\\\x00a]', b"[d]", b"[", b'["\\\x00aaaaab]'):
         assert not matches(data), data
 
 

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from lmc.grammar.building import Arena
-from lmc.grammar.context_free.recursion import rules_of_schema
-from lmc.grammar.schema import RecursiveSchemaError
+from lmc.grammar.schema import RecursiveSchemaError, node_of
 from lmc.grammar.schema.culprits import Culprit
 from lmc.grammar.schema.errors import Pointer
 from lmc.ir.errors import ConstraintError
@@ -167,15 +166,14 @@ def test_branches_that_depend_on_themselves(schema: Any):
     ],
 )
 def test_what_is_valid_and_not_produced_is_no_contradiction(schema: dict[str, Any]):
-    arena = Arena()
     with pytest.raises(ConstraintError, match="none of the values that can be produced meets this schema") as caught:
-        rules_of_schema(schema, arena, "compact")
+        node_of(schema)
     assert "name the type" in str(caught.value.remedy)
 
 
 def test_what_ends_only_in_a_type_that_is_not_produced_is_no_contradiction():
     schema = {"properties": {"a": {"$ref": "#"}}, "required": ["a"]}
     with pytest.raises(ConstraintError, match="every value that can be produced for this schema holds another one"):
-        rules_of_schema(schema, Arena(), "compact")
+        node_of(schema)
     with pytest.raises(ConstraintError, match="every value that meets this schema holds another one"):
-        rules_of_schema({"type": "object", **schema}, Arena(), "compact")
+        node_of({"type": "object", **schema})

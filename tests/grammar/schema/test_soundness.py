@@ -4,16 +4,15 @@ import json
 import os
 import random
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from lmc.grammar.schema import RecursiveSchemaError
+from lmc.grammar.automaton import Automaton
+from lmc.grammar.schema import node_of
 from lmc.ir.errors import ConstraintError
-from tests.grammar.context_free.grammar_cases import of_schema, walked
 from tests.grammar.schema import strategies
 from tests.grammar.schema.combined_schemas import SMALL_VALUES, SchemaMaker, orders_of
 from tests.grammar.schema.sampling import VALIDATOR, automaton_of, compact, draw, is_valid
@@ -97,20 +96,11 @@ def test_what_a_validator_rejects_for_a_duplicate_key_is_no_output(whitespace: s
     assert not automaton.matches(b'{"a":1,"\\u0061":"x"}')
 
 
-def _compiled(schema: Any, chance: random.Random) -> tuple[Callable[[bytes], bool], Callable[[], bytes | None]]:
-    """Whether a text is an output of a schema, recursive or not, and one output, where a walk came to an end."""
+def _try_to_compile(schema: Any) -> Automaton | str:
+    """The automaton of a schema, recursive or not, or the cause why the schema is refused."""
     try:
-        automaton = automaton_of(schema)
-    except RecursiveSchemaError:
-        constraint = of_schema(schema)
-        return constraint.matches, lambda: walked(constraint, chance)
-    return automaton.matches, lambda: draw(automaton, chance)
-
-
-def _try_to_compile(schema: Any, chance: random.Random) -> Any:
-    """What ``_compiled`` returns, or the cause why the schema is refused."""
-    try:
-        return _compiled(schema, chance)
+        node, arena, _ = node_of(schema)
+        return Automaton(node, arena)
     except ConstraintError as error:
         return error.cause
 
@@ -128,26 +118,25 @@ def test_keywords_that_depend_on_each_other(is_open: bool):
         schema = SchemaMaker(chance, is_open=is_open).schema()
         validator = VALIDATOR(schema)
         values = [(value, validator.is_valid(value)) for value in SMALL_VALUES]
-        compiled = _try_to_compile(schema, chance)
-        if isinstance(compiled, str):
-            is_empty = "no value meets" in compiled or "every value that meets" in compiled
-            assert not is_empty or not any(valid for _, valid in values), (schema, compiled)
+        automaton = _try_to_compile(schema)
+        if isinstance(automaton, str):
+            is_empty = "no value meets" in automaton or "every value that meets" in automaton
+            assert not is_empty or not any(valid for _, valid in values), (schema, automaton)
             counts["empty" if is_empty else "refused"] += 1
             continue
-        matches, output = compiled
         invalid = [value for value, valid in values if not valid]
         valid = [value for value, valid in values if valid]
         for value in chance.sample(invalid, min(len(invalid), 40)):
-            assert not any(matches(compact(order)) for order in orders_of(value)), (schema, value)
+            assert not any(automaton.matches(compact(order)) for order in orders_of(value)), (schema, value)
         for value in chance.sample(valid, min(len(valid), 40)):
-            is_output = any(matches(compact(order)) for order in orders_of(value))
+            is_output = any(automaton.matches(compact(order)) for order in orders_of(value))
             assert is_output or is_open, (schema, value)
             counts["valid"] += 1
             counts["left out"] += not is_output
         for _ in range(4):
-            text = output()
-            assert text is None or validator.is_valid(json.loads(text)), (schema, text)
-            counts["drawn"] += text is not None
+            text = draw(automaton, chance)
+            assert validator.is_valid(json.loads(text)), (schema, text)
+            counts["drawn"] += 1
         counts["compiled"] += 1
     total = counts["compiled"] + counts["empty"] + counts["refused"]
     assert counts["refused"] < total / 4, counts

@@ -1,7 +1,7 @@
-"""Schemas whose values nest without bound, as rules: each goal that comes up within itself is a rule of its own.
+"""Schemas whose values nest without bound: each goal that comes up within itself is a definition of its own.
 
-The nodes are those of ``lmc/grammar/schema``. Where a goal would be built within itself there stands a reference: bytes
-that no JSON has. ``cutting.py`` makes rules of all that.
+Where a goal would be built within itself there stands a reference to its definition; `linking.py` makes one node of
+all. Strings are resolved as everywhere, so what is too large is refused here, and not while text is generated.
 """
 
 from __future__ import annotations
@@ -9,48 +9,32 @@ from __future__ import annotations
 from typing import Any
 
 from lmc.grammar.building import Arena
-from lmc.grammar.context_free.cutting import Cutting, reference, references, rule_name
-from lmc.grammar.context_free.rules import Rules
-from lmc.grammar.derivatives import Derivatives
-from lmc.grammar.nodes import Node
+from lmc.grammar.nodes import Node, references
 from lmc.grammar.schema.builder import Builder
 from lmc.grammar.schema.documents import Document
 from lmc.grammar.schema.errors import Pointer, RecursiveSchemaError, Subschema, UndescribedError, refusal
+from lmc.grammar.schema.layout import Whitespace
+from lmc.grammar.schema.linking import linked
 from lmc.grammar.schema.shapes import Goal, Items, Members, Shape
 from lmc.grammar.schema.values import ARRAY, OBJECT
-from lmc.grammar.sources import Whitespace
 from lmc.ir.errors import ConstraintError
 
-_START = "start"
 
+def recursive_node(
+    schema: dict[str, Any] | bool, arena: Arena, whitespace: Whitespace, narrowed: dict[str, str] | None = None
+) -> Node:
+    """The texts that ``to_node`` describes, for any schema. Arguments and errors are those of ``to_node``.
 
-def rules_of_schema(
-    schema: dict[str, Any] | bool, arena: Arena, whitespace: Whitespace, *, narrowed: dict[str, str] | None = None
-) -> Rules:
-    """The rules of any schema, recursive or not: the JSON that ``lmc/grammar/schema`` describes.
-
-    ``narrowed`` is as for ``to_node`` there. Raises ``ConstraintError`` for what is wrong or can't be enforced, with
-    the ``pointer`` to the keyword.
+    Never raises ``RecursiveSchemaError``.
     """
     builder = _RecursiveBuilder(Document(schema), arena, whitespace, narrowed)
-    root = builder.whole()
-    cutting = Cutting(arena, builder.places)
-    cutting.add(_START, root)
-    for number, node in builder.rules.items():
-        cutting.add(rule_name(number), node)
-    derivatives = Derivatives(arena)
-    rules = Rules(cutting.alternatives, _START, derivatives).trimmed()
-    if rules.is_empty:
-        endless = [
-            place
-            for number, place in builder.places.items()
-            if Rules(cutting.alternatives, rule_name(number), derivatives).trimmed().is_empty
-        ]
-        remedy = "let values end: with a property that may be left out, an array that may be empty, or an alternative"
-        where = endless[-1] if endless else None
+    root, endless = linked(builder.whole(), builder.definitions, arena)
+    if root is arena.empty:
+        where = builder.places[endless[-1]] if endless else None
         which = "can be produced for" if builder.has_other_types else "meets"
+        remedy = "let values end: with a property that may be left out, an array that may be empty, or an alternative"
         raise refusal(where, f"every value that {which} this schema holds another one, without end", remedy)
-    return rules
+    return root
 
 
 def _any_value() -> dict[str, Any]:
@@ -69,9 +53,10 @@ class _RecursiveBuilder(Builder):
         self, document: Document, arena: Arena, whitespace: Whitespace, narrowed: dict[str, str] | None = None
     ) -> None:
         super().__init__(document, arena, whitespace, narrowed)
-        self.rules: dict[int, Node] = {}
+        self.definitions: dict[int, Node] = {}
         """The nodes of the goals that are referred to, by their number."""
         self.places: dict[int, Pointer] = {}
+        """Where in the schema these goals stand."""
         self._numbers: dict[tuple[int, ...], int] = {}
         self._open: set[tuple[int, ...]] = set()
         self._any = _any_value()
@@ -85,19 +70,19 @@ class _RecursiveBuilder(Builder):
         if key in self._open or key in self._numbers:
             number = self._numbers.setdefault(key, len(self._numbers))
             self.places.setdefault(number, goal[0].pointer)
-            return self.arena.literal(reference(number))
+            return self.arena.reference(number)
         self._open.add(key)
         node = super().node(goal, pointer)
         self._open.remove(key)
         number = self._numbers.get(key, -1)
         if number < 0:
             return node
-        self.rules[number] = node
-        return self.arena.literal(reference(number))
+        self.definitions[number] = node
+        return self.arena.reference(number)
 
     def intersection(self, parts: list[Node], pointer: Pointer) -> Node:
         for part in parts:
-            if next(references(part), None) is not None:
+            if any(references(part)):
                 cause = "values that nest without bound would have to be counted in two ways at once"
                 remedy = "say what these values are, without reference to the schema around them"
                 raise refusal(pointer, cause, remedy)
