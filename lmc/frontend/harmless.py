@@ -63,6 +63,14 @@ _FIXED: tuple[Any, ...] = (
     type(typing.List),  # noqa: UP006
     type(typing.List[int]),  # noqa: UP006
 )
+_VALUES = (
+    datetime.date,
+    datetime.time,
+    datetime.timedelta,
+    decimal.Decimal,
+    fractions.Fraction,
+    uuid.UUID,
+)
 _FIXED_BASES = frozenset({object, str, bytes, int, float, complex, tuple, frozenset, type})
 # What an operator, a conversion or an iteration may call.
 SPECIAL = frozenset(
@@ -180,6 +188,12 @@ def is_harmless_type(kind: Any) -> bool:
 def is_standard_module(name: str) -> bool:
     """Whether a module belongs to Python itself."""
     return name.partition(".")[0] in sys.stdlib_module_names and name != "__main__"
+
+
+def is_fixed(value: Any) -> bool:
+    """Whether an object of the standard library never changes, and runs no code of the user's."""
+    kind = type(value)
+    return kind in (bytes, re.Pattern, re.Match) or (isinstance(value, _VALUES) and is_standard_module(kind.__module__))
 
 
 def is_immutable(value: Any) -> bool:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.disorder import CAUSE, REMEDY, is_disordered
 from lmc.frontend.emit.budget import MAX_TEXT_PARTS
+from lmc.frontend.emit.raises import Classes
+from lmc.frontend.harmless import is_fixed
 from lmc.frontend.heap.cells import DictCell, GrownCell, ListCell, ObjectCell, SetCell
 from lmc.frontend.heap.values import (
     SCALARS,
@@ -102,7 +104,7 @@ def constant(machine: Machine, value: Any) -> Symbol:
         result_type=ANY,
         origin=f"{with_article(type(value).__name__)} of the program",
     )
-    return Symbol(found.ir, found.origin, kind=type(value), foreign=True)
+    return Symbol(found.ir, found.origin, kind=type(value), foreign=not is_fixed(value))
 
 
 def _cell(machine: Machine, value: Ref) -> Operand:
@@ -201,8 +203,14 @@ def host_call(
     effect: Effect,
     result_type: Type = ANY,
     origin: str | None = None,
+    raises: Classes | None = None,
+    taints: bool = True,
 ) -> Symbol:
-    """Call ``function``, of the user's or of lmc's own, in the run: once per instance, in order."""
+    """Call ``function``, of the user's or of lmc's own, in the run: once per instance, in order.
+
+    ``raises`` are the classes of all that it may raise, where that is known. ``taints``: where its effect is to write,
+    it may change data of the user's.
+    """
     named = dict(keywords or {})
     operands = [operand(machine, value) for value in (*arguments, *named.values())]
     if effect is Effect.PURE and any(each.foreign for each in operands):
@@ -217,6 +225,8 @@ def host_call(
         effect=effect,
         result_type=result_type,
         origin=origin or f"the result of {name}()",
+        raises=raises,
+        taints=taints,
     )
 
 
@@ -230,20 +240,23 @@ def host_op(
     effect: Effect,
     result_type: Type,
     origin: str,
+    raises: Classes | None = None,
+    taints: bool = True,
 ) -> Symbol:
     """Append a call of a host symbol; ``name`` is what it goes by in ids."""
     op_id = machine.allocate_host(name)
     (result,) = machine.emit(
         HostCallOp,
         (result_type,),
-        may_raise=effect is not Effect.PURE or bool(ir),
+        may_raise=(effect is not Effect.PURE or bool(ir)) if raises is None else bool(raises),
+        raises=raises,
         host=host,
         id=op_id,
         arguments=ir,
         keywords=keywords,
         declared=effect.value,
     )
-    if effect is Effect.WRITES:
+    if effect is Effect.WRITES and taints:
         machine.state.tainted = True
         machine.writes += 1
     return Symbol(result, origin, foreign=result_type not in PLAIN_TYPES)

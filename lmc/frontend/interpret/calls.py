@@ -45,9 +45,11 @@ from lmc.frontend.heap.values import (
 from lmc.frontend.interpret import names
 from lmc.frontend.interpret.machine import Activation
 from lmc.frontend.locations import is_own_file
-from lmc.frontend.python import attributes, classes, library
+from lmc.frontend.python import attributes, classes
 from lmc.frontend.python.conversions import formatted, to_text
 from lmc.frontend.python.functions import FUNCTIONS
+from lmc.frontend.python.library import calls as library
+from lmc.frontend.python.library import table
 from lmc.frontend.python.methods import call_method
 from lmc.frontend.python.operators import binary, run_now
 from lmc.frontend.source.files import Unsupported
@@ -120,9 +122,12 @@ def _call_constant(machine: Machine, function: Const, args: Args, kwargs: Kwargs
     if isinstance(held, Tool):
         return _call_tool(machine, held, args, kwargs)
     if _is_hashable(held):
-        handler = FUNCTIONS.get(held) or library.HANDLERS.get(held)
+        handler = FUNCTIONS.get(held)
         if handler is not None:
             return _fitting(machine, handler, held, args, kwargs)
+        row = table.find(held)
+        if row is not None:
+            return library.call(machine, held, row, args, kwargs)
     managed = managed_function(held)
     if managed is not None:
         return Managed(call(machine, Const(managed), args, kwargs))
@@ -359,8 +364,6 @@ def _call_library(machine: Machine, function: Any, args: Args, kwargs: Kwargs) -
     owner = getattr(function, "__self__", None)
     if isinstance(function, BuiltinFunctionType) and owner is not None and not inspect.ismodule(owner):
         return method(machine, Const(owner), function.__name__, args, kwargs)
-    if library.is_pure(function):
-        return library.call_pure(machine, function, args, kwargs)
     if is_standard_module(function.__module__ or "builtins"):
         raise _opaque(machine, function)
     return _call_opaque(machine, function, args, kwargs)
@@ -376,8 +379,6 @@ def _opaque(machine: Machine, held: Any) -> BaseException:
 def _call_class(machine: Machine, kind: type, args: Args, kwargs: Kwargs) -> Abstract:
     if issubclass(kind, BaseException):
         return _new_exception(machine, kind, args, kwargs)
-    if library.is_pure(kind):
-        return library.call_pure(machine, kind, args, kwargs)
     made = classes.construct(machine, kind, args, kwargs)
     return _call_opaque(machine, kind, args, kwargs) if made is None else made
 

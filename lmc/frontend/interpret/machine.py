@@ -304,15 +304,18 @@ class Machine:
         types: Sequence[Type] = (),
         *,
         may_raise: bool | None = None,
+        raises: Classes | None = None,
         names: Sequence[str | None] = (),
         **fields: Any,
     ) -> tuple[Value, ...]:
-        """Append an op. ``may_raise`` says whether it can here; None: what its class says."""
+        """Append an op. ``may_raise`` says whether it can here, ``raises`` what; None: what its class says."""
         results = self.graph.emit(kind, types, names=names, **fields)
         op = self.graph.builder.ops[-1]
-        if self.protected and (op.may_raise if may_raise is None else may_raise) and self._may_be_taken(op):
-            self.graph.builder.ops.pop()
-            return self._tried(op)
+        if self.protected and (op.may_raise if may_raise is None else may_raise):
+            raised = raised_by(op) if raises is None else raises
+            if self._may_be_taken(raised):
+                self.graph.builder.ops.pop()
+                return self._tried(op, raised)
         return results
 
     @contextmanager
@@ -326,12 +329,11 @@ class Machine:
         finally:
             self.state, self.protected = around
 
-    def _may_be_taken(self, op: Op) -> bool:
-        """Whether one of the blocks around looks at what ``op`` may raise."""
-        raised = raised_by(op)
+    def _may_be_taken(self, raised: Classes | None) -> bool:
+        """Return whether a block around looks at exceptions of these classes; None: of any."""
         return raised is None or any(classes is None or may_take(classes, raised) for classes in self.taken)
 
-    def _tried(self, op: Op) -> tuple[Value, ...]:
+    def _tried(self, op: Op, kinds: Classes | None) -> tuple[Value, ...]:
         """``op`` in a block that looks at exceptions: goes on where it raises none."""
         graph = self.graph
         fillers = [unused(self, value.type) for value in op.results]
@@ -354,7 +356,7 @@ class Machine:
             self.close_turns(self.try_marks[-1])
             handled = self.handled[-1] if self.handled else None
             symbol = Symbol(error, "an exception")
-            raised = Way(self.state, Raised(None, symbol=symbol, context=handled, kinds=raised_by(op)))
+            raised = Way(self.state, Raised(None, symbol=symbol, context=handled, kinds=kinds))
         self.state = state
         exits = {NORMAL: Way(state.child()), RAISE: raised}
         narrow(self, Outcome(exits, state, self._next, {NORMAL: Symbol(ok, "whether it was done")}), other)

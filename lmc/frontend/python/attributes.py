@@ -37,6 +37,8 @@ from lmc.frontend.heap.values import (
     Unbound,
     Union,
 )
+from lmc.frontend.python.library import calls as library
+from lmc.frontend.python.library import table
 from lmc.ir.core import Effect
 from lmc.ir.types import ANY, JsonType
 from lmc.ir.wording import with_article
@@ -52,7 +54,7 @@ def read(machine: Machine, owner: Abstract, name: str) -> Abstract:
     """``owner.name``."""
     if isinstance(owner, Union | Poison | Unbound):
         return machine.cases(owner, lambda one: read(machine, one, name))
-    handled = machine.rules.attribute_of(owner, name)
+    handled = machine.rules.attribute_of(owner, name) or _of_library(machine, owner, name)
     if handled is not None:
         return handled
     if isinstance(owner, Const):
@@ -83,6 +85,16 @@ def read(machine: Machine, owner: Abstract, name: str) -> Abstract:
             machine.raise_new(AttributeError, f"'{kind.__name__}' object has no attribute '{name}'")
         return BoundMethod(name, owner)
     raise machine.unsupported(f"the attribute {name!r} of {describe(machine, owner)}")
+
+
+def _of_library(machine: Machine, owner: Abstract, name: str) -> Abstract | None:
+    """Data or a method of an object of the standard library; None where the table has no row."""
+    kind = class_of(machine, owner)
+    if kind is None or not isinstance(owner, Const | Symbol):
+        return None
+    if table.find_method(kind, name) is not None and kind not in (str, int, float):
+        return BoundMethod(name, owner)
+    return library.attribute(machine, owner, kind, name)
 
 
 def _of_exception(machine: Machine, owner: Raised, name: str) -> Abstract:

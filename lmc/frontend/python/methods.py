@@ -11,6 +11,8 @@ from lmc.frontend.heap.cells import CollectedCell, DictCell, GrownCell, ListCell
 from lmc.frontend.heap.values import NONE, Abstract, Const, Ref, Symbol, Tuple, Union, View, is_literal, same
 from lmc.frontend.python.items import get_item, put, set_item
 from lmc.frontend.python.iteration import Counted, items_of, known_items
+from lmc.frontend.python.library import calls as library
+from lmc.frontend.python.library.table import find_method
 from lmc.frontend.python.operators import binary, run_now, truth
 from lmc.ir import builtins
 from lmc.ir.types import ANY, ListType, list_of
@@ -49,6 +51,10 @@ def call_method(machine: Machine, receiver: Abstract, name: str, args: Args, kwa
         return handler(machine, receiver, *args, **kwargs)
     if is_text(machine, receiver):
         return _text_method(machine, receiver, name, args, kwargs)
+    kind = class_of(machine, receiver)
+    found = None if kind is None else find_method(kind, name)
+    if found is not None:
+        return library.call(machine, *found, [receiver, *args], kwargs)
     return _now(machine, receiver, name, args, kwargs)
 
 
@@ -56,7 +62,7 @@ def _now(machine: Machine, receiver: Abstract, name: str, args: Args, kwargs: Kw
     """A method that changes nothing, of a value that is known."""
     parts = [machine.plain(value) for value in (receiver, *args, *kwargs.values())]
     kind = class_of(machine, receiver)
-    if kind is None or any(part is None for part in parts) or name in _CHANGING:
+    if kind not in _KNOWN or any(part is None for part in parts) or name in _CHANGING:
         raise machine.unsupported(f"the method {name!r} of {describe(machine, receiver)}")
     values = [part[0] for part in parts if part is not None]
     split = len(values) - len(kwargs)
@@ -64,6 +70,7 @@ def _now(machine: Machine, receiver: Abstract, name: str, args: Args, kwargs: Kw
     return run_now(machine, getattr(kind, name), values[:split], name, **named)
 
 
+_KNOWN = frozenset({str, int, float, bool, bytes, list, tuple, dict, set, frozenset, range})
 _CHANGING = frozenset(
     [
         "append",
@@ -91,6 +98,9 @@ def _text_method(machine: Machine, receiver: Abstract, name: str, args: Args, kw
             return joined
     if all(machine.plain(value) is not None for value in (receiver, *args, *kwargs.values())):
         return _now(machine, receiver, name, args, kwargs)
+    row = find_method(str, name)
+    if row is not None:
+        return library.call(machine, *row, [receiver, *args], kwargs)
     if builtins.lookup(f"str.{name}") is None:
         raise machine.unsupported(f"the text method {name!r}")
     found = pure(machine, f"str.{name}", (receiver, *args), kwargs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
 import operator
 from collections.abc import Callable
@@ -28,6 +29,7 @@ from lmc.frontend.heap.values import (
     Union,
     same,
 )
+from lmc.frontend.python.library.kinds import class_given
 from lmc.frontend.sizes import grows
 from lmc.ir.types import ANY, BOOL, TEXT, JsonType, ListType
 
@@ -67,8 +69,19 @@ _SIGNS = {
 _REFLECTED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
-def run_now(machine: Machine, function: Callable[..., Any], args: list[Any], name: str, **kwargs: Any) -> Abstract:
-    """What CPython gives for values that are known; an exception is raised in the program."""
+def run_now(
+    machine: Machine,
+    function: Callable[..., Any],
+    args: list[Any],
+    name: str,
+    *,
+    otherwise: Callable[[], Abstract] | None = None,
+    **kwargs: Any,
+) -> Abstract:
+    """What CPython gives for values that are known; an exception is raised in the program.
+
+    ``otherwise`` calls it in the run, for exceptions that are more than a class and literals.
+    """
     if grows(name, tuple(args)):
         raise machine.stop(
             "what this makes is too large to be a part of the graph", "make it before and pass it in, or in a tool"
@@ -81,6 +94,8 @@ def run_now(machine: Machine, function: Callable[..., Any], args: list[Any], nam
     try:
         found = function(*args, **kwargs)
     except Exception as error:
+        if otherwise is not None and not _is_plain(error):
+            return otherwise()
         machine.throw(Raised(type(error), tuple(map(Const, error.args)), made=None if _is_plain(error) else error))
     return machine.lifted(found)
 
@@ -132,7 +147,16 @@ def binary(machine: Machine, name: str, left: Abstract, right: Abstract) -> Abst
             f"the operator {name.rstrip('_')} of {describe(machine, left)} and {describe(machine, right)}"
         )
     found = pure(machine, name, (left, right))
-    return machine.list_of(found) if isinstance(found.type, ListType) else found
+    return machine.list_of(found) if isinstance(found.type, ListType) else _of_class(machine, name, found, left, right)
+
+
+def _of_class(machine: Machine, name: str, found: Symbol, *values: Abstract) -> Abstract:
+    """What an operator gives for objects of the standard library, with its class."""
+    classes = [class_of(machine, value) for value in values]
+    kind = class_given(name, *(each for each in classes if each is not None)) if None not in classes else None
+    if kind in (int, float, bool):
+        return pure(machine, kind.__name__, (found,), raises=False)
+    return found if kind is None else dataclasses.replace(found, kind=kind)
 
 
 def _by_special(machine: Machine, name: str, left: Abstract, right: Abstract) -> Abstract | None:
@@ -286,7 +310,7 @@ def unary(machine: Machine, name: str, value: Abstract) -> Abstract:
         return own
     if name not in _IN_RUN:
         raise machine.unsupported(f"the operator {name} of {describe(machine, value)}")
-    return pure(machine, name, (value,))
+    return _of_class(machine, name, pure(machine, name, (value,)), value)
 
 
 def negated(machine: Machine, value: Abstract) -> Abstract:
