@@ -156,7 +156,7 @@ def test_a_row_says_what_the_function_does(name: str, capsys: Any):
     row = FUNCTIONS[name]
     function = real(row)
 
-    @settings(max_examples=1_000 if FULL else 60)
+    @settings(max_examples=1_000 if FULL else 25)
     @given(call=calls_of(row))
     def run(call: Any):
         args, kwargs = call

@@ -6,7 +6,7 @@ are given by name. Kinds are the keys of ``KINDS`` and ``CLASSES``, and ``list[k
 arguments of these kinds; ``item`` is an element of the first list, ``kind?`` may be None. For arguments of these kinds
 no other exceptions than those are raised.
 
-Flags: ``draws`` and ``logs`` (ordered calls, in the run), ``mutates`` (the first list is changed in place), ``unstable``
+Flags: ``draws`` and ``logs`` (ordered calls), ``mutates`` (the first list is changed in place), ``unstable``
 (pure, but another process gives another result), ``ints<=N`` (worked out during capture up to that number).
 """
 
