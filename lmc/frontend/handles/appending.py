@@ -10,8 +10,9 @@ from lmc.frontend.control.join import UNSURE
 from lmc.frontend.emit.operands import class_of, is_text, pure, text_parts
 from lmc.frontend.handles.cores import change, context_of, core_of, is_handle, refuse
 from lmc.frontend.handles.generating import gen, select
+from lmc.frontend.handles.misuse import refuse_addition
 from lmc.frontend.handles.roles import begin_role, end_role, extend, extend_or_end, open_role
-from lmc.frontend.heap.cells import BranchesCell
+from lmc.frontend.heap.cells import HandleCell
 from lmc.frontend.heap.values import (
     NONE,
     Abstract,
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 
 def append(machine: Machine, handle: Abstract, content: Abstract) -> None:
     """``s += content``."""
-    if isinstance(machine.cell(handle), BranchesCell):
-        raise machine.unsupported("`+=` of branches")
+    if not isinstance(machine.cell(handle), HandleCell):
+        refuse_addition(machine, handle, content)
     if isinstance(content, Union | Poison | Unbound):
 
         def one_of(one: Abstract) -> Abstract:
@@ -181,7 +182,11 @@ def append_message(machine: Machine, handle: Abstract, message: Message) -> None
         assert isinstance(handle, Ref)
         turn = RoleTurn(handle, message.role)
         begin_role(machine, turn)
-        append(machine, handle, wrapped(inner))
+        machine.turns.append(turn)
+        try:
+            append(machine, handle, wrapped(inner))
+        finally:
+            machine.turns.pop()
         end_role(machine, turn)
         return
     value = wrapped(content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from lmc.frontend.handles.branches import copy, fork
 from lmc.frontend.handles.cores import refuse
 from lmc.frontend.handles.generating import gen, select
 from lmc.frontend.handles.making import FUNCTIONS
+from lmc.frontend.handles.misuse import refuse_variable
 from lmc.frontend.handles.reading import get, holds, meta, text, variable
 from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, HandleCell, ListCell
 from lmc.frontend.heap.values import NONE, Abstract, Appended, BoundMethod, Const, Ref, RoleTurn, same
@@ -28,6 +30,11 @@ def _role(role: str) -> Callable[..., Abstract]:
     def method(machine: Machine, handle: Abstract, *content: Abstract) -> Abstract:
         if not content:
             assert isinstance(handle, Ref)
+            if not isinstance(machine.activation.statement, ast.With):
+                raise machine.stop(
+                    f"s.{role}() with neither a text nor `with` does nothing by itself",
+                    f"write with s.{role}(): and append inside the block, or s.{role}(text)",
+                )
             return RoleTurn(handle, role)
         append(machine, handle, Appended(Message(role, content[0])))
         return NONE
@@ -108,7 +115,7 @@ def set_item_of(machine: Machine, owner: Abstract, key: Abstract, value: Abstrac
     """``branches[i] += …`` puts back the branch that it took. Return whether ``owner`` are branches."""
     cell = machine.cell(owner)
     if isinstance(cell, HandleCell):
-        raise machine.unsupported("setting a variable of a state")
+        refuse_variable(machine, key)
     if isinstance(cell, BranchArrayCell):
         found, given = machine.cell(item(machine, owner, key)), machine.cell(value)
         if not isinstance(found, HandleCell) or not isinstance(given, HandleCell) or found.core != given.core:

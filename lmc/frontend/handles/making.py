@@ -9,6 +9,7 @@ from lmc.frontend import messages
 from lmc.frontend.handles.appending import is_appendable_text, refuse_no_text, wrapped
 from lmc.frontend.handles.cores import refuse
 from lmc.frontend.handles.generating import DEFAULT_METHOD, checked_name
+from lmc.frontend.handles.misuse import refuse_addition
 from lmc.frontend.heap.values import NONE, Abstract, Appended, Poison, Unbound, Union
 from lmc.frontend.messages import Generation, Message, Section, Selection, Several
 from lmc.ir.wording import with_article
@@ -68,10 +69,10 @@ FUNCTIONS: Mapping[Any, Callable[..., Abstract]] = {
 def append_together(machine: Machine, left: Abstract, right: Abstract) -> Abstract | None:
     """``+`` of what is appended; None where neither is anything of the kind."""
     if not isinstance(left, Appended) and not isinstance(right, Appended):
+        refuse_addition(machine, left, right)
         return None
     parts: list[Any] = []
     for value in (left, right):
         made = value.made if isinstance(value, Appended) else value
         parts += made.parts if isinstance(made, Several) else (value,)
-    del machine
     return Appended(Several(tuple(parts)))

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from lmc.frontend.control.conditions import adopt, branch
 from lmc.frontend.emit.operands import is_scalar, pure, text_parts
 from lmc.frontend.handles.cores import change, context_of, core_of, refuse
-from lmc.frontend.heap.values import Abstract, RoleTurn, Symbol, same
-from lmc.ir.ops import BeginOp, EndOp, ExtendOp
-from lmc.ir.types import CTX
+from lmc.frontend.heap.values import Abstract, Const, RoleTurn, Symbol, same
+from lmc.ir.ops import BeginOp, EndOp, ExtendOp, TranscriptOp
+from lmc.ir.types import CTX, TEXT
 from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
@@ -20,14 +20,32 @@ def open_role(machine: Machine, handle: Abstract, role: str) -> None:
     """A turn of ``role`` begins; refused behind bare text."""
     _address, core = core_of(machine, handle)
     if core.bare:
-        refuse(
-            machine,
-            f"{with_article(role)} message can't follow bare text",
-            "put the text into a role message (lmc.system, lmc.user), or use no roles at all",
-        )
+        _refuse_role(machine, role)
     if core.unsure and not core.chat and machine.protected:
-        raise machine.unsupported("a role message in a `try` behind text that may be empty")
+        _check_in_run(machine, handle, core.chat, role)
     change(machine, handle, chat=True, answer=None, role=None)
+
+
+def _refuse_role(machine: Machine, role: str) -> None:
+    refuse(
+        machine,
+        f"{with_article(role)} message can't follow bare text",
+        "put the text into a role message (lmc.system, lmc.user), or use no roles at all",
+    )
+
+
+def _check_in_run(machine: Machine, handle: Abstract, chat: bool | None, role: str) -> None:
+    """Raise in the run, where a handler may take it, what a role message behind text raises that may be empty."""
+    if chat is None:
+        raise machine.unsupported("a role message in a `try` behind text of some ways")
+    (text,) = machine.emit(TranscriptOp, (TEXT,), context=context_of(machine, handle).ir)
+    flag = pure(machine, "ne", (Symbol(text, "the text of the state"), Const("")), raises=False)
+
+    def refused() -> None:
+        change(machine, handle, bare=True)
+        _refuse_role(machine, role)
+
+    adopt(machine, branch(machine, flag, refused, lambda: None))
 
 
 def begin_role(machine: Machine, turn: RoleTurn) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.control.conditions import adopt, branch
 from lmc.frontend.control.exits import Exit
+from lmc.frontend.handles.misuse import refuse_deletion
 from lmc.frontend.heap.values import NONE, Abstract, Const, Function, Raised, Symbol
 from lmc.frontend.interpret import calls, comprehensions, loops, names, patterns, protected
 from lmc.frontend.interpret.expressions import evaluate, make_function
@@ -172,7 +173,9 @@ def _delete(machine: Machine, node: ast.Delete) -> None:
             names.delete_name(machine, target.id)
         elif isinstance(target, ast.Subscript):
             owner = evaluate(machine, target.value)
-            items.delete_item(machine, owner, evaluate(machine, target.slice))
+            key = evaluate(machine, target.slice)
+            refuse_deletion(machine, owner, key)
+            items.delete_item(machine, owner, key)
         elif isinstance(target, ast.Attribute):
             owner = evaluate(machine, target.value)
             attributes.delete(machine, owner, machine.activation.definition.mangled(target.attr))

@@ -12,6 +12,7 @@ from lmc.frontend.arguments import bind
 from lmc.frontend.interpret.entry import NotCaptured, capture_whole
 from tests.frontend.condition_strategies import CONDITIONS_HEADER, conditional_programs
 from tests.frontend.container_strategies import CONTAINERS_HEADER, container_programs
+from tests.frontend.handle_strategies import HANDLES_HEADER, handle_programs
 from tests.frontend.harness import EFFECTS, check
 from tests.frontend.loop_strategies import LOOPS_HEADER, looping_programs
 from tests.frontend.strategies import HEADER, arguments, load, programs
@@ -25,6 +26,7 @@ STRATEGIES = {
     "conditions": (CONDITIONS_HEADER, conditional_programs()),
     "loops": (LOOPS_HEADER, looping_programs()),
     "containers": (CONTAINERS_HEADER, container_programs()),
+    "handles": (HANDLES_HEADER, handle_programs()),
     "turns": (TURNS_HEADER, turn_programs()),
 }
 

@@ -1,0 +1,311 @@
+"""Random programs about handles: branches of known and unknown number, copies that move, sub-programs, misuse."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.frontend.loop_strategies import LOOPS_HEADER, LoopWriter
+
+HANDLES_HEADER = (
+    LOOPS_HEADER
+    + """
+from lmc import CaptureError
+
+
+def marked(s, text):
+    s.append(text)
+    if s.gen("m", max_tokens=1, temperature=1.0) > "h":
+        s.append("!")
+    return s["m"]
+
+
+@jit
+def deep(s, text: str, n: int):
+    s += text
+    if n <= 0:
+        return s.gen("d", max_tokens=2, temperature=1.0)
+    return deep(text[:2], n - 1) + s.gen("e", max_tokens=1)
+
+
+@jit
+def raising(s, text: str):
+    s += text
+    x = s.gen("r", max_tokens=2, temperature=1.0)
+    if x > "m":
+        raise ValueError("bad " + x)
+    return x
+
+"""
+)
+_LEAST = "{}['x']", "{}.get('x', 'none')", "{}.get('y', '-')"
+
+
+class HandleWriter(LoopWriter):
+    """Draws what programs do with handles; each loop ends after a few rounds."""
+
+    def __init__(self, draw: Any) -> None:
+        super().__init__(draw)
+        self.arrays: list[tuple[str, str]] = []
+        self.groups: list[str] = []
+
+    def statement(self) -> list[str]:
+        if self.clear:
+            self.maybe.clear()
+        kinds = [*["branches"] * 4, *["go_over"] * 6, *["move"] * 3, *["group", "of_group"] * 2, "loop", "loop", "if"]
+        kinds += [
+            "sub",
+            "sub",
+            "misuse",
+            "misuse",
+            "gen",
+            "append",
+            "copy",
+            "alias",
+            "rebind",
+            "choice",
+            "list",
+            "grow",
+        ]
+        kinds += ["read_branches"] * 2
+        if self.depth:
+            kinds += ["leave"]
+        if self.loops:
+            kinds += ["end"]
+        return getattr(self, f"_{self.pick(*kinds)}")()
+
+    def arm(self, indent: int = 4) -> list[str]:
+        held = list(self.arrays), list(self.groups)
+        lines = super().arm(indent)
+        self.arrays, self.groups = held
+        return lines
+
+    # Branches
+
+    def _branches(self) -> list[str]:
+        if self.functions:
+            return self._gen()
+        state, name = self.pick(*self.states), self.fresh("b")
+        text = self.pick(*self.texts)
+        count = self.pick(
+            "2",
+            "len(words)",
+            *[f"len({text}[:3])"] * 4,
+            f"len(({text}).split('e')[:3])",
+            f"min(len({text}), 2)",
+            f"len({text}[:2])",
+            f"{state}.gen(dtype=int, max_tokens=2) % 3",
+        )
+        self.arrays.append((name, count))
+        lines = [f"{name} = {state}.fork({count})"]
+        return [*lines, *self._go_over()] if self.draw(st.booleans()) else lines
+
+    def _go_over(self) -> list[str]:
+        if not self.arrays or self.loops >= 2 or self.functions:
+            return self._branches()
+        name, count = self.pick(*self.arrays)
+        branch = self.fresh("h")
+        form = self.pick("plain", "plain", "enumerate", "zip", "zip", "range", "nested")
+        around = list(self.texts), list(self.states), list(self.arrays)
+        if form == "plain":
+            head = f"for {branch} in {name}:"
+        elif form == "enumerate":
+            number = self.fresh("i")
+            head = f"for {number}, {branch} in enumerate({name}):"
+            self.texts.append(f"str({number})")
+        elif form == "zip":
+            item = self.fresh("w")
+            items = self.pick("words", "['u', 'v']", f"({self.pick(*self.texts)}).split('e')[:3]", *self.lists)
+            head = f"for {branch}, {item} in zip({name}, {items}):"
+            self.texts.append(f"str({item})")
+        elif form == "range":
+            number = self.fresh("i")
+            head = f"for {number} in range({self.pick('len(' + name + ')', count if 'gen' not in count else '0')}):"
+            branch = f"{name}[{number}]" if self.draw(st.integers(0, 3)) else name + "[-1]"
+        else:
+            number, item = self.fresh("i"), self.fresh("w")
+            head = f"for {number}, ({branch}, {item}) in enumerate(zip({name}, words)):"
+            self.texts.append(f"str({item})")
+        body = self._branch_body(branch)
+        self.texts, self.states, self.arrays = around
+        return [head, *("    " + line for line in body)]
+
+    def _branch_body(self, branch: str) -> list[str]:
+        lines: list[str] = []
+        for _ in range(self.draw(st.integers(1, 3))):
+            lines += self._in_branch(branch)
+        return lines
+
+    def _in_branch(self, branch: str) -> list[str]:
+        text = self.text(0)
+        name = self.fresh("t")
+        own = [each for each in self.lists if each != "words"]
+        options = [
+            [f"{branch}.append({text})"],
+            [f"{branch}.gen('x', max_tokens=2, temperature=1.0)"],
+            [f"{branch}.gen('x', max_tokens=2)"],
+            [f"{branch}.select('y', ['red', 'e'])"],
+            [
+                f"if {branch}.gen('z', max_tokens=1) > 'h': {branch}.append('more')",
+                f"else: {branch}.gen('y', max_tokens=1)",
+            ],
+            [f"if 'x' in {branch}: {branch}.append({branch}['x'])"],
+            [f"more.on_state({branch})"],
+            [f"{branch}.append(sub({text}[:4]))"],
+            [f"marked({branch}, {text}[:3])"],
+            [f"{name} = {branch}.copy()", f"{name}.gen('x', max_tokens=1)", f"{branch}.append({name}['x'])"],
+            [f"{name} = {branch}.get('x', 'none')", f"effect('seen', {name})"],
+            [f"for q in {branch}.fork(2): q.gen('y', max_tokens=1, temperature=1.0)"],
+            [f"s.append({branch}.get('x', 'none')[:4])"],
+            [f"{name} = {branch}.text()[-4:]", f"{branch}.append({name})"],
+            [f"if len({branch}.get('x', '')) > 3: continue"],
+        ]
+        if own:
+            options += [[f"{self.pick(*own)}.append({branch}.gen('x', max_tokens=1))"]] * 2
+        if self.draw(st.integers(0, 7)) == 0:
+            options.append([f"if {branch}.gen('z', max_tokens=1) > 'r': break"])
+        if own and self.draw(st.integers(0, 5)) == 0:
+            options.append([f"{branch}.append(str(len({self.pick(*own)})))"])
+        return self.pick(*options)
+
+    def _read_branches(self) -> list[str]:
+        if not self.arrays or self.functions:
+            return self._branches()
+        name, _ = self.pick(*self.arrays)
+        made, one = self.fresh("l"), self.fresh("t")
+        form = self.draw(st.integers(0, 5))
+        if form == 0:
+            return [f"try: {one} = str({name}['x'])", f"except KeyError as e: {one} = 'missing'", *self._known(one)]
+        if form == 1:
+            return [
+                f"try: {one} = {name}[{self.pick('0', '-1', '1', 'n')}].get('x', '-')",
+                f"except IndexError as e: {one} = 'none'",
+                *self._known(one),
+            ]
+        if form == 2:
+            return [f"{one} = str(len({name}))", *self._known(one)]
+        read = self.pick(*_LEAST[1:]).format("q")
+        if form == 3:
+            return [f"{one} = '|'.join({read} for q in {name})[:9]", *self._known(one)]
+        self.lists.append(made)
+        return [f"{made} = [{self.pick(read, 'q.gen(max_tokens=1)', 'q.text()[-3:]')} for q in {name}]"]
+
+    def _known(self, name: str) -> list[str]:
+        self.texts.append(name)
+        return []
+
+    # Handles that move
+
+    def _move(self) -> list[str]:
+        own = [state for state in self.states if state != "s"]
+        if self.functions:
+            return self._gen()
+        if not own or self.draw(st.integers(0, 3)) == 0:
+            name, state = self.fresh("u"), self.pick(*self.states)
+            if not self.depth:
+                self.states.append(name)
+            return [f"{name} = {state}.copy()", f"{name}.append({self.text(0)})"]
+        one, other = self.pick(*own), self.pick(*own)
+        return self.pick(
+            [f"{one} = {other}.copy()", f"{one}.gen('x', max_tokens=1)"],
+            [f"{one} = {other}"],
+            [f"{one}, {other} = {other}, {one}"],
+            [f"if {self.condition(0)}: {one} = {other}"],
+            [f"if {self.condition(0)}: {one} = {other}.copy()"],
+            [f"{one} = {self.pick(*self.states)}.fork(2)[1]", f"{one}.append('f')"],
+            [f"{one} = {one} if {self.condition(0)} else {other}", f"{one}.append('g')"],
+        )
+
+    def _group(self) -> list[str]:
+        if self.functions or self.depth:
+            return self._gen()
+        name, state = self.fresh("g"), self.pick(*self.states)
+        self.groups.append(name)
+        return [
+            self.pick(
+                f"{name} = [{state}.copy() for _ in range(2)]",
+                f"{name} = [s, {state}.copy()]",
+                f"{name} = list({state}.fork(2))",
+            )
+        ]
+
+    def _of_group(self) -> list[str]:
+        if not self.groups or self.functions:
+            return self._group()
+        name, one = self.pick(*self.groups), self.fresh("t")
+        number = self.pick(
+            "0", "1", "-1", f"len({self.pick(*self.texts)}) % 2", f"{{'yes': 0}}.get({self.pick(*self.texts)}, 1)"
+        )
+        return self.pick(
+            [f"{name}[{number}].append({self.text(0)})"],
+            [f"{name}[{number}] += {self.text(0)}"],
+            [f"{one} = {name}[{number}].gen('x', max_tokens=1)", *self._known(one)],
+            [f"{name}[0], {name}[1] = {name}[1], {name}[0]"],
+            [f"{name}[0] = {name}[1].copy()"],
+            [f"for q in {name}: q.gen('x', max_tokens=1, temperature=1.0)"],
+            [f"{name} = [q.copy() for q in {name}]"],
+            [f"{one} = max({name}, key=lambda q: q.get('x', ''))", f"{one}.append('best')"],
+        )
+
+    # Programs and misuse
+
+    def _sub(self) -> list[str]:
+        name, text = self.fresh("t"), self.text(0)
+        state = self.pick(*self.states)
+        call = self.pick(
+            f"deep({text}[:3], 2)",
+            f"deep({text}[:3], n)",
+            f"deep.on_state({state}, {text}[:3], 1)",
+            f"sub({text}[:3], times=2)",
+            f"more({state})",
+            f"marked({state}, {text}[:3])",
+        )
+        raised = self.pick(f"raising({text}[:3])", f"raising.on_state({state}, {text}[:3])")
+        lines = [f"{name} = {call}"]
+        if self.draw(st.integers(0, 2)) == 0:
+            lines = [f"try: {name} = {raised}", f"except ValueError as e: {name} = str(e)[:6]"]
+            if self.draw(st.booleans()):
+                lines.append("finally: effect('end')")
+        self.texts.append(name)
+        return lines
+
+    def _misuse(self) -> list[str]:
+        state, name = self.pick(*self.states), self.fresh("t")
+        wrong = self.pick(
+            f"{state}['nothing']",
+            f"{state}.gen('')",
+            f"{state}.gen('x', max_tokens=-1)",
+            f"{state}.select('y', [])",
+            f"{state}.meta('x')",
+            f"{state}.append(3)",
+            f"{state}.append(None)",
+            f"{state}.append(user({self.text(0)}))",
+            f"{state}.fork(-1)",
+            f"{state}.fork('2')",
+            f"{state} + 'x'",
+            f"'x' + {state}",
+            f"{state}.system(3)",
+            f"{state}.gen('x', max_token=3)",
+            f"user({state})",
+            "sub()",
+            "sub('x', wrong=1)",
+            "more.on_state('x')",
+        )
+        self.texts.append(name)
+        return [
+            f"try: {name} = str({wrong})[:2]",
+            f"except {self.pick('CaptureError', 'Exception', '(KeyError, Exception)')} as e: {name} = e.args[0][-30:]",
+        ]
+
+    def function(self, length: int) -> str:
+        lines = super().function(length).splitlines()
+        states = ", ".join(f"{name}.text()[-30:]" for name in dict.fromkeys(self.states))
+        groups = ", ".join(
+            f"[q.text()[-30:] for q in {name}]" for name in self.groups + [name for name, _ in self.arrays]
+        )
+        return "\n".join([*lines[:-1], f"{lines[-1]}, [{states}], [{groups}]"]) + "\n"
+
+
+@st.composite
+def handle_programs(draw: Any) -> str:
+    """Source of a function ``program(s, a, b, n, words)`` that forks, copies and hands on states."""
+    return HandleWriter(draw).function(draw(st.integers(2, 8)))
