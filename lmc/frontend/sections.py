@@ -46,10 +46,15 @@ def with_sections(parts: Iterable[Any]) -> Sequence[Any]:
     for is_plain, group in groupby(parts, key=lambda part: type(part) is Section or is_text(part)):
         members = list(group)
         if is_plain and any(type(part) is Section for part in members):
-            found.append(Sections(tuple(map(_kind, members)), tuple(map(_text, members))))
+            found.append(merged_sections(members))
         else:
             found += members
     return found
+
+
+def merged_sections(members: Sequence[Any]) -> Sections:
+    """Texts and sections that follow each other, as one."""
+    return Sections(tuple(map(_kind, members)), tuple(map(_text, members)))
 
 
 def sections_of(content: Any) -> Sections | None:

@@ -298,7 +298,8 @@ class Join:
         if not (all(young) or moves) or not self._is_free(left.address, right.address):
             return self._union(path, left, right)
         cells = self.states[0].get(left.address), self.states[1].get(right.address)
-        if type(cells[0]) is not type(cells[1]):
+        lists = all(isinstance(cell, ListCell | GrownCell) for cell in cells)
+        if type(cells[0]) is not type(cells[1]) and not lists:
             return self._union(path, left, right)
         return self._pair(path, left.address, right.address)
 

@@ -31,7 +31,7 @@ from lmc.frontend.heap.values import (
 from lmc.ir.builder import Builder
 from lmc.ir.core import Value
 from lmc.ir.ids import without_holes
-from lmc.ir.region_ops import MapOp, YieldOp
+from lmc.ir.region_ops import MapOp, RaceOp, YieldOp
 from lmc.ir.types import BOOL, FLOAT, INT, TEXT, ListType, Type, list_of
 
 if TYPE_CHECKING:
@@ -49,7 +49,9 @@ _FILLERS: dict[Type, Any] = {TEXT: "", INT: 0, FLOAT: 0.0, BOOL: False}
 class MapParts:
     """What the rounds do. ``length`` is how many there are, ``total`` the number of elements: no fewer.
 
-    ``covers``: the two are the same. ``dead`` are the places that nothing reads behind the loop.
+    ``covers``: the two are the same. ``dead`` are the places that nothing reads behind the loop. ``begin`` is called
+    where a round begins, ``finish`` at its end: it gives what is to be done behind the op. ``race``: it is a
+    ``cf.race``, whose results are those of one round.
     """
 
     target: int
@@ -60,13 +62,15 @@ class MapParts:
     begin: Callable[[Region], None]
     finish: Callable[[Region, State], Callable[[], None]]
     dead: frozenset[Place] = frozenset()
+    race: bool = False
 
 
 class Region:
     """The body of a ``cf.map`` under construction: its parameters, which are added as they are asked for."""
 
-    def __init__(self, machine: Machine, builder: Builder) -> None:
+    def __init__(self, machine: Machine, builder: Builder, *, race: bool = False) -> None:
         self.machine = machine
+        self.race = race
         self.builder = builder
         self.index = Symbol(machine.graph.value(INT), "the number of a branch")
         self.entry = machine.state
@@ -96,9 +100,9 @@ class Region:
         return {value for op in self.builder.ops for value in op.results} | set(self.parameters)
 
     def listed(self, value: Any, kind: Type) -> Value:
-        """The list of what an IR value or literal is in each round."""
+        """The list of what an IR value or literal is in each round; of a race what it is in the round that wins."""
         self.yields.append(value)
-        self.results.append(self.machine.graph.value(list_of(kind)))
+        self.results.append(self.machine.graph.value(kind if self.race else list_of(kind)))
         return self.results[-1]
 
     def column(self, value: Abstract) -> Column:
@@ -144,7 +148,7 @@ class _Rounds:
             length = self.parts.length()
             around = machine.state
             with graph.nested() as builder:
-                region = Region(machine, builder)
+                region = Region(machine, builder, race=self.parts.race)
                 machine.state = around.child()
                 end = self._round(region, length)
             graph.location = location
@@ -253,13 +257,14 @@ class _Rounds:
         if not region.lists:
             region.element(pure(machine, "range", (self.parts.total,), gives=list_of(INT), raises=False))
         region.builder.parameters = region.parameters
+        kind, options = (RaceOp, {}) if self.parts.race else (MapOp, {"strict": False})
         machine.graph.append(
-            MapOp,
+            kind,
             region.results,
             lists=tuple(region.lists),
-            strict=False,
+            **options,
             body=region.builder.block(),
-            id=f"{without_holes(machine.path)}/@cf.map",
+            id=f"{without_holes(machine.path)}/@{kind.NAME}",
         )
         around.tainted = end.tainted
         put()

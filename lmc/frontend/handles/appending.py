@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend import messages
@@ -27,7 +28,7 @@ from lmc.frontend.heap.values import (
     Union,
 )
 from lmc.frontend.messages import Generation, Message, Section, Selection, Several
-from lmc.frontend.sections import Sections, sections_of, with_sections
+from lmc.frontend.sections import Sections, merged_sections
 from lmc.ir.ops import ExtendOp
 from lmc.ir.section_ops import SectionsOp
 from lmc.ir.types import ANY, CTX, JsonType
@@ -61,7 +62,7 @@ def append(machine: Machine, handle: Abstract, content: Abstract) -> None:
 def _append_made(machine: Machine, handle: Abstract, made: Any) -> None:
     kind = type(made)
     if kind is Several:
-        for part in with_sections(made.parts):
+        for part in _with_sections(machine, made.parts):
             append(machine, handle, wrapped(part))
     elif kind is Section:
         append(machine, handle, wrapped(made.text))
@@ -78,6 +79,26 @@ def _append_made(machine: Machine, handle: Abstract, made: Any) -> None:
         select(machine, handle, name, wrapped(made.choices), wrapped(made.method))
     else:
         raise machine.unsupported(f"appending {with_article(kind.__name__)}")
+
+
+def _with_sections(machine: Machine, parts: Sequence[Any]) -> list[Any]:
+    """``parts``, in which texts and sections that follow each other are one ``Sections``, if there is a section."""
+    found: list[Any] = []
+    for is_plain, group in groupby(map(_unwrapped, parts), key=lambda part: _is_plain(machine, part)):
+        members = list(group)
+        if is_plain and any(type(part) is Section for part in members):
+            found.append(merged_sections(members))
+        else:
+            found += members
+    return found
+
+
+def _unwrapped(part: Any) -> Any:
+    return part.made if isinstance(part, Appended) else part
+
+
+def _is_plain(machine: Machine, part: Any) -> bool:
+    return type(part) is Section or is_appendable_text(machine, wrapped(part))
 
 
 def wrapped(value: Any) -> Abstract:
@@ -174,9 +195,9 @@ def append_message(machine: Machine, handle: Abstract, message: Message) -> None
     """``s += lmc.user(content)``."""
     content = message.content
     inner = content.made if isinstance(content, Appended) else content
-    sections = sections_of(inner)
-    if sections is not None:
-        _append_sections(machine, handle, message.role, sections)
+    found = _with_sections(machine, inner.parts if type(inner) is Several else (inner,))
+    if len(found) == 1 and type(found[0]) is Sections:
+        _append_sections(machine, handle, message.role, found[0])
         return
     if type(inner) in (Several, Generation, Selection):
         assert isinstance(handle, Ref)

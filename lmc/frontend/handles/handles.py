@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.handles import programs
+from lmc.frontend.function import LIBRARY
+from lmc.frontend.handles import forms, programs
 from lmc.frontend.handles.appending import append
 from lmc.frontend.handles.arrays import item
 from lmc.frontend.handles.branches import copy, fork
@@ -60,6 +63,15 @@ _METHODS: Mapping[str, Callable[..., Abstract]] = {
 }
 
 
+def _fitting(machine: Machine, name: str, handler: Callable[..., Abstract], args: Args, kwargs: Kwargs) -> Abstract:
+    """Call a rule. Ends the capture for arguments that what it stands for does not take."""
+    try:
+        inspect.signature(handler).bind(machine, *args, **kwargs)
+    except TypeError:
+        raise machine.stop(f"the arguments do not fit {name}()", "give it the arguments that it takes") from None
+    return handler(machine, *args, **kwargs)
+
+
 def call_method(machine: Machine, receiver: Abstract, name: str, args: Args, kwargs: Kwargs) -> Abstract | None:
     """A method of a handle; None for other receivers."""
     found = programs.call_method(machine, receiver, name, args, kwargs)
@@ -70,7 +82,7 @@ def call_method(machine: Machine, receiver: Abstract, name: str, args: Args, kwa
         handler = _METHODS.get(name)
         if handler is None:
             raise machine.unsupported(f"s.{name}()")
-        return handler(machine, receiver, *args, **kwargs)
+        return _fitting(machine, name, handler, [receiver, *args], kwargs)
     if isinstance(cell, BranchesCell):
         raise machine.unsupported(f"{name}() of branches")
     return None
@@ -134,9 +146,16 @@ def contains_of(machine: Machine, container: Abstract, item: Abstract) -> Abstra
     return holds(machine, container, item) if isinstance(machine.cell(container), HandleCell) else None
 
 
+_FUNCTIONS: Mapping[Any, Callable[..., Abstract]] = {**FUNCTIONS, **forms.FUNCTIONS}
+
+
 def call_function(machine: Machine, held: Any, args: Args, kwargs: Kwargs) -> Abstract | None:
     """A program, or a function of lmc's own; None for others."""
-    handler = FUNCTIONS.get(held) if type(held).__hash__ is not None and callable(held) else None
+    handler = _FUNCTIONS.get(held) if type(held).__hash__ is not None and callable(held) else None
     if handler is not None:
-        return handler(machine, *args, **kwargs)
+        return _fitting(machine, held.__name__, handler, args, kwargs)
+    if isinstance(held, FunctionType) and held.__module__.partition(".")[0] == "lmc":
+        if held not in LIBRARY:
+            raise machine.unsupported(f"{held.__name__}() of lmc's own")
+        return machine.rules.inline(held, args, kwargs)
     return programs.call(machine, held, args, kwargs)

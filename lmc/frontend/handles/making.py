@@ -10,8 +10,9 @@ from lmc.frontend.handles.appending import is_appendable_text, refuse_no_text, w
 from lmc.frontend.handles.cores import refuse
 from lmc.frontend.handles.generating import DEFAULT_METHOD, checked_name
 from lmc.frontend.handles.misuse import refuse_addition
-from lmc.frontend.heap.values import NONE, Abstract, Appended, Poison, Unbound, Union
+from lmc.frontend.heap.values import FALSE, NONE, Abstract, Appended, Poison, Unbound, Union
 from lmc.frontend.messages import Generation, Message, Section, Selection, Several
+from lmc.frontend.sections import section
 from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
@@ -48,6 +49,16 @@ def _any_message(machine: Machine, role: Abstract, content: Abstract) -> Abstrac
     return _new_message(machine, plain, content)
 
 
+def _section(machine: Machine, text: Abstract, movable: Abstract = FALSE) -> Abstract:
+    plain = machine.concrete(movable, "whether a section is movable has to be known now")
+    machine.checked(section, "x", movable=plain)
+    if isinstance(text, Union | Poison | Unbound):
+        return machine.cases(text, lambda one: _section(machine, one, movable))
+    if not is_appendable_text(machine, text):
+        refuse_no_text(machine, text, "a section holds")
+    return Appended(Section(text, plain))
+
+
 def _new_gen(machine: Machine, name: Abstract = NONE, **options: Abstract) -> Abstract:
     return Appended(Generation(checked_name(machine, name), options))
 
@@ -61,6 +72,7 @@ FUNCTIONS: Mapping[Any, Callable[..., Abstract]] = {
     messages.user: _message("user"),
     messages.assistant: _message("assistant"),
     messages.message: _any_message,
+    section: _section,
     messages.gen: _new_gen,
     messages.select: _new_select,
 }
