@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -77,6 +78,7 @@ def _run(engine: LocalEngine, program: Any, block: int, rows: Sequence[Row] = RO
     handles: list[Handle[Generation]] = []
     ends: dict[int, Finished] = {}
     submit, take = engine.submit, engine._worker._take_commands
+    waits = threading.Event()
 
     def watch(request: Request, on_delta: Any = None) -> Any:
         asked[request.instance].append(request)
@@ -84,15 +86,18 @@ def _run(engine: LocalEngine, program: Any, block: int, rows: Sequence[Row] = RO
         return handles[-1]
 
     def in_turn() -> bool:
+        waits.set()
         deadline = time.monotonic() + 20
         while sum(not handle.future.done() for handle in handles) + len(ends) < len(rows):
             assert time.monotonic() < deadline
             time.sleep(0.0002)
         return take()
 
-    engine.submit, engine._worker._take_commands = watch, in_turn
     compiled = _compiled(program, engine)
     executor = Executor(engine, compiled.prepared, compiled.hosts)
+    engine.submit, engine._worker._take_commands = watch, in_turn
+    engine._worker._command(lambda: None)  # the worker waits for commands already: it would begin with the first ones
+    assert waits.wait(20)
     instances = [Instance(number, row) for number, row in enumerate(rows)]
     asyncio.run(executor.run_batch(instances, range(len(rows)), ends.__setitem__, block=block))
     assert [ends[number].error for number in range(len(rows))] == [None] * len(rows)
