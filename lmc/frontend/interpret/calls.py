@@ -48,12 +48,12 @@ from lmc.frontend.locations import is_own_file
 from lmc.frontend.python import attributes, classes
 from lmc.frontend.python.conversions import formatted, to_text
 from lmc.frontend.python.functions import FUNCTIONS
+from lmc.frontend.python.library import callbacks, table
 from lmc.frontend.python.library import calls as library
-from lmc.frontend.python.library import table
 from lmc.frontend.python.methods import call_method
 from lmc.frontend.python.operators import binary, run_now
 from lmc.frontend.source.files import Unsupported
-from lmc.frontend.source.functions import Definition, definition_of
+from lmc.frontend.source.functions import POLYFILLS, Definition, definition_of
 from lmc.frontend.tools import Tool
 from lmc.ir.builtins import lookup
 from lmc.ir.core import Effect
@@ -121,13 +121,9 @@ def _call_constant(machine: Machine, function: Const, args: Args, kwargs: Kwargs
         return found
     if isinstance(held, Tool):
         return _call_tool(machine, held, args, kwargs)
-    if _is_hashable(held):
-        handler = FUNCTIONS.get(held)
-        if handler is not None:
-            return _fitting(machine, handler, held, args, kwargs)
-        row = table.find(held)
-        if row is not None:
-            return library.call(machine, held, row, args, kwargs)
+    known = _call_known(machine, held, args, kwargs) if _is_hashable(held) else None
+    if known is not None:
+        return known
     managed = managed_function(held)
     if managed is not None:
         return Managed(call(machine, Const(managed), args, kwargs))
@@ -153,6 +149,8 @@ def _call_function(machine: Machine, held: FunctionType, args: Args, kwargs: Kwa
     generated = classes.call_generated(machine, held, args, kwargs)
     if generated is not None:
         return generated
+    if held.__code__.co_filename == POLYFILLS:
+        return _call_polyfill(machine, held, args, kwargs)
     if is_own_file(held.__code__.co_filename):
         return _call_user_function(machine, held, args, kwargs)
     return _call_library(machine, held, args, kwargs)
@@ -166,6 +164,28 @@ def _call_of_object(machine: Machine, held: Any, args: Args, kwargs: Kwargs) -> 
         attributes.put(machine, args[0], machine.concrete(args[1], "the name of an attribute is needed now"), args[2])
         return NONE
     raise machine.unsupported(f"`object.{held.__name__}`")
+
+
+def _call_known(machine: Machine, held: Any, args: Args, kwargs: Kwargs) -> Abstract | None:
+    """Call a function of Python's own that there is a polyfill, a rule or a row for; None for others."""
+    polyfill = callbacks.chosen(machine, held, args)
+    if polyfill is not None:
+        return _call_polyfill(machine, polyfill, args, kwargs)
+    combined = callbacks.combined(machine, held, args, kwargs)
+    if combined is not None:
+        return combined
+    handler = FUNCTIONS.get(held)
+    if handler is not None:
+        return _fitting(machine, handler, held, args, kwargs)
+    row = table.find(held)
+    return None if row is None else library.call(machine, held, row, args, kwargs)
+
+
+def _call_polyfill(machine: Machine, polyfill: Any, args: Args, kwargs: Kwargs) -> Abstract:
+    """Inline a function of Python's own that is written in Python here."""
+    if isinstance(polyfill, type):
+        return _call_class(machine, polyfill, args, kwargs)
+    return inline_outside(machine, polyfill, definition_of(polyfill), args, kwargs)
 
 
 def managed_function(held: Any) -> FunctionType | None:

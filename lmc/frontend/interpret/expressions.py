@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -236,11 +237,10 @@ def _yield_from(machine: Machine, node: ast.YieldFrom) -> Abstract:
     give = machine.activation.on_yield
     assert give is not None
     source = evaluate(machine, node.value)
-    if isinstance(machine.cell(source), GeneratorCell) and isinstance(source, Ref):
-        comprehensions.consume(machine, source, give)
-        return NONE
-    for item in iteration.known_items(machine, source, "`yield from` goes over it"):
-        give(item)
+    if not isinstance(machine.cell(source), GeneratorCell):
+        source = calls.call(machine, Const(itertools.chain), [source], {})
+    assert isinstance(source, Ref)
+    comprehensions.consume(machine, source, give)
     return NONE
 
 

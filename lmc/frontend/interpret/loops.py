@@ -19,6 +19,7 @@ from lmc.frontend.heap.cells import (
     FrameCell,
     GeneratorCell,
     GrownCell,
+    InstanceCell,
     IteratorCell,
     ListCell,
     RowsCell,
@@ -26,6 +27,7 @@ from lmc.frontend.heap.cells import (
 from lmc.frontend.heap.values import Abstract, Const, Poison, Ref, Symbol, Tuple, Unbound, Union
 from lmc.frontend.interpret.comprehensions import consume
 from lmc.frontend.python.iteration import Counted, items_of, known_items, next_item
+from lmc.frontend.python.library import polyfills
 from lmc.frontend.python.operators import truth
 
 if TYPE_CHECKING:
@@ -157,6 +159,9 @@ def _continues(body: Sequence[ast.stmt]) -> bool:
 def run_for(machine: Machine, node: ast.For) -> None:
     """``for target in iterable: … else: …``."""
     iterable = machine.rules.evaluate(node.iter)
+    held = machine.cell(iterable)
+    if isinstance(held, InstanceCell) and held.kind is polyfills.Count:
+        iterable = machine.rules.call(Const(polyfills.endless), [iterable], {})
     if isinstance(iterable, Union | Poison | Unbound):
         raise machine.stop(
             f"{describe(machine, iterable)} is gone over, and what it is differs between the ways before",

@@ -90,6 +90,9 @@ def iterator(machine: Machine, *given: Abstract) -> Abstract:
 def advanced(machine: Machine, iterator: Abstract, *default: Abstract) -> Abstract:
     """``next(iterator)``."""
     if not isinstance(machine.cell(iterator), IteratorCell):
+        own = machine.special("__next__", iterator)
+        if own is not None and not default:
+            return own
         raise machine.unsupported(f"`next` of {describe(machine, iterator)}")
     found = next_item(machine, iterator)
     if found is not None:

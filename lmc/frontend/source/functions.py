@@ -6,6 +6,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from pathlib import Path
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
@@ -14,6 +15,8 @@ from lmc.frontend.sites import Sites
 from lmc.frontend.source.files import Unsupported, check_same, class_around, definition_in, parse_file, source_of_file
 from lmc.frontend.source.liveness import live_names
 
+POLYFILLS = str(Path(__file__).parents[1] / "python" / "library" / "polyfills.py")
+"""The file of the functions that stand for Python's own."""
 FunctionNode = ast.FunctionDef | ast.Lambda
 
 
@@ -55,9 +58,14 @@ class Definition:
         return ({}, {}) if isinstance(self.node, ast.Lambda) else live_names(self.node)
 
     @property
+    def is_polyfill(self) -> bool:
+        """Return whether it stands for a function of Python's own: what it does happens at the line of its call."""
+        return self.file == POLYFILLS
+
+    @property
     def sites(self) -> Sites | None:
         """Where its control flow stands."""
-        return None if isinstance(self.node, ast.Lambda) else Sites.of(self.node, self.file)
+        return None if isinstance(self.node, ast.Lambda) or self.is_polyfill else Sites.of(self.node, self.file)
 
     def inner(self, node: FunctionNode) -> Definition:
         """A function that is written in this one; the same object each time."""

@@ -1,0 +1,134 @@
+"""Functions that call other functions or take items one by one: which polyfill of theirs is inlined, and when."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType
+from typing import TYPE_CHECKING, Any
+
+from lmc.frontend.heap.cells import DictCell, GeneratorCell, InstanceCell, IteratorCell, ListCell
+from lmc.frontend.heap.values import (
+    Abstract,
+    BoundMethod,
+    Const,
+    Function,
+    Partial,
+    Tuple,
+    View,
+)
+from lmc.frontend.python.iteration import Counted, items_of, known_items
+from lmc.frontend.python.library import polyfills
+from lmc.frontend.python.library.rows import resolve
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+Args = Sequence[Abstract]
+Kwargs = Mapping[str, Abstract]
+_MOST_ROWS = 4_000
+_SIMPLE = (type, BuiltinFunctionType, MethodDescriptorType)
+
+
+def is_of_program(machine: Machine, value: Abstract) -> bool:
+    """Return whether a callback is a function of the program, or of the user's."""
+    if isinstance(value, Function | BoundMethod | Partial):
+        return True
+    if isinstance(value, Const):
+        return isinstance(value.value, FunctionType | MethodType) and not isinstance(value.value, _SIMPLE)
+    return isinstance(machine.cell(value), InstanceCell)
+
+
+def _is_lazy(machine: Machine, value: Abstract) -> bool:
+    return isinstance(machine.cell(value), GeneratorCell | IteratorCell | InstanceCell)
+
+
+def _one(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda _machine, _args: function
+
+
+def _mapping(machine: Machine, args: Args) -> Callable[..., Any] | None:
+    counted = any(isinstance(items_of(machine, each), Counted) for each in args[1:] if not _is_lazy(machine, each))
+    if not counted and not is_of_program(machine, args[0]) and not any(_is_lazy(machine, each) for each in args[1:]):
+        return None
+    return polyfills.map_ if len(args) == 2 else polyfills.map_rows
+
+
+def _filtering(machine: Machine, args: Args) -> Callable[..., Any] | None:
+    items = None if _is_lazy(machine, args[1]) else items_of(machine, args[1])
+    known = isinstance(items, list) and all(machine.plain(item) is not None for item in items)
+    return None if known and not is_of_program(machine, args[0]) else polyfills.filter_
+
+
+def _over_iterators(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda machine, args: function if args and any(_is_lazy(machine, each) for each in args) else None
+
+
+def _slicing(_machine: Machine, args: Args) -> Callable[..., Any] | None:
+    return {2: polyfills.islice, 3: polyfills.islice_from, 4: polyfills.islice_from}.get(len(args))
+
+
+_CHOICES: Mapping[str, Callable[[Machine, Args], Callable[..., Any] | None]] = {
+    "builtins.map": _mapping,
+    "builtins.filter": _filtering,
+    "builtins.enumerate": _over_iterators(polyfills.enumerate_),
+    "builtins.zip": _over_iterators(polyfills.zip_),
+    "functools.reduce": _one(polyfills.reduce),
+    "itertools.accumulate": _one(polyfills.accumulate),
+    "itertools.chain": _one(polyfills.chain),
+    "itertools.chain.from_iterable": _one(polyfills.from_iterable),
+    "itertools.compress": _one(polyfills.compress),
+    "itertools.count": _one(polyfills.Count),
+    "itertools.cycle": _one(polyfills.cycle),
+    "itertools.dropwhile": _one(polyfills.dropwhile),
+    "itertools.filterfalse": _one(polyfills.filterfalse),
+    "itertools.islice": _slicing,
+    "itertools.pairwise": _one(polyfills.pairwise),
+    "itertools.repeat": lambda _machine, args: polyfills.repeat if len(args) == 2 else None,
+    "itertools.starmap": _one(polyfills.starmap),
+    "itertools.takewhile": _one(polyfills.takewhile),
+}
+_COMBINING = frozenset({"product", "permutations", "combinations", "combinations_with_replacement", "zip_longest"})
+
+
+def chosen(machine: Machine, held: Any, args: Args) -> Callable[..., Any] | None:
+    """Return the polyfill to inline for a call of ``held``; None where there is none, or none is needed."""
+    name = getattr(held, "__name__", None)
+    for module in ("builtins", "itertools", "functools", "itertools.chain"):
+        path = f"{module}.{name}"
+        if path in _CHOICES and resolve(path) == held:
+            return _CHOICES[path](machine, args)
+    return None
+
+
+def combined(machine: Machine, held: Any, args: Args, kwargs: Kwargs) -> Abstract | None:
+    """The rows of ``itertools.product`` and its like, over items that are known; None for other functions."""
+    name = getattr(held, "__name__", "")
+    if name not in _COMBINING or getattr(itertools, name) is not held:
+        return None
+    with_items = [not isinstance(each, Const) or not isinstance(each.value, int | None) for each in args]
+    columns = [
+        known_items(machine, each, f"{name}() goes over it") if takes else []
+        for each, takes in zip(args, with_items, strict=True)
+    ]
+    lazy = name == "zip_longest"
+    if lazy:
+        for each in args:
+            if _is_lazy(machine, each):
+                raise machine.unsupported("an iterator over another iterator")
+        machine.watch(*[each for each in args if isinstance(machine.cell(each), ListCell | DictCell) or _is_view(each)])
+    given: list[Any] = [
+        [(place, index) for index in range(len(column))] if takes else machine.concrete(each)
+        for place, (each, column, takes) in enumerate(zip(args, columns, with_items, strict=True))
+    ]
+    fill = kwargs.get("fillvalue", Const(None))
+    named = {key: machine.concrete(value) for key, value in kwargs.items() if key != "fillvalue"}
+    rows = list(itertools.islice(getattr(itertools, name)(*given, **named), _MOST_ROWS + 1))
+    if len(rows) > _MOST_ROWS:
+        raise machine.stop(f"{name}() gives more than {_MOST_ROWS:,} rows", "combine fewer items")
+    made = [Tuple(tuple(fill if part is None else columns[part[0]][part[1]] for part in row)) for row in rows]
+    return machine.new(IteratorCell(Tuple(tuple(made)), 0))
+
+
+def _is_view(value: Abstract) -> bool:
+    return isinstance(value, View)
