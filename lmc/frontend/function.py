@@ -266,6 +266,16 @@ class JittedFunction(Bindable, UserFunction):
 
     # What a language that is written with other handles than ``State`` overrides
 
+    @property
+    def language(self) -> Any:
+        """The tables by which a capture interprets its handles (``lmc.frontend.handles``); None for lmc's own."""
+        return None
+
+    @property
+    def bound_arguments(self) -> Mapping[str, Any]:
+        """Arguments that are given already, by name."""
+        return {}
+
     def new_state(self, session: Session, path: str) -> State:
         """The handle that a run of the function begins with."""
         return State(Core(session), path)

@@ -391,7 +391,9 @@ class Join:
     def _branches(self, path: Path, left: BranchesCell, right: BranchesCell) -> Cell | None:
         if len(left.handles) != len(right.handles):
             return None
-        return BranchesCell(self._values(path, left.handles, right.handles))
+        parts = [(cell.source, cell.base, *cell.handles) for cell in (left, right)]
+        source, base, *handles = self._values(path, *parts)
+        return BranchesCell(tuple(handles), source, base)
 
     def _branch_arrays(self, path: Path, left: BranchArrayCell, right: BranchArrayCell) -> Cell | None:
         if (left.path, left.numbers, left.columns) != (right.path, right.numbers, right.columns):
@@ -464,12 +466,13 @@ class Join:
             return pure(self.machine, "list", cell.items, gives=list_of(element), raises=False)
 
     def _handles(self, path: Path, left: HandleCell, right: HandleCell) -> HandleCell | None:
-        if left.path != right.path or len(left.holes) != len(right.holes):
+        if left.path != right.path or len(left.holes) != len(right.holes) or left.language is not right.language:
             return None
         core = self._references((*path, "core"), Ref(left.core), Ref(right.core))
         if not isinstance(core, Ref):
             return None
-        return HandleCell(core.address, left.path, self._holes(path, left, right))
+        result = self.value((*path, "result"), left.result, right.result)
+        return HandleCell(core.address, left.path, self._holes(path, left, right), left.language, result)
 
     def _holes(
         self, path: Path, left: HandleCell | BranchArrayCell, right: HandleCell | BranchArrayCell
@@ -558,8 +561,8 @@ def rebuilt_cell(cell: Cell, change: Any) -> Cell:
         return dataclasses.replace(cell, given=tuple((name, change(name, value)) for name, value in cell.given))
     if isinstance(cell, HandleCell):
         holes = tuple(change(("hole", index), Symbol(hole)).ir for index, hole in enumerate(cell.holes))
-        core = change("core", Ref(cell.core))
-        return HandleCell(core.address, cell.path, holes)
+        core, result = change("core", Ref(cell.core)), change("result", cell.result)
+        return HandleCell(core.address, cell.path, holes, cell.language, result)
     if isinstance(cell, CoreCell):
         answer = cell.answer
         if answer is not None and not isinstance(answer, Poison):
@@ -573,7 +576,8 @@ def rebuilt_cell(cell: Cell, change: Any) -> Cell:
     if isinstance(cell, CollectedCell):
         return CollectedCell(tuple(change(index, item) for index, item in enumerate(cell.items)))
     if isinstance(cell, BranchesCell):
-        return BranchesCell(tuple(change(index, handle) for index, handle in enumerate(cell.handles)))
+        handles = tuple(change(index, handle) for index, handle in enumerate(cell.handles))
+        return BranchesCell(handles, change("source", cell.source), change("base", cell.base))
     if isinstance(cell, ObjectCell):
         return ObjectCell(change("object", cell.value), cell.kind)
     return cell

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend import messages
 from lmc.frontend.control.join import UNSURE
 from lmc.frontend.emit.operands import class_of, is_text, pure, text_parts
-from lmc.frontend.handles.cores import change, context_of, core_of, is_handle, refuse
+from lmc.frontend.handles.cores import change, context_of, core_of, is_handle, language_of, refuse
 from lmc.frontend.handles.generating import gen, select
 from lmc.frontend.handles.misuse import refuse_addition
 from lmc.frontend.handles.roles import begin_role, end_role, extend, extend_or_end, open_role
-from lmc.frontend.heap.cells import HandleCell
+from lmc.frontend.heap.cells import BranchesCell, HandleCell
 from lmc.frontend.heap.values import (
     NONE,
     Abstract,
@@ -40,7 +40,11 @@ if TYPE_CHECKING:
 
 def append(machine: Machine, handle: Abstract, content: Abstract) -> None:
     """``s += content``."""
-    if not isinstance(machine.cell(handle), HandleCell):
+    cell = machine.cell(handle)
+    if isinstance(cell, BranchesCell) and cell.source is not NONE:
+        language_of(machine, cell.source).add_to_branches(machine, handle, content)
+        return
+    if not isinstance(cell, HandleCell):
         refuse_addition(machine, handle, content)
     if isinstance(content, Union | Poison | Unbound):
 
@@ -61,7 +65,11 @@ def append(machine: Machine, handle: Abstract, content: Abstract) -> None:
 
 def _append_made(machine: Machine, handle: Abstract, made: Any) -> None:
     kind = type(made)
-    if kind is Several:
+    language = language_of(machine, handle)
+    rule = None if language is None else language.appended.get(kind)
+    if rule is not None:
+        rule(machine, handle, made)
+    elif kind is Several:
         for part in _with_sections(machine, made.parts):
             append(machine, handle, wrapped(part))
     elif kind is Section:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from lmc.frontend.emit.graph import UNKNOWN
 from lmc.frontend.emit.operands import pure
-from lmc.frontend.handles.arrays import new_array
-from lmc.frontend.handles.cores import allocate, copy_core, refuse
+from lmc.frontend.handles.arrays import new_array, stop
+from lmc.frontend.handles.cores import allocate, another, copy_core, language_of, refuse
 from lmc.frontend.handles.rows import is_count
-from lmc.frontend.heap.cells import BranchesCell, HandleCell
+from lmc.frontend.heap.cells import BranchesCell
 from lmc.frontend.heap.values import ONE, Abstract, Poison, Symbol, Unbound, Union
 from lmc.ir.choices import checked_branch_count
 from lmc.ir.types import ANY, INT, JsonType
@@ -28,9 +28,7 @@ def fork(machine: Machine, handle: Abstract, n: Abstract = ONE) -> Abstract:
     count = machine.concrete(n, "how many branches a fork has must be known now")
     checked = machine.checked(checked_branch_count, count, None)
     path, holes = allocate(machine, handle, "fork")
-    branches = [
-        machine.new(HandleCell(copy_core(machine, handle), f"{path}/{index}", holes)) for index in range(checked)
-    ]
+    branches = [another(machine, handle, f"{path}/{index}", holes) for index in range(checked)]
     return machine.new(BranchesCell(tuple(branches)))
 
 
@@ -43,10 +41,12 @@ def _counted_by_run(machine: Machine, handle: Abstract, n: Symbol) -> Abstract:
         )
     count = n if is_count(machine, n) else pure(machine, "branch_count", (n,))
     path, holes = allocate(machine, handle, "fork")
+    if language_of(machine, handle) is not None:
+        raise stop(machine, "branches are taken one by one")
     return new_array(machine, count, path, holes, copy_core(machine, handle))
 
 
 def copy(machine: Machine, handle: Abstract) -> Abstract:
     """``s.copy()``."""
     path, holes = allocate(machine, handle, "copy")
-    return machine.new(HandleCell(copy_core(machine, handle), path, holes))
+    return another(machine, handle, path, holes)

@@ -9,6 +9,7 @@ from lmc.frontend.control.maps import SHAPE
 from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, CoreCell, HandleCell
 from lmc.frontend.heap.values import UNBOUND, Abstract, Lent, Raised, Ref, Symbol, Unbound
 from lmc.frontend.refusals import bad
+from lmc.frontend.session import META
 from lmc.ir.core import Value
 from lmc.ir.ops import ContextOp
 from lmc.ir.types import CTX
@@ -22,11 +23,24 @@ def is_handle(machine: Machine, value: Abstract) -> bool:
     return isinstance(machine.cell(value), HandleCell | BranchesCell | BranchArrayCell)
 
 
-def new_handle(machine: Machine, path: str, holes: tuple[Value, ...] = ()) -> Ref:
+def new_handle(machine: Machine, path: str, holes: tuple[Value, ...] = (), language: Any = None) -> Ref:
     """A handle on a context without text."""
     (context,) = machine.emit(ContextOp, (CTX,))
     core = machine.allocate(CoreCell(Symbol(context, "a state")))
-    return machine.new(HandleCell(core, path, holes))
+    return machine.new(HandleCell(core, path, holes, language))
+
+
+def another(machine: Machine, handle: Abstract, path: str, holes: tuple[Value, ...]) -> Ref:
+    """A handle like ``handle`` on a copy of its context."""
+    core = copy_core(machine, handle)
+    return machine.new(HandleCell(core, path, holes, language_of(machine, handle)))
+
+
+def language_of(machine: Machine, handle: Abstract) -> Any:
+    """The language of a handle; None for lmc's own."""
+    cell = machine.cell(handle)
+    assert isinstance(cell, HandleCell)
+    return cell.language
 
 
 def core_of(machine: Machine, handle: Abstract) -> tuple[int, CoreCell]:
@@ -84,6 +98,13 @@ def variables(machine: Machine, handle: Abstract) -> dict[str, Abstract]:
         if not isinstance(value, Unbound):
             found[name] = value
     return found
+
+
+def metas(machine: Machine, handle: Abstract) -> dict[str, Abstract]:
+    """The meta data of variables, as a run keeps them."""
+    address, core = core_of(machine, handle)
+    held = {f"{META}{name}": machine.state.get((address, f"{META}{name}")) for name in core.metas}
+    return {name: value for name, value in held.items() if isinstance(value, Abstract) and value is not UNBOUND}
 
 
 def assign(machine: Machine, handle: Abstract, name: str | None, value: Abstract, meta: Abstract | None) -> None:

@@ -10,7 +10,7 @@ from lmc.frontend.control.loops import LoopParts, run_loop
 from lmc.frontend.control.maps import MapParts, NotAMapError, Region, run_map
 from lmc.frontend.emit.budget import MAX_UNROLLED_WHILE
 from lmc.frontend.emit.operands import is_scalar, pure
-from lmc.frontend.handles.cores import allocate, copy_core, refuse
+from lmc.frontend.handles.cores import allocate, another, refuse
 from lmc.frontend.handles.programs import at_path
 from lmc.frontend.heap.cells import Column, GrownCell, HandleCell, ListCell
 from lmc.frontend.heap.state import State
@@ -167,7 +167,7 @@ class _Elements:
         machine = self.machine
         branch = []
         if self.on is not NONE:
-            branch = [machine.new(HandleCell(copy_core(machine, self.on), path, holes))]
+            branch = [another(machine, self.on, path, holes)]
         with at_path(machine, path, holes):
             return machine.rules.call(self.function, [*branch, *items], {})
 

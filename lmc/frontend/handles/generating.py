@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend import sampling
@@ -35,7 +36,8 @@ def checked_name(machine: Machine, given: Abstract) -> str | None:
     return plain
 
 
-def _concrete_deep(machine: Machine, value: Abstract, use: str) -> Any:
+def known_parts(machine: Machine, value: Abstract, use: str) -> Any:
+    """``value``, and what is in it where it is a list, as plain values. Ends the capture where they are not known."""
     cell = machine.cell(value)
     if isinstance(cell, ListCell):
         return [machine.concrete(item, use) for item in cell.items]
@@ -52,7 +54,12 @@ def _concrete_deep(machine: Machine, value: Abstract, use: str) -> Any:
 def gen(machine: Machine, handle: Abstract, name: Abstract = NONE, **given: Abstract) -> Abstract:
     """``s.gen("name", …)``."""
     plain_name = checked_name(machine, name)
-    plain = {key: _concrete_deep(machine, value, f"{key} of gen has to be known now") for key, value in given.items()}
+    plain = {key: known_parts(machine, value, f"{key} of gen has to be known now") for key, value in given.items()}
+    return generate(machine, handle, plain_name, plain)
+
+
+def generate(machine: Machine, handle: Abstract, plain_name: str | None, plain: Mapping[str, Any]) -> Abstract:
+    """A generation whose options are known."""
     options, count = machine.checked(sampling.options, plain, lambda value, _use: value)
     op_id, occurrences = allocate(machine, handle, plain_name or "gen")
     spec = options.constraint

@@ -13,7 +13,7 @@ from lmc.frontend.handles import forms, programs
 from lmc.frontend.handles.appending import append
 from lmc.frontend.handles.arrays import item
 from lmc.frontend.handles.branches import copy, fork
-from lmc.frontend.handles.cores import refuse
+from lmc.frontend.handles.cores import language_of, refuse
 from lmc.frontend.handles.generating import gen, select
 from lmc.frontend.handles.making import FUNCTIONS
 from lmc.frontend.handles.misuse import refuse_variable
@@ -33,16 +33,21 @@ def _role(role: str) -> Callable[..., Abstract]:
     def method(machine: Machine, handle: Abstract, *content: Abstract) -> Abstract:
         if not content:
             assert isinstance(handle, Ref)
-            if not isinstance(machine.activation.statement, ast.With):
-                raise machine.stop(
-                    f"s.{role}() with neither a text nor `with` does nothing by itself",
-                    f"write with s.{role}(): and append inside the block, or s.{role}(text)",
-                )
-            return RoleTurn(handle, role)
+            return role_turn(machine, handle, role)
         append(machine, handle, Appended(Message(role, content[0])))
         return NONE
 
     return method
+
+
+def role_turn(machine: Machine, handle: Ref, role: str) -> RoleTurn:
+    """``s.user()``, which ``with`` opens. Ends the capture where it does not."""
+    if not isinstance(machine.activation.statement, ast.With):
+        raise machine.stop(
+            f"s.{role}() with neither a text nor `with` does nothing by itself",
+            f"write with s.{role}(): and append inside the block, or s.{role}(text)",
+        )
+    return RoleTurn(handle, role)
 
 
 def _append_method(machine: Machine, handle: Abstract, content: Abstract) -> Abstract:
@@ -50,7 +55,7 @@ def _append_method(machine: Machine, handle: Abstract, content: Abstract) -> Abs
     return NONE
 
 
-_METHODS: Mapping[str, Callable[..., Abstract]] = {
+METHODS: Mapping[str, Callable[..., Abstract]] = {
     "gen": gen,
     "select": select,
     "fork": fork,
@@ -61,6 +66,15 @@ _METHODS: Mapping[str, Callable[..., Abstract]] = {
     "append": _append_method,
     **{role: _role(role) for role in ("system", "user", "assistant")},
 }
+
+
+def _methods(cell: HandleCell) -> Mapping[str, Callable[..., Abstract]]:
+    return METHODS if cell.language is None else cell.language.methods
+
+
+def _branch_methods(machine: Machine, cell: BranchesCell | BranchArrayCell) -> Mapping[str, Callable[..., Abstract]]:
+    source = cell.source if isinstance(cell, BranchesCell) else NONE
+    return {} if source is NONE else language_of(machine, source).branch_methods
 
 
 def _fitting(machine: Machine, name: str, handler: Callable[..., Abstract], args: Args, kwargs: Kwargs) -> Abstract:
@@ -79,12 +93,15 @@ def call_method(machine: Machine, receiver: Abstract, name: str, args: Args, kwa
         return found
     cell = machine.cell(receiver)
     if isinstance(cell, HandleCell):
-        handler = _METHODS.get(name)
+        handler = _methods(cell).get(name)
         if handler is None:
             raise machine.unsupported(f"s.{name}()")
         return _fitting(machine, name, handler, [receiver, *args], kwargs)
-    if isinstance(cell, BranchesCell):
-        raise machine.unsupported(f"{name}() of branches")
+    if isinstance(cell, BranchesCell | BranchArrayCell):
+        handler = _branch_methods(machine, cell).get(name)
+        if handler is None:
+            raise machine.unsupported(f"{name}() of branches")
+        return _fitting(machine, name, handler, [receiver, *args], kwargs)
     return None
 
 
@@ -95,9 +112,13 @@ def attribute_of(machine: Machine, owner: Abstract, name: str) -> Abstract | Non
         return found
     cell = machine.cell(owner)
     if isinstance(cell, HandleCell):
-        if name in _METHODS:
+        if name in _methods(cell):
             return BoundMethod(name, owner)
+        if cell.language is not None and name in cell.language.attributes:
+            return cell.language.attributes[name](machine, owner)
         raise machine.unsupported(f"s.{name}")
+    if isinstance(cell, BranchesCell | BranchArrayCell) and name in _branch_methods(machine, cell):
+        return BoundMethod(name, owner)
     return None
 
 
@@ -127,6 +148,9 @@ def set_item_of(machine: Machine, owner: Abstract, key: Abstract, value: Abstrac
     """``branches[i] += …`` puts back the branch that it took. Return whether ``owner`` are branches."""
     cell = machine.cell(owner)
     if isinstance(cell, HandleCell):
+        if cell.language is not None:
+            cell.language.set_item(machine, owner, key, value)
+            return True
         refuse_variable(machine, key)
     if isinstance(cell, BranchArrayCell):
         found, given = machine.cell(item(machine, owner, key)), machine.cell(value)
@@ -151,7 +175,8 @@ _FUNCTIONS: Mapping[Any, Callable[..., Abstract]] = {**FUNCTIONS, **forms.FUNCTI
 
 def call_function(machine: Machine, held: Any, args: Args, kwargs: Kwargs) -> Abstract | None:
     """A program, or a function of lmc's own; None for others."""
-    handler = _FUNCTIONS.get(held) if type(held).__hash__ is not None and callable(held) else None
+    is_key = type(held).__hash__ is not None and callable(held)
+    handler = (_FUNCTIONS.get(held) or machine.functions.get(held)) if is_key else None
     if handler is not None:
         return _fitting(machine, held.__name__, handler, args, kwargs)
     if isinstance(held, FunctionType) and held.__module__.partition(".")[0] == "lmc":

@@ -30,9 +30,15 @@ def call(machine: Machine, held: Any, args: Args, kwargs: Kwargs) -> Abstract | 
     receiver, args = _receiver(machine, held, args)
     if _continues(machine, held, receiver, args, kwargs):
         return _on_state(machine, held, receiver, args, kwargs)
+    language = held.language
+    if language is not None:
+        held, kwargs = language.called(machine, held, kwargs)
+        language = held.language
     path, holes = machine.allocate_id(machine.path, machine.holes, held.name)
     with at_path(machine, path, holes):
-        return _entered(machine, held, [*receiver, new_handle(machine, path, holes)], args, kwargs)
+        handle = new_handle(machine, path, holes, language)
+        value = _entered(machine, held, [*receiver, handle], args, kwargs)
+        return value if language is None else language.result(machine, handle, value)
 
 
 def attribute_of(machine: Machine, owner: Abstract, name: str) -> Abstract | None:
@@ -109,7 +115,7 @@ def _on_state(machine: Machine, held: JittedFunction, receiver: Args, args: Args
     assert isinstance(cell, HandleCell)
     path, holes = allocate(machine, args[0], held.name)
     with at_path(machine, path, holes):
-        handle = machine.new(HandleCell(cell.core, path, holes))
+        handle = machine.new(HandleCell(cell.core, path, holes, cell.language))
         return _entered(machine, held, [*receiver, handle], args[1:], kwargs)
 
 
@@ -120,7 +126,22 @@ def _entered(machine: Machine, held: JittedFunction, first: Args, args: Args, kw
     if not isinstance(function, FunctionType):
         raise machine.stop(f"{held.name}() is no plain function", "decorate a function written with def")
     _check_arguments(machine, held, first[:-1], args, kwargs)
-    return machine.rules.inline(function, [*first, *args], kwargs)
+    bring_language(machine, held)
+    return machine.rules.inline(function, [*first, *args], {**bound_before(machine, held), **kwargs})
+
+
+def bring_language(machine: Machine, held: JittedFunction) -> None:
+    """Let the functions of a program's language be known, and guard what a capture of the program depends on."""
+    if held.language is not None:
+        machine.functions.update(held.language.functions)
+    for owner, name in held.guarded:
+        machine.graph.reads.add_attribute(owner, name, getattr(owner, name, None))
+
+
+def bound_before(machine: Machine, held: JittedFunction) -> dict[str, Abstract]:
+    """Arguments that a program is bound to, by name."""
+    found = held.bound_arguments.items()
+    return {name: machine.rules.outside(value, f"the argument {name!r}") for name, value in found}
 
 
 def _check_arguments(machine: Machine, held: JittedFunction, receiver: Args, args: Args, kwargs: Kwargs) -> None:

@@ -20,7 +20,7 @@ from lmc.frontend.python.operators import binary
 from lmc.ir.core import Effect, Value
 from lmc.ir.ops import HostCallOp, PyCallOp
 from lmc.ir.regions import effects_of
-from lmc.ir.types import INT, ListType
+from lmc.ir.types import INT, TEXT, ListType
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -45,6 +45,7 @@ class Over:
         self.region: Region | None = None
         self.covers = True
         self._columns: dict[int, Symbol] = {}
+        self._known: dict[int, list[Abstract] | Counted | None] = {}
         self.source = source
         cell = None if isinstance(source, Counted) else machine.cell(source)
         if isinstance(cell, RowsCell):
@@ -85,7 +86,8 @@ class Over:
         if isinstance(cell, BranchArrayCell):
             return cell.count
         if not isinstance(cell, RowsCell):
-            return machine.length(self._list(source))
+            items = self._items(source)
+            return Const(len(items)) if isinstance(items, list) else machine.length(self._list(source))
         lengths: list[Abstract] = []
         for part in cell.parts:
             found = self._length(part)
@@ -107,12 +109,42 @@ class Over:
         for part in cell.parts:
             self._check(part)
 
+    def _items(self, source: Abstract) -> list[Abstract] | Counted | None:
+        """The items of a part as they are when the loop begins."""
+        key = source.address if isinstance(source, Ref) else id(source)
+        if key not in self._known:
+            if isinstance(source, Symbol) and source.type != TEXT and not isinstance(source.type, ListType):
+                self._known[key] = Counted(pure(self.machine, "list_from", (source,)))
+            else:
+                self._known[key] = items_of(self.machine, source)
+        return self._known[key]
+
+    def known_rounds(self) -> tuple[int, Abstract | None]:
+        """How many rounds there are at most, where some part has known items, and the length of the others."""
+        cell = self.machine.cell(self.source) if not isinstance(self.source, Counted) else None
+        assert isinstance(cell, RowsCell)
+        found = self._rounds(cell)
+        known = [each.value for each in found if isinstance(each, Const)]
+        others = [each for each in found if not isinstance(each, Const)]
+        if not known:
+            raise stop(self.machine, "branches are gone over together with states, functions or objects")
+        if not others:
+            return min(known), None
+        return min(known), others[0] if len(others) == 1 else pure(self.machine, "min", others, raises=False)
+
+    def _rounds(self, cell: RowsCell) -> list[Abstract]:
+        found: list[Abstract] = []
+        for part in cell.parts:
+            inner = self.machine.cell(part)
+            found += self._rounds(inner) if isinstance(inner, RowsCell) else [self._length(part)]
+        return found
+
     def _list(self, source: Abstract) -> Symbol:
         """A list as one value, as it is when the loop begins."""
         machine = self.machine
         key = source.address if isinstance(source, Ref) else id(source)
         if key not in self._columns:
-            items = items_of(machine, source)
+            items = self._items(source)
             if isinstance(items, Counted):
                 taken = pure(machine, "list_from", (items.value,)) if items.value.foreign else items.value
                 self._columns[key] = taken
@@ -135,6 +167,9 @@ class Over:
             assert isinstance(source, Ref)
             return self.branch(source)
         if not isinstance(cell, RowsCell):
+            items = self._items(source)
+            if isinstance(items, list) and isinstance(self.position, Const):
+                return items[self.position.value]
             return self._of_list(self._list(source))
         if cell.what == "zip":
             return Tuple(tuple(self._item(part) for part in cell.parts))

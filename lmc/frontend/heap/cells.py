@@ -130,12 +130,15 @@ class HandleCell(Cell):
     """A handle ``s``: its context, the path that its ids begin with, and the state of its turns.
 
     Several handles may share one context (``core`` is the address of what they share). ``holes`` are the numbers in the
-    path's holes. ``names`` are the variables it has or may have, each a place of its own.
+    path's holes. ``language`` is that of the program, None for lmc's own; ``result`` what the program gave that the
+    handle belongs to, where the language keeps that.
     """
 
     core: int
     path: str
     holes: tuple[Value, ...] = ()
+    language: Any = None
+    result: Abstract = NONE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,9 +157,14 @@ class CoreCell(Cell):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BranchesCell(Cell):
-    """What ``s.fork(n)`` gives where ``n`` is known: the branches, in order."""
+    """What ``s.fork(n)`` gives where ``n`` is known: the branches, in order.
+
+    ``source`` is the state that was forked, and ``base`` a copy of it as it was then, where the language asks for them.
+    """
 
     handles: tuple[Abstract, ...]
+    source: Abstract = NONE
+    base: Abstract = NONE
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -86,7 +86,7 @@ def values_of(cell: Cell) -> list[Abstract]:
     if isinstance(cell, GeneratorCell):
         return [*(value for _, value in cell.given), *map(Ref, cell.frames)]
     if isinstance(cell, HandleCell):
-        return [Ref(cell.core)]
+        return [Ref(cell.core), cell.result]
     if isinstance(cell, CoreCell):
         return [cell.context, *(() if cell.answer is None else (cell.answer,))]
     if isinstance(cell, BranchArrayCell):
@@ -95,4 +95,4 @@ def values_of(cell: Cell) -> list[Abstract]:
         return [*cell.parts, cell.start]
     if isinstance(cell, CollectedCell):
         return list(cell.items)
-    return list(cell.handles) if isinstance(cell, BranchesCell) else []
+    return [*cell.handles, cell.source, cell.base] if isinstance(cell, BranchesCell) else []

@@ -168,6 +168,20 @@ class RoleTurn(Abstract):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Block(Abstract):
+    """What ``with`` opens on a handle of another language.
+
+    ``enter(machine, block)`` gives what the block binds and what belongs to its end, ``leave(machine, block, that)``
+    is its end.
+    """
+
+    handle: Ref
+    enter: Callable[..., Any]
+    leave: Callable[..., None]
+    given: Abstract
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Managed(Abstract):
     """What a function with ``contextlib.contextmanager`` gives: ``with`` runs its body where the generator yields."""
 
@@ -307,14 +321,8 @@ def rebuilt(value: Abstract, change: Callable[[Abstract], Abstract]) -> Abstract
         return Partial(change(value.function), tuple(map(change, value.args)), kwargs)
     if isinstance(value, Appended):
         return Appended(_rebuilt_fields(value.made, change))
-    if isinstance(value, View):
-        return View(change(value.owner), value.what)
-    if isinstance(value, Managed):
-        return Managed(change(value.generator))
-    if isinstance(value, RoleTurn):
-        handle = change(value.handle)
-        assert isinstance(handle, Ref)
-        return RoleTurn(handle, value.role)
+    if isinstance(value, View | Managed | Block | RoleTurn):
+        return _with_parts(value, change)
     if isinstance(value, Raised):
         ir = value.symbol and change(value.symbol)
         return dataclasses.replace(
@@ -331,6 +339,13 @@ def rebuilt(value: Abstract, change: Callable[[Abstract], Abstract]) -> Abstract
         assert isinstance(flag, Symbol)
         return Union(flag, change(value.first), change(value.second))
     return value
+
+
+def _with_parts(value: View | Managed | Block | RoleTurn, change: Callable[[Abstract], Abstract]) -> Abstract:
+    parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    made = {name: change(part) for name, part in parts.items() if isinstance(part, Abstract)}
+    assert isinstance(made.get("handle", Ref(0)), Ref), "what is opened on a handle has one"
+    return dataclasses.replace(value, **made)
 
 
 def parts_of(value: Abstract) -> list[Abstract]:

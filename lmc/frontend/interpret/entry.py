@@ -15,8 +15,8 @@ from lmc.frontend.control.exits import Left, Outcome
 from lmc.frontend.emit.graph import Graph
 from lmc.frontend.emit.operands import constant, describe, host_call, operand
 from lmc.frontend.function import JittedFunction
-from lmc.frontend.handles import handles
-from lmc.frontend.handles.cores import core_of, new_handle, variables
+from lmc.frontend.handles import handles, programs
+from lmc.frontend.handles.cores import core_of, metas, new_handle, variables
 from lmc.frontend.handles.making import append_together
 from lmc.frontend.handles.roles import end_role
 from lmc.frontend.heap.cells import DictCell, GrownCell, InstanceCell, ListCell
@@ -60,8 +60,6 @@ def capture_whole(function: JittedFunction, arguments: Bound | None) -> Captured
     Without arguments it is captured for what its annotations promise.
     """
     function.refuse_async()
-    if type(function).new_state is not JittedFunction.new_state:
-        return NotCaptured(Break(function.location, f"{function.name} is written in another language", "use lmc.jit"))
     shape = shape_of_annotations(function) if arguments is None else shape_of(function, arguments)
     inputs: dict[str, Any] = {}
     given = function.defaults if arguments is None else arguments.values
@@ -141,7 +139,8 @@ class _Capture:
             self.graph.sites.add(definition.sites)
         if definition.scope.is_generator:
             raise machine.unsupported("a program that is a generator")
-        self.state = new_handle(machine, self.function.name)
+        self.state = new_handle(machine, self.function.name, language=self.function.language)
+        programs.bring_language(machine, self.function)
         args, kwargs = self._arguments()
         receiver = [Const(value) for value in self.function.receiver]
         given = calls.bound_arguments(machine, definition, {}, [*receiver, self.state, *args], kwargs)
@@ -216,6 +215,8 @@ class _Capture:
         leaves: list[Value] = []
         nesting = structure.canonical(self._structure(value, leaves, 0))
         found = variables(machine, self.state)
+        if self.function.language is not None:
+            found |= metas(machine, self.state)
         maybe = {name: held for name, held in found.items() if isinstance(held, Union)}
         held = [part.first if isinstance(part, Union) else part for part in found.values()]
         self.graph.location = self.function.location

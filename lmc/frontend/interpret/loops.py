@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.breaks import CaptureBreak
-from lmc.frontend.control.conditions import adopt, scope
+from lmc.frontend.control.conditions import adopt, branch, scope
 from lmc.frontend.control.exits import NORMAL, Exit, Way
 from lmc.frontend.control.loops import LoopParts, run_loop
 from lmc.frontend.emit.budget import MAX_UNROLLED_FOR, MAX_UNROLLED_WHILE
@@ -170,6 +170,9 @@ def run_for(machine: Machine, node: ast.For) -> None:
     machine.at(node)
     if isinstance(machine.cell(iterable), BranchArrayCell | RowsCell):
         over = Over(machine, iterable)
+        if not over.arrays:
+            _partly_known(machine, node, over)
+            return
         length = over.length()
         _by_number(machine, node, lambda: length, lambda _: over.item(), over)
         return
@@ -238,6 +241,31 @@ def _over_generator(machine: Machine, node: ast.For, generator: Ref) -> None:
             once()
 
         consume(machine, generator, each)
+
+    unrolled(machine, node, rounds)
+
+
+def _partly_known(machine: Machine, node: ast.For, over: Over) -> None:
+    """Rounds of which it is known how many there are at most: some of what is gone over together is known."""
+    count, length = over.known_rounds()
+    done = Exit("break", machine.begin_target())
+
+    def settle(exit: Exit, way: Way) -> tuple[Exit, Abstract | None]:
+        return (NORMAL, None) if exit == done else (exit, way.payload)
+
+    def rounds(once: Callable[[], None]) -> None:
+        def each() -> None:
+            for index in range(count):
+                machine.at(node)
+                if length is not None:
+                    flag = pure(machine, "lt", (Const(index), length), raises=False)
+                    adopt(machine, branch(machine, flag, lambda: None, lambda: machine.leave_for(done)))
+                over.position = Const(index)
+                machine.rules.assign(node.target, over.item())
+                once()
+
+        adopt(machine, scope(machine, each, settle))
+        over.check()
 
     unrolled(machine, node, rounds)
 

@@ -179,6 +179,8 @@ class Machine:
         """Addresses of lists and dicts of which an iterator holds the items as they are now."""
         self.read_only: set[int] = set()
         """Addresses of containers that the caller holds as well: an argument, data of the user's."""
+        self.functions: dict[Any, Callable[..., Abstract]] = {}
+        """Functions of the languages of the programs that are interpreted (``lmc.frontend.handles.language``)."""
         self.has_arrays = False
         """Whether there are branches that only a run counts."""
         self.array_loops: list[Any] = []
@@ -632,6 +634,11 @@ class Machine:
     def is_length(self, value: Symbol) -> bool:
         """Return whether ``value`` is the length of a list or text."""
         return any(known.ir == value.ir for known, _ in self._lengths.values())
+
+    def specialised_length(self, value: Symbol) -> int | None:
+        """The length of a list or text that the capture holds for already; None where it does not."""
+        known = self._lengths.get(value.ir)
+        return None if known is None else self._specialised.get(known[0].ir)
 
     def decided(self, flag: Abstract) -> Abstract:
         """A flag as a constant, where it follows from the arguments: the capture then holds for those alone."""

@@ -22,6 +22,7 @@ from lmc.frontend.heap.values import (
     TRUE,
     UNBOUND,
     Abstract,
+    Block,
     Const,
     Managed,
     Poison,
@@ -301,6 +302,22 @@ def run_with(machine: Machine, node: ast.With) -> None:
     _enter(machine, node, 0)
 
 
+def _with_block(machine: Machine, block: Block, target: ast.expr | None, body: Callable[[], None]) -> None:
+    """A block of another language, which is left at its end alone."""
+    value, begun = block.enter(machine, block)
+    if target is not None:
+        machine.rules.assign(target, value)
+    machine.guarded_returns += 1
+    try:
+        outcome = scope(machine, body)
+    finally:
+        machine.guarded_returns -= 1
+    if list(outcome.ways) != [NORMAL]:
+        raise machine.stop("a block of a state is left before its end", "leave it behind the block")
+    adopt(machine, outcome)
+    block.leave(machine, block, begun)
+
+
 def _enter(machine: Machine, node: ast.With, index: int) -> None:
     if index == len(node.items):
         machine.rules.execute(node.body)
@@ -321,6 +338,10 @@ def _enter(machine: Machine, node: ast.With, index: int) -> None:
 
     def body() -> None:
         _enter(machine, node, index + 1)
+
+    if isinstance(manager, Block):
+        _with_block(machine, manager, item.optional_vars, body)
+        return
 
     def bind(value: Abstract) -> None:
         if item.optional_vars is not None:

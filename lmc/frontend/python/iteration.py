@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lmc.frontend.disorder import CAUSE, REMEDY, is_disordered
+from lmc.frontend.emit.budget import MAX_UNROLLED_FOR
 from lmc.frontend.emit.operands import describe, pure, text_symbol
 from lmc.frontend.heap.cells import BranchesCell, DictCell, GeneratorCell, GrownCell, IteratorCell, ListCell, SetCell
 from lmc.frontend.heap.values import (
@@ -48,7 +49,7 @@ def items_of(machine: Machine, value: Abstract) -> list[Abstract] | Counted | No
         return Counted(text_symbol(machine, value))
     if isinstance(value, Symbol):
         if value.type == TEXT or isinstance(value.type, ListType):
-            return Counted(value)
+            return _specialised(machine, value) or Counted(value)
         return None
     if isinstance(value, View):
         return _of_view(machine, value)
@@ -60,7 +61,7 @@ def items_of(machine: Machine, value: Abstract) -> list[Abstract] | Counted | No
         return list(cell.items)
     if isinstance(cell, GrownCell):
         assert isinstance(value, Ref)
-        return Counted(cell.value, value)
+        return _specialised(machine, cell.value) or Counted(cell.value, value)
     if isinstance(cell, DictCell):
         return [Const(key) for key in cell.keys]
     if isinstance(cell, SetCell):
@@ -68,6 +69,14 @@ def items_of(machine: Machine, value: Abstract) -> list[Abstract] | Counted | No
             raise machine.stop(CAUSE, REMEDY)
         return [Const(item) for item in set(cell.items)]
     return list(cell.handles) if isinstance(cell, BranchesCell) else None
+
+
+def _specialised(machine: Machine, value: Symbol) -> list[Abstract] | None:
+    """The items of a list or text of the run whose length the capture holds for already; None for any other."""
+    count = machine.specialised_length(value)
+    if count is None or value.foreign or not 0 < count <= MAX_UNROLLED_FOR:
+        return None
+    return [pure(machine, "getitem", (value, Const(index)), raises=False) for index in range(count)]
 
 
 def _of_view(machine: Machine, view: View) -> list[Abstract]:

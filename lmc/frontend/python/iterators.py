@@ -7,7 +7,7 @@ from types import BuiltinFunctionType, MethodDescriptorType
 from typing import TYPE_CHECKING
 
 from lmc.frontend.emit.operands import describe, pure
-from lmc.frontend.heap.cells import BranchArrayCell, GeneratorCell, IteratorCell, RowsCell
+from lmc.frontend.heap.cells import BranchArrayCell, GeneratorCell, HandleCell, IteratorCell, RowsCell
 from lmc.frontend.heap.values import (
     FALSE,
     ZERO,
@@ -58,6 +58,11 @@ def zipped(machine: Machine, *given: Abstract, strict: Abstract = FALSE) -> Abst
     if any(isinstance(machine.cell(each), BranchArrayCell | RowsCell) for each in given):
         return machine.new(RowsCell("zip", given, strict=bool(machine.concrete(strict))))
     columns = [items_of(machine, each) for each in given]
+    held = any(
+        isinstance(machine.cell(item), HandleCell) for column in columns if isinstance(column, list) for item in column
+    )
+    if held and not all(isinstance(column, list) for column in columns):
+        return machine.new(RowsCell("zip", given, strict=bool(machine.concrete(strict))))
     if all(isinstance(column, list) for column in columns):
         known = [column for column in columns if isinstance(column, list)]
         if machine.concrete(strict) and len({*map(len, known)}) > 1:

@@ -52,6 +52,7 @@ class SglFunction(JittedFunction):
         self.guarded = (*self.guarded, (self, "bind_arguments"))
         self.sampling = sampling or Sampling()
         self._twins: OrderedDict[Sampling, SglFunction] = OrderedDict()
+        self._language: Any = None
         self._variants = Variants()
         self._lock = threading.Lock()
 
@@ -59,6 +60,18 @@ class SglFunction(JittedFunction):
 
     def new_state(self, session: Session, path: str) -> State:
         return SglState(Core(session), path, self.sampling)
+
+    @property
+    def language(self) -> Any:
+        if self._language is None or self._language.sampling is not self.sampling:
+            from lmc.frontend.sglang.captured import language_with
+
+            self._language = language_with(self.sampling)
+        return self._language
+
+    @property
+    def bound_arguments(self) -> Mapping[str, Any]:
+        return self.bind_arguments
 
     def outputs(self, state: State) -> Mapping[str, Any]:
         core = state.core

@@ -19,7 +19,7 @@ from tests.frontend.strategies import HEADER, arguments, load, programs
 from tests.frontend.turn_strategies import TURNS_HEADER, turn_programs
 
 FULL = settings.default.max_examples > 100  # type: ignore[union-attr]
-GROUPS = ("conditions", "loops", "ordinary", "corpus", "examples")
+GROUPS = ("conditions", "loops", "ordinary", "corpus", "examples", "sglang")
 CORPUS = {f"{program.group}-{program.name}": program for program in corpus() if program.group in GROUPS}
 STRATEGIES = {
     "plain": (HEADER, programs()),
