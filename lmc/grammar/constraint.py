@@ -134,7 +134,7 @@ class RegularConstraint(Constraint):
             return table
         with self._lock:
             if self._table is table:
-                self._table = self._table_of(table.automaton.renewed())
+                self._table = self._table_of(table.automaton.renewed(), table)
             return self._table
 
     def _next_table(self) -> StateTable:
@@ -142,15 +142,16 @@ class RegularConstraint(Constraint):
         if self._table.index is None:
             return self._roomy()
         if self._late is None or self._late.automaton.is_half_full:
-            self._late = self._table_of(self._table.automaton.renewed())
+            self._late = self._table_of(self._table.automaton.renewed(), self._table)
         return self._late
 
-    def _table_of(self, automaton: Automaton) -> StateTable:
-        return StateTable(automaton, self.vocabulary, self._lock, self._max_mask_bytes, self._next_table)
+    def _table_of(self, automaton: Automaton, before: StateTable | None = None) -> StateTable:
+        limit, following = self._max_mask_bytes, self._next_table
+        return StateTable(automaton, self.vocabulary, self._lock, limit, following, before=before)
 
     def _adopted(self, index: TokenIndex) -> bool:
         """Whether it says what the states say that generations begin with now; then they use it from here on."""
         with self._lock:
             if self._table.has_moved_in:
-                self._table = self._table_of(self._table.automaton.renewed())
+                self._table = self._table_of(self._table.automaton.renewed(), self._table)
             return self._table.adopt(index)

@@ -8,6 +8,7 @@ generation comes to a place without a token.
 from __future__ import annotations
 
 from collections import deque
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ class TokenPaths:
         self._automaton = automaton
         self._trie = trie
         self._live: dict[int, bool] = {}
+        self._nearer: dict[int, int] = {}  # of live states that do not accept: one that tokens lead to, towards an end
         self._nexts: dict[int, list[int]] = {}
 
     def check_start(self) -> None:
@@ -48,6 +50,21 @@ class TokenPaths:
         live: NDArray[np.bool_] = np.array([self.is_live(each) for each in nexts.tolist()], np.bool_)
         kept = live[inverse] if len(nexts) else np.zeros(0, np.bool_)
         return Walk(packed(found.tokens[kept], self._trie.size), found.tokens[kept], found.nexts[kept])
+
+    def way_out(self, state: int) -> list[int]:
+        """A live state and those on a way from it to an end; each has tokens that lead to the next one."""
+        found = [state]
+        while found[-1] in self._nearer:
+            found.append(self._nearer[found[-1]])
+        return found
+
+    def keep(self, way: list[int]) -> None:
+        """Take over that these states are on a way to an end: the last one accepts, or is live."""
+        for state, following in pairwise(way):
+            if not self._live.get(state, False):
+                self._live[state] = True
+                self._nearer[state] = following
+        self._live[way[-1]] = True
 
     def is_live(self, state: int) -> bool:
         """Whether tokens lead from a state to an end that is found within a budget."""
@@ -83,10 +100,10 @@ class TokenPaths:
                     continue
                 before[each] = state
                 if self._is_end(each):
-                    passed: int | None = each
-                    while passed is not None:
-                        self._live[passed] = True
-                        passed = before[passed]
+                    way = [each]
+                    while (passed := before[way[-1]]) is not None:
+                        way.append(passed)
+                    self.keep(way[::-1])
                     return None
                 fronts[is_deep].append(each)
         self._live.update(dict.fromkeys(before, False))

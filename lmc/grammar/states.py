@@ -69,8 +69,9 @@ class StateTable:
     """The states that generations share, made when they are asked for: those of ``index`` once there is one.
 
     ``lock`` is the constraint's. Masks that were handed out are kept up to ``max_mask_bytes``. ``next_table`` returns
-    the table into which generations move when the automaton of this one has taken half of its room. Raises
-    ``ConstraintError`` where no output can be written in the tokens of the vocabulary.
+    the table into which generations move when the automaton of this one has taken half of its room; ``before`` has the
+    same start, with tokens that lead to an end. Raises ``ConstraintError`` where no output can be written in the tokens
+    of the vocabulary.
     """
 
     def __init__(
@@ -80,6 +81,8 @@ class StateTable:
         lock: threading.RLock,
         max_mask_bytes: int,
         next_table: Callable[[], StateTable],
+        *,
+        before: StateTable | None = None,
     ) -> None:
         self.automaton = automaton
         self.vocabulary = vocabulary
@@ -92,9 +95,12 @@ class StateTable:
         self.has_moved_in = False
         """Whether it has states of generations that began in another table."""
         # A vocabulary that can't write each byte may leave dead ends.
-        self._paths = None if vocabulary.has_all_bytes else TokenPaths(automaton, vocabulary.trie)
+        self._paths: TokenPaths | None = None if vocabulary.has_all_bytes else TokenPaths(automaton, vocabulary.trie)
         if self._paths is not None:
-            self._paths.check_start()
+            if before is None:
+                self._paths.check_start()
+            else:
+                self._take_way_out(before, 0)
         self.start = State(self, 0, automaton.accepting(0), None)
         self._states: dict[int, State] = {0: self.start}
         self._unbounded: dict[int, State] = {}  # what states are like as far as a token can tell
@@ -149,8 +155,7 @@ class StateTable:
                     each.following = {}
                 self._followed = 0
             table = self
-            # What was found out about dead ends in tokens stays with the table.
-            if self.index is None and self._paths is None and self.automaton.is_half_full:
+            if self.index is None and self.automaton.is_half_full:
                 table = self._next_table()
             following = self._numbered(number, (state, token_id)) if table is self else table._moved(self, number)
             state.following[token_id] = following
@@ -167,7 +172,14 @@ class StateTable:
     def _moved(self, table: StateTable, number: int) -> State:
         """The state here for one of another table."""
         self.has_moved_in = True
+        self._take_way_out(table, number)
         return self._numbered(self.automaton.state_of(table.automaton, number), None)
+
+    def _take_way_out(self, table: StateTable, number: int) -> None:
+        """Take over that a state of another table has an end: what is found out anew may need another budget."""
+        if self._paths is not None and table._paths is not None:
+            way = table._paths.way_out(number)
+            self._paths.keep([self.automaton.state_of(table.automaton, each) for each in way])
 
     def draft_of(self, state: State) -> tuple[int, ...]:
         """The tokens of the text that has to follow a state, found once."""

@@ -14,6 +14,7 @@ from lmc.grammar import regex
 from lmc.grammar.automaton import MAX_STATES, Automaton
 from lmc.grammar.building import MAX_NODES, Arena
 from lmc.grammar.constraint import RegularConstraint
+from lmc.grammar.schema import node_of
 from lmc.grammar.states import State
 from lmc.grammar.vocabulary import Vocabulary
 from tests.grammar.token_cases import bits, byte_tokens
@@ -156,3 +157,40 @@ def test_a_state_of_an_older_table_stays_when_the_index_comes() -> None:
         assert bits(state.mask())
         state = state.advance(97)
     assert state.complete
+
+
+PARTS = {"array": "items", "object": "additionalProperties"}
+NESTED = {"anyOf": [{"type": kind, word: {"$ref": "#"}} for kind, word in PARTS.items()]}
+SOME = Vocabulary([b"[", b"]", b",", b"{", b"}", b'"', b"a", b'":', b"[[", b"]]", b"]}", b"<end>"], (), 11)
+
+
+@pytest.mark.parametrize("vocabulary", [VOCABULARY, SOME], ids=["all bytes", "a vocabulary that lacks bytes"])
+@pytest.mark.parametrize("limits", [(2 * LIMIT, MAX_NODES), (MAX_STATES, 900)], ids=["states", "nodes"])
+def test_values_that_nest_ever_deeper_need_tables_of_bounded_size(
+    vocabulary: Vocabulary, limits: tuple[int, int]
+) -> None:
+    def make(max_states: int, max_nodes: int) -> RegularConstraint:
+        node, arena, _ = node_of(NESTED)
+        arena.max_nodes = max_nodes
+        made = Automaton(node, arena, max_states=max_states)
+        made.lift_limits()
+        return RegularConstraint(made, vocabulary, "digest")
+
+    constraint, free = make(*limits), make(MAX_STATES, MAX_NODES)
+    first = weakref.ref(constraint.automaton)
+    tables: set[int] = set()
+    for count in (30, 3, 20):
+        text = b'[[{"a":' * count + b"[],[]" + b"}],[[]]]" * count
+        text = text.replace(b"[],[]}", b"[]}")
+        assert constraint.matches(text)
+        assert not constraint.matches(text[:-1])
+        states = [constraint.start(), free.start()]
+        for token_id in vocabulary.encode(text):
+            assert states[0].mask().tobytes() == states[1].mask().tobytes()
+            states = [state.advance(token_id) for state in states]
+            tables.add(id(states[0].table))
+            assert len(states[0].table.automaton) < 4 * LIMIT
+        assert states[0].complete
+    assert len(tables) > 2
+    gc.collect()
+    assert first() is None

@@ -37,18 +37,29 @@ OBJECTS: list[Any] = [
     for values in itertools.product(_VALUES[: 3 - count // 3], repeat=count)
 ]
 SMALL_VALUES: list[Any] = [*SCALARS, *ARRAYS, *OBJECTS]
+_PARTS: tuple[Any, ...] = (1, "x", None, {}, [], {"a": 1}, {"b": "x"}, [1], {"a": {"a": 1}}, {"c": [1]}, [[]], [{}])
+NESTED_VALUES: list[Any] = [
+    *([each] for each in _PARTS),
+    *([1, each] for each in _PARTS),
+    *({name: each} for name in "abcd" for each in _PARTS),
+    *({"a": first, name: each} for name in "bd" for first in _PARTS[:6] for each in _PARTS),
+    *({"b": {"a": each}} for each in _PARTS),
+    *([[each, first]] for first in _PARTS[:6] for each in _PARTS),
+]
 
 
 class SchemaMaker:
     """Makes random schemas from one source.
 
     ``is_open``: schemas may leave open which properties, items or types a value has. Otherwise every part of every
-    value is described by some keyword, so that lmc can produce all valid values.
+    value is described by some keyword, so that lmc can produce all valid values. ``is_recursive``: parts of a value may
+    have to meet the whole schema.
     """
 
-    def __init__(self, chance: random.Random, *, is_open: bool) -> None:
+    def __init__(self, chance: random.Random, *, is_open: bool, is_recursive: bool = False) -> None:
         self._chance = chance
         self._is_open = is_open
+        self._is_recursive = is_recursive
 
     def schema(self) -> Any:
         """A schema of objects, of arrays, or now and then of both."""
@@ -85,6 +96,8 @@ class SchemaMaker:
     def _leaf(self) -> Any:
         if self._maybe(0.08):
             return False
+        if self._is_recursive and self._maybe(0.5):
+            return self._chance.choice(({"$ref": "#"}, {"anyOf": [{"$ref": "#"}, self._chance.choice(_LEAVES)]}))
         return self._chance.choice(_OPEN_LEAVES if self._is_open else _LEAVES)
 
     def _rest(self) -> Any:
