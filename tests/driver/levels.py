@@ -20,7 +20,7 @@ from lmc.ir.errors import LmcError
 from lmc.ir.ops import HostCallOp
 from lmc.ir.target import Target
 from tests.compiled_constraints import CACHE, compile_for_toy
-from tests.frontend.harness import EFFECTS, Run, described, run_plain
+from tests.frontend.harness import EFFECTS, Run, calls_of, described, run_plain
 from tests.runtime.engines import LateEngine
 
 LONG = 20.0
@@ -51,7 +51,7 @@ def run_at(
     asyncio.run(execute(captured.function, [job], engine, found.__setitem__, seed=0, compile=compile))
     settle()
     assert engine.pinned == ()
-    return Run(_end(found[0]), list(EFFECTS), found[0].usage.calls)
+    return Run(_end(found[0]), list(EFFECTS), calls_of(found[0].profile.ops))
 
 
 def check_levels(captured: Captured, make: Callable[[], tuple[Any, ...]]) -> None:

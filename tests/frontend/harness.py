@@ -58,11 +58,11 @@ def run_captured(
 
     def go() -> Outcome:
         outcome = interpret(captured.module, inputs, ToyEngine(), hosts=captured.hosts, constraints=constraints)
-        calls.update(_calls(outcome.profile.ops))
+        calls.update(calls_of(outcome.profile.ops))
         return outcome if outcome.memo is None else resume(captured, bound, outcome.memo, session)
 
     end = _end(go)
-    return Run(end, list(EFFECTS), calls + _calls(session.profile))
+    return Run(end, list(EFFECTS), calls + calls_of(session.profile))
 
 
 def run_plain(function: JittedFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
@@ -70,10 +70,11 @@ def run_plain(function: JittedFunction, args: tuple[Any, ...], kwargs: dict[str,
     EFFECTS.clear()
     session = EagerSession(ToyEngine(), compile=compile_for_toy())
     end = _end(lambda: run_eager(function, bind(function, args, kwargs), session))
-    return Run(end, list(EFFECTS), _calls(session.profile))
+    return Run(end, list(EFFECTS), calls_of(session.profile))
 
 
-def _calls(profile: Mapping[str, OpProfile]) -> Counter[str]:
+def calls_of(profile: Mapping[str, OpProfile]) -> Counter[str]:
+    """Return how often each op called an engine, by its id."""
     return Counter({op_id: entry.usage.calls for op_id, entry in profile.items() if entry.usage.calls})
 
 
