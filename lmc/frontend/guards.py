@@ -133,9 +133,24 @@ class ReadGuards:
         found = self._reads.get((kind, id(owner), name))
         return found is not None and found.snapshot.value is value
 
+    def has(self, kind: str, owner: Any, name: str) -> bool:
+        """Return whether this place was read."""
+        return (kind, id(owner), name) in self._reads
+
+    def reads_of(self, name: str) -> bool:
+        """Return whether an attribute of this name was read of any object."""
+        return any(kind in ("attribute", "method") and found == name for kind, _, found in self._reads)
+
     def add_global(self, owner: dict[str, Any], name: str, value: Any) -> None:
         """``name`` in a module's globals, or else in the builtins."""
         self._add("global", owner, name, lambda _: owner.get(name, getattr(python, name, MISSING)), value)
+
+    def keep_live(self, value: Any) -> None:
+        """Compare the lists, dicts and sets in ``value`` by identity in what is added from here on."""
+        parts: dict[int, Any] = {}
+        mutable_parts(value, parts)
+        self._owners += parts.values()
+        self._live |= parts.keys()
 
     def add_cell(self, cell: CellType, name: str, value: Any) -> None:
         """A variable of an enclosing function."""

@@ -42,7 +42,7 @@ class HostTable:
         """Symbol of a callable of the user's, and the plain name it goes by in ids."""
         inner = function.function if isinstance(function, Tool) else function
         name = plain_name(inner)
-        key = _identity(function)
+        key = (*_identity(function), effect)
         if key not in self._names:
             target, digest = _target(inner)
             run = _alone(self._kept(function), name)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import dataclasses
 import functools
 import inspect
+import operator
 from collections.abc import Callable, Generator, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType, WrapperDescriptorType
 from typing import TYPE_CHECKING, Any
@@ -16,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.control.conditions import adopt, scope
 from lmc.frontend.control.exits import NORMAL, Exit, Left, Outcome, Way
 from lmc.frontend.emit.budget import MAX_CALLS
-from lmc.frontend.emit.operands import concat, describe, host_call, is_scalar, is_text, pure, type_of_value
+from lmc.frontend.emit.operands import class_of, concat, describe, host_call, is_scalar, is_text, pure, type_of_value
 from lmc.frontend.exception_reads import looks_at_exceptions
 from lmc.frontend.function import JittedFunction
+from lmc.frontend.guards import MUTABLE_CONTAINERS
 from lmc.frontend.handles import handles
 from lmc.frontend.handles.appending import append
 from lmc.frontend.handles.cores import is_handle
-from lmc.frontend.harmless import is_standard_module
+from lmc.frontend.harmless import is_harmless_type, is_standard_module
 from lmc.frontend.heap.cells import CollectedCell, DictCell, GeneratorCell, GrownCell, InstanceCell, ListCell
 from lmc.frontend.heap.values import (
     NONE,
@@ -45,12 +48,12 @@ from lmc.frontend.heap.values import (
 from lmc.frontend.interpret import names
 from lmc.frontend.interpret.machine import Activation
 from lmc.frontend.locations import is_own_file
-from lmc.frontend.python import attributes, classes
+from lmc.frontend.python import attributes, classes, foreign
 from lmc.frontend.python.conversions import formatted, to_text
 from lmc.frontend.python.functions import FUNCTIONS
 from lmc.frontend.python.library import callbacks, table
 from lmc.frontend.python.library import calls as library
-from lmc.frontend.python.methods import call_method
+from lmc.frontend.python.methods import CHANGING, call_method
 from lmc.frontend.python.operators import binary, run_now
 from lmc.frontend.source.files import Unsupported
 from lmc.frontend.source.functions import POLYFILLS, Definition, definition_of
@@ -111,7 +114,28 @@ def _call_method_of(machine: Machine, function: Abstract, args: Args, kwargs: Kw
 def method(machine: Machine, receiver: Abstract, name: str, args: Args, kwargs: Kwargs) -> Abstract:
     """A method of a handle, or of a class of Python's own."""
     found = handles.call_method(machine, receiver, name, args, kwargs)
+    if found is None and isinstance(receiver, Const | Symbol):
+        found = _method_outside(machine, receiver, name, args, kwargs)
     return found if found is not None else call_method(machine, receiver, name, args, kwargs)
+
+
+def _method_outside(
+    machine: Machine, receiver: Const | Symbol, name: str, args: Args, kwargs: Kwargs
+) -> Abstract | None:
+    """A method of a list, dict or set that stands outside the program; None for those of other values."""
+    if isinstance(receiver, Const) and type(receiver.value) in MUTABLE_CONTAINERS:
+        if name in CHANGING:
+            foreign.note_change(machine, receiver.value)
+            receiver = foreign.live(machine, receiver.value)
+        else:
+            found = foreign.current(machine, receiver)
+            assert isinstance(found, Const | Symbol)
+            receiver = found
+    if not isinstance(receiver, Symbol) or receiver.kind not in MUTABLE_CONTAINERS or not receiver.foreign:
+        return None
+    if name in CHANGING:
+        check_kept(machine, describe(machine, receiver), [*args, *kwargs.values()])
+    return foreign.call_container(machine, receiver, name, args, kwargs)
 
 
 def _call_constant(machine: Machine, function: Const, args: Args, kwargs: Kwargs) -> Abstract:
@@ -214,7 +238,7 @@ def _fitting(machine: Machine, handler: Any, held: Any, args: Args, kwargs: Kwar
 
 def _call_tool(machine: Machine, tool: Tool[..., Any], args: Args, kwargs: Kwargs) -> Abstract:
     check_unlooked(machine, tool)
-    _check_handed_over(machine, tool.name, [*args, *kwargs.values()], tool.effect)
+    _check_handed_over(machine, f"{tool.name}()", [*args, *kwargs.values()], tool.effect)
     return _own_value(machine, host_call(machine, tool, args, kwargs, effect=tool.effect, result_type=tool.result_type))
 
 
@@ -261,23 +285,29 @@ def _closed_over(machine: Machine, value: Function) -> list[Abstract]:
     return found
 
 
-def _check_handed_over(machine: Machine, name: str, values: Sequence[Abstract], effect: Effect) -> None:
+def check_kept(machine: Machine, taker: str, values: Sequence[Abstract]) -> None:
+    """End the capture where ``taker`` would keep what the program still uses, or a handle."""
+    _check_handed_over(machine, taker, values, Effect.WRITES)
+
+
+def _check_handed_over(machine: Machine, taker: str, values: Sequence[Abstract], effect: Effect) -> None:
     """End the capture where a function would get a handle, or could change or keep what the program still uses."""
     for value in values:
-        if effect is Effect.WRITES and not machine.can_be_stored(value, ()) and machine.cell(value) is not None:
+        can_change = isinstance(value, Tuple) or machine.cell(value) is not None
+        if effect is Effect.WRITES and can_change and not machine.can_be_stored(value, ()):
             raise machine.stop(
-                f"{name}() takes {with_article(machine.class_name(value))} of the program's own, and might change or "
+                f"{taker} takes {with_article(machine.class_name(value))} of the program's own, and might change or "
                 "keep it",
                 'declare what it does (@lmc.tool(effect="reads") or "pure"), or pass a copy of it',
             )
         if reaches_handle(machine, value):
             raise machine.stop(
-                f"a state is handed to {name}(), which the program does not contain",
+                f"a state is handed to {taker}, which the program does not contain",
                 "pass its text (s.text()) or the value that is needed",
             )
         if isinstance(value, Function) or isinstance(machine.cell(value), InstanceCell):
             raise machine.stop(
-                f"{describe(machine, value)} is handed to {name}()", "pass texts, numbers, lists and dicts of them"
+                f"{describe(machine, value)} is handed to {taker}", "pass texts, numbers, lists and dicts of them"
             )
 
 
@@ -375,7 +405,7 @@ def _call_opaque(machine: Machine, function: Any, args: Args, kwargs: Kwargs) ->
     """Call what is not known to do nothing: in the run, in order."""
     check_unlooked(machine, function)
     name = getattr(function, "__name__", type(function).__name__)
-    _check_handed_over(machine, name, [*args, *kwargs.values()], Effect.WRITES)
+    _check_handed_over(machine, f"{name}()", [*args, *kwargs.values()], Effect.WRITES)
     return host_call(machine, function, args, kwargs, effect=Effect.WRITES, result_type=ANY)
 
 
@@ -411,7 +441,7 @@ def _new_exception(machine: Machine, kind: type[BaseException], args: Args, kwar
         raise machine.unsupported(f"an exception of the class {kind.__name__}")
     if plain and not kwargs:
         return Raised(kind, tuple(args))
-    _check_handed_over(machine, kind.__name__, [*args, *kwargs.values()], Effect.WRITES)
+    _check_handed_over(machine, f"{kind.__name__}()", [*args, *kwargs.values()], Effect.WRITES)
     made = host_call(
         machine, kind, args, kwargs, effect=Effect.WRITES, result_type=ANY, origin=with_article(kind.__name__)
     )
@@ -570,7 +600,16 @@ def in_place(machine: Machine, name: str, old: Abstract, value: Abstract) -> Abs
         return old
     own = machine.special(f"__i{name.rstrip('_')}__", old, value)
     if own is not None:
-        return own
+        return machine.cases(
+            own, lambda one: binary(machine, name, old, value) if classes.is_not_implemented(one) else one
+        )
+    if isinstance(old, Const | Symbol) and _may_change_in_place(machine, old):
+        if isinstance(old, Const):
+            foreign.note_change(machine, old.value)
+        check_kept(machine, describe(machine, old), [value])
+        function = getattr(operator, f"i{name.rstrip('_')}")
+        made = host_call(machine, function, [old, value], effect=Effect.WRITES, origin=describe(machine, old))
+        return dataclasses.replace(made, kind=old.kind) if isinstance(old, Symbol) else made
     kinds = [type_of_value(machine, each) for each in (old, value)]
     plain = machine.plain(old) is not None and machine.plain(value) is not None
     numbers = all(kind in (INT, FLOAT, BOOL) for kind in kinds)
@@ -578,6 +617,15 @@ def in_place(machine: Machine, name: str, old: Abstract, value: Abstract) -> Abs
     if plain or numbers or texts or not is_scalar(old) or lookup(f"i{name}") is None:
         return binary(machine, name, old, value)
     return pure(machine, f"i{name}", (old, value))  # its errors name the operator
+
+
+def _may_change_in_place(machine: Machine, value: Const | Symbol) -> bool:
+    """Return whether ``value += …`` may change an object that others see as well."""
+    if isinstance(value, Const):
+        kind = type(value.value)
+        return kind in MUTABLE_CONTAINERS or (is_standard_module(kind.__module__) and not is_harmless_type(kind))
+    kind = class_of(machine, value)
+    return value.foreign and (kind is None or not is_harmless_type(kind)) and not is_scalar(value)
 
 
 def super_call(machine: Machine, args: Args) -> Abstract:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +13,7 @@ from lmc.frontend.arguments import Bound, shape_of, shape_of_annotations
 from lmc.frontend.breaks import Break, CaptureBreak
 from lmc.frontend.control.conditions import scope
 from lmc.frontend.control.exits import Left, Outcome
+from lmc.frontend.emit.budget import MAX_RESTARTS
 from lmc.frontend.emit.graph import Graph
 from lmc.frontend.emit.operands import constant, describe, host_call, operand
 from lmc.frontend.function import JittedFunction
@@ -31,9 +33,9 @@ from lmc.frontend.heap.values import (
     is_literal,
 )
 from lmc.frontend.interpret import calls, comprehensions, expressions, names, statements
-from lmc.frontend.interpret.machine import Activation, Machine, MadeError, Rules
+from lmc.frontend.interpret.machine import Activation, Machine, MadeError, Restart, Rules
 from lmc.frontend.proxy import parameter
-from lmc.frontend.python import classes
+from lmc.frontend.python import classes, foreign
 from lmc.frontend.region_ids import with_region_ids
 from lmc.frontend.source.files import Unsupported
 from lmc.frontend.source.functions import Definition, definition_of
@@ -72,7 +74,13 @@ def capture_whole(function: JittedFunction, arguments: Bound | None) -> Captured
         return parameters[-1]
 
     shape.build(leaf, _never)
-    return _Capture(function, shape, Graph(parameters, inputs, function.receiver)).run()
+    written: dict[Any, Any] = {}
+    for _ in range(MAX_RESTARTS):
+        with contextlib.suppress(Restart):
+            return _Capture(function, shape, Graph(parameters, inputs, function.receiver), written).run()
+    return NotCaptured(
+        Break(function.location, "the program writes many places outside of it", "keep what it changes in one object")
+    )
 
 
 def _never(cause: str, _remedy: str) -> BaseException:
@@ -80,11 +88,11 @@ def _never(cause: str, _remedy: str) -> BaseException:
 
 
 class _Capture:
-    def __init__(self, function: JittedFunction, shape: Arguments, graph: Graph) -> None:
+    def __init__(self, function: JittedFunction, shape: Arguments, graph: Graph, written: dict[Any, Any]) -> None:
         self.function = function
         self.shape = shape
         self.graph = graph
-        self.machine = Machine(graph, function.name)
+        self.machine = Machine(graph, function.name, written)
         self.machine.rules = rules(self.machine, self.finish)
 
     def run(self) -> Captured | NotCaptured:
@@ -316,6 +324,8 @@ def rules(machine: Machine, finish: Callable[[Abstract], None]) -> Rules:
         field_of=field_of,
         object_call=object_call,
         outside=partial(names.outside, machine),
+        is_changed=partial(foreign.is_changed, machine),
+        check_kept=partial(calls.check_kept, machine),
         class_test=class_test,
         inline=partial(calls.inline_part, machine),
     )

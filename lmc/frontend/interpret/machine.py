@@ -18,6 +18,7 @@ from lmc.frontend.emit.budget import MAX_INLINED_OPS, MAX_INLINED_STEPS, MAX_STE
 from lmc.frontend.emit.graph import UNKNOWN, Graph
 from lmc.frontend.emit.operands import concat_expression, pure
 from lmc.frontend.emit.raises import Classes, may_take, raised_by
+from lmc.frontend.guards import MUTABLE_CONTAINERS, mutable_parts
 from lmc.frontend.harmless import is_deeply_harmless
 from lmc.frontend.heap.cells import (
     BranchArrayCell,
@@ -113,6 +114,8 @@ class Rules:
     field_of: Callable[[Symbol, str], Abstract]
     object_call: Callable[[str, Callable[..., Any], Sequence[Abstract]], Abstract]
     outside: Callable[[Any, str], Abstract]
+    is_changed: Callable[[Any], bool]
+    check_kept: Callable[[str, Sequence[Abstract]], None]
     class_test: Callable[[Abstract, Abstract], Abstract]
     leave_with: Callable[[Exit, Abstract], None]
     end_turn: Callable[[RoleTurn], None]
@@ -146,8 +149,12 @@ class Machine:
     ``path`` is where ids begin that belong to no handle: that of the program which runs now, with ``holes``.
     """
 
-    def __init__(self, graph: Graph, path: str) -> None:
+    def __init__(self, graph: Graph, path: str, written: dict[Any, Any] | None = None) -> None:
         self.graph = graph
+        self.written: dict[Any, Any] = {} if written is None else written
+        """Places outside the program that it writes, with what keeps their ids: they are read in the run alone."""
+        self.variables: dict[tuple[int, str], Any] = {}
+        """Variables outside the program, as host functions."""
         self.journal = Journal()
         self.state = State(None, self.journal)
         self.path = path
@@ -192,6 +199,7 @@ class Machine:
         self._texts: dict[int, tuple[Concat, Symbol, Builder]] = {}
         self._lengths: dict[Value, tuple[Symbol, Builder]] = {}
         self._specialised: dict[Value, Any] = {}
+        self._copies: dict[int, tuple[Any, Abstract]] = {}
 
     # Addresses and contents
 
@@ -366,6 +374,7 @@ class Machine:
 
     def step(self) -> None:
         """Count one statement or call."""
+        self._copies.clear()
         self._steps += 1
         if self._steps > self._most_steps or self.graph.op_count > self._most_ops:
             raise self.stop("a function that the program calls takes many operations", "nothing has to change")
@@ -377,6 +386,14 @@ class Machine:
     def stop(self, cause: str, remedy: str) -> CaptureBreak:
         """What ends the capture before the statement that is interpreted."""
         return self.graph.stop(cause, remedy)
+
+    def note_write(self, place: Any, held: Any, *, was_read: bool) -> None:
+        """The program writes a place outside of it; where that was read before, the capture begins again."""
+        if place in self.written:
+            return
+        self.written[place] = held
+        if was_read:
+            raise Restart
 
     def unsupported(self, what: str) -> CaptureBreak:
         """The same for what no rule is there for."""
@@ -547,9 +564,13 @@ class Machine:
         """An exception of the run."""
         made = self._made(error)
         if error.context is not None:
-            assert isinstance(error.context, Raised)
-            made = self._same_kind(made, pure(self, "in_context", (made, self.exception(error.context)), raises=False))
+            context = self.cases(error.context, self._context)
+            made = self._same_kind(made, pure(self, "in_context", (made, context), raises=False))
         return made
+
+    def _context(self, error: Abstract) -> Abstract:
+        assert isinstance(error, Raised)
+        return self.exception(error)
 
     @staticmethod
     def _same_kind(made: Symbol, changed: Symbol) -> Symbol:
@@ -583,7 +604,8 @@ class Machine:
         Containers of the program's own are copied.
         """
         if isinstance(value, Const):
-            return (value.value,) if is_deeply_harmless(value.value) else None
+            known = is_deeply_harmless(value.value) and not self.rules.is_changed(value.value)
+            return (value.value,) if known else None
         if isinstance(value, Slice):
             parts = self._plain_items((value.start, value.stop, value.step))
             return None if parts is None else (slice(*parts),)
@@ -593,27 +615,45 @@ class Machine:
             parts = self._plain_items(value.items)
             return None if parts is None else (tuple(parts),)
         cell = self.cell(value)
+        copy: Any = None
         if isinstance(cell, ListCell):
-            parts = self._plain_items(cell.items)
-            return None if parts is None else (parts,)
-        if isinstance(cell, DictCell):
+            copy = self._plain_items(cell.items)
+        elif isinstance(cell, DictCell):
             parts = self._plain_items(cell.values)
-            return None if parts is None else (dict(zip(cell.keys, parts, strict=True)),)
-        return (set(cell.items),) if isinstance(cell, SetCell) else None
+            copy = None if parts is None else dict(zip(cell.keys, parts, strict=True))
+        elif isinstance(cell, SetCell):
+            copy = set(cell.items)
+        if copy is None:
+            return None
+        self._copies[id(copy)] = (copy, value)
+        return (copy,)
 
     def _plain_items(self, items: Sequence[Abstract]) -> list[Any] | None:
         found = [self.plain(item) for item in items]
         return None if any(each is None for each in found) else [each[0] for each in found if each is not None]
 
-    def lifted(self, value: Any) -> Abstract:
-        """What CPython made of known values: containers become the program's own."""
+    def lifted(self, value: Any, given: Sequence[Any] = ()) -> Abstract:
+        """What CPython made of known values: containers become the program's own.
+
+        Containers that stand in ``given``, the arguments, stay the objects that they are.
+        """
+        parts: dict[int, Any] = {}
+        if type(value) in (list, tuple, dict, set):
+            for each in given:
+                mutable_parts(each, parts)
+        return self._lifted(value, parts)
+
+    def _lifted(self, value: Any, given: Mapping[int, Any]) -> Abstract:
         kind = type(value)
+        if given.get(id(value)) is value and kind in MUTABLE_CONTAINERS:
+            copied = self._copies.get(id(value))
+            return Const(value) if copied is None or copied[0] is not value else copied[1]
         if kind is list:
-            return self.new(ListCell(tuple(map(self.lifted, value))))
+            return self.new(ListCell(tuple(self._lifted(each, given) for each in value)))
         if kind is tuple:
-            return Tuple(tuple(map(self.lifted, value)))
+            return Tuple(tuple(self._lifted(each, given) for each in value))
         if kind is dict and all(map(is_literal, value)):
-            return self.new(DictCell(tuple(value), tuple(map(self.lifted, value.values()))))
+            return self.new(DictCell(tuple(value), tuple(self._lifted(each, given) for each in value.values())))
         if kind is set and all(map(is_literal, value)):
             return self.new(SetCell(frozenset(value)))
         return Const(value)
@@ -748,6 +788,10 @@ class Machine:
         if not self.activation.definition.is_polyfill or self.graph.location is None:
             self.graph.location = Location(self.activation.definition.file, node.lineno)
         return self.graph.location
+
+
+class Restart(Exception):  # noqa: N818 - no error: the capture begins again
+    """A place outside the program is written that was read before."""
 
 
 class MadeError(Exception):

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import builtins
+from types import CellType
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.guards import mutable_parts, unguarded_part
+from lmc.frontend.emit.operands import host_call
+from lmc.frontend.guards import unguarded_part
 from lmc.frontend.heap.cells import FrameCell
 from lmc.frontend.heap.values import UNBOUND, Abstract, Const, Poison, Symbol, Unbound, Union, is_literal
+from lmc.frontend.python import foreign
+from lmc.ir.core import Effect
+from lmc.ir.types import NONE as NONE_TYPE
 from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
@@ -37,7 +42,7 @@ def read_name(machine: Machine, name: str) -> Abstract:
     if isinstance(value, Unbound) or (isinstance(value, Union) and isinstance(value.second, Unbound)):
         value = bound(machine, value, name, local=frame == machine.activation.frames[0])
         machine.state.put((frame, name), value)
-    return value
+    return foreign.current(machine, value)
 
 
 def bound(machine: Machine, value: Abstract, name: str, *, local: bool) -> Abstract:
@@ -67,9 +72,13 @@ def bound(machine: Machine, value: Abstract, name: str, *, local: bool) -> Abstr
 def read_outside(machine: Machine, name: str) -> Abstract:
     """A name that is not the program's own: a closure variable, a global, a builtin."""
     definition = machine.activation.definition
-    reads = machine.graph.reads
-    cell = definition.cells.get(name)
-    if cell is not None and name not in definition.scope.declared_global:
+    cell = None if name in definition.scope.declared_global else definition.cells.get(name)
+    holder = definition.globals if cell is None else cell
+    kind = "global" if cell is None else "cell"
+    rebound = machine.state.tainted and name in definition.rebound
+    if rebound or (kind, id(holder), name) in machine.written:
+        return foreign.read_variable(machine, holder, name)
+    if cell is not None:
         try:
             value = cell.cell_contents
         except ValueError:
@@ -77,32 +86,26 @@ def read_outside(machine: Machine, name: str) -> Abstract:
                 NameError,
                 f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope",
             )
-        _check_rebound(machine, name, value)
-        if not reads.seen("cell", cell, name, value):
-            reads.add_cell(cell, name, value)
-        return outside(machine, value, f"the outer variable {name!r}")
-    if name in definition.globals:
+    elif name in definition.globals:
         value = definition.globals[name]
-        _check_rebound(machine, name, value)
     elif hasattr(builtins, name):
         value = getattr(builtins, name)
     else:
         machine.raise_new(NameError, f"name '{name}' is not defined")
-    if not reads.seen("global", definition.globals, name, value):
-        reads.add_global(definition.globals, name, value)
-    return outside(machine, value, f"the global {name!r}")
-
-
-def _check_rebound(machine: Machine, name: str, _value: Any) -> None:
-    if machine.state.tainted and name in machine.activation.definition.rebound:
-        raise machine.stop(
-            f"{name!r} may be bound anew by a function that the program has called",
-            "read it before the call, or declare what the function does (@lmc.tool(effect=…))",
-        )
+    reads = machine.graph.reads
+    if not reads.seen(kind, holder, name, value):
+        if foreign.is_changed(machine, value):
+            reads.keep_live(value)
+        if cell is None:
+            reads.add_global(definition.globals, name, value)
+        else:
+            reads.add_cell(cell, name, value)
+    return outside(machine, value, f"the global {name!r}" if cell is None else f"the outer variable {name!r}")
 
 
 def outside(machine: Machine, value: Any, what: str) -> Abstract:
     """An object from outside the program, which a guard looks at from here on."""
+    del what
     if is_literal(value):
         return Const(value)
     found = unguarded_part(value)
@@ -111,41 +114,38 @@ def outside(machine: Machine, value: Any, what: str) -> Abstract:
             f"{with_article(found.__name__)} comes from outside the program, and may change without being seen",
             "make a list or a text of it before, and use that",
         )
-    if machine.state.tainted:
-        parts: dict[int, Any] = {}
-        mutable_parts(value, parts)
-        if parts:
-            raise machine.stop(
-                f"{what} may have been changed by a function that the program has called",
-                "read it before the call, or declare what the function does (@lmc.tool(effect=…))",
-            )
-    return Const(value)
+    return foreign.current(machine, Const(value))
 
 
 def store_name(machine: Machine, name: str, value: Abstract) -> None:
     """``name = value``."""
     scope = machine.activation.definition.scope
     if name in scope.declared_global:
-        raise machine.stop(
-            f"the program binds {name!r}, which belongs to its module",
-            "return the value instead, or set it in a tool",
-        )
+        _store_outside(machine, machine.activation.definition.globals, name, value)
+        return
     frames = machine.activation.frames
     if name in scope.declared_nonlocal:
-        frame = next(
-            (each for each in frames[1:] if name in _names(machine, each)),
-            None,
-        )
+        frame = next((each for each in frames[1:] if name in _names(machine, each)), None)
         if frame is None:
-            raise machine.stop(
-                f"the program binds {name!r}, which belongs to an enclosing function",
-                "return the value instead, or set it in a tool",
-            )
+            _store_outside(machine, machine.activation.definition.cells[name], name, value)
+            return
     else:
         found = frame_of(machine, name)
         assert found is not None, f"{name} has no frame"
         frame = found
     machine.state.put((frame, name), value)
+
+
+def _store_outside(machine: Machine, holder: foreign.Holder, name: str, value: Abstract) -> None:
+    """Bind a variable of the module, or of a function around the program, in the run."""
+    kind = "cell" if isinstance(holder, CellType) else "global"
+    machine.note_write((kind, id(holder), name), holder, was_read=machine.graph.reads.has(kind, holder, name))
+    held = foreign.variable(machine, holder, name)
+    if isinstance(value, Unbound):
+        host_call(machine, held.delete, (), effect=Effect.WRITES, result_type=NONE_TYPE, taints=False)
+        return
+    machine.rules.check_kept(f"the variable {name!r}", [value])
+    host_call(machine, held.write, (value,), effect=Effect.WRITES, result_type=NONE_TYPE, taints=False)
 
 
 def _names(machine: Machine, frame: int) -> frozenset[str]:

@@ -16,7 +16,6 @@ from lmc.frontend.control.exits import NORMAL, RAISE, Exit, Way
 from lmc.frontend.emit.operands import describe, host_call, pure
 from lmc.frontend.emit.raises import Classes, may_take, takes_all
 from lmc.frontend.handles.roles import begin_role, end_role
-from lmc.frontend.heap.cells import InstanceCell
 from lmc.frontend.heap.values import (
     FALSE,
     TRUE,
@@ -349,7 +348,7 @@ def _enter(machine: Machine, node: ast.With, index: int) -> None:
 
     if isinstance(manager, Managed):
         _with_generator(machine, manager, bind, body)
-    elif isinstance(machine.cell(manager), InstanceCell):
+    elif machine.has_special("__enter__", manager) and machine.has_special("__exit__", manager):
         _with_instance(machine, manager, bind, body)
     else:
         raise machine.unsupported(f"`with` of {describe(machine, manager)}")

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from lmc.frontend.binding import Bindable
 from lmc.frontend.emit.operands import class_of, describe, host_call
+from lmc.frontend.guards import MISSING
 from lmc.frontend.harmless import is_standard_module
 from lmc.frontend.heap.cells import InstanceCell
 from lmc.frontend.heap.values import (
@@ -27,6 +28,8 @@ from lmc.frontend.heap.values import (
     Abstract,
     BoundMethod,
     Const,
+    Function,
+    Partial,
     Poison,
     Raised,
     Ref,
@@ -37,10 +40,12 @@ from lmc.frontend.heap.values import (
     Unbound,
     Union,
 )
+from lmc.frontend.python import foreign
 from lmc.frontend.python.library import calls as library
 from lmc.frontend.python.library import table
 from lmc.ir.core import Effect
 from lmc.ir.types import ANY, JsonType
+from lmc.ir.types import NONE as NONE_TYPE
 from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
@@ -95,6 +100,47 @@ def _of_library(machine: Machine, owner: Abstract, name: str) -> Abstract | None
     if table.find_method(kind, name) is not None and kind not in (str, int, float):
         return BoundMethod(name, owner)
     return library.attribute(machine, owner, kind, name)
+
+
+def presence(machine: Machine, owner: Abstract, name: str) -> Const | Symbol | None:
+    """Whether ``owner`` has an attribute, where nothing of the user's has to run for that; None where it has to."""
+    kind = class_of(machine, owner)
+    if kind is None or isinstance(owner, Super | Raised | BoundMethod | Partial | Function):
+        return None
+    held = inspect.getattr_static(kind, name, _MISSING)
+    if isinstance(owner, Ref) and isinstance(machine.cell(owner), InstanceCell):
+        value = machine.state.get((owner.address, name))
+        if isinstance(held, MemberDescriptorType):
+            held = _MISSING
+        if not isinstance(value, Unbound) and not isinstance(value, Union):
+            return Const(True)
+        if isinstance(held, property | functools.cached_property) or _is_foreign_descriptor(held):
+            return None
+        if held is not _MISSING or isinstance(value, Unbound):
+            return Const(held is not _MISSING)
+        return value.flag if isinstance(value, Union) and isinstance(value.second, Unbound) else None
+    if isinstance(owner, Const):
+        return _presence_outside(machine, owner.value, held, name)
+    builtin = kind.__module__ == "builtins" and kind is not type
+    return Const(held is not _MISSING) if builtin or isinstance(owner, Tuple) else None
+
+
+def _presence_outside(machine: Machine, held: Any, found: Any, name: str) -> Const | None:
+    kind = type(held)
+    if isinstance(held, type | ModuleType):
+        if not _is_standard(kind) or machine.state.tainted:
+            return None
+    else:
+        custom = not isinstance(inspect.getattr_static(kind, "__getattribute__"), WrapperDescriptorType)
+        hooks = isinstance(found, property | functools.cached_property) or hasattr(type(found), "__set__")
+        data = isinstance(found, MemberDescriptorType | GetSetDescriptorType)
+        if custom or hasattr(kind, "__getattr__") or (hooks and not data) or _is_written(machine, held, name):
+            return None
+        if machine.state.tainted and not _is_standard(kind):
+            return None
+    value = getattr(held, name, MISSING)
+    machine.graph.reads.add_attribute(held, name, value)
+    return Const(value is not MISSING)
 
 
 def _of_exception(machine: Machine, owner: Raised, name: str) -> Abstract:
@@ -194,9 +240,9 @@ def _of_object(machine: Machine, owner: Const, name: str) -> Abstract:
             raise _runs_code(machine, owner, name)
         return _guarded(machine, held, name)
     if isinstance(held, type):
-        if type(held) is not type and not isinstance(held, enum.EnumMeta) and not _is_standard(type(held)):
-            raise _runs_code(machine, owner, name)
         found = inspect.getattr_static(held, name, _MISSING)
+        if not _is_standard(type(held)) and not _is_plainly_read(type(held), name, found):
+            return _read_by_user_code(machine, owner, name)
         if isinstance(found, classmethod) and isinstance(found.__func__, FunctionType):
             machine.graph.reads.add_attribute(held, name, getattr(held, name))
             return BoundMethod(Const(found.__func__), owner)
@@ -217,14 +263,14 @@ def _of_user_object(machine: Machine, owner: Const, name: str) -> Abstract:
     """An attribute of an object of the user's: data is read now and guarded, methods are bound, properties run."""
     held: Any = owner.value
     kind = type(held)
-    if not isinstance(inspect.getattr_static(kind, "__getattribute__"), WrapperDescriptorType):
-        raise _runs_code(machine, owner, name)
     found = inspect.getattr_static(kind, name, _MISSING)
     own = getattr(held, "__dict__", {})
     data = isinstance(found, MemberDescriptorType | GetSetDescriptorType)
+    if not isinstance(inspect.getattr_static(kind, "__getattribute__"), WrapperDescriptorType):
+        return _read_by_user_code(machine, owner, name)
     if isinstance(found, property):
-        return host_call(machine, get_attribute, (owner, Const(name)), effect=Effect.WRITES)
-    if name in own and not hasattr(type(found), "__set__"):
+        return _read_by_user_code(machine, owner, name)
+    if _is_written(machine, held, name) or (name in own and not hasattr(type(found), "__set__")):
         return _guarded(machine, held, name)
     if isinstance(found, FunctionType):
         machine.graph.reads.add_attribute(kind, name, getattr(kind, name))
@@ -239,27 +285,70 @@ def _of_user_object(machine: Machine, owner: Const, name: str) -> Abstract:
     if isinstance(held, enum.Enum) and name in ("name", "value"):
         return machine.lifted(getattr(held, name))
     if isinstance(held, tuple) and name in getattr(kind, "_fields", ()):
-        return machine.lifted(getattr(held, name))
+        return foreign.held(machine, getattr(held, name))
     if data or (found is not _MISSING and not hasattr(type(found), "__get__")):
         return _guarded(machine, held, name)
     if found is _MISSING and not hasattr(kind, "__getattr__"):
-        machine.raise_new(AttributeError, f"'{kind.__name__}' object has no attribute '{name}'")
-    raise _runs_code(machine, owner, name)
+        return _guarded(machine, held, name)
+    return _read_by_user_code(machine, owner, name)
+
+
+def _read_by_user_code(machine: Machine, owner: Abstract, name: str) -> Symbol:
+    """Read an attribute in the run, where that may run code of the user's."""
+    return host_call(
+        machine, get_attribute, (owner, Const(name)), effect=Effect.WRITES, origin=f"the attribute {name!r}"
+    )
+
+
+def _is_written(machine: Machine, owner: Any, name: str) -> bool:
+    """Return whether the program itself sets this attribute of an object from outside, or one of a class so called."""
+    written = machine.written
+    return bool(written) and (("attribute", id(owner), name) in written or ("attribute", "class", name) in written)
 
 
 def _guarded(machine: Machine, owner: Any, name: str) -> Abstract:
     """Data that is read now: the capture holds while it is the same."""
+    value = _static(owner, name)
+    code = isinstance(value, FunctionType | type | ModuleType | BuiltinFunctionType | Bindable)
+    fixed = isinstance(owner, enum.Enum) or (
+        isinstance(owner, type | ModuleType) and (code or _is_own_of_python(owner))
+    )
+    if (machine.state.tainted and not fixed) or _is_written(machine, owner, name):
+        return host_call(
+            machine, get_attribute, (Const(owner), Const(name)), effect=Effect.READS, origin=f"the attribute {name!r}"
+        )
+    reads = machine.graph.reads
+    if not reads.seen("attribute", owner, name, value):
+        if foreign.is_changed(machine, value):
+            reads.keep_live(value)
+        reads.add_attribute(owner, name, value)
+    if value is MISSING:
+        _missing(machine, owner, name)
+    return machine.rules.outside(value, f"the attribute {name!r}")
+
+
+def _static(owner: Any, name: str) -> Any:
+    """What an attribute holds that is known to run no code of the user's; ``MISSING`` where there is none."""
+    return getattr(owner, name, MISSING)
+
+
+def _missing(machine: Machine, owner: Any, name: str) -> NoReturn:
     try:
-        value = getattr(owner, name)
+        getattr(owner, name)
     except AttributeError as error:
         machine.raise_new(AttributeError, *error.args)
-    code = isinstance(value, FunctionType | type | ModuleType | BuiltinFunctionType | Bindable)
-    fixed = isinstance(owner, ModuleType | enum.Enum) or (isinstance(owner, type) and (code or _is_standard(owner)))
-    if machine.state.tainted and not fixed:
-        return host_call(machine, get_attribute, (Const(owner), Const(name)), effect=Effect.READS)
-    if not machine.graph.reads.seen("attribute", owner, name, value):
-        machine.graph.reads.add_attribute(owner, name, value)
-    return machine.rules.outside(value, f"the attribute {name!r}")
+    raise machine.unsupported(f"the attribute {name!r}")
+
+
+def _is_plainly_read(metaclass: type, name: str, found: Any) -> bool:
+    """Return whether a class with this metaclass of the user's gives ``found`` without running code of it."""
+    plain = isinstance(inspect.getattr_static(metaclass, "__getattribute__"), WrapperDescriptorType)
+    above = inspect.getattr_static(metaclass, name, None)
+    return plain and found is not _MISSING and not hasattr(type(above), "__set__")
+
+
+def _is_own_of_python(owner: type | ModuleType) -> bool:
+    return is_standard_module(owner.__module__ if isinstance(owner, type) else owner.__name__)
 
 
 def _is_standard(kind: type) -> bool:
@@ -283,6 +372,11 @@ def set_attribute(owner: Any, name: str, value: Any) -> None:
     setattr(owner, name, value)
 
 
+def delete_attribute(owner: Any, name: str) -> None:
+    """``del owner.name``, as a host function."""
+    delattr(owner, name)
+
+
 def write(machine: Machine, owner: Abstract, name: str, value: Abstract) -> None:
     """``owner.name = value``."""
     if isinstance(owner, Union | Poison | Unbound):
@@ -290,10 +384,8 @@ def write(machine: Machine, owner: Abstract, name: str, value: Abstract) -> None
         return
     cell = machine.cell(owner)
     if not isinstance(cell, InstanceCell):
-        raise machine.stop(
-            f"the program sets {name!r} of {describe(machine, owner)}",
-            "return the value instead, or set it in a tool",
-        )
+        _write_outside(machine, owner, name, value)
+        return
     _check_own(machine, owner, cell, name)
     custom = inspect.getattr_static(cell.kind, "__setattr__", None)
     held = inspect.getattr_static(cell.kind, name, None)
@@ -308,6 +400,56 @@ def write(machine: Machine, owner: Abstract, name: str, value: Abstract) -> None
         raise machine.unsupported(f"setting {name!r} of {with_article(cell.kind.__name__)}")
     else:
         put(machine, owner, name, value)
+
+
+def _write_outside(machine: Machine, owner: Abstract, name: str, value: Abstract) -> None:
+    """Set an attribute of an object that exists outside the program, or in the run."""
+    taints = True
+    if isinstance(owner, Const):
+        kind = type(owner.value)
+        held = inspect.getattr_static(kind, name, None)
+        if isinstance(held, property) and held.fset is not None and _plainly_set(kind):
+            machine.rules.call(Const(held.fset), [owner, value], {})
+            return
+        if isinstance(owner.value, type | ModuleType):
+            _check_class_variable(machine, owner.value, name)
+        taints = not _plainly_set(kind) or hasattr(type(held), "__set__")
+        note_write(machine, owner.value, name)
+    elif not isinstance(owner, Symbol):
+        raise machine.unsupported(f"setting an attribute of {describe(machine, owner)}")
+    machine.rules.check_kept(f"{describe(machine, owner)}", [value])
+    host_call(
+        machine,
+        set_attribute,
+        (owner, Const(name), value),
+        effect=Effect.WRITES,
+        result_type=NONE_TYPE,
+        taints=taints,
+    )
+
+
+def _plainly_set(kind: type) -> bool:
+    return isinstance(inspect.getattr_static(kind, "__setattr__", None), WrapperDescriptorType)
+
+
+def _check_class_variable(machine: Machine, owner: Any, name: str) -> None:
+    """End the capture where what is set may be code that the capture inlined, or was not there."""
+    found = vars(owner).get(name, _MISSING)
+    code = hasattr(type(found), "__get__") or isinstance(found, type)
+    if found is _MISSING or code or not isinstance(owner, type) or not _is_standard(type(owner)):
+        raise machine.stop(
+            f"the program sets {name!r} of {with_article(type(owner).__name__)}", "set it before the program is called"
+        )
+
+
+def note_write(machine: Machine, owner: Any, name: str) -> None:
+    """The program sets or deletes an attribute of an object from outside."""
+    reads = machine.graph.reads
+    if isinstance(owner, type):
+        machine.note_write(("attribute", "class", name), owner, was_read=reads.reads_of(name))
+    else:
+        was_read = reads.has("attribute", owner, name) or reads.has("method", owner, name)
+        machine.note_write(("attribute", id(owner), name), owner, was_read=was_read)
 
 
 def _check_own(machine: Machine, owner: Abstract, cell: InstanceCell, name: str) -> None:
@@ -357,7 +499,12 @@ def delete(machine: Machine, owner: Abstract, name: str) -> None:
     """``del owner.name``."""
     cell = machine.cell(owner)
     if not isinstance(cell, InstanceCell):
-        raise machine.unsupported(f"deleting an attribute of {describe(machine, owner)}")
+        if not isinstance(owner, Symbol | Const) or isinstance(getattr(owner, "value", None), type | ModuleType):
+            raise machine.unsupported(f"deleting an attribute of {describe(machine, owner)}")
+        if isinstance(owner, Const):
+            note_write(machine, owner.value, name)
+        host_call(machine, delete_attribute, (owner, Const(name)), effect=Effect.WRITES, result_type=NONE_TYPE)
+        return
     _check_own(machine, owner, cell, name)
     custom = inspect.getattr_static(cell.kind, "__delattr__", None)
     held = inspect.getattr_static(cell.kind, name, None)

@@ -115,8 +115,8 @@ def _named_tuple(machine: Machine, kind: Any, args: Args, kwargs: Kwargs) -> Abs
 
 def _member(machine: Machine, kind: type[enum.Enum], args: Args, kwargs: Kwargs) -> Abstract:
     """``Kind(value)``, a look-up."""
-    own = any("_missing_" in vars(base) or "__call__" in vars(type(base)) for base in kind.__mro__ if _is_own(base))
-    if own or len(args) != 1 or kwargs:
+    own = any("_missing_" in vars(base) for base in kind.__mro__ if _is_own(base))
+    if own or type(kind) is not enum.EnumMeta or len(args) != 1 or kwargs:
         raise machine.unsupported(f"a look-up in {kind.__name__}")
     plain = machine.plain(args[0])
     if plain is not None:

@@ -17,6 +17,7 @@ from lmc.frontend.heap.values import (
     Symbol,
     Tuple,
 )
+from lmc.frontend.python import foreign
 from lmc.frontend.python.items import new_set, set_item
 from lmc.frontend.python.iteration import Counted, items_of, known_items
 from lmc.frontend.python.operators import run_now
@@ -74,8 +75,8 @@ def pairs_of(machine: Machine, given: Abstract) -> list[tuple[Abstract, Abstract
     cell = machine.cell(given)
     if isinstance(cell, DictCell):
         return [(Const(key), value) for key, value in zip(cell.keys, cell.values, strict=True)]
-    if isinstance(given, Const) and isinstance(given.value, dict):
-        return [(Const(key), machine.lifted(value)) for key, value in given.value.items()]
+    if isinstance(given, Const) and type(given.value) is dict and not foreign.is_changed(machine, given.value):
+        return [(Const(key), foreign.held(machine, value)) for key, value in given.value.items()]
     pairs: list[tuple[Abstract, Abstract]] = []
     for item in known_items(machine, given, "a dict is made of it"):
         parts = known_items(machine, item, "a dict is made of it")

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import builtins
+import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.heap.values import (
     EMPTY,
     Abstract,
+    Partial,
 )
 from lmc.frontend.python.constructors import new_dict, new_list, new_range, new_tuple, set_of
 from lmc.frontend.python.conversions import conversion, formatted, new_text, to_bool, to_text
 from lmc.frontend.python.folds import extreme, quantifier, sorted_items, sum_of
-from lmc.frontend.python.inspection import get_attribute, is_callable, is_instance, size, type_of
+from lmc.frontend.python.inspection import (
+    delete_attribute,
+    get_attribute,
+    has_attribute,
+    is_callable,
+    is_instance,
+    is_subclass,
+    set_attribute,
+    size,
+    type_of,
+)
 from lmc.frontend.python.iterators import advanced, enumerated, filtered, iterator, mapped, reversed_items, zipped
 
 if TYPE_CHECKING:
@@ -43,7 +55,12 @@ FUNCTIONS: Mapping[Any, Handler] = {
     any: quantifier(wanted=True),
     all: quantifier(wanted=False),
     isinstance: is_instance,
+    issubclass: is_subclass,
     getattr: get_attribute,
+    hasattr: has_attribute,
+    setattr: set_attribute,
+    delattr: delete_attribute,
+    functools.partial: lambda _, function, *args, **kwargs: Partial(function, args, kwargs),
     type: type_of,
     iter: iterator,
     next: advanced,

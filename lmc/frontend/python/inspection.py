@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lmc.frontend.emit.operands import class_of, describe, pure
+from lmc.frontend.emit.operands import class_of, describe, host_call, pure
+from lmc.frontend.harmless import is_standard_module
 from lmc.frontend.heap.cells import (
     BranchArrayCell,
     BranchesCell,
@@ -13,6 +15,7 @@ from lmc.frontend.heap.cells import (
     ListCell,
 )
 from lmc.frontend.heap.values import (
+    NONE,
     Abstract,
     BoundMethod,
     Concat,
@@ -28,7 +31,8 @@ from lmc.frontend.heap.values import (
 )
 from lmc.frontend.python import attributes
 from lmc.frontend.python.operators import binary, run_now, truth
-from lmc.ir.types import TEXT, ListType
+from lmc.ir.core import Effect
+from lmc.ir.types import BOOL, TEXT, ListType
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -95,10 +99,17 @@ def is_instance(machine: Machine, value: Abstract, kinds: Abstract) -> Abstract:
         found = type(is_instance)
     if found is None or wanted is None:
         return machine.rules.class_test(value, kinds)
-    for each in wanted:
-        if type(each) not in (type,) and type(each).__module__.partition(".")[0] not in ("abc", "enum", "pydantic"):
-            raise machine.unsupported("`isinstance` with a class that says itself what belongs to it")
+    _check_plain(machine, wanted)
     return Const(issubclass(found, tuple(wanted)))
+
+
+def _check_plain(machine: Machine, kinds: Sequence[type]) -> None:
+    """End the capture where a class says by its own code what belongs to it."""
+    for each in kinds:
+        plain = type(each) is type or type(each).__module__.partition(".")[0] in ("abc", "enum", "pydantic")
+        own = any("__subclasshook__" in vars(base) and not is_standard_module(base.__module__) for base in each.__mro__)
+        if not plain or own:
+            raise machine.unsupported("`isinstance` with a class that says itself what belongs to it")
 
 
 def _classes(machine: Machine, kinds: Abstract) -> list[type] | None:
@@ -114,11 +125,54 @@ def _classes(machine: Machine, kinds: Abstract) -> list[type] | None:
 
 
 def get_attribute(machine: Machine, owner: Abstract, name: Abstract, *default: Abstract) -> Abstract:
-    """``getattr(owner, name)``."""
+    """``getattr(owner, name)`` and ``getattr(owner, name, default)``."""
+    if isinstance(owner, Union | Poison | Unbound):
+        return machine.cases(owner, lambda one: get_attribute(machine, one, name, *default))
     known = machine.concrete(name, "the name of an attribute is needed now")
-    if default:
-        raise machine.unsupported("`getattr` with a default")
-    return attributes.read(machine, owner, known)
+    if type(known) is not str:
+        machine.raise_new(TypeError, "attribute name must be string, not " + repr(type(known).__name__))
+    if not default:
+        return attributes.read(machine, owner, known)
+    there = attributes.presence(machine, owner, known)
+    if isinstance(there, Const):
+        return attributes.read(machine, owner, known) if there.value else default[0]
+    if there is not None:
+        return machine.choose(there, lambda: attributes.read(machine, owner, known), lambda: default[0])
+    return host_call(machine, getattr, (owner, name, *default), effect=Effect.WRITES)
+
+
+def has_attribute(machine: Machine, owner: Abstract, name: Abstract) -> Abstract:
+    """``hasattr(owner, name)``."""
+    if isinstance(owner, Union | Poison | Unbound):
+        return machine.cases(owner, lambda one: has_attribute(machine, one, name))
+    known = machine.concrete(name, "the name of an attribute is needed now")
+    if type(known) is not str:
+        raise machine.unsupported("`hasattr` with a name that is no text")
+    there = attributes.presence(machine, owner, known)
+    if there is not None:
+        return there
+    return host_call(machine, hasattr, (owner, name), effect=Effect.WRITES, result_type=BOOL)
+
+
+def set_attribute(machine: Machine, owner: Abstract, name: Abstract, value: Abstract) -> Abstract:
+    """``setattr(owner, name, value)``."""
+    attributes.write(machine, owner, machine.concrete(name, "the name of an attribute is needed now"), value)
+    return NONE
+
+
+def delete_attribute(machine: Machine, owner: Abstract, name: Abstract) -> Abstract:
+    """``delattr(owner, name)``."""
+    attributes.delete(machine, owner, machine.concrete(name, "the name of an attribute is needed now"))
+    return NONE
+
+
+def is_subclass(machine: Machine, kind: Abstract, kinds: Abstract) -> Abstract:
+    """``issubclass(kind, kinds)``."""
+    wanted = _classes(machine, kinds)
+    if not isinstance(kind, Const) or not isinstance(kind.value, type) or wanted is None:
+        raise machine.unsupported("`issubclass` of this")
+    _check_plain(machine, wanted)
+    return Const(issubclass(kind.value, tuple(wanted)))
 
 
 def type_of(machine: Machine, *given: Abstract) -> Abstract:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.emit.operands import describe, pure, text_symbol
+from lmc.frontend.emit.operands import describe, host_call, pure, text_symbol
 from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, ListCell
 from lmc.frontend.heap.values import (
-    SCALARS,
     Abstract,
     Concat,
     Const,
@@ -22,8 +21,11 @@ from lmc.frontend.heap.values import (
     Union,
     is_literal,
 )
+from lmc.frontend.python import foreign
 from lmc.frontend.python.iteration import known_items
 from lmc.frontend.python.operators import run_now
+from lmc.ir.core import Effect
+from lmc.ir.types import NONE as NONE_TYPE
 from lmc.ir.types import ListType
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ def get_item(machine: Machine, owner: Abstract, key: Abstract) -> Abstract:
     handled = machine.rules.item_of(owner, key)
     if handled is not None:
         return handled
+    if isinstance(owner, Const):
+        owner = foreign.current(machine, owner)
     own = machine.special("__getitem__", owner, key)
     if own is not None:
         return own
@@ -148,12 +152,23 @@ def set_item(machine: Machine, owner: Abstract, key: Abstract, value: Abstract) 
         return
     if machine.special("__setitem__", owner, key, value) is not None:
         return
+    if isinstance(owner, Const | Symbol):
+        _change_outside(machine, owner, operator.setitem, [key, value])
+        return
     if isinstance(cell, DictCell):
         raise machine.stop(
             "a dict gets a key that only a run knows",
             "use a list of pairs, or let a tool keep the dict",
         )
     raise machine.unsupported(f"setting an item of {describe(machine, owner)}")
+
+
+def _change_outside(machine: Machine, owner: Const | Symbol, change: Callable[..., None], args: list[Abstract]) -> None:
+    """Set or delete an item of an object that exists outside the program, or in the run."""
+    if isinstance(owner, Const):
+        foreign.note_change(machine, owner.value)
+    machine.rules.check_kept(describe(machine, owner), args)
+    host_call(machine, change, [owner, *args], effect=Effect.WRITES, result_type=NONE_TYPE)
 
 
 def delete_item(machine: Machine, owner: Abstract, key: Abstract) -> None:
@@ -178,6 +193,11 @@ def delete_item(machine: Machine, owner: Abstract, key: Abstract) -> None:
         return
     if isinstance(cell, ListCell | GrownCell) and not isinstance(key, Slice):
         put(machine, owner, GrownCell(pure(machine, "list.deleted", (owner, key))))
+        return
+    if machine.special("__delitem__", owner, key) is not None:
+        return
+    if isinstance(owner, Const | Symbol):
+        _change_outside(machine, owner, operator.delitem, [key])
         return
     raise machine.unsupported(f"deleting an item of {describe(machine, owner)}")
 
@@ -220,11 +240,8 @@ def keyword_pairs(machine: Machine, given: Abstract) -> list[tuple[Any, Abstract
     cell = machine.cell(given)
     if isinstance(cell, DictCell):
         return list(zip(cell.keys, cell.values, strict=True))
-    if isinstance(given, Const) and type(given.value) is dict:
-        return [
-            (key, machine.lifted(value) if type(value) in SCALARS else Const(value))
-            for key, value in given.value.items()
-        ]
+    if isinstance(given, Const) and type(given.value) is dict and not foreign.is_changed(machine, given.value):
+        return [(key, foreign.held(machine, value)) for key, value in given.value.items()]
     raise machine.unsupported(f"`**` of {describe(machine, given)}")
 
 

@@ -22,6 +22,7 @@ from lmc.frontend.heap.values import (
     Union,
     View,
 )
+from lmc.frontend.python import foreign
 from lmc.ir.statements import UNPACKING
 from lmc.ir.types import TEXT, ListType
 
@@ -43,6 +44,7 @@ def items_of(machine: Machine, value: Abstract) -> list[Abstract] | Counted | No
     """The items of ``value`` as they are now, where they are known, or how a run reads them; None for iterators."""
     if isinstance(value, Tuple):
         return list(value.items)
+    value = foreign.current(machine, value)
     if isinstance(value, Const):
         return _of_constant(machine, value)
     if isinstance(value, Concat):
@@ -98,7 +100,7 @@ def _of_constant(machine: Machine, value: Const) -> list[Abstract] | None:
             raise machine.stop(CAUSE, REMEDY)
         if len(held) > 100_000:
             raise machine.stop("this goes over very many items", "go over fewer of them")
-        return [machine.lifted(item) if type(item) is tuple else Const(item) for item in held]
+        return [foreign.held(machine, item) for item in held]
     if isinstance(held, type) and hasattr(held, "__members__"):
         return [Const(item) for item in held.__members__.values()]
     return None

@@ -62,7 +62,7 @@ def _now(machine: Machine, receiver: Abstract, name: str, args: Args, kwargs: Kw
     """A method that changes nothing, of a value that is known."""
     parts = [machine.plain(value) for value in (receiver, *args, *kwargs.values())]
     kind = class_of(machine, receiver)
-    if kind not in _KNOWN or any(part is None for part in parts) or name in _CHANGING:
+    if kind not in _KNOWN or any(part is None for part in parts) or name in CHANGING:
         raise machine.unsupported(f"the method {name!r} of {describe(machine, receiver)}")
     values = [part[0] for part in parts if part is not None]
     split = len(values) - len(kwargs)
@@ -71,7 +71,7 @@ def _now(machine: Machine, receiver: Abstract, name: str, args: Args, kwargs: Kw
 
 
 _KNOWN = frozenset({str, int, float, bool, bytes, list, tuple, dict, set, frozenset, range})
-_CHANGING = frozenset(
+CHANGING = frozenset(
     [
         "append",
         "extend",
@@ -115,6 +115,8 @@ def _join(machine: Machine, separator: Abstract, given: Abstract) -> Abstract | 
     items = items_of(machine, given)
     if isinstance(items, Counted):
         return pure(machine, "str.join", (separator, items.value))
+    if items is None and isinstance(given, Symbol):
+        return pure(machine, "str.join", (separator, given))
     if items is None:
         items = known_items(machine, given, "it is joined")
     if not all(is_text(machine, item) for item in items):

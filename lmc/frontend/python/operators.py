@@ -97,7 +97,7 @@ def run_now(
         if otherwise is not None and not _is_plain(error):
             return otherwise()
         machine.throw(Raised(type(error), tuple(map(Const, error.args)), made=None if _is_plain(error) else error))
-    return machine.lifted(found)
+    return machine.lifted(found, args)
 
 
 def _is_plain(error: BaseException) -> bool:

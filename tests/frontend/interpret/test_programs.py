@@ -15,6 +15,7 @@ from tests.frontend.container_strategies import CONTAINERS_HEADER, container_pro
 from tests.frontend.handle_strategies import HANDLES_HEADER, handle_programs
 from tests.frontend.harness import EFFECTS, check
 from tests.frontend.loop_strategies import LOOPS_HEADER, looping_programs
+from tests.frontend.object_strategies import OBJECTS_HEADER, object_programs
 from tests.frontend.strategies import HEADER, arguments, load, programs
 from tests.frontend.turn_strategies import TURNS_HEADER, turn_programs
 
@@ -27,6 +28,7 @@ STRATEGIES = {
     "loops": (LOOPS_HEADER, looping_programs()),
     "containers": (CONTAINERS_HEADER, container_programs()),
     "handles": (HANDLES_HEADER, handle_programs()),
+    "objects": (OBJECTS_HEADER, object_programs()),
     "turns": (TURNS_HEADER, turn_programs()),
 }
 
@@ -38,18 +40,23 @@ def with_own_list(source: str) -> str:
     return f"{head}\n{last}\n"
 
 
-def check_whole(program: Any, make: Callable[[], tuple[Any, ...]], others: list[Any]) -> bool:
-    """Capture ``program``; where that takes it whole, it is equal to plain Python on these and all other arguments."""
+def check_whole(
+    program: Any, make: Callable[[], tuple[Any, ...]], others: list[Any], watch: Callable[[], Any] | None = None
+) -> bool:
+    """Capture ``program``; where that takes it whole, it is equal to plain Python on these and all other arguments.
+
+    ``watch`` tells what a run leaves behind.
+    """
     EFFECTS.clear()
     found = capture_whole(program, bind(program, make(), {}))
     assert EFFECTS == []
     if isinstance(found, NotCaptured):
         note(str(found.reason))
         return False
-    check(program, make, captured=found)
+    check(program, make, captured=found, watch=watch)
     for other in others:
         if found.matches(bind(program, other(), {})):
-            check(program, other, captured=found)
+            check(program, other, captured=found, watch=watch)
     return True
 
 
@@ -90,9 +97,10 @@ def test_random_programs_are_plain_python(name: str, folder):
     def run(source, args, other):
         source = with_own_list(source)
         note(source)
-        program = load(header + "@jit\n" + source, folder).program
+        module = load(header + "@jit\n" + source, folder)
         others = [other, ("e" + other[0], *other[1:]), ("t", *args[1:])]
-        makers = [lambda given=given: (*given[:3], list(given[3])) for given in (args, *others)]
-        check_whole(program, makers[0], makers[1:])
+        reset = getattr(module, "reset", lambda: None)
+        makers = [lambda given=given: (reset(), *given[:3], list(given[3]))[1:] for given in (args, *others)]
+        check_whole(module.program, makers[0], makers[1:], getattr(module, "left", None))
 
     run()

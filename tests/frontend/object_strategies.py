@@ -1,0 +1,588 @@
+"""Random programs over objects of their own and from outside: aliases, changes, branches, loops, exceptions, helpers.
+
+Special methods of the classes log effects. ``reset`` puts the objects of the module back, ``left`` tells what a run
+left behind in them.
+"""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+OBJECTS_HEADER = """
+import enum
+import functools
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from lmc.frontend.function import JittedFunction as jit
+from lmc.frontend.tools import tool
+from tests.frontend.harness import effect
+
+
+class Box:
+    kind = "box"
+    made = 0
+
+    def __init__(self, name, size=0):
+        self.name = name
+        self.size = size
+        self.items = []
+
+    def put(self, text, *more, loud=False):
+        if len(self.items) < 5:
+            self.items.append(text.upper() if loud else text)
+        return self
+
+    def label(self):
+        return f"{self.kind}:{self.name}:{len(self.items)}"
+
+    @property
+    def first(self):
+        effect("first", self.name)
+        return self.items[0] if self.items else "none"
+
+    @first.setter
+    def first(self, text):
+        effect("set first", text)
+        self.items[:1] = [text]
+
+    @functools.cached_property
+    def slow(self):
+        effect("slow")
+        return self.name + "~"
+
+    @classmethod
+    def of(cls, text):
+        return cls(text, len(text))
+
+    @staticmethod
+    def twice(text):
+        return text[:2] * 2
+
+    def __len__(self):
+        effect("len", self.name)
+        return len(self.items)
+
+    def __eq__(self, other):
+        effect("eq", self.name)
+        if not isinstance(other, Box):
+            return NotImplemented
+        return self.name == other.name
+
+    def __lt__(self, other):
+        effect("lt", self.name)
+        return self.size < other.size if isinstance(other, Box) else NotImplemented
+
+    def __contains__(self, text):
+        effect("contains", text)
+        return text in self.items
+
+    def __iter__(self):
+        effect("iter", self.name)
+        for item in list(self.items):
+            yield item
+
+    def __getitem__(self, key):
+        effect("getitem", key)
+        return self.items[key]
+
+    def __str__(self):
+        effect("str")
+        return "<" + self.name + ">"
+
+    def __add__(self, other):
+        effect("add")
+        return Box(self.name + other.name) if isinstance(other, Box) else NotImplemented
+
+    def __iadd__(self, text):
+        if not isinstance(text, str):
+            return NotImplemented
+        effect("iadd", text)
+        return self.put(text)
+
+    def __call__(self, text):
+        effect("call", text)
+        return self.put(text).label()
+
+    def __enter__(self):
+        effect("enter", self.name)
+        return self
+
+    def __exit__(self, kind, error, trace):
+        effect("exit", kind is None)
+        self.size += 1
+        return kind is KeyError
+
+
+class Wide(Box):
+    kind = "wide"
+
+    def __init__(self, name, size=3, more="m"):
+        super().__init__(name + more, size)
+        self.more = more
+
+    def label(self):
+        return "w " + super().label()
+
+    def __radd__(self, other):
+        effect("radd")
+        return other
+
+    def __bool__(self):
+        effect("bool")
+        return self.size > 3
+
+    def __format__(self, spec):
+        effect("format", spec)
+        return f"{self.name}/{spec}"
+
+
+@dataclass
+class Note:
+    text: str
+    tags: list = field(default_factory=list)
+    count: int = 0
+    box: Box | None = None
+
+    def tag(self, text):
+        if len(self.tags) < 4:
+            self.tags.append(text)
+        self.count += 1
+        return self
+
+
+@dataclass(frozen=True, order=True)
+class Point:
+    x: int
+    y: int = 1
+
+    def moved(self, by):
+        return Point(self.x + by, self.y)
+
+
+@dataclass(slots=True)
+class Slot:
+    text: str
+    size: int = 2
+
+    def __post_init__(self):
+        effect("made", self.size)
+        self.size += 1
+
+
+class Pair(NamedTuple):
+    left: str
+    right: str = "r"
+
+    def joined(self):
+        return self.left + self.right
+
+
+class Level(enum.Enum):
+    LOW = "yes"
+    HIGH = "no"
+
+    def shout(self):
+        return self.name + self.value
+
+
+BOX = Box("outer", 2)
+WIDE = Wide("wider")
+NOTE = Note("noted", ["t"])
+LINES = ["l"]
+TABLE = {"k": "v"}
+ROWS = [["r"], ["q"]]
+COUNT = 0
+
+
+def reset():
+    global COUNT
+    COUNT = 0
+    vars(BOX).clear()
+    vars(BOX).update(name="outer", size=2, items=[])
+    vars(WIDE).clear()
+    vars(WIDE).update(name="wider", size=3, items=[], more="m")
+    vars(NOTE).update(text="noted", tags=["t"], count=0, box=None)
+    LINES[:] = ["l"]
+    TABLE.clear()
+    TABLE["k"] = "v"
+    ROWS[:] = [["r"], ["q"]]
+
+
+def left():
+    return [vars(BOX), vars(WIDE), repr(vars(NOTE)), LINES, TABLE, ROWS, COUNT]
+
+
+@tool(effect="reads")
+def found(word: str) -> list[str]:
+    effect("found", word)
+    return [word[:2], word[2:4]]
+
+
+@tool
+def noted(word: str) -> str:
+    effect("noted", word)
+    return word[:3]
+
+
+def bump(by=1):
+    global COUNT
+    COUNT += by
+    return COUNT
+
+
+def rename(thing, text):
+    thing.name = (thing.name + text)[:8]
+    return thing
+
+
+def push(items, text):
+    if len(items) < 5:
+        items.append(text)
+    return len(items)
+
+
+def fill(s, box):
+    if "e" in s.gen("p", max_tokens=2, temperature=1.0):
+        box.put("filled")
+    return box
+
+
+def check(box, text):
+    if not text:
+        raise ValueError(box.label())
+    if len(text) > 6:
+        raise KeyError(text)
+    return text
+
+
+def logged(function):
+    @functools.wraps(function)
+    def inner(*args, **kwargs):
+        effect("calls", function.__name__)
+        return function(*args, **kwargs)
+
+    return inner
+
+
+@logged
+def shout(text, end="!"):
+    return text + end
+
+"""
+
+CONDITIONS = (
+    's.select("more", ["yes", "no"]) == "yes"',
+    '"e" in s.gen("g", max_tokens=2, temperature=1.0)',
+    "s.gen(dtype=bool, temperature=1.0)",
+    'len(s.gen("h", max_tokens=2, temperature=1.0)) > 3',
+)
+KINDS = ("texts", "numbers", "boxes", "notes", "points", "pairs", "slots", "lists", "boxlists", "calls")
+
+
+class ObjectWriter:
+    """Draws statements over the names that are bound so far; a name bound in an arm is used in that arm alone."""
+
+    def __init__(self, draw: Any) -> None:
+        self.draw = draw
+        self.names: dict[str, list[str]] = {kind: [] for kind in KINDS}
+        self.names["texts"] = ["a", "b"]
+        self.names["numbers"] = ["n"]
+        self.outside = draw(st.integers(0, 2)) == 0
+        if self.outside:
+            self.names["boxes"] = ["BOX", "WIDE"]
+            self.names["notes"] = ["NOTE"]
+            self.names["lists"] = ["LINES", "ROWS[0]"]
+        self.count = 0
+        self.budget = draw(st.integers(4, 12))
+        self.loops = 0
+        self.depth = 0
+
+    def pick(self, *options: Any) -> Any:
+        return self.draw(st.sampled_from(options))
+
+    def one_in(self, number: int) -> bool:
+        return self.draw(st.integers(1, number)) == 1
+
+    def fresh(self, prefix: str) -> str:
+        self.count += 1
+        return f"{prefix}{self.count}"
+
+    def a(self, kind: str) -> str:
+        """A name of that kind, or what makes one."""
+        names = self.names[kind]
+        if names and not self.one_in(6):
+            return self.pick(*names[:2], *names)
+        return self.made(kind)
+
+    def made(self, kind: str) -> str:
+        text = self.pick(*self.names["texts"])
+        return {
+            "boxes": self.pick(f"Box({text})", f"Wide({text})", f"Wide({text}, more='x')", f"Box.of({text})"),
+            "notes": self.pick(f"Note({text})", f"Note({text}, ['g'])", f"Note(text={text}, count=2)"),
+            "points": self.pick("Point(1)", "Point(n, 2)", "Point(x=2, y=n)"),
+            "pairs": self.pick(f"Pair({text})", f"Pair({text}, right='q')"),
+            "slots": self.pick(f"Slot({text})", f"Slot({text}, 5)"),
+            "lists": self.pick("[]", f"[{text}]", f"found({text})"),
+            "boxlists": self.pick("[]", f"[Box({text}), Wide('k')]"),
+            "calls": self.pick("shout", "(lambda text: text + '?')", "Box.twice", "functools.partial(shout, end='.')"),
+        }[kind]
+
+    # Expressions
+
+    def text(self) -> str:
+        name = self.pick(*self.names["texts"][-3:], *self.names["texts"])
+        options = [name, name, f"({name} + 'e')[:5]", "'k'"]
+        options += [
+            f"{self.a('boxes')}.label()",
+            f"{self.a('boxes')}.name",
+            f"{self.a('boxes')}.first",
+            f"{self.a('boxes')}.slow",
+            f"{self.a('boxes')}({name})",
+            f"{self.a('boxes')}.twice({name})",
+            f"str({self.a('boxes')})",
+            f'f"{{{self.a("boxes")}}}"',
+            f'f"{{{self.a("boxes")}:x}}"' if self.one_in(3) else name,
+            f"' '.join({self.a('boxes')})",
+            f"{self.a('notes')}.text",
+            f"'-'.join({self.a('notes')}.tags)",
+            f"repr({self.a('points')})",
+            f"{self.a('pairs')}.joined()",
+            f"{self.a('pairs')}[1]",
+            f"{self.a('slots')}.text",
+            f"type({self.a('boxes')}).__name__",
+            f"getattr({self.a('boxes')}, 'more', 'no more')",
+            "Level('yes').shout()",
+            "Level(s.select('lv', ['yes', 'no'])).shout()",
+            f"{self.pick('shout', self.a('calls'))}({name})" if self.names["calls"] else f"shout({name})",
+            f"TABLE.get({name}, 'none')",
+            f"check({self.a('boxes')}, {name})" if self.one_in(3) else name,
+        ]
+        return self.pick(*options)
+
+    def number(self) -> str:
+        return self.pick(
+            *self.names["numbers"],
+            "1",
+            f"len({self.a('boxes')})",
+            f"{self.a('boxes')}.size",
+            f"{self.a('notes')}.count",
+            f"{self.a('points')}.moved(1).x",
+            f"{self.a('slots')}.size",
+            "COUNT",
+            "bump()",
+            f"len({self.a('lists')})",
+        )
+
+    def condition(self) -> str:
+        if not self.one_in(3):
+            return self.pick(*CONDITIONS)
+        one, other = self.a("boxes"), self.a("boxes")
+        return self.pick(
+            one,
+            f"not {one}",
+            f"{one} == {other}",
+            f"{one} != {other}",
+            f"{one} is {other}",
+            f"{one} < {other}",
+            f"{one} > {other}",
+            f"{one} == {self.text()}",
+            f"{self.text()} in {one}",
+            f"isinstance({one}, Wide)",
+            f"hasattr({one}, 'more')",
+            f"{self.a('points')} < {self.a('points')}",
+            f"{self.a('points')} == {self.a('points')}",
+            f"{self.a('notes')} == {self.a('notes')}",
+            f"{self.a('notes')}.box is None",
+            f"{self.number()} > 1",
+        )
+
+    # Statements
+
+    def block(self, most: int) -> list[str]:
+        kept = {kind: list(names) for kind, names in self.names.items()}
+        self.depth += 1
+        lines: list[str] = []
+        for _ in range(self.draw(st.integers(1, most))):
+            self.budget -= 1
+            lines += self.statement()
+        self.depth -= 1
+        self.names = kept
+        return ["    " + line for line in lines]
+
+    def statement(self) -> list[str]:
+        kinds = [*["make"] * 3, *["change"] * 5, "alias", "alias", "text", "text", "number", "gen", "rebind", "hold"]
+        if self.budget > 0 and self.depth < 3:
+            kinds += ["if", "if", "loop", "try", "with", "inner"]
+        if self.outside:
+            kinds += ["module"] * 2
+        if self.loops:
+            kinds += ["leave"]
+        return getattr(self, f"_{self.pick(*kinds)}")()
+
+    def _make(self) -> list[str]:
+        kind = self.pick("boxes", "boxes", "notes", "points", "pairs", "slots", "lists", "boxlists", "calls")
+        name = self.fresh(kind[0])
+        line = f"{name} = {self.made(kind)}"
+        self.names[kind].append(name)
+        return [line]
+
+    def _alias(self) -> list[str]:
+        kind = self.pick("boxes", "notes", "lists", "boxlists", "slots")
+        name = self.fresh(kind[0])
+        line = f"{name} = {self.a(kind)}"
+        self.names[kind].append(name)
+        return [line]
+
+    def _rebind(self) -> list[str]:
+        kind = self.pick("boxes", "notes", "points", "lists")
+        own = [name for name in self.names[kind] if name[0].islower()]
+        return [f"{self.pick(*own)} = {self.a(kind)}"] if own else self._make()
+
+    def _text(self) -> list[str]:
+        name = self.fresh("t")
+        line = f"{name} = {self.text()}"
+        self.names["texts"].append(name)
+        return [line, *self.pick([], [f"s += {name}"], [f"effect({name})"])]
+
+    def _number(self) -> list[str]:
+        name = self.fresh("i")
+        line = f"{name} = {self.number()}"
+        self.names["numbers"].append(name)
+        return [line]
+
+    def _gen(self) -> list[str]:
+        name = self.fresh("t")
+        self.names["texts"].append(name)
+        return [f"{name} = s.gen('x', max_tokens=3, temperature=1.0)"]
+
+    def _hold(self) -> list[str]:
+        box, note = self.a("boxes"), self.a("notes")
+        return [
+            self.pick(
+                f"{note}.box = {box}",
+                f"push({self.a('boxlists')}, {box})",
+                f"if {note}.box is not None: {note}.box.name += 'h'",
+                f"if {note}.box is not None: {note}.box.put({self.text()})",
+            )
+        ]
+
+    def _change(self) -> list[str]:
+        box, note, text = self.a("boxes"), self.a("notes"), self.text()
+        return [
+            self.pick(
+                f"{box}.name = ({text})[:6]",
+                f"{box}.size += {self.number()}",
+                f"{box}.size = {self.number()}",
+                f"{box}.put({text}, loud={self.pick('True', 'False')}).put('z')",
+                f"{box}.first = {text}",
+                f"{box}.items = {self.a('lists')}",
+                f"push({box}.items, {text})",
+                f"rename({box}, {text})",
+                f"fill(s, {box})",
+                f"setattr({box}, 'name', ({text})[:4])",
+                f"{note}.tag({text})",
+                f"{note}.tags = {self.a('lists')}",
+                f"{note}.count += 1",
+                f"{self.a('slots')}.size += 1",
+                f"push({self.a('lists')}, {text})",
+                f"{box} + {self.a('boxes')}",
+            )
+        ]
+
+    def _module(self) -> list[str]:
+        text = self.text()
+        return [
+            self.pick(
+                "bump()",
+                f"bump({self.number()})",
+                f"TABLE[{text}] = {self.text()}",
+                f"push(LINES, {text})",
+                f"push(ROWS[0], {text})",
+                f"ROWS[1] = [{text}]",
+                f"BOX.name = ({text})[:5]",
+                "BOX.size += 1",
+                f"NOTE.box = {self.a('boxes')}",
+                "NOTE.count += 1",
+                f"noted({text})",
+                f"NOTE.tags = {self.a('lists')}",
+            )
+        ]
+
+    def _if(self) -> list[str]:
+        lines = [f"if {self.condition()}:", *self.block(3)]
+        return [*lines, "else:", *self.block(3)] if self.one_in(2) else lines
+
+    def _loop(self) -> list[str]:
+        name = self.fresh("w")
+        kind = self.pick("texts", "texts", "numbers", "boxes")
+        source = {
+            "texts": self.pick(
+                "words", "['u', 'v']", self.a("boxes"), self.a("lists") + "[:3]", "s.gen('ws', max_tokens=4).split('e')"
+            ),
+            "numbers": self.pick("range(2)", "range(len(words))"),
+            "boxes": self.a("boxlists") + "[:3]",
+        }[kind]
+        self.loops += 1
+        self.names[kind].append(name)
+        lines = [f"for {name} in {source}:", *self.block(3)]
+        self.names[kind].remove(name)
+        self.loops -= 1
+        return lines
+
+    def _leave(self) -> list[str]:
+        return [f"if {self.condition()}:", f"    {self.pick('break', 'continue')}"]
+
+    def _try(self) -> list[str]:
+        lines = ["try:", *self.block(3)]
+        name = self.fresh("t")
+        errors = self.pick("ValueError", "(KeyError, IndexError)", "Exception", "AttributeError")
+        return [f"{name} = 'fine'", *lines, f"except {errors} as e:", f"    {name} = str(e)[:9]", *self.block(2)]
+
+    def _with(self) -> list[str]:
+        name = self.fresh("b")
+        lines = [f"with {self.a('boxes')} as {name}:"]
+        self.names["boxes"].append(name)
+        lines += self.block(3)
+        self.names["boxes"].remove(name)
+        return lines
+
+    def _inner(self) -> list[str]:
+        name = self.fresh("f")
+        kept = {kind: list(names) for kind, names in self.names.items()}
+        loops, self.loops = self.loops, 0
+        own = [each for each in self.names["boxes"] if each[0].islower()]
+        lines = [f"def {name}(text):"]
+        if own and self.one_in(2):
+            rebound = self.pick(*own)
+            lines += [f"    nonlocal {rebound}"] if self.depth < 0 else [f"    {rebound}.put(text)"]
+        self.names["texts"].append("text")
+        lines += self.block(2)
+        lines += [f"    return {self.text()}"]
+        self.names = kept
+        self.loops = loops
+        self.names["calls"].append(name)
+        return lines
+
+    def program(self) -> str:
+        lines: list[str] = []
+        while self.budget > 0:
+            self.budget -= 1
+            lines += self.statement()
+        boxes = [f"({name}.name, {name}.size, list({name}.items))" for name in self.names["boxes"]]
+        notes = [f"({name}.text, list({name}.tags), {name}.count)" for name in self.names["notes"]]
+        slots = [f"{name}.size" for name in self.names["slots"]]
+        lists = [f"list({name})" for name in self.names["lists"]]
+        parts = [*self.names["texts"], *self.names["numbers"], *self.names["points"], *self.names["pairs"]]
+        result = ", ".join([*parts, *boxes, *notes, *slots, *lists])
+        body = [*lines, f"return [{result}]"]
+        return (
+            "\n".join(["def program(s, a: str, b: str, n: int, words: list[str]):", *("    " + line for line in body)])
+            + "\n"
+        )
+
+
+@st.composite
+def object_programs(draw: Any) -> str:
+    """Source of a function ``program(s, a, b, n, words)``."""
+    return ObjectWriter(draw).program()
