@@ -179,7 +179,7 @@ def call_function(machine: Machine, held: Any, args: Args, kwargs: Kwargs) -> Ab
     handler = (_FUNCTIONS.get(held) or machine.functions.get(held)) if is_key else None
     if handler is not None:
         return _fitting(machine, held.__name__, handler, args, kwargs)
-    if isinstance(held, FunctionType) and held.__module__.partition(".")[0] == "lmc":
+    if isinstance(held, FunctionType) and (held.__module__ or "").partition(".")[0] == "lmc":
         if held not in LIBRARY:
             raise machine.unsupported(f"{held.__name__}() of lmc's own")
         return machine.rules.inline(held, args, kwargs)
