@@ -126,6 +126,10 @@ class CondPhis:
         """What is the same on both sides needs no phi."""
         return True
 
+    def selected(self, path: Path, left: Abstract, right: Abstract) -> Abstract | None:  # noqa: ARG002
+        """Objects that differ are a union on the flag."""
+        return None
+
     def address(self, path: Path) -> int:  # noqa: ARG002
         """A new object."""
         return self.machine.allocate()

@@ -36,6 +36,7 @@ from lmc.frontend.heap.cells import (
     RowsCell,
     SetCell,
 )
+from lmc.frontend.heap.paths import unified
 from lmc.frontend.heap.reach import names_of
 from lmc.frontend.heap.state import Content, Place, State
 from lmc.frontend.heap.values import (
@@ -43,6 +44,7 @@ from lmc.frontend.heap.values import (
     SCALARS,
     TRUE,
     UNBOUND,
+    ZERO,
     Abstract,
     Appended,
     BoundMethod,
@@ -103,6 +105,10 @@ class Phis(Protocol):
         """Whether a value of this path that is the same on both sides stays as it is."""
         ...
 
+    def selected(self, path: Path, left: Abstract, right: Abstract) -> Abstract | None:
+        """One of a few objects that are older than the construct, by flags; None where it is none of these."""
+        ...
+
     def address(self, path: Path) -> int:
         """Where two objects are joined that the sides made."""
         ...
@@ -124,6 +130,7 @@ class Join:
         self._pairs: dict[tuple[int, int], int] = {}
         self._partners: tuple[dict[int, int], dict[int, int]] = ({}, {})
         self._exported: set[int] = set()
+        self._moved: dict[Path, tuple[int, int]] = {}
         self._dead: frozenset[Place] = frozenset()
 
     def run(self, places: Sequence[Place] = (), dead: frozenset[Place] = frozenset()) -> State:
@@ -243,7 +250,9 @@ class Join:
 
     def _union(self, path: Path, left: Abstract, right: Abstract) -> Abstract:
         flag = self.phis.flag
-        if flag is None or _leaves(left) + _leaves(right) > MAX_UNION:
+        if flag is None:
+            return self.phis.selected(path, left, right) or _no_common_form(self.machine)
+        if _leaves(left) + _leaves(right) > MAX_UNION:
             return _no_common_form(self.machine)
         first, second = self.exported((*path, "first"), 0, left), self.exported((*path, "second"), 1, right)
         for one in (first, second):
@@ -280,7 +289,13 @@ class Join:
         state = self.states[side]
         cell = state.get(address)
         assert isinstance(cell, Cell), "a reference names no cell"
-        self.joined.put(address, self.exported_cell((*path, "cell"), side, cell))
+        made = self.exported_cell((*path, "cell"), side, cell)
+        self.joined.put(address, made)
+        if isinstance(cell, HandleCell) and isinstance(made, HandleCell) and made.holes != cell.holes:
+            for base, count in self._counts_below(side, cell).items():
+                self.joined.put(
+                    ("count", cell.path + base, made.holes), self.exported((*path, "count", base), side, count)
+                )
         for name in names_of(cell):
             held = state.get((address, name))
             assert isinstance(held, Abstract)
@@ -301,13 +316,15 @@ class Join:
         lists = all(isinstance(cell, ListCell | GrownCell) for cell in cells)
         if type(cells[0]) is not type(cells[1]) and not lists:
             return self._union(path, left, right)
+        if moves:
+            self._moved[path] = (left.address, right.address)
         return self._pair(path, left.address, right.address)
 
     def _moves(self, path: Path, left: Ref, right: Ref) -> bool:
         """Whether only the name at ``path`` holds the object that was there before a loop, and that of a round."""
-        if len(path) > 1:
+        if len(path) > 1 and (path[-1] != "core" or path[:-2] not in self._moved):
             return False
-        skip = (*path, *self._dead)
+        skip = (path[0], *self._dead, *self._moved.get(path[:-2], ()))
         return not any(
             self.machine.is_held(value, state, skip) for value, state in zip((left, right), self.states, strict=True)
         )
@@ -466,13 +483,32 @@ class Join:
             return pure(self.machine, "list", cell.items, gives=list_of(element), raises=False)
 
     def _handles(self, path: Path, left: HandleCell, right: HandleCell) -> HandleCell | None:
-        if left.path != right.path or len(left.holes) != len(right.holes) or left.language is not right.language:
+        found = unified(left, right)
+        if found is None or left.language is not right.language:
             return None
         core = self._references((*path, "core"), Ref(left.core), Ref(right.core))
         if not isinstance(core, Ref):
             return None
+        numbers = [self.value((*path, "hole", index), *pair) for index, pair in enumerate(found[1])]
+        holes = tuple(number.ir for number in numbers if isinstance(number, Symbol))
+        assert len(holes) == len(numbers), "the numbers in holes differ"
+        if (found[0], holes) != (left.path, left.holes) or (left.path, left.holes) != (right.path, right.holes):
+            counts = self._counts_below(0, left), self._counts_below(1, right)
+            for base in dict.fromkeys((*counts[0], *counts[1])):
+                count = self.value((*path, "count", base), *(held.get(base, ZERO) for held in counts))
+                self.joined.put(("count", found[0] + base, holes), count)
         result = self.value((*path, "result"), left.result, right.result)
-        return HandleCell(core.address, left.path, self._holes(path, left, right), left.language, result)
+        return HandleCell(core.address, found[0], holes, left.language, result)
+
+    def _counts_below(self, side: int, cell: HandleCell) -> dict[str, Abstract]:
+        """How many ids there are on the bases below the path of a handle, by what follows that path."""
+        found: dict[str, Abstract] = {}
+        for place, count in self.states[side].all().items():
+            if type(place) is tuple and place[0] == "count" and place[2] == cell.holes:
+                base = place[1]
+                if base.startswith(f"{cell.path}/") and isinstance(count, Abstract):
+                    found[base[len(cell.path) :]] = count
+        return found
 
     def _holes(
         self, path: Path, left: HandleCell | BranchArrayCell, right: HandleCell | BranchArrayCell

@@ -24,7 +24,7 @@ from lmc.frontend.control.conditions import (
 )
 from lmc.frontend.control.exits import NORMAL, Exit, Left, Outcome, Way
 from lmc.frontend.control.join import Join, Path, rebuilt_cell
-from lmc.frontend.emit.budget import MAX_ATTEMPTS
+from lmc.frontend.emit.budget import MAX_ATTEMPTS, MAX_SELECTED
 from lmc.frontend.emit.operands import operand, pure
 from lmc.frontend.heap.cells import Cell
 from lmc.frontend.heap.reach import names_of
@@ -42,6 +42,7 @@ from lmc.frontend.heap.values import (
     Union,
     parts_of,
     rebuilt,
+    same,
 )
 from lmc.ir.builder import Builder
 from lmc.ir.core import Value
@@ -78,6 +79,7 @@ class LoopPhis:
         self.entry = entry
         self._around = around
         self._addresses: dict[Path, int] = {}
+        self._candidates: dict[Path, list[Abstract]] = {}
         self._inside: set[Value] = set()
 
     def begin(self) -> None:
@@ -98,6 +100,33 @@ class LoopPhis:
     def fixed(self, path: Path) -> bool:
         """What was carried once stays carried."""
         return path not in self.slots
+
+    def selected(self, path: Path, left: Abstract, right: Abstract) -> Abstract | None:
+        """Which of a few objects older than the loop a place names: one flag for each of them but the last."""
+        found = [*_leaves(left), *_leaves(right)]
+        if not all(isinstance(each, Ref) and each.address < self.watermark for each in found):
+            return None
+        known = self._candidates.setdefault(path, [])
+        for each in found:
+            if not any(same(each, other) for other in known):
+                known.append(each)
+                self.grew = True
+        if len(known) > MAX_SELECTED:
+            return None
+        value = known[-1]
+        for number in reversed(range(len(known) - 1)):
+            flags = [self._is_one(side, each, known[number]) for side, each in enumerate((left, right))]
+            value = Union(self.merge((*path, "is", number), *flags), known[number], value)
+        return value
+
+    def _is_one(self, side: int, value: Abstract, wanted: Abstract) -> Abstract:
+        if not isinstance(value, Union):
+            return Const(same(value, wanted))
+        first, second = (self._is_one(side, each, wanted) for each in (value.first, value.second))
+        if same(first, second):
+            return first
+        with self.at(side):
+            return pure(self.machine, "choose", (value.flag, first, second), gives=BOOL, raises=False)
 
     def address(self, path: Path) -> int:
         """The same object in each attempt."""
@@ -148,6 +177,10 @@ class LoopPhis:
             )
             self.grew = True
         return found
+
+
+def _leaves(value: Abstract) -> list[Abstract]:
+    return [*_leaves(value.first), *_leaves(value.second)] if isinstance(value, Union) else [value]
 
 
 @dataclass(slots=True, eq=False)
@@ -359,6 +392,8 @@ def _renamed_state(header: State, entry: State, names: dict[Value, Value]) -> St
     made = entry.child()
     made.tainted = header.tainted
     for place, held in header.changed_since(entry).items():
+        if type(place) is tuple and place[0] == "count":
+            place = (*place[:2], tuple(names.get(hole, hole) for hole in place[2]))  # noqa: PLW2901
         if isinstance(held, Cell):
             made.put(place, rebuilt_cell(held, lambda _, value: _renamed(value, names)))
         else:

@@ -15,6 +15,8 @@ MAX_UNROLLED_WHILE = 24
 MAX_ATTEMPTS = 40
 """Rounds until the fixed point of a loop."""
 MAX_UNION = 8
+MAX_SELECTED = 4
+"""Objects older than a loop that a name may move between from round to round."""
 MAX_DOMAIN = 12
 MAX_TEXT_PARTS = 64
 """Parts of a text that is put together later; a longer one becomes an op, so that chains of texts stay linear."""

@@ -113,6 +113,8 @@ def _call_method_of(machine: Machine, function: Abstract, args: Args, kwargs: Kw
 
 def method(machine: Machine, receiver: Abstract, name: str, args: Args, kwargs: Kwargs) -> Abstract:
     """A method of a handle, or of a class of Python's own."""
+    if isinstance(receiver, Union | Poison | Unbound):
+        return machine.cases(receiver, lambda one: method(machine, one, name, args, kwargs))
     found = handles.call_method(machine, receiver, name, args, kwargs)
     if found is None and isinstance(receiver, Const | Symbol):
         found = _method_outside(machine, receiver, name, args, kwargs)

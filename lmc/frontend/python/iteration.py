@@ -29,6 +29,7 @@ from lmc.ir.types import TEXT, ListType
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
 
+_VIEWS = (type({}.keys()), type({}.values()), type({}.items()))
 _NO_ITERATION = (int, float, bool, type(None))
 
 
@@ -95,6 +96,8 @@ def _of_constant(machine: Machine, value: Const) -> list[Abstract] | None:
     held = value.value
     if type(held) in _NO_ITERATION:
         machine.raise_new(TypeError, f"'{type(held).__name__}' object is not iterable")
+    if type(held) in _VIEWS:
+        held = list(held)
     if type(held) in (str, bytes, range, tuple, frozenset, list, dict, set):
         if is_disordered(held):
             raise machine.stop(CAUSE, REMEDY)
