@@ -97,6 +97,11 @@ def _of_constant(machine: Machine, value: Const) -> list[Abstract] | None:
     if type(held) in _NO_ITERATION:
         machine.raise_new(TypeError, f"'{type(held).__name__}' object is not iterable")
     if type(held) in _VIEWS:
+        if machine.state.tainted:
+            raise machine.stop(
+                "a view of a dict from outside the program is gone over after a call that may have changed that",
+                "make a list of it before the call: list(d.items())",
+            )
         held = list(held)
     if type(held) in (str, bytes, range, tuple, frozenset, list, dict, set):
         if is_disordered(held):
