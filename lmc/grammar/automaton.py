@@ -11,7 +11,7 @@ from lmc.grammar.building import Arena
 from lmc.grammar.derivatives import Derivatives
 from lmc.grammar.nodes import Kind, Node, longest_length, references
 from lmc.grammar.prefix_tree import prefix_tree
-from lmc.grammar.runs import Runs, counted, groups_inside, may_run, no_runs, run_of
+from lmc.grammar.runs import Run, Runs, beginnings, counted, groups_inside, may_run, no_runs, run_of
 from lmc.grammar.shortest import ShortestStrings, shortest_path
 from lmc.ir.errors import ConstraintError
 
@@ -58,6 +58,7 @@ class Automaton:
         self.is_recursive = any(references(resolved))
         """Whether values nest without bound, so that there is no end of states."""
         self._shortest = ShortestStrings()
+        self._runs_of_parts: dict[Node, Run] = {}
         self._state(resolved)
         self._half_full = (max_states // 2, (len(arena) + arena.max_nodes) // 2)
 
@@ -151,8 +152,20 @@ class Automaton:
             if np.count_nonzero(row == following) == mask.bit_count():
                 counting = following
         if counting == DEAD:
-            mask, length = run_of(node)
+            mask, length = self._run_of(node)
         self.runs[state] = groups_inside(mask), length, counting
+
+    def _run_of(self, node: Node) -> Run:
+        """The longest run of the parts that a node can begin with, which are known from other places."""
+        found: Run = (0, 0)
+        for part in beginnings(node):
+            if part is not None:
+                run = self._runs_of_parts.get(part)
+                if run is None:
+                    run = self._runs_of_parts[part] = run_of(part)
+                if run[1] > found[1]:
+                    found = run
+        return found
 
     def expand_all(self, max_states: int = MAX_STATES_AHEAD) -> None:
         """Make every row, breadth first. Raises ``ConstraintError`` where that is too much; what was made stays."""

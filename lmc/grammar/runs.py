@@ -84,7 +84,7 @@ def counted(node: Node) -> Run:
     if head.kind is not Kind.REPEAT or head.low or head.high is None or head.parts[0].kind is not Kind.BYTE:
         return _NONE
     mask = head.parts[0].mask
-    for part in () if tail is None else _beginnings(tail):
+    for part in () if tail is None else beginnings(tail):
         if part is None or part.derived is None or any(mask & other for other, _ in part.derived):
             return _NONE
     return mask, _times(head.high)
@@ -103,7 +103,7 @@ def _run(node: Node, depth: int) -> Run:
             live = (each for each in _alternatives(node) if each.certain)
             return max((_run(each, depth - 1) for each in live), key=_length, default=_NONE)
         case Kind.CONCAT:
-            parts = (each for each in _beginnings(node) if each is not None)
+            parts = (each for each in beginnings(node) if each is not None)
             return max((_run(each, depth - 1) for each in parts), key=_length)
         case Kind.STATE:
             assert node.automaton is not None
@@ -117,7 +117,7 @@ def _alternatives(node: Node) -> tuple[Node, ...]:
     return node.parts[:_MAX_PARTS] if node.kind is Kind.UNION else (node,)
 
 
-def _beginnings(node: Node) -> Iterator[Node | None]:
+def beginnings(node: Node) -> Iterator[Node | None]:
     """The parts that a node can begin with, up to the first that can't be empty; None in place of too many."""
     for _ in range(_MAX_PARTS):
         if node.kind is not Kind.CONCAT:
