@@ -17,6 +17,7 @@ from lmc.driver.compile import Compiled
 from lmc.driver.options import Options
 from lmc.driver.result import Result, stopped
 from lmc.frontend.arguments import Bound
+from lmc.frontend.continuation.going_on import go_on
 from lmc.frontend.eager import EagerSession, OnText
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.locations import raised_at
@@ -26,7 +27,7 @@ from lmc.ir.context import Context
 from lmc.ir.engine import Engine
 from lmc.ir.errors import LmcError
 from lmc.ir.hosts import Cancellation, cancelled_by
-from lmc.ir.interpreter import Memo
+from lmc.ir.interpreter import Outcome
 from lmc.ir.planned import Place
 from lmc.ir.profile import Profile
 from lmc.runtime.events import OnEvent, TokenEvent, branch_of
@@ -194,12 +195,10 @@ class Execution:
             return
         outcome = end.outcome
         assert outcome is not None
-        if outcome.memo is None:
+        if outcome.broken_at is None:
             self._on_result(job.number, Result.of(outcome))
             return
-        work = asyncio.get_running_loop().run_in_executor(
-            self._eager_pool, partial(self._continue, job, outcome.memo, outcome.profile)
-        )
+        work = asyncio.get_running_loop().run_in_executor(self._eager_pool, partial(self._continue, job, outcome))
         group.create_task(self._report(job.number, work, outcome.profile))
 
     async def _report(self, number: int, work: asyncio.Future[Result], before: Profile) -> None:
@@ -217,8 +216,9 @@ class Execution:
         if self._on_stopped is not None:
             self._on_stopped(number, stopped(cost))
 
-    def _continue(self, job: Job, memo: Memo, before: Profile) -> Result:
+    def _continue(self, job: Job, captured_part: Outcome) -> Result:
         """The rest of the program, as plain Python, in a thread of its own."""
+        before = captured_part.profile
         session = EagerSession(
             self._eager_engine,
             run_seed=self._seed,
@@ -230,7 +230,10 @@ class Execution:
         )
         try:
             with cancelled_by(self._cancellation):
-                outcome = resume(job.compiled.captured, job.bound, memo, session)
+                if captured_part.live is not None:
+                    outcome = go_on(job.compiled.captured, job.bound, captured_part.live, session)
+                else:
+                    outcome = resume(job.compiled.captured, job.bound, captured_part.memo or {}, session)
         except BaseException as raised:  # SystemExit of one instance must not end the batch
             error = error_of(raised)
             _name_line(error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lmc.frontend.misuse import RoleBlocks
@@ -59,6 +59,10 @@ class Session(ABC):
         count = self._counts.get(base, 0)
         self._counts[base] = count + 1
         return base if count == 0 else f"{base}#{count}"
+
+    def counted(self, counts: Mapping[str, int]) -> None:
+        """Take over how many ids there are on each base."""
+        self._counts.update(counts)
 
     @abstractmethod
     def new_context(self) -> Any:

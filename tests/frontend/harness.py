@@ -10,6 +10,7 @@ import pytest
 from lmc.frontend.arguments import bind
 from lmc.frontend.base import Base
 from lmc.frontend.capture import capture
+from lmc.frontend.continuation.going_on import go_on
 from lmc.frontend.eager import EagerSession
 from lmc.frontend.eager_runs import run_eager
 from lmc.frontend.function import JittedFunction
@@ -59,9 +60,11 @@ def run_captured(
     def go() -> Outcome:
         outcome = interpret(captured.module, inputs, ToyEngine(), hosts=captured.hosts, constraints=constraints)
         calls.update(calls_of(outcome.profile.ops))
+        if outcome.live is not None:
+            return go_on(captured, bound, outcome.live, session)
         return outcome if outcome.memo is None else resume(captured, bound, outcome.memo, session)
 
-    end = _end(go)
+    end = ending(go)
     return Run(end, list(EFFECTS), calls + calls_of(session.profile))
 
 
@@ -69,7 +72,7 @@ def run_plain(function: JittedFunction, args: tuple[Any, ...], kwargs: dict[str,
     """The user's own function, operation by operation."""
     EFFECTS.clear()
     session = EagerSession(ToyEngine(), compile=compile_for_toy())
-    end = _end(lambda: run_eager(function, bind(function, args, kwargs), session))
+    end = ending(lambda: run_eager(function, bind(function, args, kwargs), session))
     return Run(end, list(EFFECTS), calls_of(session.profile))
 
 
@@ -111,7 +114,7 @@ def check(
     return captured
 
 
-def stop_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def stop_at_theending(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let captures end where the program returns, so that a continuation goes through all of it again."""
 
     def stopped(self: Recorder, *_end: Any) -> None:
@@ -157,7 +160,7 @@ def check_whole(program: JittedFunction, texts: Sequence[str], monkeypatch: pyte
     """``program`` is captured whole for each of ``texts``, and its continuation from the end is equal as well."""
     for text in texts:
         assert not check(program, (text,)).breaks
-    stop_at_the_end(monkeypatch)
+    stop_at_theending(monkeypatch)
     for text in texts:
         assert check(program, (text,)).breaks
 
@@ -183,7 +186,8 @@ def described(error: BaseException | None) -> tuple[Any, ...]:
     )
 
 
-def _end(run: Callable[[], Outcome]) -> tuple[Any, ...]:
+def ending(run: Callable[[], Outcome]) -> tuple[Any, ...]:
+    """What a run gave, or what it raised, as far as a user can tell."""
     try:
         outcome = run()
     except LmcError as error:  # the graph knows the line of the op, plain Python the line that runs

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lmc.frontend.breaks import Break, CaptureBreak
 from lmc.frontend.control.conditions import (
     adopt,
     branch,
@@ -45,8 +46,9 @@ from lmc.frontend.heap.values import (
     same,
 )
 from lmc.ir.builder import Builder
-from lmc.ir.core import Value
+from lmc.ir.core import Value, walk
 from lmc.ir.ids import without_holes
+from lmc.ir.ops import BreakOp
 from lmc.ir.region_ops import ConditionOp, LoopOp, YieldOp
 from lmc.ir.types import BOOL, Type
 
@@ -246,6 +248,8 @@ def _fixed_point(machine: Machine, parts: LoopParts, go: Abstract, leave: Exit) 
             outcome = scope(machine, lambda: _round(machine, parts), lambda exit, way: _settle(exits, exit, way))
         graph.location = location
         if NORMAL not in outcome.ways:  # no run gets to the end of a round, not even by a break
+            if phis.attempt > 1:
+                raise CaptureBreak(_first_break(body))
             machine.state = entry
             machine.host_counts = dict(counts)
             del graph.builder.ops[mark:]
@@ -316,6 +320,12 @@ def _settle(exits: list[Exit], exit: Exit, way: Way) -> tuple[Exit, Abstract | N
     if exit not in exits:
         exits.append(exit)
     return NORMAL, Tuple((FALSE, Const(exits.index(exit)), way.payload or UNBOUND), _Back)
+
+
+def _first_break(body: Builder) -> Break:
+    """Why no run gets to the end of a round that is not the first one: what the first round did, further ones can't."""
+    end = next(op for op in walk((body.block(),)) if isinstance(op, BreakOp))
+    return Break(end.location, end.cause, end.remedy)
 
 
 class _Back(tuple[Any, ...]):

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
 
 PLAIN_TYPES = frozenset({TEXT, INT, FLOAT, BOOL, NONE})
+_BUILDERS = frozenset({"list", "tuple", "dict"})
+"""Builtins that hold their arguments: of a container of the program's own that is a copy."""
 _PYTHON = {TEXT: str, INT: int, FLOAT: float, BOOL: bool, NONE: type(None)}
 
 
@@ -167,6 +169,8 @@ def pure(
     builtin = builtins.lookup(name)
     assert builtin is not None, name
     named = dict(keywords or {})
+    if name in _BUILDERS:
+        machine.ends.copied.update(value.address for value in arguments if isinstance(value, Ref))
     operands = [operand(machine, value) for value in (*arguments, *named.values())]
     types = [each.type for each in operands]
     result_type = gives or builtin.result_type(types[: len(arguments)])
@@ -212,6 +216,7 @@ def host_call(
     it may change data of the user's.
     """
     named = dict(keywords or {})
+    machine.ends.copied.update(value.address for value in (*arguments, *named.values()) if isinstance(value, Ref))
     operands = [operand(machine, value) for value in (*arguments, *named.values())]
     if effect is Effect.PURE and any(each.foreign for each in operands):
         effect = Effect.READS

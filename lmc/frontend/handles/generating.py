@@ -85,8 +85,8 @@ def generate(machine: Machine, handle: Abstract, plain_name: str | None, plain: 
         meta = Symbol(results[1], origin) if more else None
     else:
         results = machine.emit(GenOp, (CTX, kind, *more), names=(None, wish), **fields)
-        change(machine, handle, context=Symbol(results[0], "a state"))
         value = _converted(machine, Symbol(results[1], origin), op_id, occurrences, options)
+        change(machine, handle, context=Symbol(results[0], "a state"))
         meta = Symbol(results[2], origin) if more else None
         answered(machine, handle, value)
     assign(machine, handle, plain_name, value, meta)

@@ -81,7 +81,10 @@ __all__ = ["call", "formatted", "in_place", "leave_with", "super_call", "to_text
 
 def call(machine: Machine, function: Abstract, args: Args, kwargs: Kwargs) -> Abstract:
     """``function(*args, **kwargs)``; arguments are worked out."""
+    direct = machine.take_direct()
     machine.step()
+    if not isinstance(function, BoundMethod) or not isinstance(function.function, str):
+        machine.direct = direct
     if isinstance(function, Union | Poison | Unbound):
         return machine.cases(function, lambda one: call(machine, one, args, kwargs))
     if isinstance(function, Partial):
@@ -142,6 +145,7 @@ def _method_outside(
 
 def _call_constant(machine: Machine, function: Const, args: Args, kwargs: Kwargs) -> Abstract:
     held: Any = function.value
+    direct = machine.take_direct()
     found = handles.call_function(machine, held, args, kwargs)
     if found is not None:
         return found
@@ -155,8 +159,10 @@ def _call_constant(machine: Machine, function: Const, args: Args, kwargs: Kwargs
         return Managed(call(machine, Const(managed), args, kwargs))
     if isinstance(held, functools.partial):
         given = {name: Const(value) for name, value in held.keywords.items()}
+        machine.direct = direct
         return call(machine, Const(held.func), [*map(Const, held.args), *args], {**given, **kwargs})
     if isinstance(held, MethodType):
+        machine.direct = direct
         return call(machine, Const(held.__func__), [Const(held.__self__), *args], kwargs)
     if isinstance(held, type):
         return _call_class(machine, held, args, kwargs)
@@ -165,6 +171,7 @@ def _call_constant(machine: Machine, function: Const, args: Args, kwargs: Kwargs
             return _call_of_object(machine, held, args, kwargs)
         return method(machine, args[0], held.__name__, args[1:], kwargs)
     if isinstance(held, FunctionType):
+        machine.direct = direct
         return _call_function(machine, held, args, kwargs)
     if isinstance(held, BuiltinFunctionType):
         return _call_library(machine, held, args, kwargs)
@@ -172,12 +179,14 @@ def _call_constant(machine: Machine, function: Const, args: Args, kwargs: Kwargs
 
 
 def _call_function(machine: Machine, held: FunctionType, args: Args, kwargs: Kwargs) -> Abstract:
+    direct = machine.take_direct()
     generated = classes.call_generated(machine, held, args, kwargs)
     if generated is not None:
         return generated
     if held.__code__.co_filename == POLYFILLS:
         return _call_polyfill(machine, held, args, kwargs)
     if is_own_file(held.__code__.co_filename):
+        machine.direct = direct
         return _call_user_function(machine, held, args, kwargs)
     return _call_library(machine, held, args, kwargs)
 
@@ -315,6 +324,7 @@ def _check_handed_over(machine: Machine, taker: str, values: Sequence[Abstract],
 
 def _call_user_function(machine: Machine, function: FunctionType, args: Args, kwargs: Kwargs) -> Abstract:
     """A plain function of the user's: inlined where that is possible, else called in the run."""
+    direct = machine.take_direct()
     values = [*args, *kwargs.values()]
     must = any(_stays(machine, value) for value in values)
     flags = function.__code__.co_flags
@@ -334,6 +344,7 @@ def _call_user_function(machine: Machine, function: FunctionType, args: Args, kw
         return inline_outside(machine, function, definition, args, kwargs, decides=False)
 
     if must or reaches_program(function):
+        machine.direct = direct
         return inline_outside(machine, function, definition, args, kwargs)
     return machine.attempt_small(inlined, lambda: _call_opaque(machine, function, args, kwargs))
 
@@ -464,6 +475,7 @@ def inline(
     decides: bool = True,
 ) -> Abstract:
     """Interpret the body of a function as a part of the program."""
+    direct = machine.take_direct()
     if len(machine.activations) > MAX_CALLS:
         raise machine.stop(
             f"{definition.name}() is called more than {MAX_CALLS} levels deep", "write a loop, or bound the depth"
@@ -471,7 +483,7 @@ def inline(
     given = bound_arguments(machine, definition, defaults, args, kwargs)
     if definition.scope.is_generator:
         return machine.new(GeneratorCell(definition, frames, tuple(given.items())))
-    return _inlined(machine, definition, frames, given, decides=decides)
+    return _inlined(machine, definition, frames, given, decides=decides, direct=direct)
 
 
 def run_generator(machine: Machine, cell: GeneratorCell, each: Callable[[Abstract], None]) -> None:
@@ -498,6 +510,7 @@ def _inlined(
     on_yield: Callable[[Abstract], None] | None = None,
     *,
     decides: bool = True,
+    direct: ast.expr | None = None,
 ) -> Abstract:
     decides = decides and machine.activation.decides
     location = machine.graph.location
@@ -509,7 +522,9 @@ def _inlined(
         for name, value in given.items():
             machine.state.put((frame, name), value)
         first = next(iter(given), None)
-        activation = Activation(number, definition, (frame, *frames), decides, first_argument=first, on_yield=on_yield)
+        activation = Activation(
+            number, definition, (frame, *frames), decides, call=direct, first_argument=first, on_yield=on_yield
+        )
         machine.activations.append(activation)
         if definition.sites is not None:
             machine.graph.sites.add(definition.sites)

@@ -72,7 +72,7 @@ def run(
     within = activation or around
     begun = generators[0]
     given = ast.comprehension(begun.target, Evaluated(first, begun.iter), begun.ifs, begun.is_async)
-    machine.activations[-1] = replace(within, frames=(frame, *within.frames), loops=list[int]())
+    machine.activations[-1] = replace(within, frames=(frame, *within.frames), loops=list[int](), call=None, within=[])
     try:
         machine.rules.execute([_loop(machine, [given, *generators[1:]], innermost)])
     finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import FunctionType
@@ -11,12 +11,14 @@ from typing import Any
 
 from lmc.frontend.arguments import Bound, shape_of, shape_of_annotations
 from lmc.frontend.breaks import Break, CaptureBreak
+from lmc.frontend.continuation import stopping
 from lmc.frontend.control.conditions import scope
 from lmc.frontend.control.exits import Left, Outcome
 from lmc.frontend.emit.budget import MAX_RESTARTS
 from lmc.frontend.emit.graph import Graph
 from lmc.frontend.emit.operands import constant, describe, host_call, operand
 from lmc.frontend.function import JittedFunction
+from lmc.frontend.guards import ReadGuards
 from lmc.frontend.handles import handles, programs
 from lmc.frontend.handles.cores import core_of, metas, new_handle, variables
 from lmc.frontend.handles.making import append_together
@@ -42,9 +44,10 @@ from lmc.frontend.source.functions import Definition, definition_of
 from lmc.frontend.specs import Arguments, Record
 from lmc.frontend.variants import Captured, Replay
 from lmc.ir import structure
-from lmc.ir.core import Effect, Function, Module, Value
-from lmc.ir.errors import Location
-from lmc.ir.ops import ReturnOp
+from lmc.ir.builder import Builder
+from lmc.ir.core import Block, Constraint, Effect, Function, Module, Value, walk
+from lmc.ir.errors import LmcError, Location
+from lmc.ir.ops import BreakOp, ReturnOp, SamplingOp
 from lmc.ir.types import ANY, BOOL, ListType, Type
 
 
@@ -63,21 +66,49 @@ def capture_whole(function: JittedFunction, arguments: Bound | None) -> Captured
     """
     function.refuse_async()
     shape = shape_of_annotations(function) if arguments is None else shape_of(function, arguments)
+    return _capture(function, arguments, shape, continues=False)
+
+
+def capture_in_part(function: JittedFunction, arguments: Bound | None) -> Captured:
+    """Capture ``function`` for ``arguments`` as far as possible: where that ends there are breaks."""
+    function.refuse_async()
+    shape = shape_of_annotations(function) if arguments is None else shape_of(function, arguments)
+    found = _capture(function, arguments, shape, continues=True)
+    if not isinstance(found, NotCaptured):
+        return found
+    reason = found.reason
+    body = Builder(_leaves(shape))
+    body.emit(BreakOp, location=reason.location, cause=reason.cause, remedy=reason.remedy, record=stopping.BEGIN)
+    module = Module(function.name, (Function(function.name, body.block()),))
+    refused = found.error if isinstance(found.error, LmcError) else None
+    made = function.template or function
+    reads = ReadGuards(function.receiver)
+    return Captured(made, module, {}, (reason,), shape, (), reads, Replay({}, 0, nothing=True), refused=refused)
+
+
+def _leaves(shape: Arguments) -> tuple[Value, ...]:
+    found: list[Value] = []
+
+    def leaf(name: str, kind: Type) -> Value:
+        found.append(Value(name, kind))
+        return found[-1]
+
+    shape.build(leaf, _never)
+    return tuple(found)
+
+
+def _capture(
+    function: JittedFunction, arguments: Bound | None, shape: Arguments, *, continues: bool
+) -> Captured | NotCaptured:
     inputs: dict[str, Any] = {}
     given = function.defaults if arguments is None else arguments.values
     for name, value in given.items():
         shape.specs[name].extract(value, inputs)
-    parameters: list[Value] = []
-
-    def leaf(name: str, kind: Type) -> Value:
-        parameters.append(Value(name, kind))
-        return parameters[-1]
-
-    shape.build(leaf, _never)
     written: dict[Any, Any] = {}
     for _ in range(MAX_RESTARTS):
         with contextlib.suppress(Restart):
-            return _Capture(function, shape, Graph(parameters, inputs, function.receiver), written).run()
+            graph = Graph(_leaves(shape), inputs, function.receiver)
+            return _Capture(function, shape, graph, written, continues=continues).run()
     return NotCaptured(
         Break(function.location, "the program writes many places outside of it", "keep what it changes in one object")
     )
@@ -88,11 +119,14 @@ def _never(cause: str, _remedy: str) -> BaseException:
 
 
 class _Capture:
-    def __init__(self, function: JittedFunction, shape: Arguments, graph: Graph, written: dict[Any, Any]) -> None:
+    def __init__(
+        self, function: JittedFunction, shape: Arguments, graph: Graph, written: dict[Any, Any], *, continues: bool
+    ) -> None:
         self.function = function
         self.shape = shape
         self.graph = graph
         self.machine = Machine(graph, function.name, written)
+        self.machine.ends.continues = continues
         self.machine.rules = rules(self.machine, self.finish)
 
     def run(self) -> Captured | NotCaptured:
@@ -111,35 +145,37 @@ class _Capture:
         graph.reads.add_attribute(plain, "__code__", plain.__code__)
         try:
             self._interpret(definition)
-        except CaptureBreak as stop:
-            return NotCaptured(stop.reason)
-        except RecursionError:
+        except (CaptureBreak, MadeError, RecursionError) as stop:
             return NotCaptured(
-                Break(graph.location, "the program goes deeper than a capture can", "write a loop, or bound the depth")
+                statements.reason_of(self.machine, stop), stop.error if isinstance(stop, MadeError) else None
             )
-        except MadeError as made:
-            return NotCaptured(
-                Break(made.location, f"this raises {type(made.error).__name__}: {made.error}", "mend the program"),
-                made.error,
-            )
+        block = with_region_ids(graph.block(), graph.sites)
+        ends = [op for op in walk((block,)) if isinstance(op, BreakOp)]
+        refused = self.machine.ends.refused
         module = Module(
             self.function.name,
-            (Function(self.function.name, with_region_ids(graph.block(), graph.sites)),),
-            tuple(graph.constraints.values()),
+            (Function(self.function.name, block),),
+            self._used_constraints(block),
             tuple(graph.hosts.symbols.values()),
         )
         return Captured(
             self.function.template or self.function,
             module,
             graph.hosts.callables,
-            (),
+            tuple(Break(op.location, op.cause, op.remedy) for op in ends),
             self.shape,
             tuple(graph.value_guards),
             graph.reads,
             Replay({}, 0),
             None,
             graph.json_types.readers,
+            refused if isinstance(refused, LmcError) and ends else None,
         )
+
+    def _used_constraints(self, block: Block) -> tuple[Constraint, ...]:
+        """The constraints of generations that stayed: one that was given up may have no meaning."""
+        used = {op.constraint for op in walk((block,)) if isinstance(op, SamplingOp)}
+        return tuple(constraint for constraint in self.graph.constraints.values() if constraint.name in used)
 
     def _interpret(self, definition: Definition) -> None:
         machine = self.machine
@@ -147,7 +183,7 @@ class _Capture:
             self.graph.sites.add(definition.sites)
         if definition.scope.is_generator:
             raise machine.unsupported("a program that is a generator")
-        self.state = new_handle(machine, self.function.name, language=self.function.language)
+        self.state = machine.ends.root = new_handle(machine, self.function.name, language=self.function.language)
         programs.bring_language(machine, self.function)
         args, kwargs = self._arguments()
         receiver = [Const(value) for value in self.function.receiver]
@@ -172,7 +208,7 @@ class _Capture:
         def leaf(name: str, kind: Type) -> Any:
             return Symbol(Value(name, kind), f"the argument {name!r}", parameter(name))
 
-        values = {name: self._argument(value) for name, value in self.shape.build(leaf, _never).items()}
+        values = {name: self._argument(value, [name]) for name, value in self.shape.build(leaf, _never).items()}
         args: list[Abstract] = []
         kwargs: dict[str, Abstract] = {}
         for name, found in self.function.signature.parameters.items():
@@ -191,30 +227,34 @@ class _Capture:
                 args.append(values[name])
         return args, kwargs
 
-    def _argument(self, value: Any) -> Abstract:
-        machine = self.machine
+    def _argument(self, value: Any, way: list[Any]) -> Abstract:
+        """An argument, or a part of one: ``way`` is the parameter and what leads from there."""
+
+        def parts(items: Mapping[Any, Any], kind: str = "item") -> tuple[Abstract, ...]:
+            return tuple(self._argument(part, [*way, [kind, key]]) for key, part in items.items())
+
         kind = type(value)
         if isinstance(value, Symbol):
             if isinstance(value.type, ListType):
-                return self._read_only(GrownCell(value))
+                return self._read_only(GrownCell(value), way)
             return value
         if kind is tuple:
-            return Tuple(tuple(map(self._argument, value)))
+            return Tuple(parts(dict(enumerate(value))))
         if kind is list:
-            return self._read_only(ListCell(tuple(map(self._argument, value))))
+            return self._read_only(ListCell(parts(dict(enumerate(value)))), way)
         if kind is dict and all(map(is_literal, value)):
-            return self._read_only(DictCell(tuple(value), tuple(map(self._argument, value.values()))))
+            return self._read_only(DictCell(tuple(value), parts(value)), way)
         if kind is Record:
-            made = machine.new(InstanceCell(value.kind, tuple(value.fields)))
-            for name, held in value.fields.items():
-                machine.state.put((made.address, name), self._argument(held))
-            machine.read_only.add(made.address)
+            made = self._read_only(InstanceCell(value.kind, tuple(value.fields)), way)
+            for name, held in zip(value.fields, parts(value.fields, "field"), strict=True):
+                self.machine.state.put((made.address, name), held)
             return made
         return Const(value)
 
-    def _read_only(self, cell: Any) -> Ref:
+    def _read_only(self, cell: Any, way: list[Any]) -> Ref:
         made = self.machine.new(cell)
         self.machine.read_only.add(made.address)
+        self.machine.ends.origins[made.address] = way
         return made
 
     def finish(self, value: Abstract) -> None:

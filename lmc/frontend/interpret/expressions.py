@@ -171,6 +171,7 @@ def _call(machine: Machine, node: ast.Call) -> Abstract:
             kwargs.update(items.keyword_arguments(machine, value))
         else:
             kwargs[keyword.arg] = value
+    machine.direct = node
     return calls.call(machine, function, args, kwargs)
 
 

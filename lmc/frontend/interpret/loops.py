@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.breaks import CaptureBreak
@@ -24,11 +25,12 @@ from lmc.frontend.heap.cells import (
     ListCell,
     RowsCell,
 )
-from lmc.frontend.heap.values import Abstract, Const, Poison, Ref, Symbol, Tuple, Unbound, Union
+from lmc.frontend.heap.values import TRUE, Abstract, Const, Poison, Ref, Symbol, Tuple, Unbound, Union
 from lmc.frontend.interpret.comprehensions import consume
 from lmc.frontend.python.iteration import Counted, items_of, known_items, next_item
 from lmc.frontend.python.library import polyfills
 from lmc.frontend.python.operators import truth
+from lmc.ir.types import TEXT, ListType
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -38,8 +40,19 @@ class NotKnownError(Exception):
     """What a loop was unrolled for is not known any more: it begins again as one that a run counts."""
 
 
-def unrolled(machine: Machine, node: ast.For | ast.While, rounds: Callable[[Callable[[], None]], None]) -> None:
-    """Interpret rounds one after the other. ``rounds(once)`` calls ``once`` for each, after it has bound its target."""
+Given = Sequence[tuple[str, Abstract]]
+
+
+def unrolled(
+    machine: Machine,
+    node: ast.For | ast.While,
+    rounds: Callable[[Callable[[], None]], None],
+    given: Given | None = None,
+) -> None:
+    """Interpret rounds one after the other. ``rounds(once)`` calls ``once`` for each, after it has bound its target.
+
+    ``given`` is what a continuation needs in a round; None where it can't begin in one.
+    """
     target = machine.begin_target()
     leave, again = Exit("break", target), Exit("continue", target)
 
@@ -50,20 +63,26 @@ def unrolled(machine: Machine, node: ast.For | ast.While, rounds: Callable[[Call
         return (NORMAL, None) if exit == leave else (exit, way.payload)
 
     def body() -> None:
-        machine.activation.loops.append(target)
-        try:
-            machine.rules.execute(node.body)
-        finally:
-            machine.activation.loops.pop()
+        _round(machine, node, target, given)
 
     def once() -> None:
         adopt(machine, scope(machine, body, settle_round))
 
     def whole() -> None:
         rounds(once)
-        machine.rules.execute(node.orelse)
+        with machine.within(node, "orelse"):
+            machine.rules.execute(node.orelse)
 
     adopt(machine, scope(machine, whole, settle))
+
+
+def _round(machine: Machine, node: ast.For | ast.While, target: int, given: Given | None) -> None:
+    machine.activation.loops.append(target)
+    try:
+        with nullcontext() if given is None else machine.within(node, "body", given):
+            machine.rules.execute(node.body)
+    finally:
+        machine.activation.loops.pop()
 
 
 def run_while(machine: Machine, node: ast.While) -> None:
@@ -83,7 +102,9 @@ def run_while(machine: Machine, node: ast.While) -> None:
             once()
         raise NotKnownError
 
-    machine.attempt(lambda: unrolled(machine, node, rounds), lambda: _counted_while(machine, node), NotKnownError)
+    machine.attempt(
+        lambda: unrolled(machine, node, rounds, [("enter", TRUE)]), lambda: _counted_while(machine, node), NotKnownError
+    )
 
 
 def _counted_while(machine: Machine, node: ast.While) -> None:
@@ -96,13 +117,12 @@ def _counted_while(machine: Machine, node: ast.While) -> None:
         return flag
 
     machine.at(node)
-    body = _body_of(machine, node)
     run_loop(
         machine,
         LoopParts(
             target,
             test,
-            lambda: body(target),
+            lambda: _round(machine, node, target, [("enter", TRUE)]),
             _otherwise(machine, node),
             _continues(node.body),
             _dead(machine, node),
@@ -110,21 +130,12 @@ def _counted_while(machine: Machine, node: ast.While) -> None:
     )
 
 
-def _body_of(machine: Machine, node: ast.For | ast.While) -> Callable[[int], None]:
-    """The statements of a round, whose ``break`` and ``continue`` leave for a target."""
-
-    def body(target: int) -> None:
-        machine.activation.loops.append(target)
-        try:
-            machine.rules.execute(node.body)
-        finally:
-            machine.activation.loops.pop()
-
-    return body
-
-
 def _otherwise(machine: Machine, node: ast.For | ast.While) -> Callable[[], None] | None:
-    return (lambda: machine.rules.execute(node.orelse)) if node.orelse else None
+    def otherwise() -> None:
+        with machine.within(node, "orelse"):
+            machine.rules.execute(node.orelse)
+
+    return otherwise if node.orelse else None
 
 
 def _dead(machine: Machine, node: ast.For | ast.While) -> frozenset[Any]:
@@ -195,7 +206,7 @@ def _counted_or_known(machine: Machine, node: ast.For, items: Counted) -> None:
     """A loop by index; where that can't be captured, and the number of items is known, round by round."""
     if items.value.foreign:
         writes = machine.writes
-        _counted_for(machine, node, Counted(pure(machine, "list_from", (items.value,))))
+        _counted_for(machine, node, Counted(pure(machine, "list_from", (items.value,))), is_own=False)
         if machine.writes > writes:
             raise machine.stop(
                 f"{items.value.origin} is gone over in a loop whose calls may change it",
@@ -227,7 +238,8 @@ def _iterator(machine: Machine, iterable: Abstract) -> Ref | Counted:
         return items
     if items is None:
         if isinstance(iterable, Symbol):
-            return Counted(iterable)
+            indexed = iterable.foreign or iterable.type == TEXT or isinstance(iterable.type, ListType)
+            return Counted(iterable if indexed else pure(machine, "list_from", (iterable,)))
         raise machine.unsupported(f"going over {describe(machine, iterable)}")
     if isinstance(iterable, Const) and is_immutable(iterable.value):
         iterable = Tuple(tuple(items))
@@ -295,7 +307,7 @@ def _unrolled_for(machine: Machine, node: ast.For, iterator: Ref) -> None:
             "pass the list in as an argument of texts or numbers, whose rounds only a run counts",
         )
 
-    unrolled(machine, node, rounds)
+    unrolled(machine, node, rounds, [("iterator", iterator)])
 
 
 def _live_for(machine: Machine, node: ast.For, iterator: Ref) -> None:
@@ -311,8 +323,8 @@ def _live_for(machine: Machine, node: ast.For, iterator: Ref) -> None:
     _counted_for(machine, node, Counted(value, source))
 
 
-def _counted_for(machine: Machine, node: ast.For, items: Counted) -> None:
-    """A loop over a list or text by index."""
+def _counted_for(machine: Machine, node: ast.For, items: Counted, *, is_own: bool = True) -> None:
+    """A loop over a list or text by index. Others may change what ``items`` were taken of unless ``is_own``."""
 
     def current() -> Symbol:
         if items.live is None:
@@ -328,7 +340,14 @@ def _counted_for(machine: Machine, node: ast.For, items: Counted) -> None:
     def item(position: Abstract) -> Abstract:
         return pure(machine, "getitem", (current(), position), raises=False) if over is None else over.item()
 
-    _by_number(machine, node, lambda: machine.length(current()), item, over)
+    _by_number(
+        machine,
+        node,
+        lambda: machine.length(current()),
+        item,
+        over,
+        given=(items.live or items.value) if is_own else None,
+    )
 
 
 def _by_number(
@@ -337,11 +356,15 @@ def _by_number(
     length: Callable[[], Abstract],
     item: Callable[[Abstract], Abstract],
     over: Over | None,
+    *,
+    given: Abstract | None = None,
 ) -> None:
-    """A loop whose rounds are numbered, ``over`` what may hold branches that only a run counts."""
-    run_body = _body_of(machine, node)
+    """A loop whose rounds are numbered, ``over`` what may hold branches that only a run counts.
+
+    ``given`` is what it goes over, where a continuation can begin in a round.
+    """
     if over is None:
-        _numbered(machine, node, length, item)
+        _numbered(machine, node, length, item, given=given)
         return
 
     def noted(run: Callable[[], None]) -> Callable[[], None]:
@@ -366,7 +389,7 @@ def _by_number(
         def body() -> None:
             machine.at(node)
             machine.rules.assign(node.target, over.item())
-            run_body(target)
+            _round(machine, node, target, None)
 
         over.as_map(target, body, _dead(machine, node))
         over.check()
@@ -384,10 +407,11 @@ def _numbered(
     length: Callable[[], Abstract],
     item: Callable[[Abstract], Abstract],
     over: Over | None = None,
+    *,
+    given: Abstract | None = None,
 ) -> None:
     """A loop by index: the number of the round is a place of its own."""
     target = machine.begin_target()
-    run_body = _body_of(machine, node)
     index: tuple[int, str] = (target, "index")
     machine.state.put(index, Const(0))
     first = True
@@ -410,12 +434,13 @@ def _numbered(
         if over is not None:
             over.position = position
         machine.rules.assign(node.target, item(position))
-        run_body(target)
+        _round(machine, node, target, None if given is None else [("items", given), ("index", position)])
 
     def otherwise() -> None:
         if over is not None:
             over.check()
-        machine.rules.execute(node.orelse)
+        with machine.within(node, "orelse"):
+            machine.rules.execute(node.orelse)
 
     ends = otherwise if node.orelse or over is not None else None
     run_loop(machine, LoopParts(target, test, body, ends, _continues(node.body), _dead(machine, node)))

@@ -72,12 +72,39 @@ T = TypeVar("T")
 NEEDED = "its value is needed now"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Within:
+    """A construct under way: its node, the block that runs, and what a continuation needs besides names."""
+
+    node: Any
+    block: str
+    given: Sequence[tuple[str, Abstract]] = ()
+
+
+@dataclass(eq=False)
+class Ends:
+    """What the ends of a capture need.
+
+    ``continues``: a program that can't be captured whole ends in breaks. ``root`` is the program's own handle.
+    ``origins`` are the addresses of what the caller holds as well: a parameter, and the way from there. ``copied`` are
+    those of containers of which the run may hold a copy inside another object. ``refused`` is the error that the
+    program raises at the line where the capture ends.
+    """
+
+    continues: bool = False
+    root: Ref = field(default_factory=lambda: Ref(0))
+    origins: dict[int, list[Any]] = field(default_factory=dict[int, list[Any]])
+    copied: set[int] = field(default_factory=set[int])
+    refused: BaseException | None = None
+
+
 @dataclass(eq=False)
 class Activation:
     """One call of a function that is interpreted.
 
     ``number`` is what its ``return`` leaves for, ``frames`` are the addresses of its names and of those around it,
-    innermost first. ``decides``: conditions on arguments are decided now.
+    innermost first. ``decides``: conditions on arguments are decided now. ``call`` is the expression that it is the
+    value of, where that is all that becomes of the value; ``within`` are the constructs under way that hold something.
     """
 
     number: int
@@ -85,6 +112,8 @@ class Activation:
     frames: tuple[int, ...]
     decides: bool = False
     loops: list[int] = field(default_factory=list[int])
+    call: ast.expr | None = None
+    within: list[Within] = field(default_factory=list[Within])
     first_argument: str | None = None
     on_yield: Callable[[Abstract], None] | None = None
     statement: Any = None
@@ -192,6 +221,9 @@ class Machine:
         """Whether there are branches that only a run counts."""
         self.array_loops: list[Any] = []
         """The loops under way that may go over them, outermost first (``lmc.frontend.handles.rows.Over``)."""
+        self.direct: ast.expr | None = None
+        """The call that is about to begin, where its value is that of the function called."""
+        self.ends = Ends()
         self.rules: Rules = _NO_RULES
         self._next = 1
         self._steps = 0
@@ -450,6 +482,23 @@ class Machine:
     def _is_open(self, builder: Builder) -> bool:
         return any(each is builder for each in self.graph.stack)
 
+    # Breaks
+
+    def take_direct(self) -> ast.expr | None:
+        """The call that is about to begin; whoever does not hand it on drops it."""
+        found, self.direct = self.direct, None
+        return found
+
+    @contextmanager
+    def within(self, node: Any, block: str, given: Sequence[tuple[str, Abstract]] = ()) -> Generator[None]:
+        """A block of a construct, with what a continuation in it needs besides names."""
+        activation = self.activation
+        activation.within.append(Within(node, block, given))
+        try:
+            yield
+        finally:
+            activation.within.pop()
+
     # Going back
 
     def attempt(self, first: Callable[[], T], otherwise: Callable[[], T], *signals: type[BaseException]) -> T:
@@ -518,6 +567,7 @@ class Machine:
         self.protected, self.catches_base, marks, handled, turns = saved.protected
         del self.try_marks[marks:], self.taken[marks:], self.handled[handled:], self.turns[turns:]
         self.guarded_returns = saved.guarded_returns
+        self.direct = None
         del self.graph.value_guards[saved.guards[0] :]
         self.graph.reads.forget(saved.guards[1])
         self.forget_texts()

@@ -6,7 +6,7 @@ In such a block an op that may raise stands in a ``cf.try`` (``Machine.emit``); 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -65,27 +65,34 @@ def looking_at_exceptions(machine: Machine, *, base: bool, classes: Classes | No
 def run_try(machine: Machine, node: ast.Try) -> None:
     """``try: … except …: … else: … finally: …``."""
     if node.finalbody:
-        finally_do(machine, lambda: _with_handlers(machine, node), lambda: machine.rules.execute(node.finalbody))
+
+        def final(pending: Sequence[tuple[str, Abstract]]) -> None:
+            with machine.within(node, "finalbody", pending):
+                machine.rules.execute(node.finalbody)
+
+        finally_do(machine, lambda: _with_handlers(machine, node), final)
     else:
         _with_handlers(machine, node)
 
 
 def _with_handlers(machine: Machine, node: ast.Try) -> None:
     if not node.handlers:
-        machine.rules.execute(node.body)
+        with machine.within(node, "body"):
+            machine.rules.execute(node.body)
         return
     base = any(_may_take_all(handler) for handler in node.handlers)
     classes = _named_classes(machine, node)
 
     def body() -> None:
-        with looking_at_exceptions(machine, base=base, classes=classes):
+        with looking_at_exceptions(machine, base=base, classes=classes), machine.within(node, "body"):
             machine.rules.execute(node.body)
 
     def handle(error: Abstract) -> None:
         _handle(machine, node, error, 0)
 
     def otherwise() -> None:
-        machine.rules.execute(node.orelse)
+        with machine.within(node, "orelse"):
+            machine.rules.execute(node.orelse)
 
     outcome = scope(machine, body)
     if RAISE not in outcome.ways:
@@ -142,7 +149,7 @@ def _handle(machine: Machine, node: ast.Try, error: Abstract, index: int) -> Non
     flag = TRUE if handler.type is None else is_instance(machine, error, machine.rules.evaluate(handler.type))
 
     def take() -> None:
-        _run_handler(machine, handler, error)
+        _run_handler(machine, node, handler, error)
 
     def pass_on() -> None:
         _handle(machine, node, error, index + 1)
@@ -160,11 +167,11 @@ def _cause(machine: Machine, error: Abstract) -> tuple[str, str]:
     return f"{describe(machine, error)} is handled", "handle each exception in a `try` of its own"
 
 
-def _run_handler(machine: Machine, handler: ast.ExceptHandler, error: Raised) -> None:
+def _run_handler(machine: Machine, node: ast.Try, handler: ast.ExceptHandler, error: Raised) -> None:
     def body() -> None:
         machine.handled.append(error)
         try:
-            with looking_at_exceptions(machine, base=False):
+            with looking_at_exceptions(machine, base=False), machine.within(node, "handlers", [("error", error)]):
                 machine.rules.execute(handler.body)
         finally:
             machine.handled.pop()
@@ -230,8 +237,13 @@ def _classes(machine: Machine, kinds: Abstract) -> list[type[BaseException]]:
 # What runs whichever way a block is left
 
 
-def finally_do(machine: Machine, body: Callable[[], None], final: Callable[[], None]) -> None:
-    """Interpret ``body``, then ``final`` whichever exit it took, then take that exit."""
+def finally_do(
+    machine: Machine, body: Callable[[], None], final: Callable[[Sequence[tuple[str, Abstract]]], None]
+) -> None:
+    """Interpret ``body``, then ``final`` whichever exit it took, then take that exit.
+
+    ``final`` is given which exit that is, what it returns and what it raises, for a continuation.
+    """
     exits: list[Exit] = [NORMAL]
 
     def guarded() -> None:
@@ -245,7 +257,13 @@ def finally_do(machine: Machine, body: Callable[[], None], final: Callable[[], N
     held = adopt(machine, scope(machine, guarded, lambda exit, way: _hold(exits, exit, way)))
     assert isinstance(held, Tuple)
     code, returned, raised = held.items
-    final()
+    kinds = Tuple(tuple(Const(exit.kind) for exit in exits))
+    certain = exits[code.value].kind if isinstance(code, Const) else None
+    pending = [
+        ("returned", returned if certain in (None, "return") else UNBOUND),
+        ("raised", raised if certain in (None, "raise") else UNBOUND),
+    ]
+    final([("left", code), ("exits", kinds), *pending])
     _take_exit(machine, exits, code, returned, raised)
 
 
@@ -298,7 +316,7 @@ def _there(value: Abstract) -> Abstract:
 
 def run_with(machine: Machine, node: ast.With) -> None:
     """``with manager as name: …``."""
-    _enter(machine, node, 0)
+    _enter(machine, node, ())
 
 
 def _with_block(machine: Machine, block: Block, target: ast.expr | None, body: Callable[[], None]) -> None:
@@ -317,9 +335,11 @@ def _with_block(machine: Machine, block: Block, target: ast.expr | None, body: C
     block.leave(machine, block, begun)
 
 
-def _enter(machine: Machine, node: ast.With, index: int) -> None:
+def _enter(machine: Machine, node: ast.With, entered: tuple[Abstract, ...]) -> None:
+    index = len(entered)
     if index == len(node.items):
-        machine.rules.execute(node.body)
+        with machine.within(node, "body", [("managers", Tuple(entered))]):
+            machine.rules.execute(node.body)
         return
     item = node.items[index]
     manager = machine.rules.evaluate(item.context_expr)
@@ -329,14 +349,14 @@ def _enter(machine: Machine, node: ast.With, index: int) -> None:
             machine.rules.assign(item.optional_vars, manager.handle)
         machine.turns.append(manager)
         try:
-            _enter(machine, node, index + 1)
+            _enter(machine, node, (*entered, manager))
         finally:
             machine.turns.pop()
         end_role(machine, manager)
         return
 
     def body() -> None:
-        _enter(machine, node, index + 1)
+        _enter(machine, node, (*entered, manager))
 
     if isinstance(manager, Block):
         _with_block(machine, manager, item.optional_vars, body)

@@ -6,12 +6,15 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lmc.frontend.breaks import Break, CaptureBreak
+from lmc.frontend.continuation import stopping
 from lmc.frontend.control.conditions import adopt, branch
-from lmc.frontend.control.exits import Exit
+from lmc.frontend.control.exits import Exit, Left, Outcome
 from lmc.frontend.handles.misuse import refuse_deletion
 from lmc.frontend.heap.values import NONE, Abstract, Const, Function, Raised, Symbol
 from lmc.frontend.interpret import calls, comprehensions, loops, names, patterns, protected
 from lmc.frontend.interpret.expressions import evaluate, make_function
+from lmc.frontend.interpret.machine import MadeError
 from lmc.frontend.python import attributes, items, iteration, operators
 
 if TYPE_CHECKING:
@@ -25,7 +28,49 @@ def execute(machine: Machine, body: Sequence[ast.stmt]) -> None:
 
 
 def execute_one(machine: Machine, node: ast.stmt) -> None:
-    """Run one statement."""
+    """Run one statement; where it can't be captured and the place can hold a break, end there."""
+    if not machine.ends.continues:
+        run_statement(machine, node)
+        return
+    saved = machine.save()
+    try:
+        run_statement(machine, node)
+    except (CaptureBreak, MadeError, RecursionError) as stop:
+        ways = None if machine.attempts else stopping.ways_to(machine, node)
+        if ways is None:
+            raise
+        machine.restore(saved)
+        _end_before(machine, ways, reason_of(machine, stop), saved)
+        if isinstance(stop, MadeError):
+            machine.ends.refused = stop.error
+        raise Left(Outcome({}, machine.state, machine.watermark())) from None
+    finally:
+        machine.release(saved)
+
+
+def reason_of(machine: Machine, stop: BaseException) -> Break:
+    """What the user reads about the end of a capture."""
+    if isinstance(stop, CaptureBreak):
+        return stop.reason
+    if isinstance(stop, MadeError):
+        return Break(stop.location, f"this raises {type(stop.error).__name__}: {stop.error}", "mend the program")
+    return Break(
+        machine.graph.location, "the program goes deeper than a capture can", "write a loop, or bound the depth"
+    )
+
+
+def _end_before(machine: Machine, ways: Any, reason: Break, saved: Any) -> None:
+    """End the innermost block with ``lm.break``; the reason goes outward where that can't be."""
+    try:
+        stopping.stop_before(machine, ways, reason)
+    except (CaptureBreak, RecursionError):
+        machine.restore(saved)
+        raise CaptureBreak(reason) from None
+    machine.protected = saved.protected[0]
+
+
+def run_statement(machine: Machine, node: ast.stmt) -> None:
+    """Run one statement. Raises ``CaptureBreak`` where it can't be captured."""
     handler = _HANDLERS.get(type(node))
     if handler is None:
         machine.at(node)

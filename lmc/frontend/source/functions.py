@@ -13,11 +13,11 @@ from typing import Any
 from lmc.frontend.scopes import FunctionScope, rebound_names
 from lmc.frontend.sites import Sites
 from lmc.frontend.source.files import Unsupported, check_same, class_around, definition_in, parse_file, source_of_file
-from lmc.frontend.source.liveness import live_names
+from lmc.frontend.source.liveness import Live, live_names
+from lmc.frontend.source.places import FunctionNode, Place, code_in, functions_in, places_of
 
 POLYFILLS = str(Path(__file__).parents[1] / "python" / "library" / "polyfills.py")
 """The file of the functions that stand for Python's own."""
-FunctionNode = ast.FunctionDef | ast.Lambda
 
 
 @dataclass(eq=False)
@@ -26,7 +26,8 @@ class Definition:
 
     ``cells`` are the variables of the functions around it that exist outside the program, ``rebound`` the names that
     some function of its file may bind anew in the module or in an enclosing function. ``class_name`` is the class it is
-    written in. ``first_line`` is that of its code object.
+    written in. ``first_line`` is that of its code object. ``function`` is the function itself where it exists outside
+    the program, ``outer`` the definition that it is written in where the program makes it.
     """
 
     node: FunctionNode
@@ -37,6 +38,8 @@ class Definition:
     rebound: frozenset[str]
     class_name: str | None = None
     first_line: int = 0
+    function: FunctionType | None = None
+    outer: Definition | None = None
     _inner: dict[int, Definition] = field(default_factory=dict[int, "Definition"])
 
     def __post_init__(self) -> None:
@@ -52,10 +55,40 @@ class Definition:
         """Its statements; of a lambda none."""
         return [] if isinstance(self.node, ast.Lambda) else self.node.body
 
+    @property
+    def outermost(self) -> Definition:
+        """The definition around it that exists outside the program; itself where there is none."""
+        found = self
+        while found.outer is not None:
+            found = found.outer
+        return found
+
     @cached_property
-    def live(self) -> tuple[Mapping[int, frozenset[str]], Mapping[int, frozenset[str]]]:
-        """By the id of a node: the names that are live at the head of a loop, and those behind a statement."""
-        return ({}, {}) if isinstance(self.node, ast.Lambda) else live_names(self.node)
+    def number(self) -> int:
+        """Which function of the outermost definition it is, in the order of ``functions_in``."""
+        return next(index for index, each in enumerate(functions_in(self.outermost.node)) if each is self.node)
+
+    def numbered(self, number: int) -> Definition:
+        """The function of that number that is written in this definition, which exists outside the program."""
+        found = functions_in(self.node)[number]
+        return self if found is self.node else self.inner(found)
+
+    @cached_property
+    def code(self) -> CodeType:
+        """Its code object. Raises ``Unsupported`` where it is not found in that of the function around it."""
+        function = self.outermost.function
+        assert function is not None
+        return function.__code__ if function is self.function else code_in(function.__code__, self.node)
+
+    @cached_property
+    def places(self) -> Mapping[int, Place]:
+        """Where each statement stands, by the id of its node."""
+        return places_of(self.body)
+
+    @cached_property
+    def live(self) -> Live:
+        """By the id of a node: the names that are live at the head of a loop, behind a statement, and before one."""
+        return ({}, {}, {}) if isinstance(self.node, ast.Lambda) else live_names(self.node)
 
     @property
     def is_polyfill(self) -> bool:
@@ -73,7 +106,7 @@ class Definition:
         if found is None:
             name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
             found = self._inner[id(node)] = Definition(
-                node, name, self.file, self.globals, self.cells, self.rebound, self.class_name, node.lineno
+                node, name, self.file, self.globals, self.cells, self.rebound, self.class_name, node.lineno, outer=self
             )
         return found
 
@@ -119,7 +152,15 @@ def _definition_of(held: _Identity, _code: _Identity) -> Definition:
     name = function.__name__
     around = class_around(tree, node)
     return Definition(
-        node, name, code.co_filename, function.__globals__, cells, rebound_names(tree), around, code.co_firstlineno
+        node,
+        name,
+        code.co_filename,
+        function.__globals__,
+        cells,
+        rebound_names(tree),
+        around,
+        code.co_firstlineno,
+        function,
     )
 
 

@@ -1,4 +1,4 @@
-"""Which names of a function may still be read where a loop begins its next round.
+"""The names of a function that may still be read: where a loop begins its next round, behind and before a statement.
 
 Backward liveness over the AST (Aho, Lam, Sethi, Ullman, "Compilers", 2006, section 9.2.5). Names that nested functions
 read are always live. A name that is not live at the head of a loop need not be carried from round to round.
@@ -10,11 +10,12 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 
 Names = frozenset[str]
+Live = tuple[Mapping[int, Names], Mapping[int, Names], Mapping[int, Names]]
 _NONE: Names = frozenset()
 
 
-def live_names(node: ast.FunctionDef) -> tuple[Mapping[int, Names], Mapping[int, Names]]:
-    """By the id of its node: names that are live at the head of each loop, and those behind each statement."""
+def live_names(node: ast.FunctionDef) -> Live:
+    """By the id of its node: names that are live at the head of each loop, behind each statement, and before it."""
     return _Liveness(_read_by_nested(node)).of(node.body)
 
 
@@ -23,13 +24,15 @@ class _Liveness:
         self._always = always
         self._heads: dict[int, Names] = {}
         self._behind: dict[int, Names] = {}
+        self._before: dict[int, Names] = {}
         self._loops: list[tuple[Names, Names]] = []  # live behind and at the head of the loops around
         self._handlers: list[Names] = []  # live in the handlers around, which any statement may reach
 
-    def of(self, body: Sequence[ast.stmt]) -> tuple[Mapping[int, Names], Mapping[int, Names]]:
+    def of(self, body: Sequence[ast.stmt]) -> Live:
         self._block(body, _NONE)
-        found = [{key: names | self._always for key, names in each.items()} for each in (self._heads, self._behind)]
-        return found[0], found[1]
+        tables = (self._heads, self._behind, self._before)
+        heads, behind, before = [{key: names | self._always for key, names in each.items()} for each in tables]
+        return heads, behind, before
 
     def _block(self, body: Sequence[ast.stmt], after: Names) -> Names:
         live = after
@@ -38,6 +41,7 @@ class _Liveness:
             live = self._statement(statement, live)
             for names in self._handlers:
                 live |= names
+            self._before[id(statement)] = self._before.get(id(statement), _NONE) | live
         return live
 
     def _statement(self, node: ast.stmt, after: Names) -> Names:
@@ -77,18 +81,20 @@ class _Liveness:
             if found == head:
                 break
             head = found
-        self._heads[id(node)] = head
+        self._heads[id(node)] = head | after  # a `break` leads there
         return head | _reads([node.iter]) if isinstance(node, ast.For) else head
 
     def _try(self, node: ast.Try, after: Names) -> Names:
         final = self._block(node.finalbody, after) | (after if node.finalbody else _NONE)
         behind = final if node.finalbody else after
+        leaving = final if node.finalbody else _NONE
+        self._handlers.append(leaving)
         handlers = _NONE
         for handler in node.handlers:
             handlers |= self._block(handler.body, behind) | _reads([] if handler.type is None else [handler.type])
-        reached = handlers | (final if node.finalbody else _NONE)
-        self._handlers.append(reached)
-        body = self._block(node.body, self._block(node.orelse, behind))
+        otherwise = self._block(node.orelse, behind)
+        self._handlers[-1] = reached = handlers | leaving
+        body = self._block(node.body, otherwise)
         self._handlers.pop()
         return body | reached
 

@@ -6,38 +6,62 @@ It stands beside ``benchmarks/captured_share.py`` while the old capture is there
 """
 
 import argparse
+import copy
 import traceback
 from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from benchmarks.captured_share import Program, corpus
+from benchmarks.captured_share import Program, Run, corpus
 from lmc.frontend.arguments import bind
-from lmc.frontend.interpret.entry import NotCaptured, capture_whole
+from lmc.frontend.interpret.entry import capture_in_part
 from tests.frontend.harness import EFFECTS, check
 
 
 def outcome_of(program: Program) -> tuple[str, str]:
     """Whether every run of it is captured whole and equal, and what stops it."""
+    stopped = ""
     for run in program.runs():
         args, kwargs = run()
         EFFECTS.clear()
         try:
-            found = capture_whole(program.function, bind(program.function, args, kwargs))
+            found = capture_in_part(program.function, bind(program.function, args, kwargs))
         except Exception as error:
             return "CRASH", "".join(traceback.format_exception_only(error)).strip() + _place(error)
         if EFFECTS:
             return "EFFECT", repr(EFFECTS)
-        if isinstance(found, NotCaptured):
-            where = found.reason.location
-            return "break", f"{found.reason.cause} ({where and where.line})"
+        if found.breaks and not stopped:
+            where = found.breaks[0].location
+            stopped = f"{found.breaks[0].cause} ({where and where.line})"
         if not found.matches(bind(program.function, *run())):
             return "identity", "its guards hold objects that each run makes anew"
         try:
-            check(program.function, lambda run=run: run()[0], kwargs, captured=found)
+            check(program.function, _anew(program, run), kwargs, captured=found)
         except (Exception, pytest.fail.Exception) as error:
             return "UNEQUAL", str(error)[:300]
-    return "whole", ""
+    return ("break", stopped) if stopped else ("whole", "")
+
+
+def _anew(program: Program, run: Run) -> Callable[[], tuple[Any, ...]]:
+    """Arguments of a run; the object of a method, with its containers, is as it was before the first one."""
+    own = [each for each in program.function.receiver if hasattr(each, "__dict__") and not isinstance(each, type)]
+    held = [(each, dict(vars(each)), copy.deepcopy(vars(each))) for each in own]
+
+    def make() -> tuple[Any, ...]:
+        for receiver, attributes, content in held:
+            vars(receiver).clear()
+            vars(receiver).update(attributes)
+            for name, value in attributes.items():
+                if isinstance(value, list):
+                    value[:] = copy.deepcopy(content[name])
+                elif isinstance(value, dict | set):
+                    value.clear()
+                    value.update(copy.deepcopy(content[name]))
+        return run()[0]
+
+    return make
 
 
 def _place(error: BaseException) -> str:

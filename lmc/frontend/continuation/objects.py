@@ -1,0 +1,344 @@
+"""Python objects of a record: made first and filled then, so that aliases and cycles stay.
+
+Each table has one line for each kind of value or object that ``pictures.py`` writes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from types import CellType, FunctionType, MethodType
+from typing import Any
+
+from lmc.frontend.arguments import Bound
+from lmc.frontend.branches import Branches, RoleBlock
+from lmc.frontend.continuation.pictures import APPENDABLE
+from lmc.frontend.core import Core
+from lmc.frontend.eager import EagerSession
+from lmc.frontend.source.functions import Definition, definition_of
+from lmc.frontend.state import State
+from lmc.ir.context import Context
+from lmc.ir.ids import fill_holes
+
+UNBOUND: Any = object()
+"""Stands for a name that is not bound."""
+Node = Mapping[str, Any]
+
+
+class Objects:
+    """The objects of one record in one run."""
+
+    def __init__(
+        self,
+        record: Node,
+        leaves: Sequence[Any],
+        hosts: Mapping[str, Callable[..., Any]],
+        bound: Bound,
+        session: EagerSession,
+    ) -> None:
+        self.record = record
+        self.leaves = leaves
+        self.hosts = hosts
+        self.bound = bound
+        self.session = session
+        self._nodes: list[Node] = record["cells"]
+        self._made: dict[int, Any] = {}
+        for number, node in enumerate(self._nodes):
+            shell = _SHELLS.get(next(iter(node)))
+            if shell is not None:
+                self._made[number] = shell(self, node)
+        self._waiting = set(self._made)
+        for number in range(len(self._nodes)):
+            self.filled(number)
+
+    def value(self, node: Node) -> Any:
+        """The value of a picture."""
+        return _VALUES[next(iter(node))](self, node)
+
+    def values(self, nodes: Sequence[Node]) -> list[Any]:
+        """The values of several."""
+        return [self.value(node) for node in nodes]
+
+    def pairs(self, nodes: Sequence[Sequence[Any]]) -> dict[str, Any]:
+        """Values by name, without names that are not bound."""
+        found = {name: self.value(node) for name, node in nodes}
+        return {name: value for name, value in found.items() if value is not UNBOUND}
+
+    def cell(self, number: int) -> Any:
+        """An object, which may not be filled yet."""
+        if number not in self._made:
+            node = self._nodes[number]
+            self._made[number] = _MAKERS[next(iter(node))](self, node)
+        return self._made[number]
+
+    def filled(self, number: int) -> Any:
+        """An object with its content."""
+        made = self.cell(number)
+        if number in self._waiting:
+            self._waiting.discard(number)
+            node = self._nodes[number]
+            _FILLERS[next(iter(node))](self, made, node)
+        return made
+
+    def definition(self, node: Node) -> Definition:
+        """A function of the user's, and the code that it is now."""
+        return definition_of(self.hosts[node["host"]]()).numbered(node["number"])
+
+    def variables(self, definition: Definition, nodes: Sequence[Sequence[Any]]) -> dict[str, CellType]:
+        """The variables that a function shares with others."""
+        function = definition.outermost.function
+        assert function is not None
+        outside = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        return {name: outside[node["outer"]] if "outer" in node else self.cell(node["cell"]) for name, node in nodes}
+
+
+def iterator_at(source: Any, index: int) -> Iterator[Any]:
+    """An iterator over ``source`` that has given ``index`` items; below 0: it is used up."""
+    if index < 0:
+        return iter(())
+    found = iter(source)
+    if type(source) in (list, tuple) and hasattr(found, "__setstate__"):
+        found.__setstate__(index)
+        return found
+    for _ in islice(found, index):
+        pass
+    return found
+
+
+# Values
+
+
+def _leaf(objects: Objects, node: Node) -> Any:
+    return objects.leaves[node["leaf"]]
+
+
+def _literal(_objects: Objects, node: Node) -> Any:
+    return node["literal"]
+
+
+def _host(objects: Objects, node: Node) -> Any:
+    return objects.hosts[node["host"]]()
+
+
+def _cell(objects: Objects, node: Node) -> Any:
+    return objects.cell(node["cell"])
+
+
+def _argument(objects: Objects, node: Node) -> Any:
+    name, *keys = node["argument"]
+    found = objects.bound.values[name]
+    for kind, key in keys:
+        found = getattr(found, key) if kind == "field" else found[key]
+    return found
+
+
+def _tuple(objects: Objects, node: Node) -> Any:
+    return tuple(objects.values(node["tuple"]))
+
+
+def _named_tuple(objects: Objects, node: Node) -> Any:
+    kind = objects.value(node["class"])
+    return tuple.__new__(kind, objects.values(node["named_tuple"]))
+
+
+def _slice(objects: Objects, node: Node) -> Any:
+    return slice(*objects.values(node["slice"]))
+
+
+def _method(objects: Objects, node: Node) -> Any:
+    function, receiver = objects.values(node["method"])
+    if not isinstance(function, str):
+        return MethodType(function, receiver)
+    found = getattr(receiver, function)
+    return found() if node["called"] else found
+
+
+def _partial(objects: Objects, node: Node) -> Any:
+    return functools.partial(
+        objects.value(node["partial"]), *objects.values(node["args"]), **objects.pairs(node["kwargs"])
+    )
+
+
+def _plain_list(objects: Objects, node: Node) -> Any:
+    return objects.values(node["plain_list"])
+
+
+def _plain_tuple(objects: Objects, node: Node) -> Any:
+    return tuple(objects.values(node["plain_tuple"]))
+
+
+def _plain_dict(objects: Objects, node: Node) -> Any:
+    return objects.pairs(node["plain_dict"])
+
+
+def _appended(objects: Objects, node: Node) -> Any:
+    return APPENDABLE[node["appended"]](**objects.pairs(node["fields"]))
+
+
+def _either(objects: Objects, node: Node) -> Any:
+    flag, first, second = node["either"]
+    return objects.value(first if objects.value(flag) else second)
+
+
+def _unbound(_objects: Objects, _node: Node) -> Any:
+    return UNBOUND
+
+
+_VALUES: dict[str, Callable[[Objects, Node], Any]] = {
+    "leaf": _leaf,
+    "literal": _literal,
+    "host": _host,
+    "cell": _cell,
+    "argument": _argument,
+    "tuple": _tuple,
+    "named_tuple": _named_tuple,
+    "slice": _slice,
+    "method": _method,
+    "partial": _partial,
+    "plain_list": _plain_list,
+    "plain_tuple": _plain_tuple,
+    "plain_dict": _plain_dict,
+    "appended": _appended,
+    "either": _either,
+    "unbound": _unbound,
+}
+
+# Objects that are made empty
+
+
+def _new_dict(objects: Objects, node: Node) -> Any:
+    return objects.value(node["class"])() if "class" in node else {}
+
+
+def _new_instance(objects: Objects, node: Node) -> Any:
+    return object.__new__(objects.value(node["instance"]))
+
+
+def _new_core(objects: Objects, _node: Node) -> Any:
+    made = object.__new__(Core)
+    made.session = objects.session
+    return made
+
+
+_SHELLS: dict[str, Callable[[Objects, Node], Any]] = {
+    "variable": lambda _objects, _node: CellType(),
+    "list": lambda _objects, _node: [],
+    "grown": lambda _objects, _node: [],
+    "deque": lambda _objects, node: deque(maxlen=node["longest"]),
+    "dict": _new_dict,
+    "set": lambda _objects, _node: set[Any](),
+    "instance": _new_instance,
+    "core": _new_core,
+}
+
+# Their content
+
+
+def _fill_variable(objects: Objects, made: CellType, node: Node) -> None:
+    value = objects.value(node["variable"])
+    if value is not UNBOUND:
+        made.cell_contents = value
+
+
+def _fill_list(objects: Objects, made: list[Any], node: Node) -> None:
+    made += objects.values(node["list"])
+
+
+def _fill_grown(objects: Objects, made: list[Any], node: Node) -> None:
+    made += objects.value(node["grown"])
+
+
+def _fill_deque(objects: Objects, made: deque[Any], node: Node) -> None:
+    made.extend(objects.values(node["deque"]))
+
+
+def _fill_dict(objects: Objects, made: dict[Any, Any], node: Node) -> None:
+    if "factory" in node and hasattr(made, "default_factory"):
+        made.default_factory = objects.value(node["factory"])  # type: ignore[attr-defined]
+    put = OrderedDict.__setitem__ if isinstance(made, OrderedDict) else dict.__setitem__
+    for key, value in node["dict"]:
+        put(made, objects.value(key), objects.value(value))  # type: ignore[arg-type]
+
+
+def _fill_set(objects: Objects, made: set[Any], node: Node) -> None:
+    made.update(objects.values(node["set"]))
+
+
+def _fill_instance(objects: Objects, made: Any, node: Node) -> None:
+    for name, value in objects.pairs(node["attributes"]).items():
+        object.__setattr__(made, name, value)
+
+
+def _fill_core(objects: Objects, made: Core, node: Node) -> None:
+    context: Context = objects.value(node["core"])
+    made.context = context
+    made.variables = objects.pairs(node["names"])
+    made.metas = objects.pairs(node["metas"])
+    made.chat = context.is_chat
+    made.bare = not context.is_chat and bool(context.parts)
+    made.unsure = not context.is_chat
+    role, answer = node["role"], node["answer"]
+    made.role = context.role if role == "unsure" else None if role is None else objects.value(role)
+    made.answer = None if answer is None else objects.value(answer)
+
+
+_FILLERS: dict[str, Callable[[Objects, Any, Node], None]] = {
+    "variable": _fill_variable,
+    "list": _fill_list,
+    "grown": _fill_grown,
+    "deque": _fill_deque,
+    "dict": _fill_dict,
+    "set": _fill_set,
+    "instance": _fill_instance,
+    "core": _fill_core,
+}
+
+# Objects that are made of others
+
+
+def _function(objects: Objects, node: Node) -> Any:
+    definition = objects.definition(node["function"])
+    code = definition.code
+    variables = objects.variables(definition, node["variables"])
+    made = FunctionType(
+        code, definition.globals, code.co_name, None, tuple(variables[name] for name in code.co_freevars)
+    )
+    defaults = objects.pairs(node["defaults"])
+    positional = code.co_varnames[: code.co_argcount]
+    made.__defaults__ = tuple(defaults[name] for name in positional if name in defaults) or None
+    made.__kwdefaults__ = {name: value for name, value in defaults.items() if name not in positional} or None
+    made.__qualname__ = code.co_qualname
+    return made
+
+
+def _iterator(objects: Objects, node: Node) -> Any:
+    source = node["iterator"]
+    if "cell" in source:
+        objects.filled(source["cell"])
+    return iterator_at(objects.value(source), node["index"])
+
+
+def _branches(objects: Objects, node: Node) -> Any:
+    return Branches(objects.values(node["branches"]), objects.session)
+
+
+def _handle(objects: Objects, node: Node) -> Any:
+    path = fill_holes(node["path"], objects.values(node["holes"]))
+    return State(objects.value(node["handle"]), path)
+
+
+def _turn(objects: Objects, node: Node) -> Any:
+    return RoleBlock(objects.value(node["turn"]), node["role"])
+
+
+_MAKERS: dict[str, Callable[[Objects, Node], Any]] = {
+    "function": _function,
+    "iterator": _iterator,
+    "same": lambda objects, node: objects.value(node["same"]),
+    "branches": _branches,
+    "handle": _handle,
+    "turn": _turn,
+    "error": lambda objects, node: objects.value(node["error"]),
+}

@@ -1,0 +1,401 @@
+"""Live values and objects of a capture as data: a record and its leaves.
+
+A value is an object with one key that names its kind; ``lmc.frontend.continuation.objects`` reads all of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from lmc.frontend.control.join import UNSURE
+from lmc.frontend.emit.operands import operand, text_symbol
+from lmc.frontend.guards import mutable_parts
+from lmc.frontend.heap.cells import (
+    ROLE_UNKNOWN,
+    BranchesCell,
+    Cell,
+    CoreCell,
+    DequeCell,
+    DictCell,
+    FrameCell,
+    GrownCell,
+    HandleCell,
+    InstanceCell,
+    IteratorCell,
+    ListCell,
+    ObjectCell,
+    SetCell,
+)
+from lmc.frontend.heap.values import (
+    NONE,
+    SCALARS,
+    Abstract,
+    Appended,
+    BoundMethod,
+    Concat,
+    Const,
+    Function,
+    Partial,
+    Poison,
+    Raised,
+    Ref,
+    RoleTurn,
+    Slice,
+    Symbol,
+    Tuple,
+    Unbound,
+    Union,
+    View,
+)
+from lmc.frontend.messages import Generation, Message, Section, Selection, Several
+from lmc.frontend.sections import Sections
+from lmc.frontend.source.files import Unsupported
+from lmc.frontend.source.functions import Definition
+from lmc.ir.core import Value
+from lmc.ir.types import ANY, JsonType, ListType
+from lmc.ir.wording import with_article
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+Picture = dict[str, Any]
+APPENDABLE: dict[str, type] = {
+    kind.__name__: kind for kind in (Generation, Message, Section, Sections, Selection, Several)
+}
+"""What a program appends besides text, by name."""
+
+
+class Pictures:
+    """Collects the leaves and cells of one record. May append ops to the innermost block.
+
+    Raises ``CaptureBreak`` for what has no picture.
+    """
+
+    def __init__(self, machine: Machine, arguments: dict[int, list[Any]]) -> None:
+        self.machine = machine
+        self.leaves: list[Value] = []
+        self.cells: list[Picture] = []
+        self._arguments = arguments
+        self._numbers: dict[Any, int] = {}
+        self._held: list[Any] = []  # keeps what ids stand for alive
+        self._addresses: set[int] = set()
+        self._may_be_copies = False
+
+    def value(self, value: Abstract) -> Picture:
+        """The picture of a value."""
+        rule = _VALUES.get(type(value))
+        if rule is None:
+            raise self._none(value)
+        return rule(self, value)
+
+    def variable(self, frame: int, name: str) -> Picture:
+        """A name of a frame that functions of the program share."""
+        held = self.machine.state.get((frame, name))
+        assert isinstance(held, Abstract)
+        return self.cell((frame, name), lambda: {"variable": self.value(held)})
+
+    def definition(self, definition: Definition) -> Picture:
+        """A function of the user's, by the one around it that exists outside the program."""
+        outermost = definition.outermost
+        if outermost.function is None:
+            raise self.machine.stop(f"{definition.name}() has no function of its own", "define it in a file")
+        symbol = self.machine.graph.hosts.constant(outermost.function)
+        return {"host": symbol, "number": definition.number}
+
+    def leaf(self, value: Value) -> Picture:
+        """An operand of the op."""
+        key = ("leaf", value.name)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.leaves)
+            self.leaves.append(value)
+        return {"leaf": self._numbers[key]}
+
+    def host(self, value: Any) -> Picture:
+        """An object from outside the program."""
+        return {"host": self.machine.graph.hosts.constant(value)}
+
+    def check_identities(self) -> None:
+        """Raise ``CaptureBreak`` where a live object of the run may be a copy of another live one."""
+        if self._may_be_copies and not self.machine.ends.copied.isdisjoint(self._addresses):
+            raise self.machine.stop(
+                "a list or dict was taken out of another one by an index that only a run knows, and both are used "
+                "where the program goes on eagerly",
+                "nothing has to change: the rest runs eagerly; what should be compiled, do before it",
+            )
+
+    def symbol(self, value: Symbol) -> Picture:
+        """A value of the run."""
+        self._may_be_copies = self._may_be_copies or value.type == ANY or isinstance(value.type, ListType | JsonType)
+        return self.leaf(value.ir)
+
+    def _none(self, value: Any) -> BaseException:
+        if isinstance(value, Poison):
+            return self.machine.stop(value.cause, value.remedy)
+        return self.machine.unsupported(f"{type(value).__name__} where the program goes on eagerly")
+
+    def cell(self, key: Any, make: Callable[[], Picture]) -> Picture:
+        """The object that ``key`` stands for."""
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.cells)
+            self.cells.append({})
+            self.cells[number] = make()
+        return {"cell": number}
+
+    def by_identity(self, value: Abstract, make: Callable[[], Picture]) -> Picture:
+        """The cell of a value whose identity Python can see."""
+        self._held.append(value)
+        return self.cell(("value", id(value)), make)
+
+    def reference(self, value: Ref) -> Picture:
+        """An object of the program's."""
+        address = value.address
+        self._addresses.add(address)
+        argument = self._arguments.get(address)
+        if argument is not None:
+            return {"argument": argument}
+        cell = self.machine.cell(value)
+        rule = None if cell is None else _CELLS.get(type(cell))
+        if rule is None:
+            raise self._none(cell)
+        return self.cell(address, lambda: rule(self, address, cell))
+
+    def pairs(self, address: int, names: tuple[str, ...]) -> list[Any]:
+        """Names that belong to an object, with what they hold where they are bound."""
+        found: list[Any] = []
+        for name in names:
+            held = self.machine.state.get((address, name))
+            assert isinstance(held, Abstract)
+            if not isinstance(held, Unbound):
+                found.append([name, self.value(held)])
+        return found
+
+
+# Values
+
+
+def _constant(pictures: Pictures, value: Const) -> Picture:
+    held = value.value
+    if type(held) in SCALARS:
+        return {"literal": held}
+    found: dict[int, Any] = {}
+    mutable_parts(held, found)
+    if found:  # guards compare what it holds, so another run may have another one
+        raise pictures.machine.stop(
+            f"{with_article(type(held).__name__)} from outside has a name of the program's where it goes on eagerly",
+            "read it where it is used, or make a copy of it",
+        )
+    return pictures.host(held)
+
+
+def _concat(pictures: Pictures, value: Concat) -> Picture:
+    return pictures.leaf(text_symbol(pictures.machine, value).ir)
+
+
+def _tuple(pictures: Pictures, value: Tuple) -> Picture:
+    items = [pictures.value(item) for item in value.items]
+    return {"tuple": items} if value.kind is tuple else {"named_tuple": items, "class": pictures.host(value.kind)}
+
+
+def _slice(pictures: Pictures, value: Slice) -> Picture:
+    return {"slice": [pictures.value(part) for part in (value.start, value.stop, value.step)]}
+
+
+def _view(pictures: Pictures, value: View) -> Picture:
+    return {"method": [{"literal": value.what}, pictures.value(value.owner)], "called": True}
+
+
+def _function(pictures: Pictures, value: Function) -> Picture:
+    return pictures.by_identity(value, lambda: _closure(pictures, value))
+
+
+def _closure(pictures: Pictures, value: Function) -> Picture:
+    try:
+        free = value.definition.code.co_freevars
+    except Unsupported as reason:
+        raise pictures.machine.stop(f"{value.definition.name}(): {reason.what}", "define it outside") from None
+    defaults = [[name, pictures.value(held)] for name, held in value.defaults.items()]
+    variables = [[name, captured_variable(pictures, value.definition, value.frames, name)] for name in free]
+    return {"function": pictures.definition(value.definition), "variables": variables, "defaults": defaults}
+
+
+def captured_variable(pictures: Pictures, definition: Definition, frames: tuple[int, ...], name: str) -> Picture:
+    """A free name of a function: a variable of the program's, or one that exists outside of it."""
+    for frame in frames:
+        cell = pictures.machine.state.get(frame)
+        assert isinstance(cell, FrameCell)
+        found = next((each for each in (name, *_unmangled(definition, name)) if each in cell.names), None)
+        if found is not None:
+            return pictures.variable(frame, found)
+    return {"outer": name}
+
+
+def _unmangled(definition: Definition, name: str) -> tuple[str, ...]:
+    prefix = "" if definition.class_name is None else f"_{definition.class_name.lstrip('_')}"
+    return (name.removeprefix(prefix),) if prefix and name.startswith(f"{prefix}__") else ()
+
+
+def _method(pictures: Pictures, value: BoundMethod) -> Picture:
+    function = value.function
+    named = {"literal": function} if isinstance(function, str) else pictures.value(function)
+    return {"method": [named, pictures.value(value.receiver)], "called": False}
+
+
+def _partial(pictures: Pictures, value: Partial) -> Picture:
+    args = [pictures.value(part) for part in value.args]
+    kwargs = [[name, pictures.value(part)] for name, part in value.kwargs.items()]
+    return {"partial": pictures.value(value.function), "args": args, "kwargs": kwargs}
+
+
+def _appended(pictures: Pictures, value: Appended) -> Picture:
+    return _made(pictures, value.made)
+
+
+def _made(pictures: Pictures, held: Any) -> Picture:
+    if isinstance(held, Abstract):
+        return pictures.value(held)
+    kind = type(held)
+    if kind in (list, tuple):
+        return {f"plain_{kind.__name__}": [_made(pictures, part) for part in held]}
+    if kind is dict:
+        return {"plain_dict": [[name, _made(pictures, part)] for name, part in held.items()]}
+    if APPENDABLE.get(kind.__name__) is kind:
+        fields = [[field.name, _made(pictures, getattr(held, field.name))] for field in dataclasses.fields(held)]
+        return {"appended": kind.__name__, "fields": fields}
+    return pictures.value(Const(held))
+
+
+def _turn(pictures: Pictures, value: RoleTurn) -> Picture:
+    return pictures.by_identity(value, lambda: {"turn": pictures.value(value.handle), "role": value.role})
+
+
+def _raised(pictures: Pictures, value: Raised) -> Picture:
+    machine = pictures.machine
+    if isinstance(value.cause, Raised | Ref | Union) or (value.cause is not None and value.symbol is None):
+        raise machine.unsupported("an exception with a cause where the program goes on eagerly")
+
+    def make() -> Picture:
+        return {"error": pictures.leaf(operand(machine, value).ir)}
+
+    if isinstance(value.symbol, Symbol):
+        return pictures.cell(("error", value.symbol.ir.name), make)
+    return pictures.by_identity(value, make)
+
+
+def _union(pictures: Pictures, value: Union) -> Picture:
+    machine = pictures.machine
+    for raised, is_first in ((value.first, True), (value.second, False)):
+        if isinstance(raised, Raised):  # made where it is raised alone
+
+            def make(raised: Raised = raised) -> Abstract:
+                return machine.exception(raised)
+
+            ways = (make, lambda: NONE) if is_first else (lambda: NONE, make)
+            made = machine.choose(value.flag, *ways)
+            value = Union(value.flag, made, value.second) if is_first else Union(value.flag, value.first, made)
+    return {"either": [pictures.value(part) for part in (value.flag, value.first, value.second)]}
+
+
+def _unbound(_pictures: Pictures, _value: Unbound) -> Picture:
+    return {"unbound": True}
+
+
+_VALUES: dict[type[Abstract], Callable[[Pictures, Any], Picture]] = {
+    Const: _constant,
+    Symbol: Pictures.symbol,
+    Concat: _concat,
+    Tuple: _tuple,
+    Slice: _slice,
+    View: _view,
+    Ref: Pictures.reference,
+    Function: _function,
+    BoundMethod: _method,
+    Partial: _partial,
+    Appended: _appended,
+    RoleTurn: _turn,
+    Raised: _raised,
+    Union: _union,
+    Unbound: _unbound,
+}
+
+
+# Cells
+
+
+def _list(pictures: Pictures, _address: int, cell: ListCell) -> Picture:
+    return {"list": [pictures.value(item) for item in cell.items]}
+
+
+def _grown(pictures: Pictures, _address: int, cell: GrownCell) -> Picture:
+    return {"grown": pictures.leaf(cell.value.ir)}
+
+
+def _deque(pictures: Pictures, _address: int, cell: DequeCell) -> Picture:
+    return {"deque": [pictures.value(item) for item in cell.items], "longest": cell.maxlen}
+
+
+def _dict(pictures: Pictures, _address: int, cell: DictCell) -> Picture:
+    pairs = [
+        [pictures.value(Const(key)), pictures.value(held)] for key, held in zip(cell.keys, cell.values, strict=True)
+    ]
+    more = {} if cell.kind is dict else {"class": pictures.host(cell.kind), "factory": pictures.value(cell.factory)}
+    return {"dict": pairs, **more}
+
+
+def _set(pictures: Pictures, _address: int, cell: SetCell) -> Picture:
+    return {"set": [pictures.value(Const(item)) for item in cell.items]}
+
+
+def _instance(pictures: Pictures, address: int, cell: InstanceCell) -> Picture:
+    return {"instance": pictures.host(cell.kind), "attributes": pictures.pairs(address, cell.names)}
+
+
+def _iterator(pictures: Pictures, _address: int, cell: IteratorCell) -> Picture:
+    return {"iterator": pictures.value(cell.source), "index": -1 if cell.exhausted else cell.index}
+
+
+def _object(pictures: Pictures, _address: int, cell: ObjectCell) -> Picture:
+    return {"same": pictures.value(cell.value)}
+
+
+def _branches(pictures: Pictures, _address: int, cell: BranchesCell) -> Picture:
+    return {"branches": [pictures.value(each) for each in cell.handles]}
+
+
+def _handle(pictures: Pictures, _address: int, cell: HandleCell) -> Picture:
+    if cell.language is not None:
+        raise pictures.machine.unsupported("a state of another language where the program goes on eagerly")
+    holes = [pictures.leaf(hole) for hole in cell.holes]
+    return {"handle": pictures.reference(Ref(cell.core)), "path": cell.path, "holes": holes}
+
+
+def _core(pictures: Pictures, address: int, cell: CoreCell) -> Picture:
+    if cell.answer is UNSURE:
+        raise pictures.machine.stop(
+            "only a run knows whether the open turn ends with an answer, and the program goes on eagerly here",
+            "end the turn before: append a message of another role",
+        )
+    return {
+        "core": pictures.value(cell.context),
+        "names": pictures.pairs(address, cell.names),
+        "metas": [[name[6:], held] for name, held in pictures.pairs(address, tuple(f"@meta:{x}" for x in cell.metas))],
+        "answer": cell.answer and pictures.value(cell.answer),
+        "role": "unsure" if cell.role == ROLE_UNKNOWN else cell.role and {"literal": cell.role},
+    }
+
+
+_CELLS: dict[type[Cell], Callable[[Pictures, int, Any], Picture]] = {
+    ListCell: _list,
+    GrownCell: _grown,
+    DequeCell: _deque,
+    DictCell: _dict,
+    SetCell: _set,
+    InstanceCell: _instance,
+    IteratorCell: _iterator,
+    ObjectCell: _object,
+    BranchesCell: _branches,
+    HandleCell: _handle,
+    CoreCell: _core,
+}

@@ -1,0 +1,123 @@
+"""Breaks that a test forces before a statement of the program."""
+
+import asyncio
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from lmc.driver.compile import compile_captured
+from lmc.driver.constraints import compiler
+from lmc.frontend.arguments import bind
+from lmc.frontend.continuation.going_on import go_on
+from lmc.frontend.eager import EagerSession
+from lmc.frontend.function import JittedFunction
+from lmc.frontend.interpret import statements
+from lmc.frontend.interpret.entry import capture_in_part
+from lmc.frontend.variants import Captured, inputs_of
+from lmc.grammar.sharing import ConstraintCache
+from lmc.ir.interpreter import Outcome
+from lmc.ir.target import Target
+from lmc.ir.toy import ToyEngine, toy_tokenizer
+from lmc.runtime.executor import Executor, Finished, Instance
+from tests.frontend.harness import EFFECTS, check, ending, run_plain
+
+CACHE = ConstraintCache()
+Make = Callable[[], tuple[Any, ...]]
+
+
+@contextmanager
+def breaks(before: Callable[[int, Any], bool]) -> Generator[None]:
+    """Let captures end before each statement for which ``before(number of the step, node)`` is true."""
+    run = statements.run_statement
+    steps = 0
+
+    def forced(machine: Any, node: Any) -> None:
+        nonlocal steps
+        steps += 1
+        if machine.ends.continues and before(steps, node):
+            machine.at(node)
+            raise machine.stop("this is the middle", "nothing has to change")
+        run(machine, node)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(statements, "run_statement", forced)
+        yield
+
+
+def statements_of(program: JittedFunction, make: Make, kwargs: dict[str, Any]) -> tuple[list[Any], int]:
+    """The statements that a capture comes to, each once, of helpers too, and how many steps it takes."""
+    found: dict[int, Any] = {}
+    most = 0
+
+    def note(step: int, node: Any) -> bool:
+        nonlocal most
+        most = step
+        found[id(node)] = node
+        return False
+
+    with breaks(note):
+        capture_in_part(program, bind(program, make(), kwargs))
+    return list(found.values()), most
+
+
+def check_breaks(program: JittedFunction, make: Make, kwargs: dict[str, Any], most: int) -> int:
+    """Break before each statement, and from each step on, at most so often; every continuation is plain Python.
+
+    Returns how many of these captures end in a break behind the beginning of the program.
+    """
+    nodes, steps = statements_of(program, make, kwargs)
+    found = 0
+    for node in _some(nodes, most):
+        found += _check(program, make, kwargs, lambda _step, each, node=node: each is node)
+    for number in _some(range(2, steps + 1), most):
+        found += _check(program, make, kwargs, lambda step, _node, number=number: step >= number)
+    return found
+
+
+def _some(items: Any, most: int) -> list[Any]:
+    """At most so many of the items, evenly spread."""
+    held = list(items)
+    step = max(1, -(-len(held) // most))
+    return held[::step]
+
+
+def _check(program: JittedFunction, make: Make, kwargs: dict[str, Any], before: Callable[[int, Any], bool]) -> bool:
+    EFFECTS.clear()
+    with breaks(before):
+        captured = capture_in_part(program, bind(program, make(), kwargs))
+    assert EFFECTS == []
+    if not captured.matches(bind(program, make(), kwargs)):
+        return False
+    check(program, make, kwargs, captured=captured)
+    check_optimized(program, make, kwargs, captured)
+    return _is_in_the_middle(captured)
+
+
+def check_optimized(program: JittedFunction, make: Make, kwargs: dict[str, Any], captured: Captured) -> None:
+    """A row of a batch at -O2 on the executor ends as plain Python does."""
+    compiled = compile_captured(captured, Target.parse("toy"), "O2", toy_tokenizer(), cache=CACHE)
+    compile = compiler(CACHE, toy_tokenizer())
+    bound = bind(program, make(), kwargs)
+    executor = Executor(ToyEngine(), compiled.prepared, compiled.hosts, constraints=compiled.constraints(compile))
+    ends: dict[int, Finished] = {}
+    EFFECTS.clear()
+    asyncio.run(executor.run_batch([Instance(0, inputs_of(captured, bound))], [0], ends.__setitem__))
+
+    def go() -> Outcome:
+        if ends[0].error is not None:
+            raise ends[0].error
+        outcome = ends[0].outcome
+        assert outcome is not None
+        if outcome.live is None:
+            return outcome
+        return go_on(captured, bound, outcome.live, EagerSession(ToyEngine(), compile=compile))
+
+    found = ending(go), list(EFFECTS)
+    plain = run_plain(program, make(), kwargs)
+    assert found == (plain.end, plain.effects)
+
+
+def _is_in_the_middle(captured: Captured) -> bool:
+    return bool(captured.breaks) and len(captured.module.main.body.ops) > 1
