@@ -324,7 +324,7 @@ class Join:
         """Whether only the name at ``path`` holds the object that was there before a loop, and that of a round."""
         if len(path) > 1 and (path[-1] != "core" or path[:-2] not in self._moved):
             return False
-        skip = (path[0], *self._dead, *self._moved.get(path[:-2], ()))
+        skip = (*path[:1], *self._dead, *self._moved.get(path[:-2], ()))
         return not any(
             self.machine.is_held(value, state, skip) for value, state in zip((left, right), self.states, strict=True)
         )

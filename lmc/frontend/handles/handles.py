@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from lmc.frontend.emit.graph import UNKNOWN
+from lmc.frontend.emit.operands import pure
 from lmc.frontend.function import LIBRARY
 from lmc.frontend.handles import forms, programs
 from lmc.frontend.handles.appending import append
@@ -19,8 +21,11 @@ from lmc.frontend.handles.making import FUNCTIONS
 from lmc.frontend.handles.misuse import refuse_variable
 from lmc.frontend.handles.reading import get, holds, meta, text, variable
 from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, HandleCell, ListCell
-from lmc.frontend.heap.values import NONE, Abstract, Appended, BoundMethod, Const, Ref, RoleTurn, same
+from lmc.frontend.heap.values import NONE, Abstract, Appended, BoundMethod, Const, Ref, RoleTurn, Symbol, same
 from lmc.frontend.messages import Message
+from lmc.frontend.python.picking import one_of
+from lmc.ir.types import TEXT
+from lmc.ir.wording import with_count
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -130,6 +135,9 @@ def item_of(machine: Machine, owner: Abstract, key: Abstract) -> Abstract | None
     if isinstance(cell, BranchArrayCell):
         return item(machine, owner, key)
     if isinstance(cell, BranchesCell):
+        count = with_count(len(cell.handles), "branch", "branches")
+        if isinstance(key, Symbol) and key.type != TEXT and machine.known(key) is UNKNOWN:
+            return one_of(machine, cell.handles, pure(machine, "branch_index", (Const(len(cell.handles)), key)))
         plain = machine.plain(key)
         found = plain[0] if plain is not None else machine.concrete(key, "which branch this is must be known now")
         if type(found) is str:
@@ -139,7 +147,7 @@ def item_of(machine: Machine, owner: Abstract, key: Abstract) -> Abstract | None
         if type(found) is not int:
             refuse(machine, f"branches[{found!r}]", "index branches by number, or by the name of a variable")
         if not -len(cell.handles) <= found < len(cell.handles):
-            machine.raise_new(IndexError, f"there are {len(cell.handles)} branches, none at {found}")
+            machine.raise_new(IndexError, f"the fork has {count}, none at {found}")
         return cell.handles[found]
     return None
 

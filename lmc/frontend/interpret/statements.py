@@ -11,7 +11,8 @@ from lmc.frontend.continuation import stopping
 from lmc.frontend.control.conditions import adopt, branch
 from lmc.frontend.control.exits import Exit, Left, Outcome
 from lmc.frontend.handles.misuse import refuse_deletion
-from lmc.frontend.heap.values import NONE, Abstract, Const, Function, Raised, Symbol
+from lmc.frontend.heap.cells import BranchesCell, ListCell
+from lmc.frontend.heap.values import NONE, Abstract, Const, Function, Raised, Symbol, same
 from lmc.frontend.interpret import calls, comprehensions, loops, names, patterns, protected
 from lmc.frontend.interpret.expressions import evaluate, make_function
 from lmc.frontend.interpret.machine import MadeError
@@ -139,7 +140,9 @@ def _augmented(machine: Machine, node: ast.AugAssign) -> None:
         owner = evaluate(machine, target.value)
         key = evaluate(machine, target.slice)
         old = items.get_item(machine, owner, key)
-        items.set_item(machine, owner, key, calls.in_place(machine, name, old, evaluate(machine, node.value)))
+        new = calls.in_place(machine, name, old, evaluate(machine, node.value))
+        if not (same(new, old) and isinstance(machine.cell(owner), BranchesCell | ListCell)):
+            items.set_item(machine, owner, key, new)
 
 
 def _if(machine: Machine, node: ast.If) -> None:

@@ -24,6 +24,7 @@ from lmc.frontend.heap.values import (
 from lmc.frontend.python import foreign
 from lmc.frontend.python.iteration import known_items
 from lmc.frontend.python.operators import run_now
+from lmc.frontend.python.picking import holds_handles, picked
 from lmc.ir.core import Effect
 from lmc.ir.types import NONE as NONE_TYPE
 from lmc.ir.types import ListType
@@ -104,6 +105,8 @@ def _list_item(machine: Machine, cell: ListCell | GrownCell, key: Abstract) -> A
         if isinstance(key, Slice):
             return machine.new(ListCell(_now(machine, cell.items, known[0])))
         return _one(machine, cell.items, known[0], "list")
+    if isinstance(cell, ListCell) and isinstance(key, Symbol) and holds_handles(machine, cell.items):
+        return picked(machine, cell.items, key)
     value = pure(machine, "list", cell.items) if isinstance(cell, ListCell) else cell.value
     if isinstance(key, Slice):
         return _sliced(machine, value, key)
