@@ -144,6 +144,7 @@ class HandleWriter(LoopWriter):
             [f"{branch}.gen('x', max_tokens=2, temperature=1.0)"],
             [f"{branch}.gen('x', max_tokens=2)"],
             [f"{branch}.select('y', ['red', 'e'])"],
+            [f"{branch}.gen({branch}.select('k', ['x', 'y']), max_tokens=1)"],
             [
                 f"if {branch}.gen('z', max_tokens=1) > 'h': {branch}.append('more')",
                 f"else: {branch}.gen('y', max_tokens=1)",
@@ -244,6 +245,7 @@ class HandleWriter(LoopWriter):
             [f"for q in {name}: q.gen('x', max_tokens=1, temperature=1.0)"],
             [f"{name} = [q.copy() for q in {name}]"],
             [f"{one} = max({name}, key=lambda q: q.get('x', ''))", f"{one}.append('best')"],
+            [f"{one} = sorted({name}, key=lambda q: q.text()[-3:])[0]", f"{one} += 'first'"],
         )
 
     # Programs and misuse

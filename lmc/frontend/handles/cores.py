@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.control.maps import SHAPE
+from lmc.frontend.emit.graph import UNKNOWN
+from lmc.frontend.emit.operands import pure
 from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, CoreCell, HandleCell
-from lmc.frontend.heap.values import UNBOUND, Abstract, Lent, Raised, Ref, Symbol, Unbound
+from lmc.frontend.heap.values import NONE, UNBOUND, Abstract, Const, Lent, Poison, Raised, Ref, Symbol, Unbound, Union
 from lmc.frontend.refusals import bad
 from lmc.frontend.session import META
 from lmc.ir.core import Value
@@ -98,6 +102,32 @@ def variables(machine: Machine, handle: Abstract) -> dict[str, Abstract]:
         if not isinstance(value, Unbound):
             found[name] = value
     return found
+
+
+def by_name(machine: Machine, name: Abstract, then: Callable[[Abstract], Abstract]) -> Abstract:
+    """``then(name)``; of a name that is one of a few texts, which only a run knows, for each of them."""
+    if isinstance(name, Union | Poison | Unbound):
+        return machine.cases(name, lambda one: by_name(machine, one, then))
+    if not isinstance(name, Symbol) or not name.domain or machine.known(name) is not UNKNOWN:
+        return then(name)
+    first, *rest = name.domain
+    if not rest:
+        return then(Const(first))
+    others = dataclasses.replace(name, domain=tuple(rest))
+    flag = pure(machine, "eq", (name, Const(first)), raises=False)
+    return machine.choose(flag, lambda: then(Const(first)), lambda: by_name(machine, others, then))
+
+
+def named(rule: Callable[..., Abstract]) -> Callable[..., Abstract]:
+    """``rule``, whose argument behind the handle is a name, for names that only a run knows as well."""
+
+    @functools.wraps(rule)
+    def split(
+        machine: Machine, handle: Abstract, name: Abstract = NONE, *args: Abstract, **given: Abstract
+    ) -> Abstract:
+        return by_name(machine, name, lambda one: rule(machine, handle, one, *args, **given))
+
+    return split
 
 
 def metas(machine: Machine, handle: Abstract) -> dict[str, Abstract]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend import sampling
 from lmc.frontend.control.join import UNSURE
 from lmc.frontend.emit.operands import describe, host_call, is_text, operand, pure, type_of_value
-from lmc.frontend.handles.cores import allocate, assign, change, context_of, core_of, refuse
+from lmc.frontend.handles.cores import allocate, assign, change, context_of, core_of, named, refuse
 from lmc.frontend.heap.cells import ROLE_UNKNOWN, GrownCell, ListCell
 from lmc.frontend.heap.values import NONE, Abstract, Const, Ref, Symbol
 from lmc.frontend.refusals import described, near
@@ -51,6 +51,7 @@ def known_parts(machine: Machine, value: Abstract, use: str) -> Any:
     return plain[0] if plain is not None else machine.concrete(value, use)
 
 
+@named
 def gen(machine: Machine, handle: Abstract, name: Abstract = NONE, **given: Abstract) -> Abstract:
     """``s.gen("name", …)``."""
     plain_name = checked_name(machine, name)
@@ -119,6 +120,7 @@ def answered(machine: Machine, handle: Abstract, value: Abstract) -> None:
     change(machine, handle, bare=core.bare or core.chat is False, answer=answer)
 
 
+@named
 def select(
     machine: Machine,
     handle: Abstract,

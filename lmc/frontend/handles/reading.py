@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.handles.cores import context_of, core_of, refuse, variables
+from lmc.frontend.handles.cores import context_of, core_of, named, refuse, variables
 from lmc.frontend.heap.values import NONE, UNBOUND, Abstract, Const, Poison, Symbol, Unbound, Union
 from lmc.frontend.refusals import near
 from lmc.frontend.state import UnknownVariableError
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
 
 
+@named
 def variable(machine: Machine, handle: Abstract, key: Abstract) -> Abstract:
     """``s["name"]``."""
     name = machine.concrete(key, "the name of a variable is needed now")
@@ -45,6 +46,7 @@ def _unknown_variable(machine: Machine, handle: Abstract, name: Any) -> None:
     )
 
 
+@named
 def holds(machine: Machine, handle: Abstract, key: Abstract) -> Abstract:
     """``"name" in s``."""
     name = machine.concrete(key, "the name of a variable is needed now")
@@ -54,6 +56,7 @@ def holds(machine: Machine, handle: Abstract, key: Abstract) -> Abstract:
     return Const(not isinstance(value, Unbound))
 
 
+@named
 def get(machine: Machine, handle: Abstract, key: Abstract, default: Abstract = NONE) -> Abstract:
     """``s.get("name", default)``."""
     name = machine.concrete(key, "the name of a variable is needed now")
@@ -66,6 +69,7 @@ def get(machine: Machine, handle: Abstract, key: Abstract, default: Abstract = N
     return value
 
 
+@named
 def meta(machine: Machine, handle: Abstract, key: Abstract) -> Abstract:
     """``s.meta("name")``."""
     name = machine.concrete(key, "the name of a variable is needed now")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from lmc.frontend.control.conditions import adopt, branch, scope
@@ -24,6 +24,8 @@ from lmc.frontend.heap.values import (
 )
 from lmc.frontend.python.iteration import Counted, items_of, known_items
 from lmc.frontend.python.operators import binary, run_now, truth
+from lmc.frontend.python.picking import holds_handles, one_of
+from lmc.ir.types import INT, list_of
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -54,8 +56,18 @@ def sorted_items(machine: Machine, given: Abstract, key: Abstract = NONE, revers
         return machine.new(ListCell(tuple(items[index] for index in order)))
     if keyless:
         return machine.list_of(pure(machine, "sorted", (machine.new(ListCell(tuple(items))),), {"reverse": reverse}))
+    if holds_handles(machine, items):
+        numbers = pure(machine, "sorted_by", _numbered(machine, keys), {"reverse": reverse}, gives=list_of(INT))
+        order = [pure(machine, "getitem", (numbers, Const(index)), raises=False) for index in range(len(items))]
+        return machine.new(ListCell(tuple(one_of(machine, items, each) for each in order)))
     listed = [machine.new(ListCell(tuple(part))) for part in (items, keys)]
     return machine.list_of(pure(machine, "sorted_by", listed, {"reverse": reverse}))
+
+
+def _numbered(machine: Machine, keys: Sequence[Abstract]) -> list[Abstract]:
+    """The numbers of items, which take their place in the run, and their keys."""
+    numbers = tuple(Const(number) for number in range(len(keys)))
+    return [machine.new(ListCell(part)) for part in (numbers, tuple(keys))]
 
 
 def extreme(name: str) -> Handler:
@@ -86,6 +98,9 @@ def extreme(name: str) -> Handler:
                 return items[index]
             if keyless:
                 return pure(machine, name, items)
+            if holds_handles(machine, items):
+                best = pure(machine, f"{name}_by", _numbered(machine, keys), gives=INT)
+                return one_of(machine, items, best)
             listed = [machine.new(ListCell(tuple(part))) for part in (items, keys)]
             return pure(machine, f"{name}_by", listed)
         if not keyless:
