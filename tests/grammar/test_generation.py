@@ -146,7 +146,7 @@ def compiled(**definition: Any) -> Constraint | None:
 
 
 # States that generations of one constraint share add up.
-RUNS = [(TOKENS, b""), (TOKENS, b""), *[(4 * TOKENS, f"{BEGINNINGS} ".encode())] * 5]
+RUNS = [(TOKENS, b""), (TOKENS, b""), *[(4 * TOKENS, f"{BEGINNINGS} ".encode())] * 4]
 
 
 @given(st.one_of(schemas, recursive), st.integers(0, 1000))
@@ -222,8 +222,8 @@ def test_a_long_text_of_what_patterns_begin_with_never_fails_in_a_recursive_sche
     item = {"type": "string", "allOf": [{"pattern": "a.{1,20}b"}, {"pattern": "c.{1,20}d"}]}
     node = {"type": "object", "properties": {"v": item, "c": {"$ref": "#"}}, "required": ["v"]}
     constraint = grammar.compile(schema=node, tokenizer=VOCABULARY)
-    for seed in range(3):
-        generated(constraint, random.Random(seed), 400, b"acexy")
+    for seed in range(2):
+        generated(constraint, random.Random(seed), 200, b"acexy")
     assert constraint.matches('{"v":"acxxbd","c":{"v":"cabd-b"}}')
     assert not constraint.matches('{"v":"acxxbd","c":{"v":"cab"}}')
 

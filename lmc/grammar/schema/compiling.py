@@ -48,7 +48,8 @@ def node_of(schema: dict[str, Any] | bool, *, whitespace: Whitespace = "compact"
     try:
         node = to_node(schema, arena, whitespace=whitespace, narrowed=narrowed)
     except RecursiveSchemaError:
-        arena, narrowed = Arena(), {}
+        narrowed.clear()
+        arena.work = 0  # nodes are counted again; strings stay resolved
         node = recursive_node(schema, arena, whitespace, narrowed)
     return node, arena, narrowed
 
