@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MethodType
 from typing import Any
 
 from lmc.frontend.breaks import Break, CaptureBreak
@@ -11,14 +12,16 @@ from lmc.frontend.constraint_options import ConstraintSpec
 from lmc.frontend.conversions import JsonTypes
 from lmc.frontend.emit.budget import MAX_DEPTH, MAX_OPS
 from lmc.frontend.guards import ReadGuards, ValueGuard
-from lmc.frontend.hosts import HostTable
+from lmc.frontend.hosts import HostTable, plain_name
 from lmc.frontend.proxy import Expression, evaluate
+from lmc.frontend.reaching import RECEIVER, reaches
 from lmc.frontend.sites import SiteTable
 from lmc.ir.builder import Builder
 from lmc.ir.core import Block, Constraint, Op, Value
 from lmc.ir.errors import Location
 from lmc.ir.ops import UnreachableOp
 from lmc.ir.types import Type
+from lmc.ir.wording import with_article
 
 UNKNOWN: Any = object()
 """What an expression gives that can't be worked out now."""
@@ -28,9 +31,21 @@ class Graph:
     """Appends ops to the innermost open block, and keeps what the module needs besides them.
 
     ``inputs`` are the arguments that are given, by parameter name; empty for a capture of annotations alone.
+    ``changeable`` are the ids of the lists, dicts, sets and records in them, of which the graph holds copies.
+    ``writers`` are objects from outside that calls of the graph may change, and the functions that may do it: none
+    reaches these.
     """
 
-    def __init__(self, parameters: Sequence[Value], inputs: Mapping[str, Any], receiver: tuple[Any, ...] = ()) -> None:
+    def __init__(
+        self,
+        parameters: Sequence[Value],
+        inputs: Mapping[str, Any],
+        receiver: tuple[Any, ...] = (),
+        changeable: Collection[int] = (),
+    ) -> None:
+        self.receiver = receiver
+        self.changeable = changeable
+        self.writers: list[Any] = []
         self.root = Builder(parameters)
         self.stack = [self.root]
         self.inputs = inputs
@@ -129,6 +144,23 @@ class Graph:
             return evaluate(expression, self.inputs, self._evaluated)
         except Exception:  # it raises in the run as well; or an argument is not given
             return UNKNOWN
+
+    def check_apart(self, value: Any) -> None:
+        """End the capture where ``value``, of which the run gets hold, refers to a part of an argument."""
+        if isinstance(value, MethodType) and self.receiver and value.__self__ is self.receiver[0]:
+            self.check_apart(value.__self__)
+            value = value.__func__
+        root = RECEIVER if self.receiver and value is self.receiver[0] else value
+        if any(root is known for known in self.writers):
+            return
+        if reaches([root], self.changeable, self.receiver):
+            label = plain_name(value) + "()" if callable(value) else with_article(type(value).__name__)
+            raise self.stop(
+                f"{label} may change an argument of the program: it refers to the same list, dict or object",
+                "pass a copy of the argument (list(x), dict(x)), or declare what the function does "
+                '(@lmc.tool(effect="reads") or "pure")',
+            )
+        self.writers.append(root)
 
     def guard(self, expression: Expression, expected: Any) -> None:
         """From here on the capture holds for arguments of which ``expression`` gives ``expected``."""

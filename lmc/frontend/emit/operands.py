@@ -98,6 +98,8 @@ def _constant(machine: Machine, value: Any) -> Operand:
 def constant(machine: Machine, value: Any) -> Symbol:
     """An object of the user's program that has no literal."""
     graph = machine.graph
+    if not is_fixed(value):
+        graph.check_apart(value)
     found = host_op(
         machine,
         graph.hosts.constant(value),
@@ -220,6 +222,8 @@ def host_call(
     operands = [operand(machine, value) for value in (*arguments, *named.values())]
     if effect is Effect.PURE and any(each.foreign for each in operands):
         effect = Effect.READS
+    if effect is Effect.WRITES and taints:
+        machine.graph.check_apart(function)
     host, name = machine.graph.hosts.function(function, effect)
     return host_op(
         machine,

@@ -127,7 +127,21 @@ def _entered(machine: Machine, held: JittedFunction, first: Args, args: Args, kw
         raise machine.stop(f"{held.name}() is no plain function", "decorate a function written with def")
     _check_arguments(machine, held, first[:-1], args, kwargs)
     bring_language(machine, held)
-    return machine.rules.inline(function, [*first, *args], {**bound_before(machine, held), **kwargs})
+    given = {**_defaults(machine, held, first[:-1], args, kwargs), **bound_before(machine, held), **kwargs}
+    return machine.rules.inline(function, [*first, *args], given)
+
+
+def _defaults(machine: Machine, held: JittedFunction, receiver: Args, args: Args, kwargs: Kwargs) -> Kwargs:
+    """Return the defaults that a call takes: those of the time at which the program was made, as in plain Python."""
+    signature = _program(held, receiver).signature
+    given = signature.bind_partial(*args, **kwargs).arguments
+    missing = {
+        name: parameter.default
+        for name, parameter in signature.parameters.items()
+        if name not in given and parameter.default is not parameter.empty
+        if parameter.kind is not parameter.POSITIONAL_ONLY
+    }
+    return {name: machine.rules.outside(value, f"the default of {name!r}") for name, value in missing.items()}
 
 
 def bring_language(machine: Machine, held: JittedFunction) -> None:

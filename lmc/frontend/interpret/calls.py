@@ -158,6 +158,7 @@ def _call_constant(machine: Machine, function: Const, args: Args, kwargs: Kwargs
     if managed is not None:
         return Managed(call(machine, Const(managed), args, kwargs))
     if isinstance(held, functools.partial):
+        machine.graph.reads.add_attribute(held, "keywords", held.keywords)
         given = {name: Const(value) for name, value in held.keywords.items()}
         machine.direct = direct
         return call(machine, Const(held.func), [*map(Const, held.args), *args], {**given, **kwargs})

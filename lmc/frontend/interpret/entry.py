@@ -38,6 +38,7 @@ from lmc.frontend.interpret import calls, comprehensions, expressions, names, st
 from lmc.frontend.interpret.machine import Activation, Machine, MadeError, Restart, Rules
 from lmc.frontend.proxy import parameter
 from lmc.frontend.python import classes, foreign
+from lmc.frontend.reaching import changeable
 from lmc.frontend.region_ids import with_region_ids
 from lmc.frontend.source.files import Unsupported
 from lmc.frontend.source.functions import Definition, definition_of
@@ -105,9 +106,10 @@ def _capture(
     for name, value in given.items():
         shape.specs[name].extract(value, inputs)
     written: dict[Any, Any] = {}
+    parts = changeable(given)
     for _ in range(MAX_RESTARTS):
         with contextlib.suppress(Restart):
-            graph = Graph(_leaves(shape), inputs, function.receiver)
+            graph = Graph(_leaves(shape), inputs, function.receiver, parts)
             return _Capture(function, shape, graph, written, continues=continues).run()
     return NotCaptured(
         Break(function.location, "the program writes many places outside of it", "keep what it changes in one object")
@@ -170,6 +172,7 @@ class _Capture:
             None,
             graph.json_types.readers,
             refused if isinstance(refused, LmcError) and ends else None,
+            writers=tuple(graph.writers),
         )
 
     def _used_constraints(self, block: Block) -> tuple[Constraint, ...]:

@@ -394,10 +394,7 @@ def identical(machine: Machine, left: Abstract, right: Abstract, *, negate: bool
     if isinstance(right, Union | Poison):
         return machine.cases(right, lambda other: identical(machine, left, other, negate=negate))
     if isinstance(left, Ref) or isinstance(right, Ref):
-        for one, other in ((left, right), (right, left)):
-            if isinstance(machine.cell(one), ObjectCell) and isinstance(other, Symbol):
-                return pure(machine, "is_not" if negate else "is", (one, other))
-        return Const(same(left, right) is not negate)
+        return _identical_objects(machine, left, right, negate=negate)
     if isinstance(left, Const) and isinstance(right, Const):
         if type(left.value) in (int, float, str, tuple) and left.value is not right.value:
             raise machine.stop("`is` compares texts or numbers", "compare values with ==")
@@ -419,6 +416,18 @@ def identical(machine: Machine, left: Abstract, right: Abstract, *, negate: bool
     if isinstance(left, Function) or isinstance(right, Function):
         return Const(same(left, right) is not negate)
     raise machine.stop("`is` compares values that only a run knows", "compare them with ==")
+
+
+def _identical_objects(machine: Machine, left: Abstract, right: Abstract, *, negate: bool) -> Abstract:
+    for one, other in ((left, right), (right, left)):
+        if isinstance(machine.cell(one), ObjectCell) and isinstance(other, Symbol):
+            return pure(machine, "is_not" if negate else "is", (one, other))
+    given = [each.address for each in (left, right) if isinstance(each, Ref) and each.address in machine.read_only]
+    if len(set(given)) == 2:
+        raise machine.stop(
+            "`is` asks whether two arguments are one object", "compare them with ==, or ask before the program"
+        )
+    return Const(same(left, right) is not negate)
 
 
 def contains(machine: Machine, container: Abstract, item: Abstract) -> Abstract:
