@@ -18,7 +18,7 @@ from lmc.frontend.control.join import Join, Path
 from lmc.frontend.emit.budget import MAX_DOMAIN
 from lmc.frontend.emit.operands import operand, pure
 from lmc.frontend.heap.state import State
-from lmc.frontend.heap.values import FALSE, TRUE, Abstract, Const, Symbol
+from lmc.frontend.heap.values import FALSE, SCALARS, TRUE, Abstract, Const, Symbol
 from lmc.ir.builder import Builder
 from lmc.ir.core import Value
 from lmc.ir.ids import without_holes
@@ -156,7 +156,7 @@ class CondPhis:
             kinds.append(found.type)
             foreign = foreign or found.foreign
         domain = merged_domain(left, right)
-        classes = {value.kind if isinstance(value, Symbol) else None for value in (left, right)}
+        classes = {class_of_phi(value) for value in (left, right)}
         return self._result(
             (irs[0], irs[1]),
             common(*kinds),
@@ -185,6 +185,13 @@ class CondPhis:
             self.results.append(self.machine.graph.value(place))
             self._known[key] = Symbol(self.results[-1], origin, **more)
         return self._known[key]
+
+
+def class_of_phi(value: Abstract) -> type | None:
+    """The class that a phi of type ``!any`` keeps of a value."""
+    if isinstance(value, Const):
+        return None if type(value.value) in SCALARS else type(value.value)
+    return value.kind if isinstance(value, Symbol) else None
 
 
 def origin_of(*values: Abstract) -> str:

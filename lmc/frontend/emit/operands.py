@@ -34,7 +34,7 @@ from lmc.frontend.sizes import is_too_large
 from lmc.ir import builtins
 from lmc.ir.core import Effect, Value
 from lmc.ir.ops import ConcatOp, HostCallOp, PyCallOp
-from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, ListType, Type, list_of, type_of
+from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, JsonType, ListType, Type, list_of, type_of
 from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 PLAIN_TYPES = frozenset({TEXT, INT, FLOAT, BOOL, NONE})
 _BUILDERS = frozenset({"list", "tuple", "dict"})
 """Builtins that hold their arguments: of a container of the program's own that is a copy."""
+_HOLDING = frozenset({"list", "tuple", "dict", "set", "list.replaced"})
 _PYTHON = {TEXT: str, INT: int, FLOAT: float, BOOL: bool, NONE: type(None)}
 
 
@@ -174,6 +175,8 @@ def pure(
     if name in _BUILDERS:
         machine.ends.copied.update(value.address for value in arguments if isinstance(value, Ref))
     operands = [operand(machine, value) for value in (*arguments, *named.values())]
+    if name in _HOLDING:
+        _note_shared(machine, operands)
     types = [each.type for each in operands]
     result_type = gives or builtin.result_type(types[: len(arguments)])
     if origin is None:
@@ -220,6 +223,8 @@ def host_call(
     named = dict(keywords or {})
     machine.ends.copied.update(value.address for value in (*arguments, *named.values()) if isinstance(value, Ref))
     operands = [operand(machine, value) for value in (*arguments, *named.values())]
+    if effect is Effect.WRITES:
+        _note_shared(machine, operands)
     if effect is Effect.PURE and any(each.foreign for each in operands):
         effect = Effect.READS
     if effect is Effect.WRITES and taints:
@@ -237,6 +242,12 @@ def host_call(
         raises=raises,
         taints=taints,
     )
+
+
+def _note_shared(machine: Machine, operands: Sequence[Operand]) -> None:
+    """Answers of classes that go where others may change them: their fields are read in order from the beginning on."""
+    if any(isinstance(each.type, JsonType) for each in operands):
+        machine.note_write(("answers are shared",), None, was_read=machine.reads_fields)
 
 
 def host_op(

@@ -101,10 +101,9 @@ def call(machine: Machine, function: Abstract, args: Args, kwargs: Kwargs) -> Ab
     if own is not None:
         return own
     if isinstance(function, Symbol):
-        raise machine.stop(
-            f"{function.origin} is called, and only a run knows what that does",
-            "call a tool or a function of the program",
-        )
+        check_kept(machine, function.origin, [*args, *kwargs.values()])
+        origin = f"the result of {function.origin}"
+        return host_call(machine, foreign.call_value, [function, *args], kwargs, effect=Effect.WRITES, origin=origin)
     raise machine.unsupported(f"a call of {describe(machine, function)}")
 
 

@@ -337,9 +337,6 @@ def rules(machine: Machine, finish: Callable[[Abstract], None]) -> Rules:
 
         return host_call(machine, bool, (value,), effect=Effect.WRITES, result_type=BOOL)
 
-    def field_of(owner: Symbol, name: str) -> Abstract:
-        raise machine.unsupported(f"the attribute {name!r} of {describe(machine, owner)}")
-
     def class_test(value: Abstract, kinds: Abstract) -> Abstract:
         del kinds
         raise machine.unsupported(f"the class of {describe(machine, value)}")
@@ -364,7 +361,6 @@ def rules(machine: Machine, finish: Callable[[Abstract], None]) -> Rules:
         item_of=partial(handles.item_of, machine),
         set_item_of=partial(handles.set_item_of, machine),
         attribute_of=partial(handles.attribute_of, machine),
-        field_of=field_of,
         object_call=object_call,
         outside=partial(names.outside, machine),
         is_changed=partial(foreign.is_changed, machine),

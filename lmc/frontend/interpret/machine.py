@@ -140,7 +140,6 @@ class Rules:
     item_of: Callable[[Abstract, Abstract], Abstract | None]
     set_item_of: Callable[[Abstract, Abstract, Abstract], bool]
     attribute_of: Callable[[Abstract, str], Abstract | None]
-    field_of: Callable[[Symbol, str], Abstract]
     object_call: Callable[[str, Callable[..., Any], Sequence[Abstract]], Abstract]
     outside: Callable[[Any, str], Abstract]
     is_changed: Callable[[Any], bool]
@@ -182,6 +181,8 @@ class Machine:
         self.graph = graph
         self.written: dict[Any, Any] = {} if written is None else written
         """Places outside the program that it writes, with what keeps their ids: they are read in the run alone."""
+        self.reads_fields = False
+        """Whether fields of answers are read by ops that passes may move: nothing else holds the objects."""
         self.variables: dict[tuple[int, str], Any] = {}
         """Variables outside the program, as host functions."""
         self.journal = Journal()

@@ -40,11 +40,11 @@ from lmc.frontend.heap.values import (
     Unbound,
     Union,
 )
-from lmc.frontend.python import foreign
+from lmc.frontend.python import foreign, run_attributes
+from lmc.frontend.python.foreign import delete_attribute, get_attribute, set_attribute
 from lmc.frontend.python.library import calls as library
 from lmc.frontend.python.library import table
 from lmc.ir.core import Effect
-from lmc.ir.types import ANY, JsonType
 from lmc.ir.types import NONE as NONE_TYPE
 from lmc.ir.wording import with_article
 
@@ -82,8 +82,9 @@ def read(machine: Machine, owner: Abstract, name: str) -> Abstract:
     if isinstance(owner, Super):
         return _of_super(machine, owner, name)
     kind = class_of(machine, owner)
-    if isinstance(owner, Symbol) and (owner.type == ANY or isinstance(owner.type, JsonType)) and kind is None:
-        return machine.rules.field_of(owner, name)
+    found = run_attributes.read(machine, owner, name) if isinstance(owner, Symbol) else None
+    if found is not None:
+        return found
     if kind is not None:
         held = inspect.getattr_static(kind, name, _MISSING)
         if held is _MISSING:
@@ -290,6 +291,8 @@ def _of_user_object(machine: Machine, owner: Const, name: str) -> Abstract:
         return _guarded(machine, held, name)
     if found is _MISSING and not hasattr(kind, "__getattr__"):
         return _guarded(machine, held, name)
+    if found is not _MISSING and not isinstance(found, functools.cached_property):
+        raise _runs_code(machine, owner, name)
     return _read_by_user_code(machine, owner, name)
 
 
@@ -360,21 +363,6 @@ def _runs_code(machine: Machine, owner: Const, name: str) -> BaseException:
         f"reading {name!r} of {with_article(type(owner.value).__name__)} may run its own code",
         "read it before the program is called and pass it in, or read it in a tool",
     )
-
-
-def get_attribute(owner: Any, name: str) -> Any:
-    """``owner.name``, as a host function."""
-    return getattr(owner, name)
-
-
-def set_attribute(owner: Any, name: str, value: Any) -> None:
-    """``owner.name = value``, as a host function."""
-    setattr(owner, name, value)
-
-
-def delete_attribute(owner: Any, name: str) -> None:
-    """``del owner.name``, as a host function."""
-    delattr(owner, name)
 
 
 def write(machine: Machine, owner: Abstract, name: str, value: Abstract) -> None:

@@ -145,3 +145,18 @@ def call_value(function: Any, *args: Any, **kwargs: Any) -> Any:
 def call_method(owner: Any, name: str, *args: Any, **kwargs: Any) -> Any:
     """``owner.name(*args, **kwargs)``, as a host function."""
     return getattr(owner, name)(*args, **kwargs)
+
+
+def get_attribute(owner: Any, name: str) -> Any:
+    """``owner.name``, as a host function."""
+    return getattr(owner, name)
+
+
+def set_attribute(owner: Any, name: str, value: Any) -> None:
+    """``owner.name = value``, as a host function."""
+    setattr(owner, name, value)
+
+
+def delete_attribute(owner: Any, name: str) -> None:
+    """``del owner.name``, as a host function."""
+    delattr(owner, name)

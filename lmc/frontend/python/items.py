@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -54,11 +55,15 @@ def get_item(machine: Machine, owner: Abstract, key: Abstract) -> Abstract:
     handled = machine.rules.item_of(owner, key)
     if handled is not None:
         return handled
-    if isinstance(owner, Const):
-        owner = foreign.current(machine, owner)
     own = machine.special("__getitem__", owner, key)
-    if own is not None:
-        return own
+    return _outside(machine, foreign.current(machine, owner), key) if own is None else own
+
+
+def _outside(machine: Machine, owner: Abstract, key: Abstract) -> Abstract:
+    """An item of a value that is known now, or of one that a run knows."""
+    if isinstance(owner, Const) and type(owner.value) is enum.EnumMeta:
+        return _member(machine, owner, key)
+    known = machine.plain(key)
     whole = machine.plain(owner)
     if whole is not None and known is not None:
         return run_now(machine, operator.getitem, [whole[0], known[0]], "getitem")
@@ -69,6 +74,15 @@ def get_item(machine: Machine, owner: Abstract, key: Abstract) -> Abstract:
     if isinstance(key, Slice):
         return _sliced(machine, owner, key)
     return pure(machine, "getitem", (owner, key))
+
+
+def _member(machine: Machine, owner: Const, key: Abstract) -> Abstract:
+    """``Kind["NAME"]``."""
+    known = machine.plain(key)
+    if known is not None:
+        return run_now(machine, operator.getitem, [owner.value, known[0]], "getitem")
+    found = host_call(machine, operator.getitem, (owner, key), effect=Effect.PURE)
+    return Symbol(found.ir, found.origin, kind=owner.value)
 
 
 def _sliced(machine: Machine, owner: Abstract, key: Slice) -> Abstract:

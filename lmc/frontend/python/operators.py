@@ -411,7 +411,7 @@ def identical(machine: Machine, left: Abstract, right: Abstract, *, negate: bool
         constant = next((value.value for value in pair if isinstance(value, Const)), None)
         if constant is None or type(constant) is bool:
             return pure(machine, "is_not" if negate else "is", pair, raises=False)
-        if not isinstance(constant, int | float | str | tuple):
+        if type(constant) not in (int, float, str, tuple):
             return pure(machine, "is_not" if negate else "is", pair)
     if isinstance(left, Function) or isinstance(right, Function):
         return Const(same(left, right) is not negate)
