@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import BuiltinFunctionType, MethodDescriptorType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.emit.operands import describe, pure
-from lmc.frontend.heap.cells import BranchArrayCell, GeneratorCell, HandleCell, IteratorCell, RowsCell
+from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, GeneratorCell, IteratorCell, RowsCell
 from lmc.frontend.heap.values import (
     FALSE,
     ZERO,
@@ -21,6 +21,7 @@ from lmc.frontend.heap.values import (
 )
 from lmc.frontend.python.iteration import Counted, items_of, known_items, next_item
 from lmc.frontend.python.operators import binary, truth
+from lmc.frontend.python.picking import holds_handles
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -52,15 +53,17 @@ def _iterator(machine: Machine, items: Sequence[Abstract]) -> Abstract:
     return machine.new(IteratorCell(Tuple(tuple(items)), 0))
 
 
+def _holds_handles(machine: Machine, given: Abstract, items: Any) -> bool:
+    return isinstance(machine.cell(given), BranchesCell) or (isinstance(items, list) and holds_handles(machine, items))
+
+
 def zipped(machine: Machine, *given: Abstract, strict: Abstract = FALSE) -> Abstract:
     """``zip(*given)``."""
     _take_items(machine, *given)
     if any(isinstance(machine.cell(each), BranchArrayCell | RowsCell) for each in given):
         return machine.new(RowsCell("zip", given, strict=bool(machine.concrete(strict))))
     columns = [items_of(machine, each) for each in given]
-    held = any(
-        isinstance(machine.cell(item), HandleCell) for column in columns if isinstance(column, list) for item in column
-    )
+    held = any(_holds_handles(machine, *pair) for pair in zip(given, columns, strict=True))
     if held and not all(isinstance(column, list) for column in columns):
         return machine.new(RowsCell("zip", given, strict=bool(machine.concrete(strict))))
     if all(isinstance(column, list) for column in columns):
