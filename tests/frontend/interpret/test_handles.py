@@ -10,10 +10,11 @@ import pytest
 import lmc
 from lmc.frontend import forms
 from lmc.frontend.arguments import bind
-from lmc.frontend.function import JittedFunction as jit
+from lmc.frontend.function import JittedFunction
 from lmc.frontend.interpret.entry import NotCaptured, capture_whole
 from tests.frontend.harness import check, effect
 
+jit = JittedFunction
 PROGRAMS = {}
 
 
