@@ -285,17 +285,32 @@ def _raised(pictures: Pictures, value: Raised) -> Picture:
 
 
 def _union(pictures: Pictures, value: Union) -> Picture:
-    machine = pictures.machine
-    for raised, is_first in ((value.first, True), (value.second, False)):
-        if isinstance(raised, Raised):  # made where it is raised alone
+    machine, flag = pictures.machine, value.flag
+    first, second = value.first, value.second
+    if _holds_errors(pictures, first):
+        first = machine.choose(flag, lambda: _error_of(machine, value.first), lambda: NONE)
+    if _holds_errors(pictures, second):
+        second = machine.choose(flag, lambda: NONE, lambda: _error_of(machine, value.second))
+    return {"either": [pictures.value(part) for part in (flag, first, second)]}
 
-            def make(raised: Raised = raised) -> Abstract:
-                return machine.exception(raised)
 
-            ways = (make, lambda: NONE) if is_first else (lambda: NONE, make)
-            made = machine.choose(value.flag, *ways)
-            value = Union(value.flag, made, value.second) if is_first else Union(value.flag, value.first, made)
-    return {"either": [pictures.value(part) for part in (value.flag, value.first, value.second)]}
+def _holds_errors(pictures: Pictures, value: Abstract) -> bool:
+    """Whether one way of a union is an exception, which is made where that way is taken alone."""
+    if not isinstance(value, Union):
+        return isinstance(value, Raised)
+    found = {_holds_errors(pictures, part) for part in (value.first, value.second)}
+    if len(found) > 1:
+        raise pictures.machine.unsupported("an exception that only some ways have where the program goes on eagerly")
+    return found.pop()
+
+
+def _error_of(machine: Machine, value: Abstract) -> Abstract:
+    if isinstance(value, Union):
+        return machine.choose(
+            value.flag, lambda: _error_of(machine, value.first), lambda: _error_of(machine, value.second)
+        )
+    assert isinstance(value, Raised)
+    return machine.exception(value)
 
 
 def _unbound(_pictures: Pictures, _value: Unbound) -> Picture:

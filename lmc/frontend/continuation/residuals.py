@@ -186,7 +186,7 @@ def _name(name: str, *, store: bool = False) -> ast.Name:
 
 
 def _located(node: ast.AST, made: Any) -> Any:
-    ast.copy_location(made, node)
+    """``made`` with the line of ``node`` where it has none: statements of the user's keep theirs."""
     for part in ast.walk(made):
         if isinstance(part, ast.expr | ast.stmt | ast.excepthandler) and not hasattr(part, "lineno"):
             ast.copy_location(part, node)
