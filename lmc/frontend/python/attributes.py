@@ -273,9 +273,10 @@ def _of_user_object(machine: Machine, owner: Const, name: str) -> Abstract:
         return _read_by_user_code(machine, owner, name)
     if _is_written(machine, held, name) or (name in own and not hasattr(type(found), "__set__")):
         return _guarded(machine, held, name)
-    if isinstance(found, FunctionType):
+    if isinstance(found, FunctionType | staticmethod | classmethod | Bindable):
         machine.graph.reads.add_attribute(kind, name, getattr(kind, name))
         machine.graph.reads.add_method(held, name)
+    if isinstance(found, FunctionType):
         return BoundMethod(Const(found), owner)
     if isinstance(found, staticmethod):
         return Const(found.__func__)

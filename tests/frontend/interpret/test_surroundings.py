@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lmc.frontend.arguments import bind
 from lmc.frontend.function import JittedFunction
-from lmc.frontend.interpret.entry import NotCaptured, capture_whole
+from lmc.frontend.interpret.entry import NotCaptured, capture_in_part, capture_whole
 from tests.frontend.argument_strategies import ARGUMENTS_HEADER, NAMES, argument_programs, given_arguments
 from tests.frontend.code_strategies import CODE_HEADER, changed_programs
 from tests.frontend.harness import check, run_captured, run_plain
@@ -26,10 +26,8 @@ def folder(tmp_path_factory):
 def test_changed_arguments_are_seen(folder, source, shared, other, alias):
     note(source)
     module = load(ARGUMENTS_HEADER + "@jit\n" + source, folder)
-    captured = capture_whole(module.program, bind(module.program, given_arguments(module, shared, alias), {}))
-    if isinstance(captured, NotCaptured):
-        note(str(captured.reason))
-        return
+    captured = capture_in_part(module.program, bind(module.program, given_arguments(module, shared, alias), {}))
+    note(str(captured.breaks))
     for names in (shared, other):
         if captured.matches(bind(module.program, given_arguments(module, names, alias), {})):
             check(module.program, lambda names=names: given_arguments(module, names, alias), captured=captured)
@@ -46,17 +44,15 @@ def test_changes_of_code_are_seen(folder, made, args):
     def fresh():
         return (*args[:3], list(args[3]))
 
-    captured = capture_whole(program, bind(program, fresh(), {}))
+    captured = capture_in_part(program, bind(program, fresh(), {}))
     for change in changes:
-        if isinstance(captured, NotCaptured):
-            note(str(captured.reason))
-            return
+        note(str(captured.breaks))
         note(change)
         exec(change, vars(module))
         if captured.matches(bind(program, fresh(), {})):
             assert run_captured(captured, fresh(), {}).end == run_plain(program, fresh(), {}).end
         else:
-            captured = capture_whole(program, bind(program, fresh(), {}))
+            captured = capture_in_part(program, bind(program, fresh(), {}))
 
 
 @pytest.mark.parametrize("make", [lambda: [1, "x"], lambda: {"k": 1}, lambda: (1, "x"), lambda: {"k": [1]}])
