@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -28,9 +29,11 @@ from lmc.frontend.heap.values import (
     SCALARS,
     Abstract,
     Const,
+    Poison,
     Ref,
     Symbol,
     Tuple,
+    Unbound,
     Union,
     is_literal,
 )
@@ -263,6 +266,7 @@ class _Capture:
     def finish(self, value: Abstract) -> None:
         """``lm.return``."""
         machine = self.machine
+        self.given: dict[int, Abstract | None] = {}
         leaves: list[Value] = []
         nesting = structure.canonical(self._structure(value, leaves, 0))
         found = variables(machine, self.state)
@@ -313,11 +317,44 @@ class _Capture:
         return {"leaf": len(leaves) - 1}
 
     def _value(self, value: Abstract) -> Value:
+        value = self._with_objects(value, False)
         found = operand(self.machine, value).ir
         if isinstance(found, Value):
             return found
 
         return constant(self.machine, found).ir
+
+    def _with_objects(self, value: Abstract, inside: bool) -> Abstract:
+        """``value`` with objects of the run in the place of those that the program makes; ``inside`` such an object."""
+        machine = self.machine
+        cell = machine.cell(value)
+        if isinstance(value, Tuple) and value.kind is tuple:
+            return Tuple(tuple(self._with_objects(item, inside) for item in value.items))
+        if not isinstance(value, Ref) or not (inside or isinstance(cell, InstanceCell)):
+            return value
+        if value.address in self.given:
+            found = self.given[value.address]
+            if found is None:
+                raise self._no_result("objects in it hold each other, or a list that something else holds as well")
+            return found
+        self.given[value.address] = None
+        if value.address in machine.read_only:
+            raise self._no_result("it holds a container that the program did not make itself")
+        if isinstance(cell, ListCell):
+            return machine.new(ListCell(tuple(self._with_objects(item, True) for item in cell.items)))
+        if isinstance(cell, DictCell):
+            values = tuple(self._with_objects(item, True) for item in cell.values)
+            return machine.new(dataclasses.replace(cell, values=values))
+        if not isinstance(cell, InstanceCell) or not classes.is_plain(cell.kind):
+            return value
+        parts = [machine.state.get((value.address, name)) for name in cell.names]
+        held = [part for part in parts if isinstance(part, Abstract) and not isinstance(part, Union | Unbound | Poison)]
+        if len(held) != len(parts):
+            raise self._no_result("an attribute of an object in it may not be there")
+        make = classes.Rebuilt.of(machine, cell.kind, cell.names)
+        made = host_call(machine, make, [self._with_objects(part, True) for part in held], effect=Effect.READS)
+        self.given[value.address] = made
+        return made
 
     def _no_result(self, cause: str) -> BaseException:
         return self.machine.stop(

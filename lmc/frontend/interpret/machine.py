@@ -183,6 +183,8 @@ class Machine:
         """Places outside the program that it writes, with what keeps their ids: they are read in the run alone."""
         self.reads_fields = False
         """Whether fields of answers are read by ops that passes may move: nothing else holds the objects."""
+        self.makers: dict[Any, Any] = {}
+        """Makers of objects of the user's classes, as host functions."""
         self.variables: dict[tuple[int, str], Any] = {}
         """Variables outside the program, as host functions."""
         self.journal = Journal()

@@ -129,6 +129,29 @@ def _is_own(kind: type) -> bool:
     return not is_standard_module(kind.__module__)
 
 
+class Rebuilt:
+    """Makes an object of a plain class from its attributes, as a host function. No code of the user's runs."""
+
+    def __init__(self, kind: type, names: tuple[str, ...]) -> None:
+        self.kind = kind
+        self.names = names
+        self.__name__ = f"new_{kind.__name__}"
+        self.__module__ = kind.__module__
+        self.__qualname__ = kind.__qualname__
+
+    @classmethod
+    def of(cls, machine: Machine, kind: type, names: tuple[str, ...]) -> Rebuilt:
+        """The host function of a class and these attributes; the same one each time."""
+        return machine.makers.setdefault((kind, names), cls(kind, names))
+
+    def __call__(self, *values: Any) -> Any:
+        """A new object."""
+        made = object.__new__(self.kind)
+        for name, value in zip(self.names, values, strict=True):
+            object.__setattr__(made, name, value)
+        return made
+
+
 # Methods that dataclasses write
 
 
