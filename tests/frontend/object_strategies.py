@@ -193,20 +193,23 @@ LINES = ["l"]
 TABLE = {"k": "v"}
 ROWS = [["r"], ["q"]]
 COUNT = 0
+KEPT = [BOX.items, WIDE.items, NOTE.tags, *ROWS]  # guards hold lists that the program changes by identity
 
 
 def reset():
     global COUNT
     COUNT = 0
+    for kept, items in zip(KEPT, ([], [], ["t"], ["r"], ["q"])):
+        kept[:] = items
     vars(BOX).clear()
-    vars(BOX).update(name="outer", size=2, items=[])
+    vars(BOX).update(name="outer", size=2, items=KEPT[0])
     vars(WIDE).clear()
-    vars(WIDE).update(name="wider", size=3, items=[], more="m")
-    vars(NOTE).update(text="noted", tags=["t"], count=0, box=None)
+    vars(WIDE).update(name="wider", size=3, items=KEPT[1], more="m")
+    vars(NOTE).update(text="noted", tags=KEPT[2], count=0, box=None)
     LINES[:] = ["l"]
     TABLE.clear()
     TABLE["k"] = "v"
-    ROWS[:] = [["r"], ["q"]]
+    ROWS[:] = KEPT[3:]
 
 
 def left():
