@@ -6,6 +6,7 @@ nothing else holds. Looking into one without changing it is ``py.call``. To add 
 
 from __future__ import annotations
 
+import heapq
 import operator
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,7 @@ from typing import Any
 
 from lmc.ir.builtin_types import ResultType, Safe, always_gives, always_safe, never_safe, same_list
 from lmc.ir.errors import CaptureError
-from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, Type, list_of
+from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, ListType, Type, list_of
 from lmc.ir.wording import with_article
 
 
@@ -121,6 +122,11 @@ def _safe_for_keys(types: Sequence[Type]) -> bool:
     return _PLAIN.issuperset(types[::2])
 
 
+def _safe_for_lists(types: Sequence[Type]) -> bool:
+    """It takes one list or text."""
+    return len(types) == 1 and (types[0] == TEXT or isinstance(types[0], ListType))
+
+
 def _safe_for_items(types: Sequence[Type]) -> bool:
     """It takes items that Python hashes itself."""
     return _PLAIN.issuperset(types)
@@ -130,7 +136,7 @@ _TABLE = {
     entry.name: entry
     for entry in (
         ObjectBuiltin("list", _list, always_gives(list_of(ANY)), always_safe),
-        ObjectBuiltin("list_from", list, same_list),
+        ObjectBuiltin("list_from", list, same_list, _safe_for_lists),
         ObjectBuiltin("dict", _dict, always_gives(ANY), _safe_for_keys),
         ObjectBuiltin("dict_from", dict, always_gives(ANY)),
         ObjectBuiltin("set", _set, always_gives(ANY), _safe_for_items),
@@ -149,7 +155,11 @@ _TABLE = {
         ObjectBuiltin("method", _method, always_gives(ANY)),
         *(
             ObjectBuiltin(name, getattr(operator, name), always_gives(ANY))
-            for name in ("iadd", "imul", "ior", "iand", "isub", "ixor")
+            for name in ("iadd", "imul", "ior", "iand", "isub", "ixor", "or_", "and_", "sub", "xor", "add", "mul")
+        ),
+        *(
+            ObjectBuiltin(name, getattr(heapq, name), always_gives(ANY))
+            for name in ("heappush", "heappop", "heapify", "heappushpop", "heapreplace")
         ),
     )
 }

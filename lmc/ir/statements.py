@@ -17,7 +17,7 @@ from lmc.ir.builtin_types import (
     second,
 )
 from lmc.ir.errors import InputError
-from lmc.ir.types import ANY, BOOL, NONE
+from lmc.ir.types import ANY, BOOL, NONE, list_of
 
 EXCEPTIONS: dict[str, type[BaseException]] = {
     name: kind for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)
@@ -131,6 +131,15 @@ def _unpack_four(items: Any) -> list[Any]:
     return [first, second, third, fourth]
 
 
+def _unpack_starred(items: Any, before: int, after: int) -> list[Any]:
+    """``before`` items, a list of those between, and ``after`` items, as a starred assignment binds them."""
+    found = list(items)
+    if len(found) < before + after:
+        raise ValueError(f"not enough values to unpack (expected at least {before + after}, got {len(found)})")
+    end = len(found) - after
+    return [*found[:before], found[before:end], *found[end:]]
+
+
 RAISING = frozenset({"raise", "raise_while"})
 """The builtins that stand for ``raise``."""
 CONVERSIONS: dict[str, Callable[[str], Any]] = {"int": int, "float": float}
@@ -150,6 +159,7 @@ STATEMENT_BUILTINS: tuple[tuple[str, Any, ResultType, Safe], ...] = (
     ("is_int", is_int, always_gives(BOOL), safe_for_texts(1)),
     ("is_float", is_float, always_gives(BOOL), safe_for_texts(1)),
     ("refusal", refusal, always_gives(ANY), never_safe),
+    ("unpack_starred", _unpack_starred, always_gives(list_of(ANY)), never_safe),
     *((f"unpack{count}", unpack, same_list, never_safe) for count, unpack in UNPACKING.items()),
 )
 """Rows of the table of builtins: name, what it does, type of its result, for which types it can't raise."""

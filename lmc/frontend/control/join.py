@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
+from lmc.frontend.emit import objects
 from lmc.frontend.emit.budget import MAX_UNION
 from lmc.frontend.emit.operands import pure, type_of_value
 from lmc.frontend.heap.cells import (
@@ -141,6 +142,7 @@ class Join:
         self._dead = dead
         changed = [state.changed_since(self.base) for state in self.states]
         self.joined.tainted = any(state.tainted for state in self.states)
+        self.joined.holds_foreign = any(state.holds_foreign for state in self.states)
         for place in dict.fromkeys((*places, *changed[0], *changed[1])):
             if self.is_young(place):
                 continue
@@ -149,11 +151,13 @@ class Join:
                 continue
             left, right = (held[place] if place in held else self.base.get(place) for held in changed)
             self.joined.put(place, self.content((place,), left, right))
+        self.joined.holds_foreign = any(state.holds_foreign for state in self.states)
         return self.joined
 
     def run_alone(self, side: int) -> State:
         """The state behind the construct where only this side takes the exit."""
         self.joined.tainted = self.states[side].tainted
+        self.joined.holds_foreign = self.states[side].holds_foreign
         for place, held in self.states[side].changed_since(self.base).items():
             if self.is_young(place):
                 continue
@@ -364,6 +368,8 @@ class Join:
                 return one
         if isinstance(left, ListCell | GrownCell) and isinstance(right, ListCell | GrownCell):
             return self._lists(path, left, right, own)
+        if isinstance(left, _CONTAINERS) and isinstance(right, _CONTAINERS) and not _have_one_form(left, right):
+            return self._in_run(path, (left, right), own)
         joined: Callable[..., Cell | None] | None = None
         if type(left) is type(right):
             joined = getattr(self, _FORMS[type(left)])
@@ -371,6 +377,32 @@ class Join:
         if found is None:
             raise NoCommonFormError(_no_common_form(self.machine))
         return found
+
+    def _in_run(self, path: Path, cells: tuple[Container, Container], own: Collection[Place]) -> Cell:
+        """Two containers of different keys, items or lengths: an object of the run, made at the end of each side."""
+        made = [self._made_in_run(side, cell, own) for side, cell in enumerate(cells)]
+        found = self._run_objects(path, *made)
+        if found is None:
+            raise NoCommonFormError(_no_common_form(self.machine))
+        return found
+
+    def _made_in_run(self, side: int, cell: Container, own: Collection[Place]) -> ObjectCell:
+        if isinstance(cell, ObjectCell):
+            return cell
+        skip = {*own, *self._dead}
+        if not all(self.machine.can_be_stored(value, skip, self.states[side]) for value in _held_by(cell)):
+            raise NoCommonFormError(_no_common_form(self.machine))
+        if any(address in self.machine.read_only or address in self.machine.watched for address in own):
+            raise NoCommonFormError(_no_common_form(self.machine))
+        machine = self.machine
+        with self.phis.at(side):
+            around, machine.state = machine.state, machine.state.child()
+            try:
+                made = objects.escaped(machine, cell)  # what it holds is reached through it alone
+                around.holds_foreign |= machine.state.holds_foreign
+            finally:
+                machine.state = around
+        return made
 
     def _values(self, path: Path, left: Sequence[Abstract], right: Sequence[Abstract]) -> tuple[Abstract, ...]:
         pairs = enumerate(zip(left, right, strict=True))
@@ -439,7 +471,7 @@ class Join:
         if left.kind is not right.kind:
             return None
         value = self.value((*path, "object"), left.value, right.value)
-        return ObjectCell(value, left.kind) if isinstance(value, Symbol) else None
+        return ObjectCell(value, left.kind, left.ordered and right.ordered) if isinstance(value, Symbol) else None
 
     def _is_seen_cell(self, cell: Cell) -> bool:
         seen = True
@@ -549,6 +581,25 @@ class Join:
         return self.value((*path, "answer"), left, right)
 
 
+Container = ListCell | GrownCell | DictCell | SetCell | ObjectCell
+_CONTAINERS = (ListCell, GrownCell, DictCell, SetCell, ObjectCell)
+
+
+def _have_one_form(left: Container, right: Container) -> bool:
+    """Return whether two containers are joined part by part."""
+    if isinstance(left, DictCell) and isinstance(right, DictCell):
+        return left.kind is not right.kind or _same_keys(left.keys, right.keys)
+    if isinstance(left, SetCell) and isinstance(right, SetCell):
+        return left.items == right.items
+    return type(left) is type(right)
+
+
+def _held_by(cell: Container) -> Sequence[Abstract]:
+    if isinstance(cell, ListCell):
+        return cell.items
+    return cell.values if isinstance(cell, DictCell) else ()
+
+
 _FORMS: dict[type[Cell], str] = {
     FrameCell: "_frames",
     DictCell: "_dicts",
@@ -615,7 +666,7 @@ def rebuilt_cell(cell: Cell, change: Any) -> Cell:
         handles = tuple(change(index, handle) for index, handle in enumerate(cell.handles))
         return BranchesCell(handles, change("source", cell.source), change("base", cell.base))
     if isinstance(cell, ObjectCell):
-        return ObjectCell(change("object", cell.value), cell.kind)
+        return ObjectCell(change("object", cell.value), cell.kind, cell.ordered)
     return cell
 
 

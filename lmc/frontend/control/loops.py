@@ -400,7 +400,7 @@ def _append(
 def _renamed_state(header: State, entry: State, names: dict[Value, Value]) -> State:
     """The header with the loop's results in the place of its parameters."""
     made = entry.child()
-    made.tainted = header.tainted
+    made.tainted, made.holds_foreign = header.tainted, header.holds_foreign
     for place, held in header.changed_since(entry).items():
         if type(place) is tuple and place[0] == "count":
             place = (*place[:2], tuple(names.get(hole, hole) for hole in place[2]))  # noqa: PLW2901
@@ -450,4 +450,5 @@ def _shapes(header: State, phis: LoopPhis) -> dict[Place, Any]:
         start = place[0] if type(place) is tuple else place
         return type(start) is not int or start < phis.watermark
 
-    return {place: shape(held) for place, held in header.changed_since(phis.entry).items() if is_old(place)}
+    found = {place: shape(held) for place, held in header.changed_since(phis.entry).items() if is_old(place)}
+    return {**found, "flags": (header.tainted, header.holds_foreign)}

@@ -61,13 +61,20 @@ class Operand:
     expression: Any = None
     foreign: bool = False
     origin: str | None = None
+    local: bool = False
 
 
 def operand(machine: Machine, value: Abstract) -> Operand:
     """``value`` as an argument of a call, by value. Ends the capture for what can't stand in the graph."""
     if isinstance(value, Symbol):
         return Operand(
-            value.ir, value.type, value.expression is not None, value.expression, value.foreign, value.origin
+            value.ir,
+            value.type,
+            value.expression is not None,
+            value.expression,
+            value.foreign,
+            value.origin,
+            value.local,
         )
     if isinstance(value, Const):
         return _constant(machine, value.value)
@@ -127,7 +134,9 @@ def _cell(machine: Machine, value: Ref) -> Operand:
             raise machine.stop(CAUSE, REMEDY)
         return operand(machine, pure(machine, "set", [Const(item) for item in items]))
     if isinstance(cell, ObjectCell):
-        return operand(machine, cell.value)
+        if not cell.ordered:
+            raise machine.stop(CAUSE, REMEDY)
+        return Operand(cell.value.ir, ANY, False, None, machine.state.holds_foreign, cell.value.origin, local=True)
     raise machine.stop(f"{describe(machine, value)} can't be part of the graph", "take what is needed out of it before")
 
 
@@ -199,7 +208,8 @@ def pure(
         PyCallOp, (result_type,), may_raise=may_raise, function=name, arguments=ir, keywords=tuple(named)
     )
     if not all(each.follows for each in operands):
-        return Symbol(result, origin)
+        is_local = result_type not in PLAIN_TYPES and any(each.local for each in operands)
+        return Symbol(result, origin, local=is_local)
     return Symbol(result, origin, Expression(name, tuple(each.expression for each in operands), tuple(named)))
 
 

@@ -222,8 +222,10 @@ class CollectedCell(Cell):
 class ObjectCell(Cell):
     """A Python object that exists in the run only, made there by the program; each operation on it is an ordered op.
 
-    ``kind`` is its class, one of Python's own. ``value`` names the object: no change gives another one.
+    ``kind`` is its class, one of Python's own. ``value`` names the object: no change gives another one. ``ordered``
+    says whether its items have the order that they have in plain Python, which is not so of some sets.
     """
 
     value: Symbol
     kind: type
+    ordered: bool = True

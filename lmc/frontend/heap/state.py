@@ -65,16 +65,18 @@ class State:
     """Contents by place.
 
     ``tainted``: a call may have changed data of the user's, which is looked at in the run from here on. ``journal``
-    takes what is changed here and in states that are derived from this one.
+    takes what is changed here and in states that are derived from this one. ``holds_foreign``: objects of the run may
+    hold what functions of the user's can change.
     """
 
-    __slots__ = ("_journal", "_own", "_parent", "tainted")
+    __slots__ = ("_journal", "_own", "_parent", "holds_foreign", "tainted")
 
     def __init__(self, parent: State | None = None, journal: Journal | None = None) -> None:
         self._own: dict[Place, Content] = {}
         self._parent = parent
         self._journal: Journal = journal or (Journal() if parent is None else parent._journal)
         self.tainted: bool = parent is not None and parent.tainted
+        self.holds_foreign: bool = parent is not None and parent.holds_foreign
 
     def get(self, place: Place) -> Content:
         """What ``place`` holds."""
@@ -114,6 +116,7 @@ class State:
             for place, content in each._own.items():
                 self._journal.set(self._own, place, content)
         self.tainted = child.tainted
+        self.holds_foreign = child.holds_foreign
 
     def changed_since(self, base: State) -> dict[Place, Content]:
         """The places that were changed since ``base``, an older state, and what they hold."""

@@ -46,7 +46,8 @@ class Symbol(Abstract):
     ``origin`` is what messages call it. ``expression`` says how it follows from the arguments; None where a model, a
     tool or a draw had a part in it. ``domain`` are the constants that it may be, where these are known. ``kind`` is its
     Python class, where that is known and its type is ``!any``. ``foreign``: it may be an object that functions of the
-    user's can change, so that looking into it is ordered with calls of those.
+    user's can change, so that looking into it is ordered with calls of those. ``local``: it may be an object of the
+    run, where it is not foreign.
     """
 
     ir: Value
@@ -55,6 +56,7 @@ class Symbol(Abstract):
     domain: tuple[Any, ...] | None = None
     kind: type | None = None
     foreign: bool = False
+    local: bool = False
 
     @property
     def type(self) -> Type:

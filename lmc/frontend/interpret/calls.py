@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.control.conditions import adopt, scope
 from lmc.frontend.control.exits import NORMAL, Exit, Left, Outcome, Way
+from lmc.frontend.emit import objects
 from lmc.frontend.emit.budget import MAX_CALLS
 from lmc.frontend.emit.operands import class_of, concat, describe, host_call, is_scalar, is_text, pure, type_of_value
 from lmc.frontend.exception_reads import looks_at_exceptions
@@ -26,7 +27,7 @@ from lmc.frontend.handles import handles
 from lmc.frontend.handles.appending import append
 from lmc.frontend.handles.cores import is_handle
 from lmc.frontend.harmless import is_harmless_type, is_standard_module
-from lmc.frontend.heap.cells import CollectedCell, DictCell, GeneratorCell, GrownCell, InstanceCell, ListCell
+from lmc.frontend.heap.cells import CollectedCell, DictCell, GeneratorCell, GrownCell, InstanceCell, ListCell, SetCell
 from lmc.frontend.heap.values import (
     NONE,
     Abstract,
@@ -48,7 +49,7 @@ from lmc.frontend.heap.values import (
 from lmc.frontend.interpret import names
 from lmc.frontend.interpret.machine import Activation
 from lmc.frontend.locations import is_own_file
-from lmc.frontend.python import attributes, classes, foreign
+from lmc.frontend.python import attributes, classes, foreign, object_methods
 from lmc.frontend.python.conversions import formatted, to_text
 from lmc.frontend.python.functions import FUNCTIONS
 from lmc.frontend.python.library import callbacks, table
@@ -304,8 +305,9 @@ def check_kept(machine: Machine, taker: str, values: Sequence[Abstract]) -> None
 def _check_handed_over(machine: Machine, taker: str, values: Sequence[Abstract], effect: Effect) -> None:
     """End the capture where a function would get a handle, or could change or keep what the program still uses."""
     for value in values:
-        can_change = isinstance(value, Tuple) or machine.cell(value) is not None
-        if effect is Effect.WRITES and can_change and not machine.can_be_stored(value, ()):
+        can_change = isinstance(value, Tuple) or machine.cell(value) is not None or isinstance(value, Symbol)
+        kept = machine.can_be_stored(value, ()) and machine.may_be_kept(value)
+        if effect is Effect.WRITES and can_change and not kept:
             raise machine.stop(
                 f"{taker} takes {with_article(machine.class_name(value))} of the program's own, and might change or "
                 "keep it",
@@ -615,6 +617,11 @@ def in_place(machine: Machine, name: str, old: Abstract, value: Abstract) -> Abs
     if name == "or_" and isinstance(machine.cell(old), DictCell):
         method(machine, old, "update", [value], {})
         return old
+    if name == "or_" and isinstance(old, Ref) and isinstance(machine.cell(old), SetCell):
+        method(machine, old, "update", [value], {})
+        return old
+    if objects.is_object(machine, old) and name in objects.IN_PLACE:
+        return objects.in_place(machine, name, old, object_methods.taken(machine, value))
     own = machine.special(f"__i{name.rstrip('_')}__", old, value)
     if own is not None:
         return machine.cases(

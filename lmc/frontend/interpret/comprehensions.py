@@ -91,6 +91,14 @@ def _loop(machine: Machine, generators: Sequence[ast.comprehension], innermost: 
     return body
 
 
+def for_each(machine: Machine, iterable: Abstract, each: Consume) -> None:
+    """Interpret ``each`` for every item of an iterable."""
+    node = machine.activation.statement
+    name = ast.copy_location(ast.Name(".item", ast.Store()), node)
+    generator = ast.comprehension(name, name, [], 0)
+    run(machine, [generator], iterable, lambda: each(names.read_name(machine, ".item")))
+
+
 def list_of(machine: Machine, node: ast.ListComp | ast.SetComp, element: Callable[[], Abstract]) -> Abstract:
     """The items that a comprehension gives, as a list."""
     first = machine.rules.evaluate(node.generators[0].iter)

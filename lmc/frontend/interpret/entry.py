@@ -392,6 +392,7 @@ def rules(machine: Machine, finish: Callable[[Abstract], None]) -> Rules:
         run_generator=partial(calls.run_generator, machine),
         collected=partial(comprehensions.collected, machine),
         consume=partial(comprehensions.consume, machine),
+        for_each=partial(comprehensions.for_each, machine),
         leave_with=partial(calls.take_return, machine),
         end_turn=partial(end_role, machine),
         size_of=lambda value: calls.FUNCTIONS[len](machine, value),

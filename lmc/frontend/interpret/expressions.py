@@ -11,7 +11,7 @@ from lmc.frontend.emit.operands import concat
 from lmc.frontend.heap.cells import DictCell, GeneratorCell, ListCell
 from lmc.frontend.heap.values import NONE, Abstract, Const, Function, Ref, Slice, Symbol, Tuple
 from lmc.frontend.interpret import calls, comprehensions, names
-from lmc.frontend.python import attributes, items, iteration, operators
+from lmc.frontend.python import attributes, constructors, items, iteration, operators
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -207,7 +207,7 @@ def _list_comprehension(machine: Machine, node: ast.ListComp) -> Abstract:
 
 def _set_comprehension(machine: Machine, node: ast.SetComp) -> Abstract:
     made = comprehensions.list_of(machine, node, lambda: evaluate(machine, node.elt))
-    return items.new_set(machine, iteration.known_items(machine, made, "a set is made of what it gives"))
+    return constructors.set_of(machine, made)
 
 
 def _dict_comprehension(machine: Machine, node: ast.DictComp) -> Abstract:

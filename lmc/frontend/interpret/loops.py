@@ -5,32 +5,36 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.control.conditions import adopt, branch, scope
 from lmc.frontend.control.exits import NORMAL, Exit, Way
 from lmc.frontend.control.loops import LoopParts, run_loop
+from lmc.frontend.emit import objects
 from lmc.frontend.emit.budget import MAX_UNROLLED_FOR, MAX_UNROLLED_WHILE
 from lmc.frontend.emit.operands import describe, pure
 from lmc.frontend.handles.rows import Over
 from lmc.frontend.harmless import is_immutable
 from lmc.frontend.heap.cells import (
     BranchArrayCell,
+    DictCell,
     FrameCell,
     GeneratorCell,
     GrownCell,
     InstanceCell,
     IteratorCell,
     ListCell,
+    ObjectCell,
     RowsCell,
 )
-from lmc.frontend.heap.values import TRUE, Abstract, Const, Poison, Ref, Symbol, Tuple, Unbound, Union
+from lmc.frontend.heap.values import TRUE, Abstract, Const, Poison, Ref, Symbol, Tuple, Unbound, Union, View
 from lmc.frontend.interpret.comprehensions import consume
 from lmc.frontend.python.iteration import Counted, items_of, known_items, next_item
 from lmc.frontend.python.library import polyfills
 from lmc.frontend.python.operators import truth
-from lmc.ir.types import TEXT, ListType
+from lmc.ir.types import ANY, TEXT, ListType
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -191,6 +195,9 @@ def run_for(machine: Machine, node: ast.For) -> None:
         assert isinstance(iterable, Ref)
         _over_generator(machine, node, iterable)
         return
+    if objects.is_object(machine, iterable.owner if isinstance(iterable, View) else iterable):
+        _over_object(machine, node, iterable)
+        return
     iterator = _iterator(machine, iterable)
     if isinstance(iterator, Counted):
         _counted_or_known(machine, node, iterator)
@@ -205,13 +212,11 @@ def run_for(machine: Machine, node: ast.For) -> None:
 def _counted_or_known(machine: Machine, node: ast.For, items: Counted) -> None:
     """A loop by index; where that can't be captured, and the number of items is known, round by round."""
     if items.value.foreign:
-        writes = machine.writes
-        _counted_for(machine, node, Counted(pure(machine, "list_from", (items.value,))), is_own=False)
-        if machine.writes > writes:
-            raise machine.stop(
-                f"{items.value.origin} is gone over in a loop whose calls may change it",
-                "go over a copy: list(x), or declare what the functions do (@lmc.tool(effect=…))",
-            )
+        machine.attempt(
+            lambda: _over_copy(machine, node, pure(machine, "list_from", (items.value,))),
+            lambda: _over_changing(machine, node, items.value),
+            NotKnownError,
+        )
         return
     if items.live is not None or not isinstance(machine.known(machine.length(items.value)), int):
         _counted_for(machine, node, items)
@@ -223,6 +228,65 @@ def _counted_or_known(machine: Machine, node: ast.For, items: Counted) -> None:
         _unrolled_for(machine, node, machine.new(IteratorCell(Tuple(tuple(found)), 0)))
 
     machine.attempt(lambda: _counted_for(machine, node, items), one_by_one, CaptureBreak)
+
+
+def _over_object(machine: Machine, node: ast.For, iterable: Abstract) -> None:
+    """A loop over an object of the run: by index over a copy where no round changes an object, else live."""
+    if objects.kind_of(machine, iterable) is objects.ITERATOR:
+        _over_live(machine, node, iterable)
+        return
+    machine.attempt(
+        lambda: _over_copy(machine, node, objects.listed(machine, iterable)),
+        lambda: _over_live(machine, node, iterable),
+        NotKnownError,
+    )
+
+
+def _over_changing(machine: Machine, node: ast.For, items: Symbol) -> None:
+    """A loop over what a tool gave, whose rounds call functions that may change it."""
+    if items.ir in machine.objects.copies:
+        raise machine.stop(
+            f"{items.origin} is gone over in a loop whose calls may change it",
+            "go over a copy: list(x), or declare what the functions do (@lmc.tool(effect=…))",
+        )
+    _over_live(machine, node, items)
+
+
+def _over_copy(machine: Machine, node: ast.For, items: Symbol) -> None:
+    """A loop over the items as they are now. Raises ``NotKnownError`` where a round may change what they are of."""
+    changes, writes = machine.objects.changes, machine.writes
+    _counted_for(machine, node, Counted(items), is_own=False)
+    if (items.local and machine.objects.changes > changes) or (items.foreign and machine.writes > writes):
+        raise NotKnownError
+
+
+def _over_live(machine: Machine, node: ast.For, iterable: Abstract) -> None:
+    """A loop that asks an iterator of the run for each item, as Python does."""
+    foreign = isinstance(iterable, Symbol) and iterable.foreign
+    kind = iterable.type if isinstance(iterable, Symbol) else ANY
+    element = kind.element if isinstance(kind, ListType) else TEXT if kind == TEXT else ANY
+    source = objects.iterator(machine, iterable)
+    target = machine.begin_target()
+    place: tuple[int, str] = (target, "item")
+
+    def test() -> Abstract:
+        machine.at(node)
+        goes_on, found = objects.advanced(machine, source, element, foreign=foreign)
+        machine.state.put(place, found)
+        return goes_on
+
+    def body() -> None:
+        machine.at(node)
+        found = machine.state.get(place)
+        assert isinstance(found, Symbol)
+        machine.rules.assign(
+            node.target, replace(found, foreign=foreign or machine.state.holds_foreign, local=not foreign)
+        )
+        _round(machine, node, target, None)
+
+    run_loop(
+        machine, LoopParts(target, test, body, _otherwise(machine, node), _continues(node.body), _dead(machine, node))
+    )
 
 
 def _iterator(machine: Machine, iterable: Abstract) -> Ref | Counted:
@@ -294,7 +358,8 @@ def _unrolled_for(machine: Machine, node: ast.For, iterator: Ref) -> None:
                     "a list or dict from outside the program is gone over in a loop whose calls may change it",
                     "go over a copy: list(x), or declare what the functions do (@lmc.tool(effect=…))",
                 )
-            if isinstance(machine.cell(cell.source), GrownCell):
+            source = cell.source.owner if isinstance(cell.source, View) else cell.source
+            if isinstance(machine.cell(source), GrownCell | ObjectCell):
                 raise NotKnownError
             machine.at(node)
             item = next_item(machine, iterator)
@@ -315,7 +380,12 @@ def _live_for(machine: Machine, node: ast.For, iterator: Ref) -> None:
     cell = machine.cell(iterator)
     assert isinstance(cell, IteratorCell)
     source = cell.source
-    found = machine.cell(source)
+    owner = source.owner if isinstance(source, View) else source
+    found = machine.cell(owner)
+    if isinstance(found, DictCell) and isinstance(owner, Ref) and not cell.index:
+        objects.escape(machine, owner)
+        _over_object(machine, node, source)
+        return
     if not isinstance(found, ListCell | GrownCell) or not isinstance(source, Ref) or cell.index:
         raise machine.unsupported("a loop over a dict or an iterator that its rounds change")
     value = found.value if isinstance(found, GrownCell) else pure(machine, "list", found.items)
@@ -332,7 +402,7 @@ def _counted_for(machine: Machine, node: ast.For, items: Counted, *, is_own: boo
         cell = machine.cell(items.live)
         if isinstance(cell, ListCell):
             return pure(machine, "list", cell.items)
-        assert isinstance(cell, GrownCell)
+        assert isinstance(cell, GrownCell | ObjectCell)
         return cell.value
 
     over = Over(machine, items) if machine.has_arrays and items.live is None else None

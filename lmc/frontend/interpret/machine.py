@@ -150,6 +150,7 @@ class Rules:
     run_generator: Callable[[Any, Callable[[Abstract], None]], None]
     collected: Callable[[Ref], Abstract]
     consume: Callable[[Ref, Callable[[Abstract], None]], None]
+    for_each: Callable[[Abstract, Callable[[Abstract], None]], None]
     inline: Callable[[FunctionType, Sequence[Abstract], Mapping[str, Abstract]], Abstract]
 
 
@@ -169,6 +170,23 @@ class Saved:
     protected: tuple[int, ...]
     guarded_returns: int
     guards: tuple[int, int]
+
+
+@dataclass(slots=True)
+class RunObjects:
+    """What was seen of objects of the run. Nothing here is taken back where the interpretation begins again.
+
+    ``changes`` counts the ops that may have changed one. ``defaults``: one may be a ``defaultdict``, which reading an
+    item changes. ``inner`` are the addresses of those that may be in another one. ``copies`` are lists of what
+    iterators give, made when those were: they do not follow what the iterators go over. ``escaping`` are the addresses
+    of containers that are just becoming objects of the run, outermost first.
+    """
+
+    changes: int = 0
+    defaults: bool = False
+    inner: set[int] = field(default_factory=set[int])
+    copies: set[Value] = field(default_factory=set[Value])
+    escaping: list[int] = field(default_factory=list[int])
 
 
 class Machine:
@@ -216,6 +234,7 @@ class Machine:
         """How many of them were open where a loop, a call or a ``try`` began, by what its exits leave for."""
         self.watched: list[int] = []
         """Addresses of lists and dicts of which an iterator holds the items as they are now."""
+        self.objects = RunObjects()
         self.read_only: set[int] = set()
         """Addresses of containers that the caller holds as well: an argument, data of the user's."""
         self.functions: dict[Any, Callable[..., Abstract]] = {}
@@ -323,6 +342,31 @@ class Machine:
             if isinstance(held, Ref) and not isinstance(self.cell(held), IteratorCell | GeneratorCell):
                 self.watched.append(held.address)
 
+    def check_change(self, value: Ref) -> None:
+        """End the capture where a container may not change."""
+        if value.address in self.read_only:
+            raise self.stop(
+                "the program changes a list or dict that it was given, which its caller would see",
+                "make a copy first: list(x), dict(x)",
+            )
+        if value.address in self.watched:
+            raise self.stop(
+                "a list or dict is changed while an iterator goes over it (enumerate, zip, map and the like)",
+                "go over a copy: list(x)",
+            )
+
+    def may_be_kept(self, value: Abstract) -> bool:
+        """Whether a function may keep or change an object of the run: nothing the program still uses is in it."""
+        if isinstance(value, Tuple):
+            return all(map(self.may_be_kept, value.items))
+        cell = self.cell(value)
+        if isinstance(value, Symbol):
+            return not (value.local and self.objects.inner)
+        if not isinstance(value, Ref) or not isinstance(cell, ObjectCell):
+            return cell is None or all(map(self.may_be_kept, values_of(cell)))
+        held = {value.address, *self.objects.inner}
+        return value.address not in self.objects.inner and not any(self.is_held(Ref(address)) for address in held)
+
     def is_held(self, value: Ref, state: State | None = None, skip: Collection[Any] = ()) -> bool:
         """Whether an object can be reached under a name that may still be read, but not through ``skip``."""
         return is_reached(self.state if state is None else state, value.address, self.roots(), skip)
@@ -335,6 +379,8 @@ class Machine:
         if isinstance(value, Const | Symbol | Concat):
             return True
         cell = state.get(value.address) if isinstance(value, Ref) else None
+        if isinstance(cell, ObjectCell):
+            return cell.ordered
         if not isinstance(value, Ref) or not isinstance(cell, ListCell | GrownCell | DictCell | SetCell):
             return False
         if self.is_held(value, state, skip):
@@ -718,7 +764,7 @@ class Machine:
     def length(self, value: Symbol) -> Symbol:
         """``len`` of a list or text of the run, once for each in a block."""
         known = self._lengths.get(value.ir)
-        if known is not None and not value.foreign and self._is_open(known[1]):
+        if known is not None and not value.foreign and value.type != ANY and self._is_open(known[1]):
             return known[0]
         found = pure(self, "len", (value,))
         self._lengths[value.ir] = (found, self.graph.builder)

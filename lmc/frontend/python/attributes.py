@@ -18,6 +18,7 @@ from types import (
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lmc.frontend.binding import Bindable
+from lmc.frontend.emit import objects
 from lmc.frontend.emit.operands import class_of, describe, host_call
 from lmc.frontend.guards import MISSING
 from lmc.frontend.harmless import is_standard_module
@@ -82,6 +83,8 @@ def read(machine: Machine, owner: Abstract, name: str) -> Abstract:
     if isinstance(owner, Super):
         return _of_super(machine, owner, name)
     kind = class_of(machine, owner)
+    if isinstance(owner, Symbol) and objects.is_object(machine, owner):
+        return BoundMethod(name, owner)
     found = run_attributes.read(machine, owner, name) if isinstance(owner, Symbol) else None
     if found is not None:
         return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lmc.frontend.emit import objects
 from lmc.frontend.emit.operands import pure
 from lmc.frontend.heap.cells import (
     DictCell,
@@ -17,7 +18,7 @@ from lmc.frontend.heap.values import (
     Symbol,
     Tuple,
 )
-from lmc.frontend.python import foreign
+from lmc.frontend.python import foreign, object_methods
 from lmc.frontend.python.items import new_set, set_item
 from lmc.frontend.python.iteration import Counted, items_of, known_items
 from lmc.frontend.python.operators import run_now
@@ -64,7 +65,7 @@ def set_of(machine: Machine, *given: Abstract) -> Abstract:
     items = items_of(machine, given[0])
     if isinstance(items, Counted) or (items is None and isinstance(given[0], Symbol)):
         value = items.value if isinstance(items, Counted) else given[0]
-        return Symbol(pure(machine, "set_from", (value,)).ir, "a set", kind=set)
+        return objects.made(machine, "set_from", (value,), set)
     if items is None:
         items = known_items(machine, given[0], "a set is made of it")
     return new_set(machine, items)
@@ -88,6 +89,14 @@ def pairs_of(machine: Machine, given: Abstract) -> list[tuple[Abstract, Abstract
 
 def new_dict(machine: Machine, *given: Abstract, **named: Abstract) -> Abstract:
     """``dict(…)``."""
+    if len(given) == 1:
+        items = None if isinstance(machine.cell(given[0]), DictCell) else items_of(machine, given[0])
+        if objects.is_object(machine, given[0]) or isinstance(items, Counted):
+            value = items.value if isinstance(items, Counted) and not _is_mapping(machine, given[0]) else given[0]
+            found = objects.made(machine, "dict_from", (value,), dict)
+            if named:
+                object_methods.method(machine, found, "update", (), named)
+            return found
     made = machine.new(DictCell((), ()))
     for each in given:
         for key, value in pairs_of(machine, each):
@@ -95,6 +104,12 @@ def new_dict(machine: Machine, *given: Abstract, **named: Abstract) -> Abstract:
     for name, value in named.items():
         set_item(machine, made, Const(name), value)
     return made
+
+
+def _is_mapping(machine: Machine, value: Abstract) -> bool:
+    """Return whether ``dict(value)`` may be a copy of a dict of the run."""
+    kind = objects.kind_of(machine, value)
+    return isinstance(value, Symbol) if kind is None else issubclass(kind, dict)
 
 
 def new_range(machine: Machine, *bounds: Abstract) -> Abstract:

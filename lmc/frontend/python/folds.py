@@ -10,6 +10,7 @@ from lmc.frontend.control.conditions import adopt, branch, scope
 from lmc.frontend.control.exits import NORMAL, Exit, Way
 from lmc.frontend.emit.operands import pure
 from lmc.frontend.heap.cells import (
+    Cell,
     GeneratorCell,
     ListCell,
 )
@@ -18,6 +19,7 @@ from lmc.frontend.heap.values import (
     NONE,
     ZERO,
     Abstract,
+    BoundMethod,
     Const,
     Ref,
     Symbol,
@@ -41,11 +43,13 @@ def sorted_items(machine: Machine, given: Abstract, key: Abstract = NONE, revers
     keyless = isinstance(key, Const) and key.value is None
     if isinstance(items, Counted):
         if not keyless:
-            raise machine.unsupported("`sorted` by key of items that only a run counts")
+            return machine.list_of(
+                pure(machine, "sorted_by", (items.value, _keys(machine, items.value, key)), {"reverse": reverse})
+            )
         return machine.list_of(pure(machine, "sorted", (items.value,), {"reverse": reverse}))
-    if len({*map(id, items)}) < 2 and len(items) < 2:
-        return machine.new(ListCell(tuple(items)))
     keys = items if keyless else [machine.rules.call(key, [item], {}) for item in items]
+    if len(items) < 2:
+        return machine.new(ListCell(tuple(items)))
     plain = [machine.plain(each) for each in keys]
     if all(each is not None for each in plain) and isinstance(machine.known(reverse), bool):
         values = [each[0] for each in plain if each is not None]
@@ -70,6 +74,23 @@ def _numbered(machine: Machine, keys: Sequence[Abstract]) -> list[Abstract]:
     return [machine.new(ListCell(part)) for part in (numbers, tuple(keys))]
 
 
+def _keys(machine: Machine, items: Abstract, key: Abstract) -> Abstract:
+    """The keys of items that only a run counts, in a list."""
+    keys = machine.new(ListCell(()))
+
+    def note(item: Abstract) -> None:
+        machine.rules.call(BoundMethod("append", keys), [machine.rules.call(key, [item], {})], {})
+
+    machine.rules.for_each(items, note)
+    return keys
+
+
+def check_same(machine: Machine, given: Abstract, before: Cell | None, name: str) -> None:
+    """End the capture where a list changed while its items were gone over, which Python sees."""
+    if machine.cell(given) is not before:
+        raise machine.unsupported(f"`{name}` of a list that the key function changes")
+
+
 def extreme(name: str) -> Handler:
     """``min`` or ``max``."""
     function = getattr(builtins, name)
@@ -85,9 +106,11 @@ def extreme(name: str) -> Handler:
                 if default:
                     return default["default"]
                 machine.raise_new(ValueError, f"{name}() arg is an empty sequence")
+            before = machine.cell(first)
+            keys = items if keyless else [machine.rules.call(key, [item], {}) for item in items]
+            check_same(machine, first, before, name)
             if len(items) == 1:
                 return items[0]
-            keys = items if keyless else [machine.rules.call(key, [item], {}) for item in items]
             plain = [machine.plain(each) for each in keys]
             if all(each is not None for each in plain):
                 values = [each[0] for each in plain if each is not None]
@@ -104,7 +127,13 @@ def extreme(name: str) -> Handler:
             listed = [machine.new(ListCell(tuple(part))) for part in (items, keys)]
             return pure(machine, f"{name}_by", listed)
         if not keyless:
-            raise machine.unsupported(f"`{name}` by key of items that only a run counts")
+            writes, changes, before = machine.writes, machine.objects.changes, machine.cell(first)
+            listed = first if items is None else items.value
+            keys = _keys(machine, listed, key)
+            check_same(machine, first, before, name)
+            if machine.writes > writes or machine.objects.changes > changes:
+                raise machine.unsupported(f"`{name}` by a key that calls tools or changes containers")
+            return pure(machine, f"{name}_by", (listed, keys, *default.values()))
         value = items.value if items is not None else first
         return pure(machine, name, (value,), default)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import builtins
 import functools
+import heapq
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ from lmc.frontend.heap.values import (
     Abstract,
     Partial,
 )
+from lmc.frontend.python import object_methods
 from lmc.frontend.python.constructors import new_dict, new_list, new_range, new_tuple, set_of
 from lmc.frontend.python.conversions import conversion, formatted, new_text, to_bool, to_text
 from lmc.frontend.python.folds import extreme, quantifier, sorted_items, sum_of
@@ -34,6 +37,11 @@ if TYPE_CHECKING:
 Handler = Callable[..., Abstract]
 
 FUNCTIONS: Mapping[Any, Handler] = {
+    Counter: object_methods.new_counter,
+    OrderedDict: object_methods.new_ordered_dict,
+    defaultdict: object_methods.new_defaultdict,
+    deque: object_methods.new_deque,
+    **{getattr(heapq, name): object_methods.heap(name) for name in object_methods.HEAPS},
     len: size,
     str: new_text,
     repr: lambda machine, value: to_text(machine, value, "repr"),

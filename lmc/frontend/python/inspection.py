@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from lmc.frontend.emit import objects
 from lmc.frontend.emit.operands import class_of, describe, host_call, pure
 from lmc.frontend.harmless import is_standard_module
 from lmc.frontend.heap.cells import (
@@ -42,6 +43,8 @@ def size(machine: Machine, value: Abstract) -> Abstract:
     """``len(value)``."""
     if isinstance(value, Union | Poison | Unbound):
         return machine.cases(value, lambda one: size(machine, one))
+    if isinstance(value, View):
+        return size(machine, value.owner)
     plain = machine.plain(value)
     if plain is not None:
         return run_now(machine, len, [plain[0]], "len")
@@ -50,6 +53,8 @@ def size(machine: Machine, value: Abstract) -> Abstract:
         return _checked_size(machine, own)
     if isinstance(value, Tuple):
         return Const(len(value.items))
+    if objects.is_object(machine, value):
+        return pure(machine, "len", (objects.looked_into(machine, value),))
     if isinstance(value, Symbol | Concat):
         if isinstance(value, Symbol) and (value.type == TEXT or isinstance(value.type, ListType)):
             return machine.length(value)
@@ -57,18 +62,14 @@ def size(machine: Machine, value: Abstract) -> Abstract:
     if isinstance(value, Const):
         return machine.rules.object_call("len", len, [value])
     cell = machine.cell(value)
-    if isinstance(cell, ListCell):
-        return Const(len(cell.items))
-    if isinstance(cell, DictCell):
-        return Const(len(cell.keys))
+    if isinstance(cell, ListCell | DictCell):
+        return Const(len(cell.items if isinstance(cell, ListCell) else cell.keys))
     if isinstance(cell, GrownCell):
         return machine.length(cell.value)
     if isinstance(cell, BranchesCell):
         return Const(len(cell.handles))
     if isinstance(cell, BranchArrayCell):
         return cell.count
-    if isinstance(value, View):
-        return size(machine, value.owner)
     raise machine.unsupported(f"the length of {describe(machine, value)}")
 
 

@@ -7,9 +7,11 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lmc.frontend.emit import objects
 from lmc.frontend.emit.operands import describe, host_call, pure, text_symbol
 from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, ListCell
 from lmc.frontend.heap.values import (
+    NONE,
     Abstract,
     Concat,
     Const,
@@ -42,12 +44,12 @@ def get_item(machine: Machine, owner: Abstract, key: Abstract) -> Abstract:
         return machine.cases(key, lambda one: get_item(machine, owner, one))
     known = machine.plain(key)
     if isinstance(owner, Tuple):
-        if known is None:
-            return _listed(machine, owner, key)
-        if isinstance(key, Slice):
-            return Tuple(_now(machine, owner.items, known[0]))
-        return _one(machine, owner.items, known[0], "tuple")
+        return _tuple_item(machine, owner, key)
     cell = machine.cell(owner)
+    if isinstance(cell, ListCell | DictCell) and known is None:
+        _check_flat(machine, owner, cell)
+    if objects.is_object(machine, owner):
+        return objects.get_item(machine, owner, key)
     if isinstance(cell, ListCell | GrownCell):
         return _list_item(machine, cell, key)
     if isinstance(cell, DictCell):
@@ -57,6 +59,14 @@ def get_item(machine: Machine, owner: Abstract, key: Abstract) -> Abstract:
         return handled
     own = machine.special("__getitem__", owner, key)
     return _outside(machine, foreign.current(machine, owner), key) if own is None else own
+
+
+def _check_flat(machine: Machine, owner: Abstract, cell: ListCell | DictCell) -> None:
+    """Make a container an object of the run that gives one of its objects by what only a run knows."""
+    held = cell.items if isinstance(cell, ListCell) else cell.values
+    if not objects.is_flat(machine, owner) and not holds_handles(machine, held):
+        assert isinstance(owner, Ref)
+        objects.escape(machine, owner)
 
 
 def _outside(machine: Machine, owner: Abstract, key: Abstract) -> Abstract:
@@ -83,6 +93,15 @@ def _member(machine: Machine, owner: Const, key: Abstract) -> Abstract:
         return run_now(machine, operator.getitem, [owner.value, known[0]], "getitem")
     found = host_call(machine, operator.getitem, (owner, key), effect=Effect.PURE)
     return Symbol(found.ir, found.origin, kind=owner.value)
+
+
+def _tuple_item(machine: Machine, owner: Tuple, key: Abstract) -> Abstract:
+    known = machine.plain(key)
+    if known is None:
+        return _listed(machine, owner, key)
+    if isinstance(key, Slice):
+        return Tuple(_now(machine, owner.items, known[0]))
+    return _one(machine, owner.items, known[0], "tuple")
 
 
 def _sliced(machine: Machine, owner: Abstract, key: Slice) -> Abstract:
@@ -140,30 +159,25 @@ def _dict_item(machine: Machine, cell: DictCell, key: Abstract) -> Abstract:
 
 def set_item(machine: Machine, owner: Abstract, key: Abstract, value: Abstract) -> None:
     """``owner[key] = value``."""
+    if isinstance(owner, Union | Poison | Unbound):
+        _each(machine, owner, lambda one: set_item(machine, one, key, value))
+        return
+    if isinstance(key, Union | Poison | Unbound):
+        _each(machine, key, lambda one: set_item(machine, owner, one, value))
+        return
     cell = machine.cell(owner)
     known = machine.plain(key)
-    if isinstance(cell, DictCell) and known is not None and (is_literal(known[0]) or known[0] is None):
-        index = cell.index(known[0])
-        if index is None:
-            changed: Cell = DictCell((*cell.keys, known[0]), (*cell.values, value))
-        else:
-            changed = DictCell(cell.keys, (*cell.values[:index], value, *cell.values[index + 1 :]))
-        put(machine, owner, changed)
+    if isinstance(cell, DictCell) and not (known is not None and is_literal(known[0])):
+        assert isinstance(owner, Ref)
+        objects.escape(machine, owner)
+    if objects.is_object(machine, owner):
+        objects.set_item(machine, owner, key, _taken(machine, value) if isinstance(key, Slice) else value)
         return
-    if isinstance(cell, ListCell) and known is not None:
-        items = list(cell.items)
-        if isinstance(key, Slice):
-            given: Any = known_items(machine, value, "it takes the place of a part of a list")
-        else:
-            given = value
-        try:
-            items[known[0]] = given
-        except (IndexError, TypeError, ValueError) as error:
-            machine.raise_new(type(error), *error.args)
-        put(machine, owner, ListCell(tuple(items)))
+    if isinstance(cell, DictCell) and known is not None:
+        _set_known_key(machine, owner, cell, known[0], value)
         return
-    if isinstance(cell, ListCell | GrownCell) and not isinstance(key, Slice):
-        put(machine, owner, GrownCell(pure(machine, "list.replaced", (owner, key, value))))
+    if isinstance(cell, ListCell | GrownCell):
+        _set_in_list(machine, owner, cell, key, value)
         return
     if machine.rules.set_item_of(owner, key, value):
         return
@@ -172,11 +186,6 @@ def set_item(machine: Machine, owner: Abstract, key: Abstract, value: Abstract) 
     if isinstance(owner, Const | Symbol):
         _change_outside(machine, owner, operator.setitem, [key, value])
         return
-    if isinstance(cell, DictCell):
-        raise machine.stop(
-            "a dict gets a key that only a run knows",
-            "use a list of pairs, or let a tool keep the dict",
-        )
     raise machine.unsupported(f"setting an item of {describe(machine, owner)}")
 
 
@@ -188,10 +197,52 @@ def _change_outside(machine: Machine, owner: Const | Symbol, change: Callable[..
     host_call(machine, change, [owner, *args], effect=Effect.WRITES, result_type=NONE_TYPE)
 
 
+def _set_known_key(machine: Machine, owner: Abstract, cell: DictCell, key: Any, value: Abstract) -> None:
+    index = cell.index(key)
+    if index is None:
+        changed = DictCell((*cell.keys, key), (*cell.values, value), cell.kind, cell.factory)
+    else:
+        values = (*cell.values[:index], value, *cell.values[index + 1 :])
+        changed = DictCell(cell.keys, values, cell.kind, cell.factory)
+    put(machine, owner, changed)
+
+
+def _set_in_list(machine: Machine, owner: Abstract, cell: ListCell | GrownCell, key: Abstract, value: Abstract) -> None:
+    known = machine.plain(key)
+    if isinstance(cell, ListCell) and known is not None:
+        items = list(cell.items)
+        given: Any = value
+        if isinstance(key, Slice):
+            given = known_items(machine, value, "it takes the place of a part of a list")
+        try:
+            items[known[0]] = given
+        except (IndexError, TypeError, ValueError) as error:
+            machine.raise_new(type(error), *error.args)
+        put(machine, owner, ListCell(tuple(items)))
+    elif not isinstance(key, Slice) and _stays_list(machine, owner, value):
+        put(machine, owner, GrownCell(pure(machine, "list.replaced", (owner, key, value))))
+    else:
+        assert isinstance(owner, Ref)
+        objects.escape(machine, owner)
+        set_item(machine, owner, key, value)
+
+
 def delete_item(machine: Machine, owner: Abstract, key: Abstract) -> None:
     """``del owner[key]``."""
+    if isinstance(owner, Union | Poison | Unbound):
+        _each(machine, owner, lambda one: delete_item(machine, one, key))
+        return
+    if isinstance(key, Union | Poison | Unbound):
+        _each(machine, key, lambda one: delete_item(machine, owner, one))
+        return
     cell = machine.cell(owner)
     known = machine.plain(key)
+    if isinstance(cell, DictCell) and known is None:
+        assert isinstance(owner, Ref)
+        objects.escape(machine, owner)
+    if objects.is_object(machine, owner):
+        objects.delete_item(machine, owner, key)
+        return
     if isinstance(cell, DictCell) and known is not None:
         index = cell.index(known[0])
         if index is None:
@@ -208,8 +259,13 @@ def delete_item(machine: Machine, owner: Abstract, key: Abstract) -> None:
             machine.raise_new(type(error), *error.args)
         put(machine, owner, ListCell(tuple(items)))
         return
-    if isinstance(cell, ListCell | GrownCell) and not isinstance(key, Slice):
-        put(machine, owner, GrownCell(pure(machine, "list.deleted", (owner, key))))
+    if isinstance(cell, ListCell | GrownCell):
+        if not isinstance(key, Slice) and _stays_list(machine, owner, NONE):
+            put(machine, owner, GrownCell(pure(machine, "list.deleted", (owner, key))))
+            return
+        assert isinstance(owner, Ref)
+        objects.escape(machine, owner)
+        objects.delete_item(machine, owner, key)
         return
     if machine.special("__delitem__", owner, key) is not None:
         return
@@ -219,19 +275,34 @@ def delete_item(machine: Machine, owner: Abstract, key: Abstract) -> None:
     raise machine.unsupported(f"deleting an item of {describe(machine, owner)}")
 
 
+def _each(machine: Machine, value: Abstract, change: Callable[[Abstract], None]) -> None:
+    """``change(value)``, of a union for each of the values that it may be."""
+
+    def changed(one: Abstract) -> Abstract:
+        change(one)
+        return NONE
+
+    machine.cases(value, changed)
+
+
+def _stays_list(machine: Machine, owner: Abstract, value: Abstract) -> bool:
+    """Return whether a list may go on as a value of the run, with ``value`` in it: nothing can change what it holds."""
+    assert isinstance(owner, Ref)
+    return objects.is_flat(machine, owner) and machine.can_be_stored(value, {owner.address})
+
+
+def _taken(machine: Machine, value: Abstract) -> Abstract:
+    """The items of what takes the place of a part of a list."""
+    if isinstance(value, Symbol) or objects.is_flat(machine, value) or objects.is_object(machine, value):
+        return value
+    items = known_items(machine, value, "it takes the place of a part of a list")
+    return Tuple(tuple(objects.stored(machine, each) for each in items))
+
+
 def put(machine: Machine, owner: Abstract, cell: Cell) -> None:
     """Change a container of the program's."""
     assert isinstance(owner, Ref)
-    if owner.address in machine.read_only:
-        raise machine.stop(
-            "the program changes a list or dict that it was given, which its caller would see",
-            "make a copy first: list(x), dict(x)",
-        )
-    if owner.address in machine.watched:
-        raise machine.stop(
-            "a list or dict is changed while an iterator goes over it (enumerate, zip, map and the like)",
-            "go over a copy: list(x)",
-        )
+    machine.check_change(owner)
     machine.state.put(owner.address, cell)
 
 
@@ -243,11 +314,16 @@ def new_set(machine: Machine, items: Sequence[Abstract]) -> Abstract:
         made = run_now(machine, set, [plain], "set")
         if not isinstance(made, Const):
             return made
-    return Symbol(pure(machine, "set", tuple(items)).ir, "a set", kind=set)
+    return objects.made(machine, "set", [objects.stored(machine, each) for each in items], set)
 
 
 def update_dict(machine: Machine, made: Abstract, given: Abstract) -> None:
     """``{**given}``."""
+    if objects.is_object(machine, given):
+        assert isinstance(made, Ref)
+        objects.escape(machine, made)
+        objects.in_place(machine, "or_", made, given)
+        return
     for key, value in keyword_pairs(machine, given):
         set_item(machine, made, Const(key), value)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lmc.frontend.disorder import CAUSE, REMEDY, is_disordered
+from lmc.frontend.emit import objects
 from lmc.frontend.emit.budget import MAX_UNROLLED_FOR
 from lmc.frontend.emit.operands import describe, pure, text_symbol
 from lmc.frontend.heap.cells import BranchesCell, DictCell, GeneratorCell, GrownCell, IteratorCell, ListCell, SetCell
@@ -24,7 +25,7 @@ from lmc.frontend.heap.values import (
 )
 from lmc.frontend.python import foreign
 from lmc.ir.statements import UNPACKING
-from lmc.ir.types import TEXT, ListType
+from lmc.ir.types import ANY, TEXT, ListType, list_of
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -53,9 +54,11 @@ def items_of(machine: Machine, value: Abstract) -> list[Abstract] | Counted | No
     if isinstance(value, Symbol):
         if value.type == TEXT or isinstance(value.type, ListType):
             return _specialised(machine, value) or Counted(value)
-        return None
+        return Counted(objects.listed(machine, value)) if objects.is_object(machine, value) else None
     if isinstance(value, View):
         return _of_view(machine, value)
+    if objects.is_object(machine, value):
+        return Counted(objects.listed(machine, value))
     cell = machine.cell(value)
     if isinstance(cell, GeneratorCell):
         assert isinstance(value, Ref)
@@ -82,7 +85,9 @@ def _specialised(machine: Machine, value: Symbol) -> list[Abstract] | None:
     return [pure(machine, "getitem", (value, Const(index)), raises=False) for index in range(count)]
 
 
-def _of_view(machine: Machine, view: View) -> list[Abstract]:
+def _of_view(machine: Machine, view: View) -> list[Abstract] | Counted:
+    if objects.is_object(machine, view.owner):
+        return Counted(objects.listed(machine, view))
     cell = machine.cell(view.owner)
     assert isinstance(cell, DictCell)
     if view.what == "keys":
@@ -175,7 +180,22 @@ def unpacked(machine: Machine, value: Abstract, count: int, starred: int | None)
     if isinstance(symbol, Symbol) and starred is None and count in UNPACKING:
         listed = pure(machine, f"unpack{count}", (symbol,))
         return [pure(machine, "getitem", (listed, Const(index)), raises=False) for index in range(count)]
+    if isinstance(symbol, Symbol) and starred is not None:
+        return _apart(machine, symbol, count, starred)
     return _split(machine, known_items(machine, value, "it is taken apart"), count, starred)
+
+
+def _apart(machine: Machine, value: Symbol, count: int, starred: int) -> list[Abstract]:
+    """What ``a, *b, c = value`` binds where only a run counts the items."""
+    parts = pure(machine, "unpack_starred", (value, Const(starred), Const(count - 1 - starred)), gives=list_of(ANY))
+    element = value.type.element if isinstance(value.type, ListType) else TEXT if value.type == TEXT else ANY
+    found: list[Abstract] = []
+    for index in range(count):
+        is_rest = index == starred
+        kind = list_of(element) if is_rest else element
+        part = pure(machine, "getitem", (parts, Const(index)), gives=kind, raises=False)
+        found.append(machine.list_of(part) if is_rest else part)
+    return found
 
 
 def _split(machine: Machine, items: Sequence[Abstract], count: int, starred: int | None) -> list[Abstract]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from types import BuiltinFunctionType, MethodDescriptorType
 from typing import TYPE_CHECKING, Any
 
+from lmc.frontend.emit import objects
 from lmc.frontend.emit.operands import describe, pure
 from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, GeneratorCell, IteratorCell, RowsCell
 from lmc.frontend.heap.values import (
@@ -18,6 +19,7 @@ from lmc.frontend.heap.values import (
     Partial,
     Symbol,
     Tuple,
+    View,
 )
 from lmc.frontend.python.iteration import Counted, items_of, known_items, next_item
 from lmc.frontend.python.operators import binary, truth
@@ -45,8 +47,14 @@ def enumerated(machine: Machine, given: Abstract, start: Abstract = ZERO) -> Abs
         numbers = [binary(machine, "add", start, Const(index)) for index in range(len(items))]
         return _iterator(machine, [Tuple(pair) for pair in zip(numbers, items, strict=True)])
     if isinstance(items, Counted) and items.live is None:
-        return pure(machine, "enumerate", (items.value, start))
-    return Symbol(pure(machine, "enumerate", (given, start)).ir, "the items of enumerate")
+        return _copied(machine, pure(machine, "enumerate", (items.value, start)))
+    return Symbol(_copied(machine, pure(machine, "enumerate", (given, start))).ir, "the items of enumerate")
+
+
+def _copied(machine: Machine, items: Symbol) -> Symbol:
+    """Note that an iterator is a list of what it gives now."""
+    machine.objects.copies.add(items.ir)
+    return items
 
 
 def _iterator(machine: Machine, items: Sequence[Abstract]) -> Abstract:
@@ -71,7 +79,7 @@ def zipped(machine: Machine, *given: Abstract, strict: Abstract = FALSE) -> Abst
         if machine.concrete(strict) and len({*map(len, known)}) > 1:
             raise machine.unsupported("`zip(strict=True)` of different lengths")
         return _iterator(machine, [Tuple(row) for row in zip(*known, strict=False)])
-    return pure(machine, "zip", given, {} if strict is FALSE else {"strict": strict})
+    return _copied(machine, pure(machine, "zip", given, {} if strict is FALSE else {"strict": strict}))
 
 
 def reversed_items(machine: Machine, given: Abstract) -> Abstract:
@@ -80,7 +88,7 @@ def reversed_items(machine: Machine, given: Abstract) -> Abstract:
     items = items_of(machine, given)
     if isinstance(items, list):
         return _iterator(machine, items[::-1])
-    return pure(machine, "reversed", (given,))
+    return _copied(machine, pure(machine, "reversed", (given,)))
 
 
 def iterator(machine: Machine, *given: Abstract) -> Abstract:
@@ -90,13 +98,23 @@ def iterator(machine: Machine, *given: Abstract) -> Abstract:
     cell = machine.cell(given[0])
     if isinstance(cell, IteratorCell):
         return given[0]
-    if isinstance(items_of(machine, given[0]), list):
+    if objects.kind_of(machine, given[0]) is objects.ITERATOR:
+        return given[0]
+    source = given[0].owner if isinstance(given[0], View) else given[0]
+    if objects.is_object(machine, source):
+        return objects.iterator(machine, given[0])
+    items = items_of(machine, given[0])
+    if isinstance(items, list):
         return machine.new(IteratorCell(given[0], 0))
+    if isinstance(items, Counted) and items.live is None:
+        return objects.iterator(machine, items.value)
     raise machine.unsupported("an iterator over items that only a run counts")
 
 
 def advanced(machine: Machine, iterator: Abstract, *default: Abstract) -> Abstract:
     """``next(iterator)``."""
+    if objects.kind_of(machine, iterator) is objects.ITERATOR:
+        return _advanced_in_run(machine, iterator, default)
     if not isinstance(machine.cell(iterator), IteratorCell):
         own = machine.special("__next__", iterator)
         if own is not None and not default:
@@ -108,6 +126,16 @@ def advanced(machine: Machine, iterator: Abstract, *default: Abstract) -> Abstra
     if default:
         return default[0]
     return machine.raise_new(StopIteration)
+
+
+def _advanced_in_run(machine: Machine, iterator: Abstract, default: Sequence[Abstract]) -> Abstract:
+    objects.changed(machine, iterator)
+    goes_on, item = objects.advanced(machine, iterator)
+
+    def ended() -> Abstract:
+        return default[0] if default else machine.raise_new(StopIteration)
+
+    return machine.choose(goes_on, lambda: item, ended)
 
 
 def _check_simple(machine: Machine, function: Abstract, name: str) -> None:

@@ -6,14 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lmc.frontend.control.conditions import common
+from lmc.frontend.emit import objects
 from lmc.frontend.emit.operands import class_of, concat, describe, is_text, pure
 from lmc.frontend.heap.cells import CollectedCell, DictCell, GrownCell, ListCell, SetCell
 from lmc.frontend.heap.values import NONE, Abstract, Const, Ref, Symbol, Tuple, Union, View, is_literal, same
+from lmc.frontend.python import object_methods
 from lmc.frontend.python.items import get_item, put, set_item
 from lmc.frontend.python.iteration import Counted, items_of, known_items
 from lmc.frontend.python.library import calls as library
 from lmc.frontend.python.library.table import find_method
 from lmc.frontend.python.operators import binary, run_now, truth
+from lmc.frontend.python.picking import holds_handles
 from lmc.ir import builtins
 from lmc.ir.types import ANY, ListType, list_of
 
@@ -36,6 +39,8 @@ def call_method(machine: Machine, receiver: Abstract, name: str, args: Args, kwa
                 return call_method(machine, receiver, name, [*rest[:index], one, *rest[index + 1 :]], kwargs)
 
             return machine.cases(arg, with_one)
+    if objects.is_object(machine, receiver):
+        return object_methods.method(machine, receiver, name, args, kwargs)
     cell = machine.cell(receiver)
     table: Mapping[str, Callable[..., Abstract]] = {}
     if isinstance(cell, ListCell | GrownCell):
@@ -159,6 +164,8 @@ def _append(machine: Machine, receiver: Abstract, item: Abstract) -> Abstract:
     cell = machine.cell(receiver)
     if isinstance(cell, ListCell):
         put(machine, receiver, ListCell((*cell.items, item)))
+    elif not machine.can_be_stored(item, {receiver.address} if isinstance(receiver, Ref) else ()):
+        return _of_object(machine, receiver, "append", item)
     else:
         assert isinstance(cell, GrownCell)
         put(machine, receiver, GrownCell(grown(machine, cell.value, (item,), receiver)))
@@ -173,6 +180,8 @@ def _extend(machine: Machine, receiver: Abstract, given: Abstract) -> Abstract:
     if isinstance(cell, ListCell) and isinstance(items, list):
         put(machine, receiver, ListCell((*cell.items, *items)))
         return NONE
+    if not objects.is_flat(machine, receiver):
+        return _of_object(machine, receiver, "extend", given)
     value = pure(machine, "list", cell.items) if isinstance(cell, ListCell) else None
     if isinstance(cell, GrownCell):
         value = cell.value
@@ -195,6 +204,8 @@ def _insert(machine: Machine, receiver: Abstract, index: Abstract, item: Abstrac
         items.insert(known[0], item)
         put(machine, receiver, ListCell(tuple(items)))
         return NONE
+    if not objects.is_flat(machine, receiver) or not machine.can_be_stored(item, ()):
+        return _of_object(machine, receiver, "insert", index, item)
     put(machine, receiver, GrownCell(pure(machine, "list.with", (receiver, index, item))))
     return NONE
 
@@ -210,6 +221,8 @@ def _pop(machine: Machine, receiver: Abstract, *index: Abstract) -> Abstract:
             machine.raise_new(type(error), *error.args)
         put(machine, receiver, ListCell(tuple(items)))
         return found
+    if not objects.is_flat(machine, receiver):
+        return _of_object(machine, receiver, "pop", *index)
     value = pure(machine, "list", cell.items) if isinstance(cell, ListCell) else cell.value  # type: ignore[union-attr]
     found = pure(machine, "list.popped", (value, *index))
     put(machine, receiver, GrownCell(pure(machine, "list.without", (value, *index), raises=False)))
@@ -228,11 +241,20 @@ def _remove(machine: Machine, receiver: Abstract, item: Abstract) -> Abstract:
                 return NONE
         else:
             machine.raise_new(ValueError, "list.remove(x): x not in list")
+    if not objects.is_flat(machine, receiver):
+        return _of_object(machine, receiver, "remove", item)
     put(machine, receiver, GrownCell(pure(machine, "list.without_first", (receiver, item))))
     return NONE
 
 
 TRUE_IF_SAME = Const(True)
+
+
+def _of_object(machine: Machine, receiver: Abstract, name: str, *args: Abstract) -> Abstract:
+    """A method of a list whose items may change: it becomes an object of the run."""
+    assert isinstance(receiver, Ref)
+    objects.escape(machine, receiver)
+    return object_methods.method(machine, receiver, name, args, {})
 
 
 def _clear(machine: Machine, receiver: Abstract) -> Abstract:
@@ -295,6 +317,8 @@ def _get(machine: Machine, receiver: Abstract, key: Abstract, default: Abstract 
         return default if index is None else cell.values[index]
     if not cell.keys:
         return default
+    if not objects.is_flat(machine, receiver) and not holds_handles(machine, cell.values):
+        return _of_object(machine, receiver, "get", key, default)
     there = pure(machine, "contains", (Tuple(tuple(map(Const, cell.keys))), key))
     return machine.choose(truth_symbol(machine, there), lambda: get_item(machine, receiver, key), lambda: default)
 
@@ -318,7 +342,7 @@ def _setdefault(machine: Machine, receiver: Abstract, key: Abstract, default: Ab
     known = machine.plain(key)
     assert isinstance(cell, DictCell)
     if known is None:
-        raise machine.unsupported("`setdefault` with a key that only a run knows")
+        return _of_object(machine, receiver, "setdefault", key, default)
     index = cell.index(known[0])
     if index is not None:
         return cell.values[index]
@@ -331,7 +355,7 @@ def _dict_pop(machine: Machine, receiver: Abstract, key: Abstract, *default: Abs
     known = machine.plain(key)
     assert isinstance(cell, DictCell)
     if known is None:
-        raise machine.unsupported("`pop` with a key that only a run knows")
+        return _of_object(machine, receiver, "pop", key, *default)
     index = cell.index(known[0])
     if index is None:
         if default:
@@ -346,6 +370,9 @@ def _update(machine: Machine, receiver: Abstract, *given: Abstract, **named: Abs
     from lmc.frontend.python.constructors import pairs_of
 
     for each in given:
+        if objects.is_object(machine, each) or isinstance(each, Symbol):
+            _of_object(machine, receiver, "update", each)
+            continue
         for key, value in pairs_of(machine, each):
             set_item(machine, receiver, key, value)
     for name, value in named.items():
@@ -376,10 +403,10 @@ def _set_change(name: str) -> Callable[..., Abstract]:
         assert isinstance(cell, SetCell)
         parts = [machine.plain(arg) for arg in args]
         if any(part is None for part in parts):
-            raise machine.unsupported("a set of items that only a run knows")
+            return _of_object(machine, receiver, name, *args)
         values = [part[0] for part in parts if part is not None]
         if name == "add" and not is_literal(values[0]):
-            raise machine.unsupported("a set of objects")
+            return _of_object(machine, receiver, name, *args)
         held = set(cell.items)
         try:
             found = getattr(held, name)(*values)

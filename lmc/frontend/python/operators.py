@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lmc.frontend.disorder import depends_on_order, holds_address
+from lmc.frontend.emit import objects
 from lmc.frontend.emit.operands import PLAIN_TYPES, class_of, concat, describe, is_scalar, is_text, pure
 from lmc.frontend.harmless import is_deeply_harmless
 from lmc.frontend.heap.cells import DictCell, GrownCell, InstanceCell, ListCell, ObjectCell, SetCell
@@ -27,6 +28,7 @@ from lmc.frontend.heap.values import (
     Tuple,
     Unbound,
     Union,
+    View,
     same,
 )
 from lmc.frontend.python.library.kinds import class_given
@@ -66,6 +68,8 @@ _SIGNS = {
     **{"and_": "&", "or_": "|", "xor": "^", "lshift": "<<", "rshift": ">>"},
     **{"lt": "<", "le": "<=", "gt": ">", "ge": ">="},
 }
+_COMBINING = frozenset({"add", "sub", "mul", "or_", "and_", "xor"})
+"""Operators that make a container of two."""
 _REFLECTED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
@@ -128,6 +132,8 @@ def binary(machine: Machine, name: str, left: Abstract, right: Abstract) -> Abst
     known = known_parts(machine, left, right)
     if known is not None and name != "add":
         return run_now(machine, getattr(operator, name), known, name)
+    if name in _COMBINING and (objects.kind_of(machine, left) or objects.kind_of(machine, right)):
+        return objects.combined(machine, name, left, right)
     found = _joined(machine, left, right) if name == "add" else None
     if name == "mul":
         found = _repeated(machine, left, right)
@@ -339,6 +345,8 @@ def truth(machine: Machine, value: Abstract) -> Abstract:
             return Const(bool(value.items))
     elif isinstance(value, Ref):
         return _truth_of_cell(machine, value)
+    elif isinstance(value, View):
+        return truth(machine, value.owner)
     elif not isinstance(value, Const):
         return TRUE
     elif machine.has_special("__bool__", value) or machine.has_special("__len__", value):
@@ -420,7 +428,8 @@ def identical(machine: Machine, left: Abstract, right: Abstract, *, negate: bool
 
 def _identical_objects(machine: Machine, left: Abstract, right: Abstract, *, negate: bool) -> Abstract:
     for one, other in ((left, right), (right, left)):
-        if isinstance(machine.cell(one), ObjectCell) and isinstance(other, Symbol):
+        both = isinstance(machine.cell(other), ObjectCell) and not same(one, other)
+        if isinstance(machine.cell(one), ObjectCell) and (isinstance(other, Symbol) or both):
             return pure(machine, "is_not" if negate else "is", (one, other))
     given = [each.address for each in (left, right) if isinstance(each, Ref) and each.address in machine.read_only]
     if len(set(given)) == 2:
@@ -442,6 +451,14 @@ def contains(machine: Machine, container: Abstract, item: Abstract) -> Abstract:
     handled = machine.contains_of(container, item)
     if handled is not None:
         return handled
+    if isinstance(container, View) and objects.is_object(machine, container.owner):
+        container = container.owner if container.what == "keys" else objects.view(machine, container)
+    if objects.is_object(machine, container):
+        return pure(machine, "contains", (objects.looked_into(machine, container), item))
+    return _contained(machine, container, item)
+
+
+def _contained(machine: Machine, container: Abstract, item: Abstract) -> Abstract:
     cell = machine.cell(container)
     if isinstance(cell, DictCell | SetCell):
         keys = list(cell.keys if isinstance(cell, DictCell) else cell.items)

@@ -1,0 +1,268 @@
+"""Objects of the run: containers of Python's own that have no static form, because keys or lengths are not known.
+
+What changes one is an op with the effect ``local``; what looks into one is a pure op, which keeps its place between
+them. A container that becomes an object of the run stays at its address, so all its aliases see it. States, functions
+and objects of the program's own classes can't be in one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from lmc.frontend.disorder import CAUSE, REMEDY
+from lmc.frontend.emit.operands import describe, is_scalar, operand, pure
+from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, ListCell, ObjectCell, SetCell
+from lmc.frontend.heap.values import (
+    NONE,
+    Abstract,
+    Concat,
+    Const,
+    Ref,
+    Slice,
+    Symbol,
+    Tuple,
+    View,
+)
+from lmc.ir.ops import LocalCallOp
+from lmc.ir.types import ANY, BOOL, JsonType, Type, list_of
+from lmc.ir.types import NONE as NONE_TYPE
+
+if TYPE_CHECKING:
+    from lmc.frontend.interpret.machine import Machine
+
+Args = Sequence[Abstract]
+Kwargs = Mapping[str, Abstract]
+ITERATOR = type(iter(()))
+"""Stands for the class of every iterator of the run."""
+
+
+def local(machine: Machine, name: str, arguments: Args, kwargs: Kwargs | None = None, gives: Type = ANY) -> Symbol:
+    """Call the builtin ``name`` of ``lmc.ir.object_builtins`` in the run."""
+    named = dict(kwargs or {})
+    operands = [operand(machine, value) for value in (*arguments, *named.values())]
+    (result,) = machine.emit(
+        LocalCallOp, (gives,), function=name, arguments=tuple(each.ir for each in operands), keywords=tuple(named)
+    )
+    origin = next((each.origin for each in operands if each.origin is not None), "an object of the program")
+    return Symbol(result, origin)
+
+
+def made(machine: Machine, name: str, arguments: Args, kind: type, *, ordered: bool = True) -> Ref:
+    """A new object of the run."""
+    return machine.new(ObjectCell(local(machine, name, arguments), kind, ordered))
+
+
+def item(machine: Machine, found: Symbol) -> Symbol:
+    """What comes out of an object of the run: a text, a number, another one of these objects, or what a tool gave."""
+    return Symbol(found.ir, found.origin, foreign=machine.state.holds_foreign, local=True)
+
+
+def is_object(machine: Machine, value: Abstract) -> bool:
+    """Return whether ``value`` is, or may be, an object of the run, and nothing that the user's functions hold."""
+    if isinstance(value, Symbol):
+        return value.local and not value.foreign and value.type == ANY
+    return isinstance(machine.cell(value), ObjectCell)
+
+
+def kind_of(machine: Machine, value: Abstract) -> type | None:
+    """The class of an object of the run, where that is known."""
+    cell = machine.cell(value)
+    return cell.kind if isinstance(cell, ObjectCell) else None
+
+
+def is_flat(machine: Machine, value: Abstract) -> bool:
+    """Return whether the items of a container are texts, numbers and the like, which nothing can change."""
+    if isinstance(value, Tuple):
+        return value.kind is tuple and all(_is_plain(machine, each) for each in value.items)
+    cell = machine.cell(value)
+    if isinstance(cell, ListCell):
+        return all(_is_plain(machine, each) for each in cell.items)
+    if isinstance(cell, DictCell):
+        return all(_is_plain(machine, each) for each in cell.values)
+    return isinstance(cell, SetCell | GrownCell)
+
+
+def _is_plain(machine: Machine, value: Abstract) -> bool:
+    return is_scalar(value) or (isinstance(value, Tuple) and is_flat(machine, value))
+
+
+def stored(machine: Machine, value: Abstract) -> Abstract:
+    """``value`` as an item of an object of the run; containers in it become such objects too."""
+    if isinstance(value, Concat):
+        return value
+    if isinstance(value, Const):
+        machine.state.holds_foreign |= not value.is_literal
+        return value
+    if isinstance(value, Symbol):
+        machine.state.holds_foreign |= value.foreign or isinstance(value.type, JsonType)
+        return value
+    if isinstance(value, Tuple):
+        machine.state.holds_foreign |= value.kind is not tuple
+        return Tuple(tuple(stored(machine, each) for each in value.items), value.kind)
+    if isinstance(value, Ref):
+        escape(machine, value)
+        _check_ordered(machine, value)
+        if kind_of(machine, value) is ITERATOR:
+            raise machine.stop("an iterator is put into a container", "keep a list of its items: list(x)")
+        machine.objects.inner.add(value.address)
+        return value
+    raise machine.stop(
+        f"{describe(machine, value)} is put into a container whose keys or length only a run knows",
+        "keep it in a list or dict of its own, with keys that are written in the program",
+    )
+
+
+def escape(machine: Machine, value: Ref) -> None:
+    """Make a container an object of the run, at the same address."""
+    cell = machine.cell(value)
+    if isinstance(cell, ObjectCell):
+        return
+    if value.address in machine.objects.escaping:
+        raise machine.stop("a container holds itself", "keep it apart from what it holds")
+    machine.check_change(value)
+    machine.objects.escaping.append(value.address)
+    try:
+        assert cell is not None
+        machine.state.put(value.address, escaped(machine, cell, value))
+    finally:
+        machine.objects.escaping.pop()
+
+
+def escaped(machine: Machine, cell: Cell, value: Abstract = NONE) -> ObjectCell:
+    """A container as an object of the run; ``value`` is what messages name."""
+    if isinstance(cell, ListCell):
+        return ObjectCell(local(machine, "list", [stored(machine, each) for each in cell.items]), list)
+    if isinstance(cell, GrownCell):
+        return ObjectCell(local(machine, "list_from", (cell.value,)), list)
+    if isinstance(cell, DictCell) and cell.kind is dict:
+        return ObjectCell(local(machine, "dict", pairs_in(machine, cell)), dict)
+    if isinstance(cell, SetCell):
+        items = sorted(cell.items, key=repr)
+        return ObjectCell(local(machine, "set", list(map(Const, items))), set, len(items) < 2)
+    raise machine.stop(
+        f"{describe(machine, value)} is put into a container whose keys or length only a run knows",
+        "keep the texts and numbers that are needed of it",
+    )
+
+
+def pairs_in(machine: Machine, cell: DictCell) -> list[Abstract]:
+    """Keys and values of a dict in turn, as arguments of ``dict``."""
+    pairs = zip(cell.keys, cell.values, strict=True)
+    return [part for key, held in pairs for part in (Const(key), stored(machine, held))]
+
+
+def _check_ordered(machine: Machine, value: Abstract) -> None:
+    cell = machine.cell(value)
+    if isinstance(cell, ObjectCell) and not cell.ordered:
+        raise machine.stop(CAUSE, REMEDY)
+
+
+def looked_into(machine: Machine, value: Abstract) -> Symbol:
+    """An object of the run for an op that does not depend on the order of its items."""
+    found = symbol_of(machine, value)
+    return Symbol(found.ir, found.origin, foreign=machine.state.holds_foreign, local=True)
+
+
+def symbol_of(machine: Machine, value: Abstract) -> Symbol:
+    """The value that names an object of the run."""
+    cell = machine.cell(value)
+    found = cell.value if isinstance(cell, ObjectCell) else value
+    assert isinstance(found, Symbol)
+    return found
+
+
+def changed(machine: Machine, owner: Abstract) -> None:
+    """Note that an object of the run changes. Ends the capture where an iterator goes over it by a copy."""
+    machine.objects.changes += 1
+    if isinstance(owner, Ref):
+        machine.check_change(owner)
+    elif any(isinstance(machine.state.get(address), ObjectCell) for address in machine.watched):
+        machine.check_change(Ref(machine.watched[0]))
+
+
+def view(machine: Machine, given: View) -> Symbol:
+    """``d.keys()``, ``d.values()`` or ``d.items()`` of a dict of the run, as an object that follows it."""
+    found = local(machine, "method", (Const(given.what), symbol_of(machine, given.owner)))
+    return Symbol(found.ir, found.origin, foreign=machine.state.holds_foreign, local=True)
+
+
+def listed(machine: Machine, value: Abstract) -> Symbol:
+    """The items of an object of the run as they are now, in a list."""
+    _check_ordered(machine, value)
+    if kind_of(machine, value) is ITERATOR:  # which this uses up
+        changed(machine, value)
+        found = local(machine, "list_from", (value,), gives=list_of(ANY))
+        return Symbol(found.ir, found.origin, foreign=machine.state.holds_foreign, local=True)
+    return pure(machine, "list_from", (view(machine, value) if isinstance(value, View) else value,))
+
+
+def get_item(machine: Machine, owner: Abstract, key: Abstract) -> Abstract:
+    """``owner[key]``."""
+    kind = kind_of(machine, owner)
+    if isinstance(key, Slice):
+        found = pure(
+            machine, "slice", (owner, key.start, key.stop, key.step), gives=list_of(ANY) if kind is list else ANY
+        )
+        return machine.list_of(found) if kind is list else item(machine, found)
+    if kind is None or kind is defaultdict:
+        machine.objects.changes += kind is defaultdict or machine.objects.defaults
+        return item(machine, local(machine, "getitem", (owner, key)))
+    return item(machine, pure(machine, "getitem", (owner, key)))
+
+
+def set_item(machine: Machine, owner: Abstract, key: Abstract, value: Abstract) -> None:
+    """``owner[key] = value``; in the place of a part of a list come the items of ``value``, taken by value."""
+    changed(machine, owner)
+    if isinstance(key, Slice):
+        local(machine, "setslice", (owner, key.start, key.stop, key.step, value), gives=NONE_TYPE)
+        return
+    local(machine, "setitem", (owner, stored(machine, key), stored(machine, value)), gives=NONE_TYPE)
+
+
+def delete_item(machine: Machine, owner: Abstract, key: Abstract) -> None:
+    """``del owner[key]``."""
+    changed(machine, owner)
+    if isinstance(key, Slice):
+        local(machine, "delslice", (owner, key.start, key.stop, key.step), gives=NONE_TYPE)
+        return
+    local(machine, "delitem", (owner, key), gives=NONE_TYPE)
+
+
+IN_PLACE = {"add": "iadd", "mul": "imul", "or_": "ior", "and_": "iand", "sub": "isub", "xor": "ixor"}
+
+
+def in_place(machine: Machine, name: str, owner: Abstract, value: Abstract) -> Abstract:
+    """What ``owner <name>= value`` leaves under its name; ``value`` is taken by value."""
+    changed(machine, owner)
+    found = local(machine, IN_PLACE[name], (owner, value))
+    return item(machine, found) if isinstance(owner, Symbol) else owner
+
+
+def combined(machine: Machine, name: str, left: Abstract, right: Abstract) -> Abstract:
+    """``left <name> right`` of which one is an object of the run: a new container."""
+    kind = kind_of(machine, left) or kind_of(machine, right)
+    return (
+        item(machine, local(machine, name, (left, right))) if kind is None else made(machine, name, (left, right), kind)
+    )
+
+
+# Iterators
+
+
+def iterator(machine: Machine, source: Abstract) -> Ref:
+    """``iter(source)`` of what only a run knows the items of."""
+    given = view(machine, source) if isinstance(source, View) else source
+    _check_ordered(machine, given)
+    return made(machine, "iter", (given,), ITERATOR)
+
+
+def advanced(machine: Machine, given: Abstract, element: Type = ANY, *, foreign: bool = False) -> tuple[Symbol, Symbol]:
+    """Whether an iterator has another item, and which; only this uses it."""
+    step = local(machine, "next", (given,))
+    goes_on = pure(machine, "getitem", (step, Const(0)), gives=BOOL, raises=False)
+    found = pure(machine, "getitem", (step, Const(1)), gives=element, raises=False)
+    if element != ANY:
+        return goes_on, found
+    return goes_on, Symbol(found.ir, found.origin, foreign=foreign or machine.state.holds_foreign, local=not foreign)
