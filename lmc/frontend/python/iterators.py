@@ -96,7 +96,7 @@ def iterator(machine: Machine, *given: Abstract) -> Abstract:
     if len(given) != 1:
         raise machine.unsupported("`iter` with a sentinel")
     cell = machine.cell(given[0])
-    if isinstance(cell, IteratorCell):
+    if isinstance(cell, IteratorCell | GeneratorCell):
         return given[0]
     if objects.kind_of(machine, given[0]) is objects.ITERATOR:
         return given[0]
