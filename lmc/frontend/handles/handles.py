@@ -24,6 +24,7 @@ from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, HandleCell, L
 from lmc.frontend.heap.values import NONE, Abstract, Appended, BoundMethod, Const, Ref, RoleTurn, Symbol, same
 from lmc.frontend.messages import Message
 from lmc.frontend.python.picking import one_of
+from lmc.frontend.source.functions import POLYFILLS
 from lmc.ir.types import TEXT
 from lmc.ir.wording import with_count
 
@@ -187,7 +188,8 @@ def call_function(machine: Machine, held: Any, args: Args, kwargs: Kwargs) -> Ab
     handler = (_FUNCTIONS.get(held) or machine.functions.get(held)) if is_key else None
     if handler is not None:
         return _fitting(machine, held.__name__, handler, args, kwargs)
-    if isinstance(held, FunctionType) and (held.__module__ or "").partition(".")[0] == "lmc":
+    own = isinstance(held, FunctionType) and (held.__module__ or "").partition(".")[0] == "lmc"
+    if own and held.__code__.co_filename != POLYFILLS:
         if held not in LIBRARY:
             raise machine.unsupported(f"{held.__name__}() of lmc's own")
         return machine.rules.inline(held, args, kwargs)

@@ -51,7 +51,7 @@ from lmc.frontend.interpret.machine import Activation
 from lmc.frontend.locations import is_own_file
 from lmc.frontend.python import attributes, classes, foreign, object_methods
 from lmc.frontend.python.conversions import formatted, to_text
-from lmc.frontend.python.functions import FUNCTIONS
+from lmc.frontend.python.functions import FUNCTIONS, REFUSED, TAKING_ITEMS
 from lmc.frontend.python.library import callbacks, table
 from lmc.frontend.python.library import calls as library
 from lmc.frontend.python.methods import CHANGING, call_method
@@ -154,6 +154,8 @@ def _call_constant(machine: Machine, function: Const, args: Args, kwargs: Kwargs
     known = _call_known(machine, held, args, kwargs) if _is_hashable(held) else None
     if known is not None:
         return known
+    if type(held) in callbacks.GETTERS and len(args) == 1:
+        return callbacks.got(machine, held, args[0])
     managed = managed_function(held)
     if managed is not None:
         return Managed(call(machine, Const(managed), args, kwargs))
@@ -211,8 +213,14 @@ def _call_known(machine: Machine, held: Any, args: Args, kwargs: Kwargs) -> Abst
     if combined is not None:
         return combined
     handler = FUNCTIONS.get(held)
+    if handler is not None and args and isinstance(args[0], Union) and held in TAKING_ITEMS:
+        return machine.cases(args[0], lambda one: call(machine, Const(held), [one, *args[1:]], kwargs))
     if handler is not None:
         return _fitting(machine, handler, held, args, kwargs)
+    if held in callbacks.GETTERS:
+        return Const(held(*[machine.concrete(each) for each in args]))
+    if held in REFUSED:
+        raise machine.stop(*REFUSED[held])
     row = table.find(held)
     return None if row is None else library.call(machine, held, row, args, kwargs)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.emit.operands import concat
 from lmc.frontend.heap.cells import DictCell, GeneratorCell, ListCell
-from lmc.frontend.heap.values import NONE, Abstract, Const, Function, Ref, Slice, Symbol, Tuple
+from lmc.frontend.heap.values import NONE, Abstract, Const, Function, Ref, Slice, Symbol, Tuple, Union
 from lmc.frontend.interpret import calls, comprehensions, names
 from lmc.frontend.python import attributes, constructors, items, iteration, operators
 
@@ -80,10 +80,19 @@ def _bool_op(machine: Machine, node: ast.BoolOp) -> Abstract:
         if index + 1 == len(node.values):
             return value
         if isinstance(node.op, ast.And):
-            return if_true(machine, value, lambda: further(index + 1), lambda: value)
-        return if_true(machine, value, lambda: value, lambda: further(index + 1))
+            return if_true(machine, value, lambda: further(index + 1), lambda: _known_to_be(value, there=False))
+        return if_true(machine, value, lambda: _known_to_be(value, there=True), lambda: further(index + 1))
 
     return further(0)
+
+
+def _known_to_be(value: Abstract, *, there: bool) -> Abstract:
+    """A value whose truth is known: of an object or None the one that it is."""
+    if not isinstance(value, Union) or value.second is not NONE:
+        return value
+    if not isinstance(value.first, Symbol) or value.first.kind not in operators.ALWAYS_TRUE:
+        return value
+    return value.first if there else value.second
 
 
 def _if_expression(machine: Machine, node: ast.IfExp) -> Abstract:

@@ -32,6 +32,7 @@ from lmc.frontend.heap.cells import (
 from lmc.frontend.heap.values import TRUE, Abstract, Const, Poison, Ref, Symbol, Tuple, Unbound, Union, View
 from lmc.frontend.interpret.comprehensions import consume
 from lmc.frontend.python.iteration import Counted, items_of, known_items, next_item
+from lmc.frontend.python.iterators import row
 from lmc.frontend.python.library import polyfills
 from lmc.frontend.python.operators import truth
 from lmc.ir.types import ANY, TEXT, ListType
@@ -408,7 +409,7 @@ def _counted_for(machine: Machine, node: ast.For, items: Counted, *, is_own: boo
     over = Over(machine, items) if machine.has_arrays and items.live is None else None
 
     def item(position: Abstract) -> Abstract:
-        return pure(machine, "getitem", (current(), position), raises=False) if over is None else over.item()
+        return row(machine, current(), position) if over is None else over.item()
 
     _by_number(
         machine,

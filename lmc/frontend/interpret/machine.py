@@ -247,6 +247,8 @@ class Machine:
         """The call that is about to begin, where its value is that of the function called."""
         self.ends = Ends()
         self.rules: Rules = _NO_RULES
+        self.columns: dict[Value, tuple[Abstract, Symbol]] = {}
+        """Lists that ``enumerate`` gave, with the first number and the list that it goes over."""
         self._next = 1
         self._steps = 0
         self._most_steps = self._most_ops = sys.maxsize

@@ -53,7 +53,13 @@ if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
 
 _BUILTIN = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)
-_MISSING: Any = object()
+ABSENT: Any = object()
+"""What a class holds for a name that it does not have."""
+
+
+def of_class(kind: type, name: str) -> Any:
+    """What the class of an object holds under a name; ``ABSENT`` where it does not have it."""
+    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), ABSENT)
 
 
 def read(machine: Machine, owner: Abstract, name: str) -> Abstract:
@@ -89,8 +95,7 @@ def read(machine: Machine, owner: Abstract, name: str) -> Abstract:
     if found is not None:
         return found
     if kind is not None:
-        held = inspect.getattr_static(kind, name, _MISSING)
-        if held is _MISSING:
+        if of_class(kind, name) is ABSENT:
             machine.raise_new(AttributeError, f"'{kind.__name__}' object has no attribute '{name}'")
         return BoundMethod(name, owner)
     raise machine.unsupported(f"the attribute {name!r} of {describe(machine, owner)}")
@@ -111,22 +116,22 @@ def presence(machine: Machine, owner: Abstract, name: str) -> Const | Symbol | N
     kind = class_of(machine, owner)
     if kind is None or isinstance(owner, Super | Raised | BoundMethod | Partial | Function):
         return None
-    held = inspect.getattr_static(kind, name, _MISSING)
+    held = of_class(kind, name)
     if isinstance(owner, Ref) and isinstance(machine.cell(owner), InstanceCell):
         value = machine.state.get((owner.address, name))
         if isinstance(held, MemberDescriptorType):
-            held = _MISSING
+            held = ABSENT
         if not isinstance(value, Unbound) and not isinstance(value, Union):
             return Const(True)
         if isinstance(held, property | functools.cached_property) or _is_foreign_descriptor(held):
             return None
-        if held is not _MISSING or isinstance(value, Unbound):
-            return Const(held is not _MISSING)
+        if held is not ABSENT or isinstance(value, Unbound):
+            return Const(held is not ABSENT)
         return value.flag if isinstance(value, Union) and isinstance(value.second, Unbound) else None
     if isinstance(owner, Const):
         return _presence_outside(machine, owner.value, held, name)
     builtin = kind.__module__ == "builtins" and kind is not type
-    return Const(held is not _MISSING) if builtin or isinstance(owner, Tuple) else None
+    return Const(held is not ABSENT) if builtin or isinstance(owner, Tuple) else None
 
 
 def _presence_outside(machine: Machine, held: Any, found: Any, name: str) -> Const | None:
@@ -158,7 +163,7 @@ def _of_exception(machine: Machine, owner: Raised, name: str) -> Abstract:
 
 
 def _of_instance(machine: Machine, owner: Ref, cell: InstanceCell, name: str) -> Abstract:
-    held = inspect.getattr_static(cell.kind, name, _MISSING)
+    held = inspect.getattr_static(cell.kind, name, ABSENT)
     if isinstance(held, property):
         if held.fget is None:
             machine.raise_new(AttributeError, f"property {name!r} of '{cell.kind.__name__}' object has no getter")
@@ -193,7 +198,7 @@ def _of_class(machine: Machine, owner: Abstract, kind: type, held: Any, name: st
     """What the class of an object holds, bound to the object."""
     if name == "__class__":
         return Const(kind)
-    if held is _MISSING or isinstance(held, MemberDescriptorType):
+    if held is ABSENT or isinstance(held, MemberDescriptorType):
         machine.raise_new(AttributeError, f"'{kind.__name__}' object has no attribute '{name}'")
     if isinstance(held, FunctionType):
         machine.graph.reads.add_attribute(kind, name, getattr(kind, name, None))
@@ -244,7 +249,7 @@ def _of_object(machine: Machine, owner: Const, name: str) -> Abstract:
             raise _runs_code(machine, owner, name)
         return _guarded(machine, held, name)
     if isinstance(held, type):
-        found = inspect.getattr_static(held, name, _MISSING)
+        found = inspect.getattr_static(held, name, ABSENT)
         if not _is_standard(type(held)) and not _is_plainly_read(type(held), name, found):
             return _read_by_user_code(machine, owner, name)
         if isinstance(found, classmethod) and isinstance(found.__func__, FunctionType):
@@ -255,7 +260,7 @@ def _of_object(machine: Machine, owner: Const, name: str) -> Abstract:
         return _guarded(machine, held, name)
     if kind.__module__ == "builtins" or _is_standard(kind):
         if kind in (str, int, float, bool, type(None), list, dict, tuple, set, frozenset, bytes, range):
-            if inspect.getattr_static(kind, name, _MISSING) is _MISSING:
+            if of_class(kind, name) is ABSENT:
                 machine.raise_new(AttributeError, f"'{kind.__name__}' object has no attribute '{name}'")
             found = inspect.getattr_static(kind, name)
             return BoundMethod(name, owner) if isinstance(found, _BUILTIN) else machine.lifted(getattr(held, name))
@@ -267,7 +272,7 @@ def _of_user_object(machine: Machine, owner: Const, name: str) -> Abstract:
     """An attribute of an object of the user's: data is read now and guarded, methods are bound, properties run."""
     held: Any = owner.value
     kind = type(held)
-    found = inspect.getattr_static(kind, name, _MISSING)
+    found = inspect.getattr_static(kind, name, ABSENT)
     own = getattr(held, "__dict__", {})
     data = isinstance(found, MemberDescriptorType | GetSetDescriptorType)
     if not isinstance(inspect.getattr_static(kind, "__getattribute__"), WrapperDescriptorType):
@@ -291,11 +296,11 @@ def _of_user_object(machine: Machine, owner: Const, name: str) -> Abstract:
         return machine.lifted(getattr(held, name))
     if isinstance(held, tuple) and name in getattr(kind, "_fields", ()):
         return foreign.held(machine, getattr(held, name))
-    if data or (found is not _MISSING and not hasattr(type(found), "__get__")):
+    if data or (found is not ABSENT and not hasattr(type(found), "__get__")):
         return _guarded(machine, held, name)
-    if found is _MISSING and not hasattr(kind, "__getattr__"):
+    if found is ABSENT and not hasattr(kind, "__getattr__"):
         return _guarded(machine, held, name)
-    if found is not _MISSING and not isinstance(found, functools.cached_property):
+    if found is not ABSENT and not isinstance(found, functools.cached_property):
         raise _runs_code(machine, owner, name)
     return _read_by_user_code(machine, owner, name)
 
@@ -351,7 +356,7 @@ def _is_plainly_read(metaclass: type, name: str, found: Any) -> bool:
     """Return whether a class with this metaclass of the user's gives ``found`` without running code of it."""
     plain = isinstance(inspect.getattr_static(metaclass, "__getattribute__"), WrapperDescriptorType)
     above = inspect.getattr_static(metaclass, name, None)
-    return plain and found is not _MISSING and not hasattr(type(above), "__set__")
+    return plain and found is not ABSENT and not hasattr(type(above), "__set__")
 
 
 def _is_own_of_python(owner: type | ModuleType) -> bool:
@@ -426,9 +431,9 @@ def _plainly_set(kind: type) -> bool:
 
 def _check_class_variable(machine: Machine, owner: Any, name: str) -> None:
     """End the capture where what is set may be code that the capture inlined, or was not there."""
-    found = vars(owner).get(name, _MISSING)
+    found = vars(owner).get(name, ABSENT)
     code = hasattr(type(found), "__get__") or isinstance(found, type)
-    if found is _MISSING or code or not isinstance(owner, type) or not _is_standard(type(owner)):
+    if found is ABSENT or code or not isinstance(owner, type) or not _is_standard(type(owner)):
         raise machine.stop(
             f"the program sets {name!r} of {with_article(type(owner).__name__)}", "set it before the program is called"
         )

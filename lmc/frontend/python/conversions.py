@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from lmc.frontend.emit.operands import describe, is_text, pure
+from lmc.frontend.emit.operands import describe, is_text, pure, type_of_value
 from lmc.frontend.heap.cells import (
     InstanceCell,
 )
@@ -19,7 +19,8 @@ from lmc.frontend.heap.values import (
     Union,
 )
 from lmc.frontend.python.operators import run_now, truth
-from lmc.ir.types import TEXT
+from lmc.ir.types import BOOL, FLOAT, INT, TEXT, Type
+from lmc.ir.types import NONE as NONE_TYPE
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -91,9 +92,19 @@ def conversion(name: str) -> Handler:
             return own
         if isinstance(given[0], Const):
             return machine.rules.object_call(name, function, list(given))
-        return pure(machine, name, given, named)
+        return pure(
+            machine, name, given, named, gives=_rounded(machine, (*given, *named.values())) if name == "round" else None
+        )
 
     return convert
+
+
+def _rounded(machine: Machine, given: Sequence[Abstract]) -> Type | None:
+    """The type of ``round(number)`` or ``round(number, digits)``."""
+    kinds = [type_of_value(machine, value) for value in given]
+    if len(kinds) == 1 or kinds[1] == NONE_TYPE:
+        return INT if kinds[0] in (INT, FLOAT, BOOL) else None
+    return {INT: INT, BOOL: INT, FLOAT: FLOAT}.get(kinds[0]) if kinds[1] in (INT, BOOL) else None
 
 
 def to_bool(machine: Machine, *given: Abstract) -> Abstract:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lmc.frontend.control.conditions import adopt, branch, scope
 from lmc.frontend.control.exits import NORMAL, Exit, Way
-from lmc.frontend.emit.operands import pure
+from lmc.frontend.emit.operands import pure, type_of_value
 from lmc.frontend.heap.cells import (
     Cell,
     GeneratorCell,
@@ -27,7 +27,7 @@ from lmc.frontend.heap.values import (
 from lmc.frontend.python.iteration import Counted, items_of, known_items
 from lmc.frontend.python.operators import binary, run_now, truth
 from lmc.frontend.python.picking import holds_handles, one_of
-from lmc.ir.types import INT, list_of
+from lmc.ir.types import BOOL, FLOAT, INT, Type, list_of
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -140,6 +140,14 @@ def extreme(name: str) -> Handler:
     return extreme
 
 
+def _sum_type(machine: Machine, values: Sequence[Abstract], start: Abstract) -> Type | None:
+    """The type of a sum of at least one value, where it follows from theirs."""
+    kinds = {type_of_value(machine, value) for value in (*values, start)}
+    if kinds <= {INT, BOOL}:
+        return INT
+    return FLOAT if kinds <= {INT, BOOL, FLOAT} else None
+
+
 def sum_of(machine: Machine, given: Abstract, start: Abstract = ZERO) -> Abstract:
     """``sum(given, start)``."""
     if isinstance(machine.cell(given), GeneratorCell) and isinstance(given, Ref):
@@ -152,8 +160,12 @@ def sum_of(machine: Machine, given: Abstract, start: Abstract = ZERO) -> Abstrac
         if all(each is not None for each in plain):
             values = [each[0] for each in plain if each is not None]
             return run_now(machine, sum, [values[:-1], values[-1]], "sum")
-        return pure(machine, "sum", (machine.new(ListCell(tuple(items))), start))
-    return pure(machine, "sum", (items.value if items is not None else given, start))
+        kind = _sum_type(machine, items, start)
+        return pure(machine, "sum", (machine.new(ListCell(tuple(items))), start), gives=kind)
+    value = items.value if items is not None else given
+    whole = isinstance(value, Symbol) and value.type in (list_of(INT), list_of(BOOL))
+    known = _sum_type(machine, (), start)
+    return pure(machine, "sum", (value, start), gives=INT if whole and known == INT else None)
 
 
 def _folded(machine: Machine, generator: Ref, start: Abstract) -> Abstract:

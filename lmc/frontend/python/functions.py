@@ -5,13 +5,18 @@ from __future__ import annotations
 import builtins
 import functools
 import heapq
+import operator
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from lmc.frontend.heap.cells import DictCell, IteratorCell, ListCell
 from lmc.frontend.heap.values import (
     EMPTY,
+    NONE,
     Abstract,
+    Const,
     Partial,
 )
 from lmc.frontend.python import object_methods
@@ -29,12 +34,50 @@ from lmc.frontend.python.inspection import (
     size,
     type_of,
 )
+from lmc.frontend.python.items import get_item, set_item
+from lmc.frontend.python.iteration import items_of, known_items
 from lmc.frontend.python.iterators import advanced, enumerated, filtered, iterator, mapped, reversed_items, zipped
+from lmc.frontend.python.library import calls as library
+from lmc.frontend.python.library import table
+from lmc.frontend.python.operators import BINARY, COMPARISONS, binary, contains, negated, truth, unary
 
 if TYPE_CHECKING:
-    pass
+    from lmc.frontend.interpret.machine import Machine
 
 Handler = Callable[..., Abstract]
+
+BINARY_NAMES = (*BINARY.values(), *COMPARISONS.values())
+
+
+def _operated(name: str, machine: Machine, left: Abstract, right: Abstract) -> Abstract:
+    """A function of ``operator`` that takes two values."""
+    return binary(machine, name, left, right)
+
+
+def _applied(name: str, machine: Machine, value: Abstract) -> Abstract:
+    """A function of ``operator`` that takes one value."""
+    return unary(machine, name, value)
+
+
+def from_keys(machine: Machine, keys: Abstract, value: Abstract = NONE) -> Abstract:
+    """``dict.fromkeys(keys, value)``."""
+    items = known_items(machine, keys, "") if isinstance(machine.cell(keys), IteratorCell) else items_of(machine, keys)
+    if not isinstance(items, list) or not all(isinstance(item, Const) and item.is_literal for item in items):
+        taken = machine.new(ListCell(tuple(items))) if isinstance(items, list) else keys
+        return library.call(machine, dict.fromkeys, table.rows()["builtins.dict.fromkeys"], [taken, value], {})
+    made = machine.new(DictCell((), ()))
+    for item in items:
+        set_item(machine, made, item, value)
+    return made
+
+
+def power(machine: Machine, base: Abstract, exp: Abstract, mod: Abstract = NONE) -> Abstract:
+    """``pow(base, exp, mod)``."""
+    if mod is NONE:
+        return binary(machine, "pow", base, exp)
+    row = table.rows()["builtins.pow"]
+    return library.call(machine, pow, row, [base, exp, mod], {})
+
 
 FUNCTIONS: Mapping[Any, Handler] = {
     Counter: object_methods.new_counter,
@@ -74,7 +117,28 @@ FUNCTIONS: Mapping[Any, Handler] = {
     next: advanced,
     map: mapped,
     filter: filtered,
+    pow: power,
+    dict.fromkeys: from_keys,
+    **{getattr(operator, name): partial(_operated, name) for name in BINARY_NAMES},
+    **{getattr(operator, name): partial(_applied, name) for name in ("neg", "pos", "invert")},
+    operator.not_: negated,
+    operator.truth: truth,
+    operator.contains: contains,
+    operator.getitem: get_item,
     callable: is_callable,
-    **{getattr(builtins, name): conversion(name) for name in ("int", "float", "abs", "round", "ord", "chr", "pow")},
+    **{getattr(builtins, name): conversion(name) for name in ("int", "float", "abs", "round", "ord", "chr")},
 }
 """What a program calls of Python's own, without the module ``library``."""
+TAKING_ITEMS = frozenset({list, tuple, set, dict, sorted, sum, min, max, any, all})
+"""Functions that go over their first argument at once."""
+_MADE_CODE = "the program runs code that it makes itself", "choose among functions with a dict, or run it in a tool"
+_NAMES = "the program asks for the names of its own frame", "keep the values in a dict, and look them up there"
+_OUTSIDE = "the program reads from outside itself", "read it in a tool: a function of your own with @lmc.tool"
+REFUSED: Mapping[Any, tuple[str, str]] = {
+    **dict.fromkeys((eval, exec, compile, __import__), _MADE_CODE),
+    **dict.fromkeys((locals, globals, vars, dir), _NAMES),
+    **dict.fromkeys((open, input), _OUTSIDE),
+    breakpoint: ("the program stops for a debugger", "debug program.eager(...)"),
+    id: ("the program asks for the address of an object", "compare with `is`, or keep a number of your own"),
+}
+"""Functions that no capture can call, with the cause and the remedy of the break."""

@@ -24,6 +24,7 @@ from lmc.frontend.heap.values import (
     Function,
     Partial,
     Poison,
+    Raised,
     Symbol,
     Tuple,
     Unbound,
@@ -178,17 +179,27 @@ def is_subclass(machine: Machine, kind: Abstract, kinds: Abstract) -> Abstract:
 
 def type_of(machine: Machine, *given: Abstract) -> Abstract:
     """``type(value)``."""
-    found = class_of(machine, given[0]) if len(given) == 1 else None
-    if found is None:
-        raise machine.unsupported("`type` of this")
-    return Const(found)
+    value = given[0]
+    if len(given) == 1 and isinstance(value, Union | Poison | Unbound):
+        return machine.cases(value, lambda one: type_of(machine, one))
+    found = class_of(machine, value) if len(given) == 1 else None
+    if found is not None:
+        return Const(found)
+    if len(given) != 1 or not isinstance(value, Raised | Symbol):
+        raise machine.stop("the program makes a class", "write the class in the module")
+    made = host_call(machine, type, (value,), effect=Effect.PURE)
+    return Symbol(made.ir, made.origin, kind=type)
 
 
 def is_callable(machine: Machine, value: Abstract) -> Abstract:
     """``callable(value)``."""
+    if isinstance(value, Union | Poison | Unbound):
+        return machine.cases(value, lambda one: is_callable(machine, one))
     if isinstance(value, Function | BoundMethod | Partial):
         return Const(True)
-    plain = machine.plain(value)
-    if plain is None and not isinstance(value, Const):
+    if isinstance(value, Const):
+        return Const(callable(value.value))
+    kind = class_of(machine, value)
+    if kind is None:
         raise machine.unsupported(f"whether {describe(machine, value)} can be called")
-    return Const(callable(value.value if isinstance(value, Const) else plain))
+    return Const(attributes.of_class(kind, "__call__") is not attributes.ABSENT)

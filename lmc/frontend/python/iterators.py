@@ -17,11 +17,13 @@ from lmc.frontend.heap.values import (
     Const,
     Function,
     Partial,
+    Ref,
     Symbol,
     Tuple,
     View,
 )
 from lmc.frontend.python.iteration import Counted, items_of, known_items, next_item
+from lmc.frontend.python.library.polyfills import first, first_or_default
 from lmc.frontend.python.operators import binary, truth
 from lmc.frontend.python.picking import holds_handles
 
@@ -46,8 +48,11 @@ def enumerated(machine: Machine, given: Abstract, start: Abstract = ZERO) -> Abs
     if isinstance(items, list):
         numbers = [binary(machine, "add", start, Const(index)) for index in range(len(items))]
         return _iterator(machine, [Tuple(pair) for pair in zip(numbers, items, strict=True)])
-    if isinstance(items, Counted) and items.live is None:
-        return _copied(machine, pure(machine, "enumerate", (items.value, start)))
+    if isinstance(items, Counted) and not items.value.foreign:
+        found = pure(machine, "enumerate", (items.value, start))
+        machine.columns[found.ir] = (start, items.value)
+        found = _copied(machine, found)
+        return found if items.live is None else Symbol(found.ir, "the items of enumerate")
     return Symbol(_copied(machine, pure(machine, "enumerate", (given, start))).ir, "the items of enumerate")
 
 
@@ -55,6 +60,15 @@ def _copied(machine: Machine, items: Symbol) -> Symbol:
     """Note that an iterator is a list of what it gives now."""
     machine.objects.copies.add(items.ir)
     return items
+
+
+def row(machine: Machine, items: Symbol, position: Abstract) -> Abstract:
+    """The item at a position: of what ``enumerate`` gives a number, and an item of the list that it goes over."""
+    columns = machine.columns.get(items.ir)
+    if columns is None:
+        return pure(machine, "getitem", (items, position), raises=False)
+    start, source = columns
+    return Tuple((binary(machine, "add", start, position), pure(machine, "getitem", (source, position), raises=False)))
 
 
 def _iterator(machine: Machine, items: Sequence[Abstract]) -> Abstract:
@@ -111,6 +125,13 @@ def iterator(machine: Machine, *given: Abstract) -> Abstract:
     raise machine.unsupported("an iterator over items that only a run counts")
 
 
+def _first(machine: Machine, generator: Ref, default: tuple[Abstract, ...]) -> Abstract:
+    """The first item of a generator that nothing else can ask for another one."""
+    if machine.is_held(generator):
+        raise machine.unsupported("`next` of a generator that has a name")
+    return machine.rules.call(Const(first_or_default if default else first), [generator, *default], {})
+
+
 def advanced(machine: Machine, iterator: Abstract, *default: Abstract) -> Abstract:
     """``next(iterator)``."""
     if objects.kind_of(machine, iterator) is objects.ITERATOR:
@@ -119,6 +140,8 @@ def advanced(machine: Machine, iterator: Abstract, *default: Abstract) -> Abstra
         own = machine.special("__next__", iterator)
         if own is not None and not default:
             return own
+        if isinstance(machine.cell(iterator), GeneratorCell) and isinstance(iterator, Ref):
+            return _first(machine, iterator, default)
         raise machine.unsupported(f"`next` of {describe(machine, iterator)}")
     found = next_item(machine, iterator)
     if found is not None:

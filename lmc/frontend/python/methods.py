@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from lmc.frontend.emit.operands import class_of, concat, describe, is_text, pure
 from lmc.frontend.heap.cells import CollectedCell, DictCell, GrownCell, ListCell, SetCell
 from lmc.frontend.heap.values import NONE, Abstract, Const, Ref, Symbol, Tuple, Union, View, is_literal, same
 from lmc.frontend.python import object_methods
+from lmc.frontend.python.conversions import formatted, to_text
 from lmc.frontend.python.items import get_item, put, set_item
 from lmc.frontend.python.iteration import Counted, items_of, known_items
 from lmc.frontend.python.library import calls as library
@@ -103,6 +105,10 @@ def _text_method(machine: Machine, receiver: Abstract, name: str, args: Args, kw
             return joined
     if all(machine.plain(value) is not None for value in (receiver, *args, *kwargs.values())):
         return _now(machine, receiver, name, args, kwargs)
+    if name == "format" and isinstance(receiver, Const):
+        made = _format(machine, receiver.value, args, kwargs)
+        if made is not None:
+            return made
     row = find_method(str, name)
     if row is not None:
         return library.call(machine, *row, [receiver, *args], kwargs)
@@ -114,6 +120,33 @@ def _text_method(machine: Machine, receiver: Abstract, name: str, args: Args, kw
     if name in ("partition", "rpartition"):
         return Tuple(tuple(pure(machine, "getitem", (found, Const(index)), raises=False) for index in range(3)))
     return machine.list_of(found)
+
+
+def _format(machine: Machine, template: str, args: Args, kwargs: Kwargs) -> Abstract | None:
+    """``template.format(…)`` field by field; None where a field is more than a number or a name."""
+    parts: list[Abstract] = []
+    following = 0
+    try:
+        fields = list(string.Formatter().parse(template))
+    except ValueError:
+        return None
+    for literal, name, spec, conversion in fields:
+        parts.append(Const(literal))
+        if name is None:
+            continue
+        given: Abstract | None = kwargs.get(name)
+        if name == "" or name.isdecimal():
+            place = following if name == "" else int(name)
+            following = following + 1 if name == "" else -len(fields) - len(args)
+            given = args[place] if 0 <= place < len(args) else None
+        if given is None or "{" in (spec or "") or conversion not in (None, "s", "r", "a"):
+            return None
+        value = given if conversion is None else to_text(machine, given, _CONVERSIONS[conversion])
+        parts.append(formatted(machine, value, Const(spec or "")))
+    return concat(machine, parts)
+
+
+_CONVERSIONS = {"s": "str", "r": "repr", "a": "ascii"}
 
 
 def _join(machine: Machine, separator: Abstract, given: Abstract) -> Abstract | None:

@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import inspect
 import operator
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -71,6 +72,10 @@ _SIGNS = {
 _COMBINING = frozenset({"add", "sub", "mul", "or_", "and_", "xor"})
 """Operators that make a container of two."""
 _REFLECTED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+
+
+ALWAYS_TRUE = frozenset({re.Match, re.Pattern})
+"""Classes of the standard library whose objects all count as true."""
 
 
 def run_now(
@@ -335,6 +340,8 @@ def truth(machine: Machine, value: Abstract) -> Abstract:
     if known is not None:
         return Const(bool(known[0]))
     if isinstance(value, Symbol):
+        if value.kind in ALWAYS_TRUE:
+            return TRUE
         return value if value.type == BOOL else pure(machine, "bool", (value,))
     if isinstance(value, Concat):
         if any(isinstance(part, str) and part for part in value.parts):

@@ -69,6 +69,7 @@ _VALUES: dict[str, st.SearchStrategy[Any]] = {
     "SplitResult": st.sampled_from(["http://h.org:80/a?q#f", "/x", "http://h:99999/"]).map(urllib.parse.urlsplit),
     "ParseResult": st.sampled_from(["http://h.org:80/a?q#f", "/x", "http://h:99999/"]).map(urllib.parse.urlparse),
     "bytes": _TEXT.map(str.encode),
+    "class": st.sampled_from([int, str, ValueError, json.JSONDecodeError]),
 }
 
 

@@ -14,6 +14,7 @@ from tests.frontend.condition_strategies import CONDITIONS_HEADER, conditional_p
 from tests.frontend.container_strategies import CONTAINERS_HEADER, container_programs
 from tests.frontend.handle_strategies import HANDLES_HEADER, handle_programs
 from tests.frontend.harness import EFFECTS, check
+from tests.frontend.library_strategies import LIBRARY_HEADER, library_programs
 from tests.frontend.loop_strategies import LOOPS_HEADER, looping_programs
 from tests.frontend.object_strategies import OBJECTS_HEADER, object_programs
 from tests.frontend.strategies import HEADER, arguments, load, programs
@@ -29,6 +30,7 @@ STRATEGIES = {
     "containers": (CONTAINERS_HEADER, container_programs()),
     "handles": (HANDLES_HEADER, handle_programs()),
     "objects": (OBJECTS_HEADER, object_programs()),
+    "library": (LIBRARY_HEADER, library_programs()),
     "turns": (TURNS_HEADER, turn_programs()),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ from lmc.frontend.heap.values import (
     Tuple,
     View,
 )
+from lmc.frontend.python import attributes
+from lmc.frontend.python.items import get_item
 from lmc.frontend.python.iteration import Counted, items_of, known_items
 from lmc.frontend.python.library import polyfills
 from lmc.frontend.python.library.rows import resolve
@@ -74,6 +77,8 @@ _CHOICES: Mapping[str, Callable[[Machine, Args], Callable[..., Any] | None]] = {
     "builtins.enumerate": _over_iterators(polyfills.enumerate_),
     "builtins.zip": _over_iterators(polyfills.zip_),
     "functools.reduce": _one(polyfills.reduce),
+    "heapq.nlargest": _one(polyfills.nlargest),
+    "heapq.nsmallest": _one(polyfills.nsmallest),
     "itertools.accumulate": _one(polyfills.accumulate),
     "itertools.chain": _one(polyfills.chain),
     "itertools.chain.from_iterable": _one(polyfills.from_iterable),
@@ -94,7 +99,7 @@ _COMBINING = frozenset({"product", "permutations", "combinations", "combinations
 def chosen(machine: Machine, held: Any, args: Args) -> Callable[..., Any] | None:
     """Return the polyfill to inline for a call of ``held``; None where there is none, or none is needed."""
     name = getattr(held, "__name__", None)
-    for module in ("builtins", "itertools", "functools", "itertools.chain"):
+    for module in ("builtins", "itertools", "functools", "itertools.chain", "heapq"):
         path = f"{module}.{name}"
         if path in _CHOICES and resolve(path) == held:
             return _CHOICES[path](machine, args)
@@ -128,6 +133,25 @@ def combined(machine: Machine, held: Any, args: Args, kwargs: Kwargs) -> Abstrac
         raise machine.stop(f"{name}() gives more than {_MOST_ROWS:,} rows", "combine fewer items")
     made = [Tuple(tuple(fill if part is None else columns[part[0]][part[1]] for part in row)) for row in rows]
     return machine.new(IteratorCell(Tuple(tuple(made)), 0))
+
+
+GETTERS = (operator.itemgetter, operator.attrgetter)
+"""Classes of ``operator`` whose objects read items or attributes of what they are called with."""
+
+
+def got(machine: Machine, getter: Any, value: Abstract) -> Abstract:
+    """What an object of ``GETTERS`` reads of ``value``."""
+    names: tuple[Any, ...] = getter.__reduce__()[1]
+    found: list[Abstract] = []
+    for name in names:
+        if isinstance(getter, operator.itemgetter):
+            found.append(get_item(machine, value, Const(name)))
+            continue
+        one = value
+        for part in name.split("."):
+            one = attributes.read(machine, one, part)
+        found.append(one)
+    return found[0] if len(found) == 1 else Tuple(tuple(found))
 
 
 def _is_view(value: Abstract) -> bool:

@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.emit.operands import PLAIN_TYPES, class_of, describe, host_call, pure, type_of_value
-from lmc.frontend.harmless import is_deeply_harmless, is_standard_module
+from lmc.frontend.harmless import is_deeply_harmless, is_fixed, is_standard_module
 from lmc.frontend.heap.cells import DictCell, GrownCell, ListCell, ObjectCell, SetCell
 from lmc.frontend.heap.values import (
     NONE,
@@ -163,7 +163,7 @@ def _emitted(machine: Machine, call: Called) -> Abstract:
         for each, value in zip(parameters, values, strict=True)
     )
     result = _REFINED.get(row.name, _as_said)(row, values) if exact else "unknown"
-    if result not in ("none", "text", "int", "float", "bool") and any(_holds_cells(machine, each) for each in values):
+    if result not in ("none", "text", "int", "float", "bool") and _may_keep(machine, call):
         raise machine.unsupported(f"{row.name}() of lists in lists")
     if "mutates" in row.flags:
         return _changed(machine, call)
@@ -182,6 +182,16 @@ def _emitted(machine: Machine, call: Called) -> Abstract:
         taints="logs" in row.flags and not _is_quiet(),
     )
     return made_of(machine, found, result)
+
+
+def _may_keep(machine: Machine, call: Called) -> bool:
+    """Return whether a list or dict of the program's might be a part of the result: it is handed over as a copy."""
+    assert call.parameters is not None
+    for each, value in zip(call.parameters, call.values, strict=True):
+        whole = each.kind.startswith("list[") or each.kind == "any"
+        if _holds_cells(machine, value) or (isinstance(value, Ref) and not whole):
+            return True
+    return False
 
 
 def _holds_cells(machine: Machine, value: Abstract) -> bool:
@@ -224,7 +234,7 @@ def attribute(machine: Machine, owner: Abstract, kind: type, name: str) -> Abstr
     if row is None:
         return None
     if isinstance(owner, Const):
-        return run_now(machine, getattr, [owner.value, name], name)
+        return run_now(machine, getattr, [owner.value, name], name) if is_fixed(owner.value) else None
     found = host_call(
         machine,
         read_attribute,

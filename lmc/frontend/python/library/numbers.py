@@ -7,7 +7,12 @@ from collections.abc import Mapping
 TABLE: Mapping[str, str] = {
     "builtins": """
         divmod: int, int -> tuple[int, int] ! ZeroDivisionError
+        pow: int, int, int -> int ! ValueError
         hash: scalar -> int ; unstable
+        int.bit_length int.bit_count: int -> int
+        float.is_integer: float -> bool
+        .__name__ .__qualname__ .__module__: class -> text
+        dict.fromkeys: list[scalar], scalar? -> object
         bin oct hex: int -> text
         complex: number?, number? -> any ! OverflowError
     """,
@@ -62,14 +67,7 @@ TABLE: Mapping[str, str] = {
         Random.seed: Random, scalar? -> none ; draws
     """,
     "operator": """
-        add sub mul: number, number -> any ! OverflowError
-        truediv floordiv mod: number, number -> any ! ZeroDivisionError OverflowError
-        neg pos abs: number -> any
-        lt le gt ge: number, number -> bool
-        eq ne: scalar, scalar -> bool
-        not_ truth: scalar -> bool
         concat: text, text -> text
-        contains: list[scalar], scalar -> bool
         countOf: list[scalar], scalar -> int
         indexOf: list[scalar], scalar -> int ! ValueError
         index: int -> int

@@ -165,6 +165,18 @@ def repeat(object, times):
         yield object
 
 
+def first(iterable):
+    for item in iterable:
+        return item
+    raise StopIteration
+
+
+def first_or_default(iterable, default):
+    for item in iterable:
+        return item
+    return default
+
+
 def endless(iterator):
     while True:
         yield next(iterator)
@@ -172,6 +184,14 @@ def endless(iterator):
 
 def keys_of(items, key):
     return [key(item) for item in items]
+
+
+def nlargest(n, iterable, key=None):
+    return sorted(iterable, key=key, reverse=True)[: max(n, 0)]
+
+
+def nsmallest(n, iterable, key=None):
+    return sorted(iterable, key=key)[: max(n, 0)]
 
 
 class Count:

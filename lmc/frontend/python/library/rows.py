@@ -51,6 +51,7 @@ CLASSES: Mapping[str, str] = {
     "SplitResult": "urllib.parse.SplitResult",
     "ParseResult": "urllib.parse.ParseResult",
     "bytes": "builtins.bytes",
+    "class": "builtins.type",
 }
 """Kinds that are classes, by where these are. No code of the user's runs in their instances."""
 RESULTS: Mapping[str, Type] = {"text": TEXT, "int": INT, "float": FLOAT, "bool": BOOL, "none": NONE}

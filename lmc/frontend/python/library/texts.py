@@ -7,6 +7,8 @@ from collections.abc import Mapping
 TABLE: Mapping[str, str] = {
     "builtins": """
         str.encode: text, encoding=text, errors=text -> bytes ! UnicodeError LookupError
+        str.format_map: text, any -> text ! KeyError IndexError ValueError TypeError AttributeError OverflowError
+        str.maketrans: any, text?, text? -> object ! ValueError TypeError
         bytes.decode: bytes, encoding=text, errors=text -> text ! UnicodeError LookupError
         bytes.hex: bytes -> text
         bytes.upper bytes.lower bytes.strip: bytes -> bytes
