@@ -114,7 +114,7 @@ def check(
     return captured
 
 
-def stop_at_theending(monkeypatch: pytest.MonkeyPatch) -> None:
+def stop_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let captures end where the program returns, so that a continuation goes through all of it again."""
 
     def stopped(self: Recorder, *_end: Any) -> None:
@@ -160,7 +160,7 @@ def check_whole(program: JittedFunction, texts: Sequence[str], monkeypatch: pyte
     """``program`` is captured whole for each of ``texts``, and its continuation from the end is equal as well."""
     for text in texts:
         assert not check(program, (text,)).breaks
-    stop_at_theending(monkeypatch)
+    stop_at_the_end(monkeypatch)
     for text in texts:
         assert check(program, (text,)).breaks
 
@@ -187,7 +187,7 @@ def described(error: BaseException | None) -> tuple[Any, ...]:
 
 
 def ending(run: Callable[[], Outcome]) -> tuple[Any, ...]:
-    """What a run gave, or what it raised, as far as a user can tell."""
+    """Return what a run gave, or what it raised, as far as a user can tell."""
     try:
         outcome = run()
     except LmcError as error:  # the graph knows the line of the op, plain Python the line that runs
