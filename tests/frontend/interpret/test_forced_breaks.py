@@ -40,7 +40,8 @@ def test_a_break_before_any_statement_of_a_random_program_is_plain_python(name: 
     def run(source: str, args: Any):
         source = with_own_list(source)
         note(source)
-        program = load(header + "@jit\n" + source, folder).program
-        check_breaks(program, lambda: (*args[:3], list(args[3])), {}, 12 if FULL else 3)
+        module = load(header + "@jit\n" + source, folder)
+        reset = getattr(module, "reset", lambda: None)
+        check_breaks(module.program, lambda: (reset(), *args[:3], list(args[3]))[1:], {}, 12 if FULL else 3)
 
     run()
