@@ -135,7 +135,7 @@ _MADE_CODE = "the program runs code that it makes itself", "choose among functio
 _NAMES = "the program asks for the names of its own frame", "keep the values in a dict, and look them up there"
 _OUTSIDE = "the program reads from outside itself", "read it in a tool: a function of your own with @lmc.tool"
 REFUSED: Mapping[Any, tuple[str, str]] = {
-    **dict.fromkeys((eval, exec, compile, __import__), _MADE_CODE),
+    **dict.fromkeys((eval, exec, compile, vars(builtins)["__import__"]), _MADE_CODE),
     **dict.fromkeys((locals, globals, vars, dir), _NAMES),
     **dict.fromkeys((open, input), _OUTSIDE),
     breakpoint: ("the program stops for a debugger", "debug program.eager(...)"),

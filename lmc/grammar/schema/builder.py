@@ -63,7 +63,7 @@ class Builder:
         """Whether something that is empty may have values, which are not produced (README.md lists them)."""
         self.narrowed = {} if narrowed is None else narrowed
         """Keywords that are enforced by fewer values than they allow, by JSON pointer, each with what is produced."""
-        self.has_other_types = False
+        self.has_other_values = False
         """Whether values of some part may be of types that are not produced, as nothing names or describes them."""
         self._conflicts: dict[tuple[int, ...], tuple[Pointer, bool]] = {}
         self._derivatives = Derivatives(arena)
@@ -163,6 +163,11 @@ class Builder:
         """Whether a node has a text."""
         return self._derivatives.is_live(node)
 
+    def surely_has_value(self, node: Node) -> bool:
+        """Return whether a node that is not empty has a text: all have here."""
+        del node
+        return True
+
     def _plain_type(self, sub: Subschema) -> str | None:
         """The type of a schema that says no more than it: most are like this, and need no shape."""
         if not isinstance(sub.schema, dict) or not isinstance(sub.schema.get("type"), str):
@@ -186,7 +191,7 @@ class Builder:
             raise recursive(pointer, "any JSON value is allowed here")
         meant = shape.meant
         if shape.classes & ~meant:
-            self.has_other_types = self.leaves_out = True
+            self.has_other_values = self.leaves_out = True
         parts: list[Node] = []
         if meant & (NULL | BOOLEAN):
             parts += [self.literal(value) for value in _singles(shape).values()]

@@ -55,6 +55,11 @@ def _finite(definitions: Mapping[int, Node]) -> dict[int, None]:
         found.update(dict.fromkeys(more))
 
 
+def ends(node: Node) -> bool:
+    """Return whether a node has a string without any reference."""
+    return _ends(node, {}, {})
+
+
 def _ends(node: Node, finite: Mapping[int, None], known: dict[Node, bool]) -> bool:
     """Return whether a node has a string, where of the references only those to ``finite`` have one.
 

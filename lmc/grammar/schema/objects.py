@@ -35,6 +35,7 @@ class Building(Protocol):
     strings: Strings
     conflict: Pointer
     leaves_out: bool
+    has_other_values: bool
 
     def node(self, goal: Goal, pointer: Pointer) -> Node:
         """The values that meet a goal."""
@@ -42,6 +43,10 @@ class Building(Protocol):
 
     def is_live(self, node: Node) -> bool:
         """Whether a node has a text."""
+        ...
+
+    def surely_has_value(self, node: Node) -> bool:
+        """Return whether a property of these values counts where more properties are asked for."""
         ...
 
     def intersection(self, parts: list[Node], pointer: Pointer) -> Node:
@@ -156,7 +161,9 @@ def _object(shape: Shape, hits: tuple[Some, ...], builder: Building, pointer: Po
     if hit is builder.arena.empty:
         return builder.arena.empty
     least = shape.min_members.value if shape.min_members is not None else 0
-    if not others and least > len(members) + bool(hits) and names.may_be_others:
+    described = sum(builder.surely_has_value(member.value) for member in members) + bool(hits)
+    is_short = least > described and not any(builder.surely_has_value(other.value) for other in others)
+    if is_short and names.may_be_others:
         raise UndescribedError("the object has to have more properties than are described")
     return _braces(shape, builder, members, others, hit)
 
@@ -278,6 +285,7 @@ def _braces(shape: Shape, builder: Building, members: list[Member], others: list
             before = arena.repeat(arena.concat(comma, extra), 0, None if most is None else most - 1)
             return arena.concat(before, comma, hit, closing)
         if least > (2 if has_extra else 0) or (most is not None and most < least):
+            builder.has_other_values |= has_extra
             return arena.empty
         if least == 2:
             builder.leaves_out = True

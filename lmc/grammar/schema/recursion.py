@@ -14,7 +14,7 @@ from lmc.grammar.schema.builder import Builder
 from lmc.grammar.schema.documents import Document
 from lmc.grammar.schema.errors import Pointer, RecursiveSchemaError, Subschema, UndescribedError, refusal
 from lmc.grammar.schema.layout import Whitespace
-from lmc.grammar.schema.linking import linked
+from lmc.grammar.schema.linking import ends, linked
 from lmc.grammar.schema.shapes import Goal, Items, Members, Shape
 from lmc.grammar.schema.values import ARRAY, OBJECT
 from lmc.ir.errors import ConstraintError
@@ -27,14 +27,18 @@ def recursive_node(
 
     Never raises ``RecursiveSchemaError``.
     """
-    builder = _RecursiveBuilder(Document(schema), arena, whitespace, narrowed)
+    document = Document(schema)
+    builder = _RecursiveBuilder(document, arena, whitespace, narrowed)
     root, endless = linked(builder.whole(), builder.definitions, arena)
     if root is arena.empty:
-        where = builder.places[endless[-1]] if endless else None
-        which = "can be produced for" if builder.has_other_types else "meets"
-        remedy = "let values end: with a property that may be left out, an array that may be empty, or an alternative"
-        raise refusal(where, f"every value that {which} this schema holds another one, without end", remedy)
-    return root
+        builder = _RecursiveBuilder(document, arena, whitespace, narrowed, before=builder)
+        root, endless = linked(builder.whole(), builder.definitions, arena)
+    if root is not arena.empty:
+        return root
+    where = builder.places[endless[-1]] if endless else None
+    which = "can be produced for" if builder.has_other_values else "meets"
+    remedy = "let values end: with a property that may be left out, an array that may be empty, or an alternative"
+    raise refusal(where, f"every value that {which} this schema holds another one, without end", remedy)
 
 
 def _any_value() -> dict[str, Any]:
@@ -47,12 +51,24 @@ def _any_value() -> dict[str, Any]:
 
 
 class _RecursiveBuilder(Builder):
-    """Builds goals that come up within themselves, and those that leave open what a value is."""
+    """Builds goals that come up within themselves, and those that leave open what a value is.
+
+    Whether a definition has a finite value is known when all are built. Where nothing was left of it ``before``,
+    none is taken to have one when properties are counted: an object that needs more may have others, which nothing
+    describes.
+    """
 
     def __init__(
-        self, document: Document, arena: Arena, whitespace: Whitespace, narrowed: dict[str, str] | None = None
+        self,
+        document: Document,
+        arena: Arena,
+        whitespace: Whitespace,
+        narrowed: dict[str, str] | None = None,
+        before: _RecursiveBuilder | None = None,
     ) -> None:
         super().__init__(document, arena, whitespace, narrowed)
+        self._before = before
+        self._next_number = 0 if before is None else before._next_number
         self.definitions: dict[int, Node] = {}
         """The nodes of the goals that are referred to, by their number."""
         self.places: dict[int, Pointer] = {}
@@ -60,6 +76,10 @@ class _RecursiveBuilder(Builder):
         self._numbers: dict[tuple[int, ...], int] = {}
         self._open: set[tuple[int, ...]] = set()
         self._any = _any_value()
+        self._within_any = frozenset(map(id, (self._any, *self._any["anyOf"])))
+
+    def surely_has_value(self, node: Node) -> bool:
+        return self._before is None or ends(node)
 
     def node(self, goal: Goal, pointer: Pointer) -> Node:
         if not goal:
@@ -68,8 +88,12 @@ class _RecursiveBuilder(Builder):
             goal = (self.expander.target(goal[0]),)
         key = tuple(id(sub.schema) for sub in goal)
         if key in self._open or key in self._numbers:
-            number = self._numbers.setdefault(key, len(self._numbers))
-            self.places.setdefault(number, goal[0].pointer)
+            if key not in self._numbers:
+                self._numbers[key] = self._next_number
+                self._next_number += 1
+            number = self._numbers[key]
+            own = (sub.pointer for sub in goal if id(sub.schema) not in self._within_any)
+            self.places.setdefault(number, next(own, pointer))
             return self.arena.reference(number)
         self._open.add(key)
         node = super().node(goal, pointer)

@@ -251,6 +251,48 @@ def test_an_object_that_holds_itself_is_refused():
         of_schema({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]})
 
 
+ENDLESS: dict[str, Any] = {"e": {"type": "array", "items": {"$ref": "#/$defs/e"}, "minItems": 1}}
+NEEDS_ONE: dict[str, Any] = {"$defs": ENDLESS, "type": "object", "minProperties": 1}
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({"type": "object", "properties": {"a": {"$ref": "#"}}, "minProperties": 1}, '{"a":{"b":1}}'),
+        ({**NEEDS_ONE, "properties": {"b": {"$ref": "#/$defs/e"}}, "unevaluatedProperties": True}, '{"a":1}'),
+        ({**NEEDS_ONE, "properties": {"b": {"$ref": "#/$defs/e"}}, "unevaluatedProperties": {}}, '{"a":1}'),
+        ({**NEEDS_ONE, "patternProperties": {"^a": {"$ref": "#/$defs/e"}}}, '{"b":1}'),
+    ],
+)
+def test_a_property_without_a_finite_value_is_none_of_those_that_are_asked_for(schema: Any, text: str):
+    constraint = of_schema(schema)
+    assert constraint.matches(text)
+    assert not constraint.matches("{}")
+    for seed in range(5):
+        made = walked(constraint, random.Random(seed), 200)
+        assert made is None or jsonschema.Draft202012Validator(schema).is_valid(json.loads(made)), made
+
+
+@pytest.mark.parametrize(
+    ("schema", "pointer"),
+    [
+        ({"type": "array", "contains": {"$ref": "#"}}, "/contains"),
+        (
+            {
+                "type": "object",
+                "properties": {"p": {"type": "array", "contains": {"$ref": "#/properties/p"}}},
+                "required": ["p"],
+            },
+            "/properties/p/contains",
+        ),
+    ],
+)
+def test_values_without_end_are_named_where_the_schema_asks_for_them(schema: Any, pointer: str):
+    with pytest.raises(ConstraintError, match="without end") as caught:
+        of_schema(schema)
+    assert caught.value.pointer == pointer
+
+
 def test_states_are_shared_and_masks_are_one_array():
     constraint = of_schema(TREE)
     one, two = constraint.start().advance(ord("{")), constraint.start().advance(ord("{"))
