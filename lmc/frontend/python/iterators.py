@@ -52,8 +52,9 @@ def enumerated(machine: Machine, given: Abstract, start: Abstract = ZERO) -> Abs
         found = pure(machine, "enumerate", (items.value, start))
         machine.columns[found.ir] = (start, items.value)
         found = _copied(machine, found)
-        return found if items.live is None else Symbol(found.ir, "the items of enumerate")
-    return Symbol(_copied(machine, pure(machine, "enumerate", (given, start))).ir, "the items of enumerate")
+        return found if items.live is None else Symbol(found.ir, "the result of enumerate()")
+    found = _copied(machine, pure(machine, "enumerate", (given, start)))
+    return Symbol(found.ir, "the result of enumerate()", foreign=found.foreign)
 
 
 def _copied(machine: Machine, items: Symbol) -> Symbol:
