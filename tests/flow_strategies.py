@@ -67,7 +67,7 @@ class FlowAuthor(Author):
 
     @property
     def raising(self) -> list[Callable[[], None]]:
-        """What may raise."""
+        """Return what may raise."""
         return [self.convert, self.index, self.refuse, self.cut_off, self.cut_off, self.raise_again]
 
     def id(self) -> dict[str, Any]:
@@ -179,7 +179,7 @@ class FlowAuthor(Author):
         return self.draw(st.sampled_from([None, 2]))
 
     def is_strict(self, lists: Sequence[Value]) -> bool:
-        """Whether a map is strict, which must not raise."""
+        """Return whether a map is strict, which must not raise."""
         return len(set(lists)) == 1 and self.draw(st.booleans())
 
     def race(self) -> None:

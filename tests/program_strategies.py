@@ -47,7 +47,7 @@ class Program:
 
     @property
     def constraints(self) -> Constraints:
-        """What its generations may say, in the toy's tokens."""
+        """Return what its generations may say, in the toy's tokens."""
         return toy_constraints(self.module)
 
 
@@ -110,7 +110,7 @@ class Author:
 
     @property
     def on_objects(self) -> list[Callable[[], None]]:
-        """What makes and changes objects of the run; nothing where ops may not write."""
+        """Return what makes and changes objects of the run; nothing where ops may not write."""
         if not any(effect == "writes" for _, effect in self.hosts):
             return []
         return [self.new_object, self.change_object, self.change_object, self.look_at_object, self.alias_of_object]
@@ -131,7 +131,7 @@ class Author:
         )
 
     def program(self) -> Program:
-        """What was written, with its end."""
+        """Return what was written, with its end."""
         self.leave()
         declared = (
             HostFunction("look", "program:look", "0" * 64, Effect.READS, early=True),

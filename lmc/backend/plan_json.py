@@ -109,7 +109,7 @@ def _load(data: dict[str, Any]) -> Plan:
 
 
 def _check_slots(parameters: Sequence[Parameter], block: Block, slots: Sequence[Value]) -> None:
-    """What is defined, in order, is slots 0, 1 …: none is left without a definition or has two."""
+    """Return what is defined, in order, is slots 0, 1 …: none is left without a definition or has two."""
     if list(defined_values(block)) != list(slots):
         raise PlanError("slots are not defined once each, in order")
     if len({parameter.name for parameter in parameters}) != len(parameters):

@@ -127,7 +127,7 @@ class UserFunction:
 
     @property
     def attributes(self) -> frozenset[str] | None:
-        """What it reads of its first parameter other than to call it; None where it does anything else with that."""
+        """Return what it reads of its first parameter other than to call it; None where it does more with that."""
         return self.transformed.first if isinstance(self.transformed, Transformed) else None
 
     def cell(self, name: str) -> CellType:
@@ -213,7 +213,7 @@ class JittedFunction(Bindable, UserFunction):
         )
 
     def continuing(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[State, ...], tuple[Any, ...]]:
-        """Whether a call hands over a state to go on with, as that of a plain function does; the other arguments.
+        """Return whether a call hands over a state to go on with, as that of a plain function does; other arguments.
 
         It does where the arguments do not fit without it.
         """
@@ -281,11 +281,11 @@ class JittedFunction(Bindable, UserFunction):
         return State(Core(session), path)
 
     def outputs(self, state: State) -> Mapping[str, Any]:
-        """What a run keeps by name, from its handle at the end."""
+        """Return what a run keeps by name, from its handle at the end."""
         return state.core.variables
 
     def result(self, state: State, value: Any) -> Any:  # noqa: ARG002
-        """What a call gives the program that calls this one; ``value`` is what the function returned."""
+        """Return what a call gives the program that calls this one; ``value`` is what the function returned."""
         return value
 
     def called_with(self, keywords: dict[str, Any], session: Session) -> tuple[JittedFunction, dict[str, Any]]:  # noqa: ARG002

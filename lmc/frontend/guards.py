@@ -28,7 +28,7 @@ class ValueGuard:
     expected: Any
 
     def holds(self, inputs: Mapping[str, Any], known: dict[Expression, Any]) -> bool:
-        """Whether it does for ``inputs``; an expression that raises does not."""
+        """Return whether it does for ``inputs``; an expression that raises does not."""
         try:
             found = evaluate(self.expression, inputs, known)
         except Exception:
@@ -50,7 +50,7 @@ class Snapshot:
         self._frozen = _freeze(value, 0, live)
 
     def matches(self, value: Any) -> bool:
-        """Whether ``value`` is the same still."""
+        """Return whether ``value`` is the same still."""
         if value is self.value and type(value) in _SCALARS:
             return True
         return _freeze(value, 0, self._live) == self._frozen
@@ -129,7 +129,7 @@ class ReadGuards:
         self.exclusive = False
 
     def seen(self, kind: str, owner: Any, name: str, value: Any) -> bool:
-        """Whether just this read was recorded with just this object."""
+        """Return whether just this read was recorded with just this object."""
         found = self._reads.get((kind, id(owner), name))
         return found is not None and found.snapshot.value is value
 
@@ -178,7 +178,7 @@ class ReadGuards:
             self._add("kind", owner, name, lambda _: type(getattr(owner, name, None)), type(value))
 
     def hold(self, receiver: tuple[Any, ...] = ()) -> bool:
-        """Whether every read would give the same again, of ``receiver`` where it was one of the captured method's."""
+        """Return whether every read would give the same again, of ``receiver`` where it read the captured method's."""
         owner = receiver[0] if receiver else None
         return all(_unchanged(entry, owner) for entry in self._reads.values())
 
@@ -188,7 +188,7 @@ class ReadGuards:
         return frozenset(name for kind, _, name in self._reads if kind == "attribute")
 
     def earlier(self, kind: str, owner: Any, name: str, value: Any) -> Any:
-        """What a read gave in the capture if that can't have been changed in place, else ``value``."""
+        """Return what a read gave in the capture if that can't have been changed in place, else ``value``."""
         found = self._reads.get((kind, id(owner), name))
         return found.snapshot.value if found is not None and type(found.snapshot.value) in _SCALARS else value
 
@@ -242,7 +242,7 @@ def mutable_parts(value: Any, found: dict[int, Any], depth: int = 0) -> None:
 
 
 def mentions(value: Any, owner: int, depth: int = 0) -> bool:
-    """Whether the object of the id ``owner`` is in ``value``, as far as guards look into it."""
+    """Return whether the object of the id ``owner`` is in ``value``, as far as guards look into it."""
     if id(value) == owner or depth > _MAX_DEPTH:
         return True
     kind = type(value)

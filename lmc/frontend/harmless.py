@@ -144,7 +144,7 @@ SPECIAL = frozenset(
 
 
 def is_harmless(value: Any) -> bool:
-    """Whether operators on ``value`` run no code of the user's (items of a container are not looked at)."""
+    """Return whether operators on ``value`` run no code of the user's (items of a container are not looked at)."""
     kind = type(value)
     return kind in _LITERALS or kind in _CONTAINERS or is_harmless_type(kind)
 
@@ -165,7 +165,7 @@ def is_deeply_harmless(value: Any, depth: int = 16) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_harmless_type(kind: Any) -> bool:
-    """Whether instances of ``kind`` never change, and have no special method of the user's; handles are lmc's own."""
+    """Return whether instances of ``kind`` never change, and have no special method of the user's; handles too."""
     if issubclass(kind, Handle) or (issubclass(kind, _FIXED) and is_standard_module(kind.__module__)):
         return True
     if kind.__module__ == "builtins":
@@ -186,18 +186,18 @@ def is_harmless_type(kind: Any) -> bool:
 
 
 def is_standard_module(name: str) -> bool:
-    """Whether a module belongs to Python itself."""
+    """Return whether a module belongs to Python itself."""
     return name.partition(".")[0] in sys.stdlib_module_names and name != "__main__"
 
 
 def is_fixed(value: Any) -> bool:
-    """Whether an object of the standard library never changes, and runs no code of the user's."""
+    """Return whether an object of the standard library never changes, and runs no code of the user's."""
     kind = type(value)
     return kind in (bytes, re.Pattern, re.Match) or (isinstance(value, _VALUES) and is_standard_module(kind.__module__))
 
 
 def is_immutable(value: Any) -> bool:
-    """Whether nothing in ``value`` can be changed in place."""
+    """Return whether nothing in ``value`` can be changed in place."""
     kind = type(value)
     if isinstance(value, tuple | frozenset):
         return all(map(is_immutable, value))

@@ -59,7 +59,7 @@ class HostTable:
         return next((key[1] for key, name in self._names.items() if name == symbol and key[0] == "builtin"), None)
 
     def _kept(self, function: Any) -> Callable[[], Any]:
-        """What gives ``function`` when it is called; of the receiver's methods it keeps the function alone."""
+        """Return what gives ``function`` when it is called; of the receiver's methods it keeps the function alone."""
         method = function.function if isinstance(function, Tool) else function
         if not isinstance(method, MethodType) or method.__self__ is not self._receiver:
             self._held.append(function)
@@ -171,7 +171,7 @@ def _identity(function: Any) -> tuple[Any, ...]:
 
 
 def plain_name(function: Any) -> str:
-    """What ``function`` is called in symbols and ids."""
+    """Return what ``function`` is called in symbols and ids."""
     name = getattr(function, "__name__", None)
     plain = re.sub(r"\W", "_", name if isinstance(name, str) else type(function).__name__, flags=re.ASCII)
     return "function" if not plain.strip("_") else plain

@@ -113,7 +113,7 @@ class Session(ABC):
 
     @abstractmethod
     def added(self, context: Any, before: Any) -> Any:
-        """What was appended to ``before`` to make it ``context``, all of it to one turn; else ``CaptureError``."""
+        """Return what was appended to ``before`` to make it ``context``, all to one turn; else ``CaptureError``."""
 
     @abstractmethod
     def message_list(self, context: Any) -> Any:
@@ -146,7 +146,7 @@ class Session(ABC):
         return value
 
     def presence(self, value: Any) -> Any:  # noqa: ARG002
-        """Whether ``value`` is there: a bool, or in a capture a symbolic one."""
+        """Return whether ``value`` is there: a bool, or in a capture a symbolic one."""
         return True
 
     def may_raise(self) -> None:  # noqa: B027 - only a capture has to know

@@ -90,7 +90,7 @@ class Automaton:
 
     @property
     def work(self) -> int:
-        """What its rows have cost so far: see `Arena.work`."""
+        """Return what its rows have cost so far: see `Arena.work`."""
         return self._derivatives.arena.work
 
     def lift_limits(self) -> None:
@@ -110,7 +110,7 @@ class Automaton:
 
     @property
     def is_half_full(self) -> bool:
-        """Whether what came into being since the start has taken half of what it should: time for a renewed one.
+        """Return whether what came into being since the start has taken half of what it should: time for a renewed one.
 
         False for an automaton all of whose rows were made at once.
         """
@@ -118,11 +118,11 @@ class Automaton:
         return len(self._nodes) > states or len(self._derivatives.arena) > nodes
 
     def accepting(self, state: int) -> bool:
-        """Whether an output may end here."""
+        """Return whether an output may end here."""
         return bool(self._accepting[state])
 
     def is_expanded(self, state: int) -> bool:
-        """Whether the row is made."""
+        """Return whether the row is made."""
         return bool(self.rows[state, 0] != UNKNOWN)
 
     def expand(self, state: int) -> None:
@@ -205,12 +205,12 @@ class Automaton:
         return state
 
     def matches(self, data: bytes) -> bool:
-        """Whether ``data`` is a whole output."""
+        """Return whether ``data`` is a whole output."""
         state = self.run(data)
         return state >= 0 and self.accepting(state)
 
     def forced_bytes(self, state: int, limit: int = 4096) -> bytes:
-        """What has to follow: up to where the output may end, there is a choice, or ``limit`` bytes are found."""
+        """Return what has to follow: up to where the output may end, or has a choice, or ``limit`` bytes are found."""
         forced = bytearray()
         while len(forced) < limit and not self._accepting[state]:
             self.expand(state)
@@ -263,7 +263,7 @@ def _too_much_work(what: str, limit: int) -> ConstraintError:
 
 
 def too_many_states(limit: int) -> ConstraintError:
-    """What is said of an automaton that grows beyond a budget."""
+    """Return what is said of an automaton that grows beyond a budget."""
     return ConstraintError(
         f"the constraint needs more than {limit} states",
         remedy=_SMALLER,

@@ -145,7 +145,7 @@ class Arena:
         return self._prepend(left, right) if left.kind is not Kind.CONCAT else self._before(self._flat((left,)), right)
 
     def _flat(self, parts: Iterable[Node]) -> list[Node]:
-        """What parts that are not empty consist of, the neighbours of different parts joined where that can be."""
+        """Return what parts that are not empty consist of, neighbours of different parts joined where that can be."""
         heads: list[Node] = []
         for part in parts:
             border, last = len(heads), part
@@ -272,7 +272,7 @@ class Arena:
     def state(
         self, automaton: States, state: int, low: int = 0, high: int | None = None, source: Node | None = None
     ) -> Node:
-        """What may follow a state of an automaton, in ``low`` to ``high`` characters, of which there is some."""
+        """Return what may follow a state of an automaton, in ``low`` to ``high`` characters, of which there is some."""
         key = (Kind.STATE, automaton, state, low, high)
         node = self._nodes.get(key)
         if node is None:
@@ -376,7 +376,7 @@ class Arena:
 
 
 def _is_contiguous(times: int, inner: tuple[int, int | None]) -> bool:
-    """Whether ``times`` or more times ``inner`` repetitions leave no gap between the counts that can come out."""
+    """Return whether ``times`` or more times ``inner`` repetitions leave no gap between the possible counts."""
     low, high = inner
     if high is None:
         return times > 0 or low <= 1

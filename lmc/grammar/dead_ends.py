@@ -67,7 +67,7 @@ class TokenPaths:
         self._live[way[-1]] = True
 
     def is_live(self, state: int) -> bool:
-        """Whether tokens lead from a state to an end that is found within a budget."""
+        """Return whether tokens lead from a state to an end that is found within a budget."""
         if state not in self._live and self._search(state) is not None:
             self._live[state] = False
         return self._live[state]

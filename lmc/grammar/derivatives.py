@@ -38,7 +38,7 @@ class Derivatives:
         return node.resolved
 
     def is_live(self, node: Node) -> bool:
-        """Whether the node has any string. Raises like ``resolved``."""
+        """Return whether the node has any string. Raises like ``resolved``."""
         return self.resolved(node).kind is not Kind.EMPTY
 
     def unbounded(self, node: Node, reach: int) -> Node:

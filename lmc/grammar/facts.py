@@ -127,7 +127,7 @@ def context_free_facts(constraint: ContextFreeConstraint) -> Facts:
 
 
 def _if_quick(find: Callable[[], T]) -> T | None:
-    """What is found; None where a budget forbids."""
+    """Return what is found; None where a budget forbids."""
     try:
         return find()
     except ConstraintError:

@@ -47,11 +47,11 @@ class Constraint(ABC):
 
     @abstractmethod
     def matches(self, output: str | bytes) -> bool:
-        """Whether a whole output is allowed."""
+        """Return whether a whole output is allowed."""
 
     @abstractmethod
     def facts(self) -> Facts:
-        """What there is to say of it; more once it is built."""
+        """Return what there is to say of it; more once it is built."""
 
     def build(self, *, max_states: int = MAX_STATES) -> TokenIndex | None:
         """Make all states ahead of time, where there are finitely many; None where there are not."""

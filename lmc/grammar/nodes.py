@@ -42,7 +42,7 @@ class States(Protocol):
         ...
 
     def accepts(self, state: int, low: int) -> bool:
-        """Whether the empty string may follow."""
+        """Return whether the empty string may follow."""
         ...
 
     def far_bounds(self, low: int, high: int | None, reach: int) -> tuple[int, int | None]:

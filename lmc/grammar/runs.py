@@ -34,7 +34,7 @@ Runs = NDArray[np.void]
 
 
 def no_runs(states: int) -> Runs:
-    """What is known of the runs of states at first."""
+    """Return what is known of the runs of states at first."""
     found = np.zeros(states, RUN)
     found["next"] = -1
     return found

@@ -155,7 +155,7 @@ class ConstraintCache:
         return Built(constraint, constraint.facts(), _language(index))
 
     def _once(self, kept: OrderedDict[Key, Future[Any]], source: Source, vocabulary: Vocabulary, make: Any) -> Any:
-        """What ``make`` gives, from the first thread that asks; the others wait for it."""
+        """Return what ``make`` gives, from the first thread that asks; the others wait for it."""
         key = (source.digest, vocabulary.digest)
         with self._lock:
             found = kept.get(key)

@@ -39,7 +39,7 @@ class State:
 
     @property
     def complete(self) -> bool:
-        """Whether the output has to end here: it may, and no token may follow."""
+        """Return whether the output has to end here: it may, and no token may follow."""
         ends = self.ends
         return self.table.is_complete(self) if ends is None else ends
 
@@ -130,7 +130,7 @@ class StateTable:
         return self._masks.give(self._walked(alike), alike) if alike.words is None else alike.words
 
     def is_complete(self, state: State) -> bool:
-        """Whether an output that has come to this state has to end."""
+        """Return whether an output that has come to this state has to end."""
         with self._lock:
             if state.ends is None:
                 if self.index is not None:
@@ -223,7 +223,7 @@ class StateTable:
         return tuple(ids)
 
     def adopt(self, index: TokenIndex) -> bool:
-        """Whether every state so far has one in the index; then it is used from here on.
+        """Return whether every state so far has one in the index; then it is used from here on.
 
         Not for a table that generations have moved into.
         """

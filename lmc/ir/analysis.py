@@ -126,7 +126,7 @@ def dominator_tree(graph: OpGraph) -> OpGraph:
 
 
 def context_tree(blocks: Iterable[Block]) -> ContextGraph:
-    """Which context extends which: an edge from the context an op takes to each one it gives, with the ``op`` on it.
+    """Return which context extends which: an edge from the context an op takes to each it gives, labelled with ``op``.
 
     Holds every context value of ``blocks`` and their regions, lists of contexts included. Roots are parameters of
     ``blocks`` and the results of ``lm.context``; a context with several successors is a fork. An op with regions has

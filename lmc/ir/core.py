@@ -112,17 +112,17 @@ class Op:
 
     @property
     def effect(self) -> Effect:
-        """What the op does besides computing its results."""
+        """Return what the op does besides computing its results."""
         return Effect.PURE
 
     @property
     def may_raise(self) -> bool:
-        """Whether running the op can raise on well-typed operands, because of what the values are."""
+        """Return whether running the op can raise on well-typed operands, because of what the values are."""
         return False
 
     @property
     def billable(self) -> bool:
-        """Whether running the op costs money on a priced target."""
+        """Return whether running the op costs money on a priced target."""
         return False
 
     def verify(self) -> None:

@@ -34,7 +34,7 @@ class Arm:
 
     @property
     def is_predicted(self) -> bool:
-        """Whether it is worth to start for it what may be in vain. Where nothing is known, it is."""
+        """Return whether it is worth to start for it what may be in vain. Where nothing is known, it is."""
         known = self.cond.probability
         if known is None:
             return True
@@ -94,7 +94,7 @@ def early_starts(ops: Sequence[Op], objects: Objects) -> list[EarlyStart]:
 
 
 def is_marked(call: HostCallOp) -> bool:
-    """Whether a run may start the call early."""
+    """Return whether a run may start the call early."""
     return call.early
 
 

@@ -98,7 +98,7 @@ def bind_parameters(parameters: Sequence[Value], inputs: Mapping[str, Any]) -> d
 def outcome(
     terminator: Op, environment: Mapping[Value, Any], profile: Profile, log: Mapping[str, tuple[Any, ...]] | None = None
 ) -> Outcome:
-    """What a run gives that ended at ``terminator``.
+    """Return what a run gives that ended at ``terminator``.
 
     ``log`` holds the results of the ops with an id that ran, by ``semantics.runtime_id``; it is needed for
     ``lm.break``, whose memo it is, together with what the op itself lists.
@@ -132,7 +132,7 @@ def outcome(
 
 
 def generation_profile(generations: Sequence[Generation], seconds: float) -> OpProfile:
-    """What one ``lm.gen`` or ``lm.sample`` cost."""
+    """Return what one ``lm.gen`` or ``lm.sample`` cost."""
     reasons: dict[str, int] = {}
     for generation in generations:
         reasons[generation.finish_reason] = reasons.get(generation.finish_reason, 0) + 1
@@ -148,7 +148,7 @@ def generation_profile(generations: Sequence[Generation], seconds: float) -> OpP
 
 
 def score_profile(scores: Sequence[Score], seconds: float) -> OpProfile:
-    """What one ``lm.select`` cost."""
+    """Return what one ``lm.select`` cost."""
     usage = Usage(
         sum(score.prompt_tokens for score in scores), sum(score.cached_tokens for score in scores), 0, len(scores)
     )
@@ -156,7 +156,7 @@ def score_profile(scores: Sequence[Score], seconds: float) -> OpProfile:
 
 
 def failed_profile(error: BaseException | None, seconds: float) -> OpProfile | None:
-    """What one request cost that failed with ``error``; None where nothing is known of that.
+    """Return what one request cost that failed with ``error``; None where nothing is known of that.
 
     An output that failed has a length as any other, and "failed" as its finish reason.
     """
@@ -207,7 +207,7 @@ class _Machine:
             self.log[semantics.runtime_id(op, self.environment, self.rounds)] = results
 
     def _region(self, block: Block, arguments: Sequence[Any], number: int | None) -> tuple[Any, ...]:
-        """What a region's terminator lists. Raises ``Left`` where it leaves the program."""
+        """Return what a region's terminator lists. Raises ``Left`` where it leaves the program."""
         self.environment.update(zip(block.parameters, arguments, strict=True))
         around = self.rounds
         if number is not None:

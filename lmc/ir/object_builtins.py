@@ -29,7 +29,7 @@ class ObjectBuiltin:
     is_safe: Safe = never_safe
 
     def may_raise(self, types: Sequence[Type], keywords: Sequence[str] = ()) -> bool:
-        """Whether it can raise on values of ``types``, the last of them given as ``keywords``."""
+        """Return whether it can raise on values of ``types``, the last of them given as ``keywords``."""
         return bool(keywords) or not self.is_safe(types)
 
 
@@ -96,7 +96,7 @@ def _delete_slice(items: Any, start: Any, stop: Any, step: Any) -> None:
 
 
 def _next(iterator: Iterator[Any]) -> tuple[bool, Any]:
-    """Whether there is another item, and which."""
+    """Return whether there is another item, and which."""
     item = next(iterator, _END)
     return (False, None) if item is _END else (True, item)
 

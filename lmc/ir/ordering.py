@@ -81,7 +81,7 @@ class Order:
         return tuple(sorted(needed))
 
     def _local(self, index: int, op: Op, used: Sequence[Value], *, writes: bool) -> list[int]:
-        """What an op waits for because of objects of this run."""
+        """Return what an op waits for because of objects of this run."""
         changes = is_local(op)
         touches = changes or any(value in self._objects.local for value in used)
         needed = [self._last_local] if touches and self._last_local is not None else []
@@ -93,7 +93,7 @@ class Order:
         return needed
 
     def waits(self, used: Iterable[Value], *, reads: bool) -> tuple[int, ...]:
-        """What a call of a host function over these values would wait for here, that ``reads`` or is pure."""
+        """Return what a call of a host function over these values would wait for here, that ``reads`` or is pure."""
         return tuple(sorted(self._needed(used, reads=reads, is_seen=True)))
 
     def _needed(self, used: Iterable[Value], *, reads: bool, is_seen: bool) -> set[int]:
@@ -106,7 +106,7 @@ class Order:
 
 
 def _could_be_seen(op: Op) -> bool:
-    """Whether running the op where plain Python has returned before would be noticed."""
+    """Return whether running the op where plain Python has returned before would be noticed."""
     return op.IS_TERMINATOR or op.may_raise or op.billable or has_id(op) or op.effect is not Effect.PURE
 
 

@@ -230,7 +230,7 @@ class TryOp(RegionOp):
 
     @property
     def may_raise(self) -> bool:
-        """Whether an exception may pass through: one that is no ``Exception`` (without ``base``), or ends the run."""
+        """Return whether an exception may pass through: one that is no ``Exception`` (without ``base``) or ends it."""
         return self.may_exit
 
     @cached_property
@@ -277,7 +277,7 @@ def guarded_ops(body: Block) -> frozenset[Op]:
 
 
 def _yielded(block: Block) -> tuple[Attribute | Value, ...]:
-    """What a region yields; nothing where it ends otherwise."""
+    """Return what a region yields; nothing where it ends otherwise."""
     return block.terminator.values if isinstance(block.terminator, YieldOp) else ()
 
 
@@ -295,7 +295,7 @@ def _expect_lists(op: Op, lists: Sequence[Value]) -> None:
 
 
 def _yielded_by_elements(op: RegionOp, lists: Sequence[Value], body: Block) -> tuple[Attribute | Value, ...]:
-    """What ``body`` yields, whose elements run at the same time."""
+    """Return what ``body`` yields, whose elements run at the same time."""
     elements = [value.type.element for value in lists if isinstance(value.type, ListType)]
     _expect_parameters(op, "body", body, (INT, *elements))
     if op.leaves:

@@ -40,11 +40,11 @@ class RegionOp(Op):
         """Raise ``VerifyError`` where regions and op don't fit together. Everything inside is verified already."""
 
     def flows(self) -> Iterator[tuple[Value, Value]]:
-        """Where values go: from operands to parameters, from terminators to results and to regions that run later."""
+        """Return where values go: from operands to parameters, from terminators to results and to later regions."""
         return iter(())
 
     def carried(self) -> Iterator[tuple[Value, Value]]:
-        """Where values go from one run of a region to the next one of a region that stands before it."""
+        """Return where values go from one run of a region to the next one of a region that stands before it."""
         return iter(())
 
     @property
@@ -63,7 +63,7 @@ class RegionOp(Op):
 
     @property
     def raises_itself(self) -> bool:
-        """Whether the op may raise whatever the ops inside do."""
+        """Return whether the op may raise whatever the ops inside do."""
         return False
 
     @property
@@ -76,47 +76,47 @@ class RegionOp(Op):
 
     @cached_property
     def inner_may_raise(self) -> bool:
-        """Whether an op inside may raise."""
+        """Return whether an op inside may raise."""
         return any(op.may_raise for op in self._inner)
 
     @cached_property
     def may_exit(self) -> bool:
-        """Whether an op inside may raise what a ``cf.try`` does not catch (``may_exit``)."""
+        """Return whether an op inside may raise what a ``cf.try`` does not catch (``may_exit``)."""
         return any(map(may_exit, self._inner))
 
     @cached_property
     def inner_billable(self) -> bool:
-        """Whether an op inside is billable."""
+        """Return whether an op inside is billable."""
         return any(op.billable for op in self._inner)
 
     @cached_property
     def writes(self) -> bool:
-        """Whether an op inside changes something outside the graph."""
+        """Return whether an op inside changes something outside the graph."""
         return any(is_write(op) for op in self._inner)
 
     @cached_property
     def changes_objects(self) -> bool:
-        """Whether an op inside makes, changes or looks into an object of this run (``Effect.LOCAL``)."""
+        """Return whether an op inside makes, changes or looks into an object of this run (``Effect.LOCAL``)."""
         return Effect.LOCAL in self.effects
 
     @cached_property
     def breaks(self) -> bool:
-        """Whether the captured part may end inside, at an ``lm.break`` that needs a memo."""
+        """Return whether the captured part may end inside, at a break with a memo."""
         return any(map(may_break, self.regions))
 
     @cached_property
     def leaves(self) -> bool:
-        """Whether the program, or its captured part, may end inside."""
+        """Return whether the program, or its captured part, may end inside."""
         return any(map(may_leave, self.regions))
 
     @cached_property
     def has_ids(self) -> bool:
-        """Whether an op inside has an id, under which its results are kept."""
+        """Return whether an op inside has an id, under which its results are kept."""
         return any(map(has_id, self._inner))
 
     @cached_property
     def gives_objects(self) -> bool:
-        """Whether a host function that is called inside gives an object which others may change."""
+        """Return whether a host function that is called inside gives an object which others may change."""
         return any(map(gives_objects, self._inner))
 
     @cached_property
@@ -138,7 +138,7 @@ class RegionOp(Op):
 
 
 def may_exit(op: Op) -> bool:
-    """Whether the op may raise what a ``cf.try`` without ``base`` lets through.
+    """Return whether the op may raise what a ``cf.try`` without ``base`` lets through.
 
     That are exceptions which are no ``Exception``, such as ``SystemExit``: of host functions and ``raise`` statements.
     A failed ``py.assume`` ends the run, so nothing catches it.
@@ -154,19 +154,19 @@ def effects_of(op: Op) -> frozenset[Effect]:
 
 
 def is_write(op: Op) -> bool:
-    """Whether the op changes something outside the graph, so that no op that may fail can trade places with it."""
+    """Return whether the op changes something outside the graph, so that no op that may fail can be moved past it."""
     if isinstance(op, RegionOp):
         return op.writes
     return op.effect is Effect.WRITES and not isinstance(op, AssumeOp)
 
 
 def is_local(op: Op) -> bool:
-    """Whether the op, or one in its regions, makes, changes or looks into an object of this run."""
+    """Return whether the op, or one in its regions, makes, changes or looks into an object of this run."""
     return op.changes_objects if isinstance(op, RegionOp) else op.effect is Effect.LOCAL
 
 
 def may_break(block: Block) -> bool:
-    """Whether the captured part may end in this block or in a region of it, at an ``lm.break`` that needs a memo."""
+    """Return whether the captured part may end in this block or in a region of it, at an ``lm.break`` that needs a memo."""
     end = block.terminator
     return (isinstance(end, BreakOp) and not end.record) or any(
         isinstance(op, RegionOp) and op.breaks for op in block.ops
@@ -174,7 +174,7 @@ def may_break(block: Block) -> bool:
 
 
 def may_leave(block: Block) -> bool:
-    """Whether the program may end in this block or in a region of it, other than by an exception.
+    """Return whether the program may end in this block or in a region of it, other than by an exception.
 
     Where no run gets to the end of a block, an op before that leaves or raises; which of them, that op says.
     """
@@ -184,18 +184,18 @@ def may_leave(block: Block) -> bool:
 
 
 def has_id(op: Op) -> bool:
-    """Whether the op, or one in its regions, has an id, under which its results are kept."""
+    """Return whether the op, or one in its regions, has an id, under which its results are kept."""
     return op.has_ids if isinstance(op, RegionOp) else isinstance(op, SamplingOp | SelectOp | HostCallOp)
 
 
 def gives_objects(op: Op) -> bool:
-    """Whether a host function gives an object here, in a region too, which others may change."""
+    """Return whether a host function gives an object here, in a region too, which others may change."""
     if isinstance(op, RegionOp):
         return op.gives_objects
     return isinstance(op, HostCallOp) and any(map(can_change, op.results))
 
 
 def can_change(value: Value) -> bool:
-    """Whether the value may be a Python object that can change."""
+    """Return whether the value may be a Python object that can change."""
     kind = value.type
     return kind == ANY or (isinstance(kind, ListType | JsonType) and not holds_context(kind))

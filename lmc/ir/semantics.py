@@ -58,7 +58,7 @@ def evaluate(
 
 
 def is_local(op: Op) -> bool:
-    """Whether ``evaluate`` can run the op."""
+    """Return whether ``evaluate`` can run the op."""
     return type(op) in _EVALUATORS or (isinstance(op, SamplingOp) and op.forced is not None)
 
 
@@ -98,7 +98,7 @@ def generation_requests(
     context_length: int,
     constraints: Constraints = NO_CONSTRAINTS,
 ) -> list[Request]:
-    """What to submit for ``lm.gen`` (one request) or ``lm.sample`` (``n`` requests over one prompt).
+    """Return what to submit for ``lm.gen`` (one request) or ``lm.sample`` (``n`` requests over one prompt).
 
     ``op_id`` is the op's ``runtime_id``, ``context_length`` the engine's, in tokens.
     Raises ``ConstraintError`` where the op's constraint can't be compiled, ``ContextLengthError`` for a prompt that is
@@ -142,7 +142,7 @@ def generation_results(
 
 
 def forced_generation(op: SamplingOp, token_ids: Sequence[int], tokenizer: Tokenizer) -> Generation:
-    """What an engine gives where a constraint allows ``token_ids`` and nothing else, as far as a program sees it."""
+    """Return what an engine gives where a constraint allows only ``token_ids``, as far as a program sees it."""
     if not token_ids:
         return Generation((), "", "eos")
     endless = replace(op.sampling, max_tokens=len(token_ids), min_tokens=0, stop=(), stop_token_ids=())
@@ -160,7 +160,7 @@ def _forced(op: SamplingOp, context: Context, tokenizer: Tokenizer, constraints:
 
 
 def listed_results(op: BreakOp, environment: Environment) -> dict[str, tuple[Any, ...]]:
-    """What an ``lm.break`` lists: results by id, with the holes of all ids filled."""
+    """Return what an ``lm.break`` lists: results by id, with the holes of all ids filled."""
     values = iter(environment[value] for value in op.values)
     numbers = iter(environment[value] for value in op.occurrences)
     return {

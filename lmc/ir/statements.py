@@ -81,16 +81,16 @@ def caused(error: BaseException, cause: Any) -> BaseException:
 
 
 def is_exception(error: object, *kinds: str) -> bool:
-    """Whether ``error`` is of one of Python's own classes of exceptions, by name."""
+    """Return whether ``error`` is of one of Python's own classes of exceptions, by name."""
     return isinstance(error, tuple(EXCEPTIONS[kind] for kind in kinds if type(kind) is str and kind in EXCEPTIONS))
 
 
 def unused(*_arguments: object) -> None:
-    """What stands for a value that nothing asks for."""
+    """Return what stands for a value that nothing asks for."""
 
 
 def refusal(kind: str, text: str) -> ValueError:
-    """What ``int(text)`` or ``float(text)`` raises, as ``kind`` says. Raises ``InputError`` where it raises nothing."""
+    """Return what ``int(text)`` or ``float(text)``, by ``kind``, raises. Raises ``InputError`` where neither does."""
     try:
         CONVERSIONS[kind](text)
     except ValueError as error:
@@ -99,12 +99,12 @@ def refusal(kind: str, text: str) -> ValueError:
 
 
 def is_int(text: str) -> bool:
-    """Whether ``int`` takes it."""
+    """Return whether ``int`` takes it."""
     return _converts(int, text)
 
 
 def is_float(text: str) -> bool:
-    """Whether ``float`` takes it."""
+    """Return whether ``float`` takes it."""
     return _converts(float, text)
 
 

@@ -28,7 +28,7 @@ class CallWaves:
         self._place(body, 0)
 
     def _measure(self, block: Block) -> int:
-        """How many waves a block takes. Places are relative to its beginning so far."""
+        """Return how many waves a block takes. Places are relative to its beginning so far."""
         count = 0
         for op, needed in zip(block.ops, waits_of(block.ops, self._objects), strict=True):
             inner = [self._measure(region) for region in op.regions]

@@ -92,7 +92,7 @@ class CompileConstraints(Pass):
     def _remark(
         self, symbol: Constraint, ops: list[SamplingOp], built: Built, first: str, context: PassContext
     ) -> None:
-        """What became of a symbol, at the line of its first generation."""
+        """Return what became of a symbol, at the line of its first generation."""
         location = ops[0].location
         who = repr(ops[0].id) if len(ops) == 1 else f"{ops[0].id!r} and {len(ops) - 1} more"
         if first != symbol.name:
@@ -208,7 +208,7 @@ def _named(symbol: Constraint, context: PassContext) -> Constraint:
 
 
 def _sizes(built: Built) -> str:
-    """How large a constraint is, and how much of an output it says itself."""
+    """Return how large a constraint is, and how much of an output it says itself."""
     facts = built.facts
     parts = ["is context-free, with states that are made as they are reached"]
     if facts.kind == "regular":

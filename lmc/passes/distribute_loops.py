@@ -93,7 +93,7 @@ class DistributeLoops(FunctionPass):
     def _split(
         self, op: LoopOp, producers: Mapping[Value, Op], function: _Function, context: PassContext, guarded: bool
     ) -> list[Op] | None:
-        """What takes the place of a loop; None where it stays. ``guarded``: it stands in the body of a ``cf.try``."""
+        """Return what takes the place of a loop; None where it stays. ``guarded``: it is in a ``cf.try``."""
         if not any(map(_asks, walk(op.regions))):
             return None
         loop = counted(op, producers)
@@ -125,5 +125,5 @@ class _Function:
 
 
 def _asks(op: Op) -> bool:
-    """Whether the op asks a model, or a host function that takes its time."""
+    """Return whether the op asks a model, or a host function that takes its time."""
     return op.billable or op.effect in (Effect.READS, Effect.SAMPLES)

@@ -49,5 +49,5 @@ class ExpectedTokens:
 
 
 def expects_anything(block: Block) -> bool:
-    """Whether it is known of a generation how long its outputs are."""
+    """Return whether it is known of a generation how long its outputs are."""
     return any(isinstance(op, SamplingOp) and op.expected_tokens is not None for op in walk((block,)))

@@ -48,7 +48,7 @@ def exposed_values(block: Block) -> frozenset[Value]:
 
 
 def touches(op: Op, values: frozenset[Value]) -> bool:
-    """Whether a result or an operand of ``op`` is among ``values``."""
+    """Return whether a result or an operand of ``op`` is among ``values``."""
     return bool(values) and any(value in values for value in (*op.results, *op.operands))
 
 

@@ -37,7 +37,7 @@ class Liveness:
         self._run()
 
     def stays(self, value: Value) -> bool:
-        """Whether the value is there after what is not needed has been dropped, though perhaps for nobody."""
+        """Return whether the value is there after what is not needed has been dropped, though perhaps for nobody."""
         giver = self._givers.get(value)
         return value in self.values or (giver in self.ops and not isinstance(giver, RegionOp))
 
@@ -52,7 +52,7 @@ class Liveness:
                 self._mark_values(self._sources.get(value, ()))
 
     def _mark_block(self, block: Block) -> None:
-        """What stays in a block that may run, whoever reads its results."""
+        """Return what stays in a block that may run, whoever reads its results."""
         for op in block.ops:
             if op.IS_TERMINATOR or self._stays(op):
                 self._mark_op(op)
@@ -62,7 +62,7 @@ class Liveness:
         return any(self._can_be_seen(each, around=around) for each in (op, *walk(op.regions)))
 
     def _can_be_seen(self, op: Op, *, around: bool) -> bool:
-        """Whether it would be noticed that the op, apart from those in its regions, does not run.
+        """Return whether it would be noticed that the op, apart from those in its regions, does not run.
 
         ``around``: the block that is looked at stands in a ``cf.try`` that is needed. So it is noticed whether an op of
         the block raises, and of a model call too: the program goes on another way then. Where the ``cf.try`` stands in
@@ -88,7 +88,7 @@ class Liveness:
                 self._new_values.append(value)
 
     def _mark_uses(self, op: Op) -> None:
-        """What an op that is needed needs itself; values that flow are left to those they flow to."""
+        """Return what an op that is needed needs itself; values that flow are left to those they flow to."""
         if isinstance(op, ConditionOp):
             self._mark_values((op.flag,))
         elif not isinstance(op, YieldOp | LoopOp | TryOp):

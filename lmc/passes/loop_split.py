@@ -96,7 +96,7 @@ class LoopSplit:
         self._crossing = list(dict.fromkeys((*self._taken, *(found.value for found in self._collected))))
 
     def _places(self) -> tuple[Sequence[Value], Sequence[Value], Sequence[Held]]:
-        """What a loop carries: its results, its parameters, and what these begin with."""
+        """Return what a loop carries: its results, its parameters, and what these begin with."""
         op = self._op
         begun = dict(zip(op.condition.parameters, op.initial, strict=True))
         return op.results, op.body.parameters, [begun[value] for value in op.condition.terminator.operands[1:]]
@@ -171,7 +171,7 @@ class LoopSplit:
         return Collection(result, parameter, begun, adding, making, value)
 
     def _is_own(self, value: Value) -> bool:
-        """Whether ``value`` is a list that was just made, for this loop alone."""
+        """Return whether ``value`` is a list that was just made, for this loop alone."""
         op = self._producers.get(value)
         made = isinstance(op, PyCallOp) and op.function in ("list", "add")
         return made and self._lists.users[value] == 1
@@ -245,7 +245,7 @@ def _only_counts(op: Op) -> bool:
 
 
 def _closed_form(wish: str, start: Held, step: int, index: Value, names: FreshNames) -> tuple[Value, list[Op]]:
-    """What a counter is in the round ``index``, and the ops that work it out."""
+    """Return what a counter is in the round ``index``, and the ops that work it out."""
     ops: list[Op] = []
     value = index
     if step != 1:

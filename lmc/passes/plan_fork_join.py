@@ -188,7 +188,7 @@ def _groups(ops: Sequence[Op], rounds: Sequence[int]) -> dict[int, int]:
 
 
 def _goes_on(op: Op) -> bool:
-    """Whether the op continues a context, rather than reading it."""
+    """Return whether the op continues a context, rather than reading it."""
     return op.billable or any(value.type == CTX for value in op.results)
 
 
@@ -237,7 +237,7 @@ def _order(
 
 
 def _keeps_its_place(op: Op) -> bool:
-    """Whether the op, apart from those in its regions, raises or has effects beyond those of a model call."""
+    """Return whether the op, apart from those in its regions, raises or has effects beyond those of a model call."""
     if isinstance(op, RegionOp):
         return op.raises_itself
     return not op.billable and (op.may_raise or op.effect is not Effect.PURE)
@@ -260,7 +260,7 @@ def _joins(ops: Sequence[Op]) -> list[tuple[int, list[int]]]:
 
 
 def _listed(ops: Iterable[Op]) -> str:
-    """What makes calls: those of the block themselves, and ops with calls inside."""
+    """Return what makes calls: those of the block themselves, and ops with calls inside."""
     counts = Counter(op.NAME if isinstance(op, RegionOp) else "model call" for op in ops)
     direct = counts.pop("model call", 0)
     return " and ".join(with_count(count, name) for name, count in (("model call", direct), *counts.items()) if count)

@@ -37,12 +37,12 @@ class CallLengths:
 
 
 def weight_of(op: Op) -> int:
-    """How many requests of the op run at once; for an op with regions, of which nobody knows, one."""
+    """Return how many requests of the op run at once; for an op with regions, of which nobody knows, one."""
     return op.n if isinstance(op, SampleOp) else 1
 
 
 def rounds_in_all(rounds: Sequence[int], lengths: Sequence[int]) -> int:
-    """How many rounds there are where op i begins in round ``rounds[i]``."""
+    """Return how many rounds there are where op i begins in round ``rounds[i]``."""
     return max((start + length for start, length in zip(rounds, lengths, strict=True)), default=0)
 
 

@@ -147,7 +147,7 @@ class _Finder:
         return Beginning(context) if context in self._known else self._beginnings.get(context)
 
     def _extended(self, beginning: Beginning, op: ExtendOp | SectionsOp | BeginOp | EndOp | PrefillOp) -> Beginning:
-        """What a context begins with after an op: the first text that is not all known ends it."""
+        """Return what a context begins with after an op: the first text that is not all known ends it."""
         if op.context not in self._known or not isinstance(op, ExtendOp | SectionsOp):
             return beginning
         unknown = (place for place, part in enumerate(op.text) if isinstance(part, Value) and part not in self._known)
@@ -171,7 +171,7 @@ class _Finder:
         self._loops -= is_loop
 
     def _loop_flows(self, op: LoopOp, bodies: Sequence[PreparedBody]) -> list[tuple[_Given, ...]]:
-        """What is known of the parameters of condition and body in the first round, from outside the loop."""
+        """Return what is known of the parameters of condition and body in the first round, from outside the loop."""
         condition, body = bodies
         first = self._known_flows(zip(condition.parameters, op.initial, strict=True))
         aliases = dict(first)
@@ -191,7 +191,7 @@ class _Finder:
 
 
 def _is_pure(op: Op) -> bool:
-    """Whether an op may be evaluated ahead of its turn."""
+    """Return whether an op may be evaluated ahead of its turn."""
     if isinstance(op, AssumeOp | KeepOp | FreeOp | LocalCallOp):
         return False
     return semantics.is_local(op) and not (isinstance(op, PyCallOp) and op.function in RAISING)

@@ -123,7 +123,7 @@ class _TryRun(_Run):
         self._child.cancel()
 
     def doomed(self, frame: Frame) -> None:
-        """What comes after the op goes on: its error may be caught."""
+        """Return what comes after the op goes on: its error may be caught."""
 
     def _ended(self, frame: Frame) -> None:
         end, recording = frame.end, frame.machine.recording
@@ -209,7 +209,7 @@ class _ElementsRun(_Run):
         """All elements that are needed have come to their ends."""
 
     def _log(self, number: int) -> Memo | None:  # noqa: ARG002 - a race tells them apart
-        """Where the element's results go."""
+        """Return where the element's results go."""
         return self._frame.log
 
     def _need_up_to(self, number: int) -> None:
@@ -307,6 +307,6 @@ class _RaceRun(_ElementsRun):
 
 
 def _results(frame: Frame) -> tuple[Any, ...]:
-    """What the region's terminator lists."""
+    """Return what the region's terminator lists."""
     end: Op = frame.body.terminator
     return control_flow.region_results(end, frame.environment)

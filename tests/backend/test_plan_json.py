@@ -30,7 +30,7 @@ def same(left: Plan, right: Plan) -> bool:
 
 
 def follows(body: Body) -> list[Any]:
-    """What follows from the ops of a body."""
+    """Return what follows from the ops of a body."""
     return [(entry.depends, entry.wave, list(map(follows, entry.bodies))) for entry in body.instructions]
 
 

@@ -37,7 +37,7 @@ def run_at(
     kwargs: Mapping[str, Any],
     program: JittedFunction | None = None,
 ) -> Run:
-    """What ``captured`` does as a plan of ``level``, together with its continuation where it breaks.
+    """Return what ``captured`` does as a plan of ``level``, together with its continuation where it breaks.
 
     ``program`` is the one that is meant, where the capture is of a method.
     """
@@ -69,7 +69,7 @@ def check_levels(captured: Captured, make: Callable[[], tuple[Any, ...]]) -> Non
 
 
 def may_start_early(captured: Captured) -> bool:
-    """Whether calls in regions change nothing, so that they could begin before it is known whether those run."""
+    """Return whether calls in regions change nothing, so that they could begin before it is known whether those run."""
     inner = (op for op in captured.module.main.body.ops if op.regions)
     return any(
         isinstance(op, HostCallOp) and op.effect is not Effect.WRITES for each in inner for op in walk(each.regions)

@@ -141,7 +141,7 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
 
 
 def operations_of(program: JittedFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    """How many operations a capture of ``program`` counts."""
+    """Return how many operations a capture of ``program`` counts."""
     found = [0]
     count = Base.tick
 
@@ -171,7 +171,7 @@ def _fresh(args: Any, kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str
 
 
 def described(error: BaseException | None) -> tuple[Any, ...]:
-    """What can be seen of an error, and of those that it names as its reasons."""
+    """Return what can be seen of an error, and of those that it names as its reasons."""
     if error is None:
         return ()
     own = {name: value for name, value in vars(error).items() if name != "__notes__"}

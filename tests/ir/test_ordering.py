@@ -89,7 +89,7 @@ module @f {
 
 
 def waits(ops: str) -> list[tuple[int, ...]]:
-    """What the ops wait for; the first is the context, at 0."""
+    """Return what the ops wait for; the first is the context, at 0."""
     return waits_of(parse_verified(REGIONS.replace("OPS", ops)).main.body.ops)
 
 

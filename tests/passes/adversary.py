@@ -103,7 +103,7 @@ def observe(module: Module, inputs: dict[str, Any], *, run_seed: int = 0, instan
 
 
 def readable(outcome: Outcome) -> dict[str, list[Any]]:
-    """What a run hands to the eager continuation, contexts as their messages and texts: how they came to be is no part
+    """Return what a run hands to the eager continuation, contexts as messages and texts: how they came to be is no part
     of what they are.
     """
     live = {} if outcome.live is None else {outcome.live.record: outcome.live.values}

@@ -26,7 +26,7 @@ EAGER = "compile-constraints,canonicalize,cse,dce,hoist-prefixes{minimum_tokens=
 
 
 def _run(spec: str, module: Module) -> Module:
-    """What the passes make of ``module`` for the toy."""
+    """Return what the passes make of ``module`` for the toy."""
     return PassManager(parse_pipeline(spec)).run(module, PassContext(toy_tokenizer(), CACHE)).module
 
 

@@ -60,7 +60,7 @@ def hosts_with_log() -> tuple[dict[str, Callable[..., Any]], list[tuple[Any, ...
 
 
 def ends(call: Callable[[], Outcome]) -> tuple[Any, ...]:
-    """What a run gave, or the type and first line of what it raised."""
+    """Return what a run gave, or the type and first line of what it raised."""
     try:
         outcome = call()
     except Exception as error:

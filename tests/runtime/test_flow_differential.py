@@ -46,7 +46,7 @@ def logged(program: Program) -> tuple[dict[str, Callable[..., Any]], Log]:
 
 
 def end(run: Callable[[], Outcome]) -> tuple[Any, ...]:
-    """What a run gave, or what it raised, with its line."""
+    """Return what a run gave, or what it raised, with its line."""
     try:
         outcome = run()
     except Exception as error:
@@ -101,7 +101,7 @@ def same_as_interpreter(program: Program, engine: Engine) -> None:
 
 
 def _asks(op: RegionOp) -> bool:
-    """Whether it waits for a model or a function of the user's."""
+    """Return whether it waits for a model or a function of the user's."""
     return any(inner.billable or isinstance(inner, HostCallOp) for inner in walk(op.regions))
 
 
@@ -115,7 +115,7 @@ def _regions_in(op: Op) -> Iterator[RegionOp]:
 
 
 def _counts(outcome: Outcome, skipped: Set[str | None]) -> dict[str, Any]:
-    """What was counted of ops with regions."""
+    """Return what was counted of ops with regions."""
     counted = {**outcome.profile.branches, **outcome.profile.repeats}
     return {op_id: entry for op_id, entry in counted.items() if op_id not in skipped}
 
@@ -134,7 +134,7 @@ def bounded(op: Op, _: Rewriter) -> Sequence[Op] | None:
 
 @given(modules(), st.one_of(st.none(), st.integers(0, 2**16)))
 def test_modules_of_any_kind_end_alike(module: Module, seed: int | None):
-    """What they do makes no sense and mostly fails: the same way, and at the same place."""
+    """Return what they do makes no sense and mostly fails: the same way, and at the same place."""
     module = rewrite(module, bounded)
     inputs = {parameter.name: any_value(parameter.type) for parameter in module.main.parameters}
     hosts = {host.name: lambda *args, **kwargs: "told" for host in module.hosts}

@@ -94,7 +94,7 @@ def _compiled(
 
 
 def _handed(held: dict[str, Any]) -> dict[str, Any]:
-    """What the rule of a construct names, from what the record holds for it."""
+    """Return what the rule of a construct names, from what the record holds for it."""
     found: dict[str, Any] = {}
     for name, value in held.items():
         rule = _GIVEN.get(name)
@@ -119,7 +119,7 @@ def _managers(_held: Mapping[str, Any], value: Sequence[Any]) -> dict[str, Any]:
 
 
 def _left(held: Mapping[str, Any], value: int) -> dict[str, Any]:
-    """How a block was left whose ``finally`` runs."""
+    """Return how a block was left whose ``finally`` runs."""
     kinds: Sequence[str] = held["exits"]
     more = {kind: None for kind in kinds if kind in ("break", "continue")}
     return {"left": kinds[value], "return": held["returned"], "raise": held["raised"], **more}

@@ -295,7 +295,7 @@ def _union(pictures: Pictures, value: Union) -> Picture:
 
 
 def _holds_errors(pictures: Pictures, value: Abstract) -> bool:
-    """Whether one way of a union is an exception, which is made where that way is taken alone."""
+    """Return whether one way of a union is an exception, which is made where that way is taken alone."""
     if not isinstance(value, Union):
         return isinstance(value, Raised)
     found = {_holds_errors(pictures, part) for part in (value.first, value.second)}

@@ -252,7 +252,7 @@ def _try(rest: _Rest, node: ast.Try, place: Place) -> list[ast.stmt]:
 
 
 def _pending(rest: _Rest, number: str) -> list[ast.stmt]:
-    """How a block was left whose ``finally`` runs: it is left so again."""
+    """Return how a block was left whose ``finally`` runs: it is left so again."""
     actions: dict[str, ast.stmt] = {
         "return": ast.Return(_name(f"@return{number}")),
         "raise": ast.Raise(_name(f"@raise{number}")),

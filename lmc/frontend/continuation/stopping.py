@@ -69,7 +69,7 @@ def called_in(statement: ast.stmt) -> ast.expr | None:
 
 
 def _is_known(activation: Activation, place: Place) -> bool:
-    """Whether all constructs around a place said what they hold."""
+    """Return whether all constructs around a place said what they hold."""
     around = statements_around(activation.definition.body, place)
     holding = [(node, rest) for node, rest in around if isinstance(node, _HOLDING)]
     known = isinstance(activation.definition.node, ast.FunctionDef) and all(
@@ -165,7 +165,7 @@ def _live(activation: Activation, statement: ast.stmt) -> frozenset[str]:
 
 
 def _sees_names(definition: Definition) -> bool:
-    """Whether a function may ask for its names, by whatever name it calls what tells them."""
+    """Return whether a function may ask for its names, by whatever name it calls what tells them."""
     codes = [definition.code, *inner_codes(definition.code)]
     for name in {name for code in codes for name in (*code.co_names, *code.co_freevars)}:
         held = definition.globals.get(name)
@@ -175,7 +175,7 @@ def _sees_names(definition: Definition) -> bool:
 
 
 def _counts(machine: Machine, pictures: Pictures) -> list[Any]:
-    """How many ids there are on each base whose numbers are there."""
+    """Return how many ids there are on each base whose numbers are there."""
     visible: set[Value] | None = None
     found: list[Any] = []
     for place, held in machine.state.all().items():

@@ -45,7 +45,7 @@ class Arm:
 
     @property
     def leaves(self) -> bool:
-        """Whether no run gets to its end."""
+        """Return whether no run gets to its end."""
         return not self.outcome.ways
 
 
@@ -75,7 +75,7 @@ def common(left: Type, right: Type) -> Type:
 
 
 def unused(machine: Machine, kind: Type) -> tuple[Any, Type]:
-    """What stands for a value of ``kind`` where nobody asks for one, and the type of a place that takes both.
+    """Return what stands for a value of ``kind`` where nobody asks for one, and the type of a place that takes both.
 
     May append to the innermost block.
     """
@@ -119,11 +119,11 @@ class CondPhis:
         )
 
     def sees(self, value: Value) -> bool:
-        """Whether neither arm made it."""
+        """Return whether neither arm made it."""
         return not any(value in inside for inside in self._inside)
 
     def fixed(self, path: Path) -> bool:  # noqa: ARG002
-        """What is the same on both sides needs no phi."""
+        """Return what is the same on both sides needs no phi."""
         return True
 
     def selected(self, path: Path, left: Abstract, right: Abstract) -> Abstract | None:  # noqa: ARG002
@@ -195,7 +195,7 @@ def class_of_phi(value: Abstract) -> type | None:
 
 
 def origin_of(*values: Abstract) -> str:
-    """What messages call a phi of these."""
+    """Return what messages call a phi of these."""
     return next((value.origin for value in values if isinstance(value, Symbol)), "what a condition decides")
 
 
@@ -298,7 +298,7 @@ def adopt(machine: Machine, outcome: Outcome) -> Abstract | None:
 
 
 def _flag_of(outcome: Outcome, exit: Exit) -> tuple[Symbol, bool]:
-    """What tells whether a run takes ``exit``, and whether it says the opposite."""
+    """Return what tells whether a run takes ``exit``, and whether it says the opposite."""
     if exit in outcome.flags:
         return outcome.flags[exit], False
     (other,) = [each for each in outcome.ways if each != exit]
@@ -439,7 +439,7 @@ def _met(machine: Machine, phis: CondPhis, exit: Exit, base: State, watermark: i
 
 
 def _flags(machine: Machine, phis: CondPhis, exits: list[Exit]) -> dict[Exit, Symbol]:
-    """What tells the exits apart behind the condition."""
+    """Return what tells the exits apart behind the condition."""
     if len(exits) < 2:
         return {}
     if phis.arms[0].leaves or phis.arms[1].leaves:

@@ -95,7 +95,7 @@ class Phis(Protocol):
         ...
 
     def sees(self, value: Value) -> bool:
-        """Whether ``value`` can be used behind the construct."""
+        """Return whether ``value`` can be used behind the construct."""
         ...
 
     def at(self, side: int) -> AbstractContextManager[None]:
@@ -103,7 +103,7 @@ class Phis(Protocol):
         ...
 
     def fixed(self, path: Path) -> bool:
-        """Whether a value of this path that is the same on both sides stays as it is."""
+        """Return whether a value of this path that is the same on both sides stays as it is."""
         ...
 
     def selected(self, path: Path, left: Abstract, right: Abstract) -> Abstract | None:
@@ -111,7 +111,7 @@ class Phis(Protocol):
         ...
 
     def address(self, path: Path) -> int:
-        """Where two objects are joined that the sides made."""
+        """Return where two objects are joined that the sides made."""
         ...
 
 
@@ -168,14 +168,14 @@ class Join:
         return self.joined
 
     def is_young(self, place: Place) -> bool:
-        """Whether a place belongs to what a side made."""
+        """Return whether a place belongs to what a side made."""
         if type(place) is tuple and place[0] == "count":  # of ids that hold numbers of this side alone
             return not all(map(self.phis.sees, place[2]))
         address = place[0] if type(place) is tuple else place
         return type(address) is int and address >= self.watermark
 
     def content(self, path: Path, left: Content, right: Content) -> Content:
-        """What a place holds behind the construct."""
+        """Return what a place holds behind the construct."""
         if isinstance(left, Cell) or isinstance(right, Cell):
             if isinstance(left, Cell) and isinstance(right, Cell):
                 try:
@@ -325,7 +325,7 @@ class Join:
         return self._pair(path, left.address, right.address)
 
     def _moves(self, path: Path, left: Ref, right: Ref) -> bool:
-        """Whether only the name at ``path`` holds the object that was there before a loop, and that of a round."""
+        """Return whether only the name at ``path`` holds the object from before a loop, and that of a round."""
         if len(path) > 1 and (path[-1] != "core" or path[:-2] not in self._moved):
             return False
         skip = (*path[:1], *self._dead, *self._moved.get(path[:-2], ()))
@@ -334,7 +334,7 @@ class Join:
         )
 
     def _is_free(self, left: int, right: int) -> bool:
-        """Whether two objects can be one behind the construct: neither is one with another object already."""
+        """Return whether two objects can be one behind the construct: neither is one with another object already."""
         if left in self._exported or right in self._exported:
             return False
         return self._partners[0].get(left, right) == right and self._partners[1].get(right, left) == left
@@ -533,7 +533,7 @@ class Join:
         return HandleCell(core.address, found[0], holes, left.language, result)
 
     def _counts_below(self, side: int, cell: HandleCell) -> dict[str, Abstract]:
-        """How many ids there are on the bases below the path of a handle, by what follows that path."""
+        """Return how many ids there are on the bases below the path of a handle, by what follows that path."""
         found: dict[str, Abstract] = {}
         for place, count in self.states[side].all().items():
             if type(place) is tuple and place[0] == "count" and place[2] == cell.holes:
@@ -687,7 +687,7 @@ def _rebuilt_array(cell: BranchArrayCell, change: Any) -> BranchArrayCell:
 
 
 def _is_scalar(value: Abstract) -> bool:
-    """Whether a phi can hold it."""
+    """Return whether a phi can hold it."""
     if isinstance(value, Const):
         return type(value.value) in SCALARS or isinstance(value.value, enum.Enum)
     return isinstance(value, Concat | Symbol)
@@ -698,7 +698,7 @@ def _may_be_unbound(value: Abstract) -> bool:
 
 
 def _presence(value: Abstract) -> tuple[Abstract, Abstract]:
-    """Whether there is a value, and which."""
+    """Return whether there is a value, and which."""
     if isinstance(value, Unbound):
         return FALSE, value
     if isinstance(value, Union) and isinstance(value.second, Unbound):
@@ -711,7 +711,7 @@ def _leaves(value: Abstract) -> int:
 
 
 def _alike(left: Abstract, right: Abstract) -> bool:
-    """Whether two values of one class differ at most in the values that they hold."""
+    """Return whether two values of one class differ at most in the values that they hold."""
     if isinstance(left, Tuple) and isinstance(right, Tuple):
         return left.kind is right.kind
     if isinstance(left, BoundMethod) and isinstance(right, BoundMethod):

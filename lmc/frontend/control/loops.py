@@ -96,15 +96,15 @@ class LoopPhis:
         self._inside |= {slot.parameter.ir for slot in self.slots.values()}
 
     def sees(self, value: Value) -> bool:
-        """Whether it was there before the loop."""
+        """Return whether it was there before the loop."""
         return value not in self._inside
 
     def fixed(self, path: Path) -> bool:
-        """What was carried once stays carried."""
+        """Return what was carried once stays carried."""
         return path not in self.slots
 
     def selected(self, path: Path, left: Abstract, right: Abstract) -> Abstract | None:
-        """Which of a few objects older than the loop a place names: one flag for each of them but the last."""
+        """Return which of a few objects older than the loop a place names: one flag for each of them but the last."""
         found = [*_leaves(left), *_leaves(right)]
         if not all(isinstance(each, Ref) and each.address < self.watermark for each in found):
             return None
@@ -288,12 +288,12 @@ class _LeftBy:
 
     @property
     def is_apart(self) -> bool:
-        """Whether it matters behind the loop which way it was left."""
+        """Return whether it matters behind the loop which way it was left."""
         return self.has_otherwise if self.exits[1:] == [self.leave] else len(self.exits) > 1
 
     @property
     def has_payload(self) -> bool:
-        """Whether a way out carries a value."""
+        """Return whether a way out carries a value."""
         return any(exit.kind in ("return", "raise") for exit in self.exits)
 
 
@@ -418,7 +418,7 @@ def _renamed(value: Abstract, names: dict[Value, Value]) -> Abstract:
 
 
 def _shapes(header: State, phis: LoopPhis) -> dict[Place, Any]:
-    """What the header knows, without the addresses of what rounds make, which differ between attempts."""
+    """Return what the header knows, without the addresses of what rounds make, which differ between attempts."""
     order: dict[int, int] = {}
     slots = {slot.parameter.ir: path for path, slot in phis.slots.items()}
 

@@ -73,7 +73,7 @@ class Graph:
         self.builder.ops.append(kind(results=tuple(results), location=self.location, **fields))
 
     def stop(self, cause: str, remedy: str) -> CaptureBreak:
-        """What ends the capture before the statement that is interpreted."""
+        """Return what ends the capture before the statement that is interpreted."""
         return CaptureBreak(Break(self.location, cause, remedy))
 
     def value(self, kind: Type, wish: str | None = None) -> Value:
@@ -114,7 +114,7 @@ class Graph:
             del self.stack[depth:]
 
     def terminated(self) -> bool:
-        """Whether the innermost block has ended."""
+        """Return whether the innermost block has ended."""
         ops = self.builder.ops
         return bool(ops) and ops[-1].IS_TERMINATOR
 

@@ -55,7 +55,7 @@ def made(machine: Machine, name: str, arguments: Args, kind: type, *, ordered: b
 
 
 def item(machine: Machine, found: Symbol) -> Symbol:
-    """What comes out of an object of the run: a text, a number, another one of these objects, or what a tool gave."""
+    """Return what comes out of an object of the run: a text, a number, another such object, or what a tool gave."""
     return Symbol(found.ir, found.origin, foreign=machine.state.holds_foreign, local=True)
 
 
@@ -234,7 +234,7 @@ IN_PLACE = {"add": "iadd", "mul": "imul", "or_": "ior", "and_": "iand", "sub": "
 
 
 def in_place(machine: Machine, name: str, owner: Abstract, value: Abstract) -> Abstract:
-    """What ``owner <name>= value`` leaves under its name; ``value`` is taken by value."""
+    """Return what ``owner <name>= value`` leaves under its name; ``value`` is taken by value."""
     changed(machine, owner)
     found = local(machine, IN_PLACE[name], (owner, value))
     return item(machine, found) if isinstance(owner, Symbol) else owner
@@ -259,7 +259,7 @@ def iterator(machine: Machine, source: Abstract) -> Ref:
 
 
 def advanced(machine: Machine, given: Abstract, element: Type = ANY, *, foreign: bool = False) -> tuple[Symbol, Symbol]:
-    """Whether an iterator has another item, and which; only this uses it."""
+    """Return whether an iterator has another item, and which; only this uses it."""
     step = local(machine, "next", (given,))
     goes_on = pure(machine, "getitem", (step, Const(0)), gives=BOOL, raises=False)
     found = pure(machine, "getitem", (step, Const(1)), gives=element, raises=False)

@@ -141,7 +141,7 @@ def _cell(machine: Machine, value: Ref) -> Operand:
 
 
 def describe(machine: Machine, value: Abstract) -> str:
-    """What messages call ``value``."""
+    """Return what messages call ``value``."""
     if isinstance(value, Const):
         return with_article(type(value.value).__name__)
     if isinstance(value, Ref):
@@ -352,7 +352,7 @@ def text_parts(machine: Machine, text: Abstract) -> tuple[str | Value, ...]:
 
 
 def concat_expression(text: Concat) -> Expression | None:
-    """How a text that is put together follows from the arguments."""
+    """Return how a text that is put together follows from the arguments."""
     parts = [part if isinstance(part, str) else part.expression for part in text.parts]
     if any(part is None for part in parts):
         return None
@@ -406,12 +406,12 @@ def class_of(machine: Machine, value: Abstract) -> type | None:
 
 
 def is_text(machine: Machine, value: Abstract) -> bool:
-    """Whether ``value`` is certainly a text."""
+    """Return whether ``value`` is certainly a text."""
     return class_of(machine, value) is str
 
 
 def is_scalar(value: Abstract) -> bool:
-    """Whether ``value`` is a text, a number, a bool or None."""
+    """Return whether ``value`` is a text, a number, a bool or None."""
     if isinstance(value, Const):
         return type(value.value) in SCALARS
     return isinstance(value, Concat) or (isinstance(value, Symbol) and value.type in PLAIN_TYPES)

@@ -40,7 +40,7 @@ def raised_by(op: Op) -> Classes | None:
 
 
 def may_take(handler: Classes, raised: Classes) -> bool:
-    """Whether a handler of these classes may take an exception of one of those, or of a class under it."""
+    """Return whether a handler of these classes may take an exception of one of those, or of a class under it."""
     if set(OF_MODELS) <= set(raised):
         raised = tuple(kind for kind in raised if kind not in OF_MODELS)
         others = any(issubclass(kind, handler) or issubclass(each, kind) for kind in raised for each in handler)
@@ -49,5 +49,5 @@ def may_take(handler: Classes, raised: Classes) -> bool:
 
 
 def takes_all(handler: Classes, raised: Classes) -> bool:
-    """Whether a handler of these classes takes whatever is of one of those."""
+    """Return whether a handler of these classes takes whatever is of one of those."""
     return LmcError not in raised and all(issubclass(kind, handler) for kind in raised)

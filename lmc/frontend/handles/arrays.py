@@ -62,7 +62,7 @@ def _cell(machine: Machine, owner: Abstract) -> BranchArrayCell:
 
 
 def template(machine: Machine, cell: BranchArrayCell) -> CoreCell:
-    """What all branches have in common."""
+    """Return what all branches have in common."""
     core = machine.state.get(cell.core)
     assert isinstance(core, CoreCell)
     return core

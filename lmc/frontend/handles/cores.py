@@ -48,7 +48,7 @@ def language_of(machine: Machine, handle: Abstract) -> Any:
 
 
 def core_of(machine: Machine, handle: Abstract) -> tuple[int, CoreCell]:
-    """What handles of one context share, and where it is."""
+    """Return what handles of one context share, and where it is."""
     cell = machine.cell(handle)
     assert isinstance(cell, HandleCell)
     core = machine.state.get(cell.core)

@@ -120,7 +120,7 @@ def race(
 
 
 def _items(machine: Machine, items: Abstract) -> list[Abstract] | Counted:
-    """What elements are given, as it is now: what they change, or what comes later, changes nothing here."""
+    """Return what elements are given, as it is now: what they change, or what comes later, changes nothing here."""
     found = items_of(machine, items)
     return known_items(machine, items, "lmc.map goes over it") if found is None else found
 

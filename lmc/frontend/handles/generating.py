@@ -97,7 +97,7 @@ def generate(machine: Machine, handle: Abstract, plain_name: str | None, plain: 
 def _converted(
     machine: Machine, value: Symbol, op_id: str, occurrences: tuple[Value, ...], options: sampling.GenerationOptions
 ) -> Symbol:
-    """What the class of a schema makes of the text, where that runs code of the user's."""
+    """Return what the class of a schema makes of the text, where that runs code of the user's."""
     schema = None if options.constraint is None else options.constraint.schema
     if schema is None or not schema.runs_code:
         return value

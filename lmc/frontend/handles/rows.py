@@ -75,7 +75,7 @@ class Over:
     # Lengths and items
 
     def length(self) -> Abstract:
-        """How many items there are."""
+        """Return how many items there are."""
         return self._length(self.source)
 
     def _length(self, source: Abstract | Counted) -> Abstract:
@@ -96,7 +96,7 @@ class Over:
         return lengths[0] if len(lengths) == 1 else pure(machine, "min", lengths, raises=False)
 
     def check(self) -> None:
-        """What ``zip(strict=True)`` raises behind the last round."""
+        """Return what ``zip(strict=True)`` raises behind the last round."""
         self._check(self.source)
 
     def _check(self, source: Abstract | Counted) -> None:
@@ -120,7 +120,7 @@ class Over:
         return self._known[key]
 
     def known_rounds(self) -> tuple[int, Abstract | None]:
-        """How many rounds there are at most, where some part has known items, and the length of the others."""
+        """Return how many rounds there are at most, where some part has known items, and the length of the others."""
         cell = self.machine.cell(self.source) if not isinstance(self.source, Counted) else None
         assert isinstance(cell, RowsCell)
         found = self._rounds(cell)
@@ -300,7 +300,7 @@ class _Ways:
                 writes += Effect.WRITES in effects_of(op)
 
     def of(self, value: Any) -> Any:
-        """What is the same for two values that are equal in every run."""
+        """Return what is the same for two values that are equal in every run."""
         return self._known.get(value, value) if isinstance(value, Value) else (type(value), value)
 
     def _note(self, value: Value, function: str, op: PyCallOp | HostCallOp, writes: int | None) -> None:

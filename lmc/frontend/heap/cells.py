@@ -79,7 +79,7 @@ class DictCell(Cell):
     factory: Abstract = NONE
 
     def index(self, key: Any) -> int | None:
-        """Where a key stands that equals ``key``, as a dict compares keys."""
+        """Return where a key stands that equals ``key``, as a dict compares keys."""
         return next((index for index, known in enumerate(self.keys) if known is key or known == key), None)
 
 

@@ -27,7 +27,7 @@ from lmc.frontend.heap.values import Abstract, Function, Ref, parts_of
 
 
 def is_reached(state: State, address: int, roots: Iterable[Place], skip: Collection[Place] = ()) -> bool:
-    """Whether the cell at ``address`` is reached from one of the places ``roots``, but through none of ``skip``."""
+    """Return whether the cell at ``address`` is reached from a place of ``roots``, but through none of ``skip``."""
     seen: set[Place] = set(skip)
     waiting = [place for place in roots if place not in seen]
     while waiting:

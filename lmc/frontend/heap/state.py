@@ -17,7 +17,7 @@ Content = Abstract | Cell
 
 
 def initial_content(place: Place) -> Content:
-    """What a place holds that nothing was put into."""
+    """Return what a place holds that nothing was put into."""
     return ZERO if type(place) is tuple and place[0] == "count" else UNBOUND
 
 
@@ -79,7 +79,7 @@ class State:
         self.holds_foreign: bool = parent is not None and parent.holds_foreign
 
     def get(self, place: Place) -> Content:
-        """What ``place`` holds."""
+        """Return what ``place`` holds."""
         state: State | None = self
         while state is not None:
             found = state._own.get(place)

@@ -35,7 +35,7 @@ class Const(Abstract):
 
     @property
     def is_literal(self) -> bool:
-        """Whether an op can hold it as an attribute."""
+        """Return whether an op can hold it as an attribute."""
         return is_literal(self.value)
 
 
@@ -247,14 +247,14 @@ EMPTY = Const("")
 
 
 def is_literal(value: Any) -> bool:
-    """Whether ``value`` can be an attribute of an op."""
+    """Return whether ``value`` can be an attribute of an op."""
     if type(value) is tuple:
         return all(map(is_literal, value))
     return type(value) in SCALARS
 
 
 def same(left: Abstract, right: Abstract) -> bool:
-    """Whether two values are certainly the same object, or literals that nothing tells apart."""
+    """Return whether two values are certainly the same object, or literals that nothing tells apart."""
     if left is right:
         return True
     if type(left) is not type(right):
@@ -292,7 +292,7 @@ def same(left: Abstract, right: Abstract) -> bool:
 
 
 def same_literal(left: Any, right: Any) -> bool:
-    """Whether two literals of one class are equal to the bit: 0.0 is not -0.0."""
+    """Return whether two literals of one class are equal to the bit: 0.0 is not -0.0."""
     if isinstance(left, float):
         return repr(left) == repr(right)
     if isinstance(left, tuple):

@@ -267,7 +267,7 @@ def _own_value(_machine: Machine, found: Symbol) -> Abstract:
 
 
 def reaches_handle(machine: Machine, value: Abstract, seen: set[int] | None = None) -> bool:
-    """Whether a handle is in ``value``."""
+    """Return whether a handle is in ``value``."""
     seen = set() if seen is None else seen
     if isinstance(value, Ref):
         if value.address in seen:
@@ -366,7 +366,7 @@ def _stays(machine: Machine, value: Abstract) -> bool:
 
 
 def reaches_program(function: FunctionType) -> bool:
-    """Whether a function may call a program: then it is a part of the one that calls it, or nothing."""
+    """Return whether a function may call a program: then it is a part of the one that calls it, or nothing."""
     code = function.__code__
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     for name in (*code.co_names, *cells):
@@ -609,7 +609,7 @@ def take_return(machine: Machine, exit: Exit, value: Abstract) -> None:
 
 
 def in_place(machine: Machine, name: str, old: Abstract, value: Abstract) -> Abstract:
-    """What ``old <name>= value`` leaves under its name."""
+    """Return what ``old <name>= value`` leaves under its name."""
     if isinstance(old, Union | Poison | Unbound):
         return machine.cases(old, lambda one: in_place(machine, name, one, value))
     if name == "add":

@@ -364,7 +364,7 @@ class _Capture:
 
 
 def rules(machine: Machine, finish: Callable[[Abstract], None]) -> Rules:
-    """How the parts of a program are interpreted."""
+    """Return how the parts of a program are interpreted."""
 
     def object_call(name: str, function: Callable[..., Any], args: Sequence[Abstract]) -> Abstract:
         del name

@@ -155,7 +155,7 @@ def _dead(machine: Machine, node: ast.For | ast.While) -> frozenset[Any]:
 
 
 def _continues(body: Sequence[ast.stmt]) -> bool:
-    """Whether a ``continue`` in these statements belongs to the loop around them."""
+    """Return whether a ``continue`` in these statements belongs to the loop around them."""
     for node in body:
         if isinstance(node, ast.Continue):
             return True

@@ -276,7 +276,7 @@ class Machine:
         return self._next
 
     def cell(self, value: Abstract) -> Cell | None:
-        """What a reference names; None for other values."""
+        """Return what a reference names; None for other values."""
         if not isinstance(value, Ref):
             return None
         found = self.state.get(value.address)
@@ -286,7 +286,7 @@ class Machine:
         return found
 
     def describe_cell(self, value: Ref) -> str:
-        """What messages call an object."""
+        """Return what messages call an object."""
         cell = self.cell(value)
         if isinstance(cell, HandleCell | CoreCell):
             return "a state"
@@ -358,7 +358,7 @@ class Machine:
             )
 
     def may_be_kept(self, value: Abstract) -> bool:
-        """Whether a function may keep or change an object of the run: nothing the program still uses is in it."""
+        """Return whether a function may keep or change an object of the run: nothing still in use is in it."""
         if isinstance(value, Tuple):
             return all(map(self.may_be_kept, value.items))
         cell = self.cell(value)
@@ -370,11 +370,11 @@ class Machine:
         return value.address not in self.objects.inner and not any(self.is_held(Ref(address)) for address in held)
 
     def is_held(self, value: Ref, state: State | None = None, skip: Collection[Any] = ()) -> bool:
-        """Whether an object can be reached under a name that may still be read, but not through ``skip``."""
+        """Return whether an object can be reached under a name that may still be read, but not through ``skip``."""
         return is_reached(self.state if state is None else state, value.address, self.roots(), skip)
 
     def can_be_stored(self, value: Abstract, skip: Collection[Any], state: State | None = None) -> bool:
-        """Whether a list of the run may hold ``value`` as it is now: nothing but ``skip`` can change it any more."""
+        """Return whether a list of the run may hold ``value`` as it is now: nothing but ``skip`` can change it."""
         state = self.state if state is None else state
         if isinstance(value, Tuple):
             return all(self.can_be_stored(item, skip, state) for item in value.items)
@@ -467,7 +467,7 @@ class Machine:
             )
 
     def stop(self, cause: str, remedy: str) -> CaptureBreak:
-        """What ends the capture before the statement that is interpreted."""
+        """Return what ends the capture before the statement that is interpreted."""
         return self.graph.stop(cause, remedy)
 
     def note_write(self, place: Any, held: Any, *, was_read: bool) -> None:
@@ -583,7 +583,7 @@ class Machine:
         return self.attempt(limited, otherwise, CaptureBreak)
 
     def save(self) -> Saved:
-        """Where the interpretation is, so that it can begin here again; ``release`` it in the end."""
+        """Return where the interpretation is, so that it can begin here again; ``release`` it in the end."""
         return Saved(
             self.journal.mark(),
             tuple(self.graph.stack),
@@ -630,7 +630,7 @@ class Machine:
         return pure(self, name, arguments, **options)
 
     def known(self, value: Abstract) -> Any:
-        """What ``value`` is for the arguments that are given; ``UNKNOWN`` where that does not follow from them."""
+        """Return what ``value`` is for the arguments that are given; ``UNKNOWN`` where they do not tell."""
         if isinstance(value, Const):
             return value.value
         if isinstance(value, Symbol):
@@ -734,7 +734,7 @@ class Machine:
         return None if any(each is None for each in found) else [each[0] for each in found if each is not None]
 
     def lifted(self, value: Any, given: Sequence[Any] = ()) -> Abstract:
-        """What CPython made of known values: containers become the program's own.
+        """Return what CPython made of known values: containers become the program's own.
 
         Containers that stand in ``given``, the arguments, stay the objects that they are.
         """
@@ -804,7 +804,7 @@ class Machine:
         return self.rules.has_special(name, owner)
 
     def truth_of_object(self, value: Const) -> Abstract:
-        """Whether an object of the user's is true, as it says in the run."""
+        """Return whether an object of the user's is true, as it says in the run."""
         return self.rules.truth_of_object(value)
 
     def contains_of(self, container: Abstract, item: Abstract) -> Abstract | None:
@@ -852,7 +852,7 @@ class Machine:
             self.rules.end_turn(turn)
 
     def begin_target(self) -> int:
-        """What the exits of a loop or a call leave for, which begins here."""
+        """Return what the exits of a loop or a call leave for, which begins here."""
         number = self.allocate()
         self.turn_marks[number] = len(self.turns)
         return number
@@ -905,7 +905,7 @@ class MadeError(Exception):
 
 
 def _takes_names(call: ast.Call) -> bool:
-    """Whether a call reads each name once at most, before it does anything."""
+    """Return whether a call reads each name once at most, before it does anything."""
     names = [part.id for part in ast.walk(call) if isinstance(part, ast.Name)]
     calls = [part for part in ast.walk(call) if isinstance(part, ast.Call)]
     return len(calls) == 1 and len(set(names)) == len(names)

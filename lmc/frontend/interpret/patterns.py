@@ -66,7 +66,7 @@ def _either(machine: Machine, flag: Abstract, then: Callable[[], None], otherwis
 
 
 def matches(machine: Machine, pattern: ast.pattern, subject: Abstract, bindings: Bindings) -> Abstract:
-    """Whether a pattern fits; what it binds is put into ``bindings``."""
+    """Return whether a pattern fits; what it binds is put into ``bindings``."""
     match pattern:
         case ast.MatchValue():
             return operators.truth(

@@ -119,7 +119,7 @@ def _named_classes(machine: Machine, node: ast.Try) -> Classes | None:
 
 
 def _may_take_all(handler: ast.ExceptHandler) -> bool:
-    """Whether a handler may take what is no ``Exception``."""
+    """Return whether a handler may take what is no ``Exception``."""
     if handler.type is None:
         return True
     named = {part.id for part in ast.walk(handler.type) if isinstance(part, ast.Name)}
@@ -127,7 +127,7 @@ def _may_take_all(handler: ast.ExceptHandler) -> bool:
 
 
 def _handle(machine: Machine, node: ast.Try, error: Abstract, index: int) -> None:
-    """What the handlers from ``index`` on do with an exception."""
+    """Return what the handlers from ``index`` on do with an exception."""
     if isinstance(error, Union):
         first, second = error.first, error.second
         adopt(
@@ -187,7 +187,7 @@ def _run_handler(machine: Machine, node: ast.Try, handler: ast.ExceptHandler, er
 
 
 def _in_context(exit: Exit, way: Way, handled: Raised) -> tuple[Exit, Abstract | None]:
-    """What an op of a handler raises has the exception that is handled as its context."""
+    """Return what an op of a handler raises has the exception that is handled as its context."""
     error = way.payload
     if exit == RAISE and isinstance(error, Raised) and error.context is None and error is not handled:
         return exit, replace(error, context=handled)
@@ -203,7 +203,7 @@ def _throw(machine: Machine, error: Abstract) -> Abstract | None:
 
 
 def is_instance(machine: Machine, error: Raised, kinds: Abstract) -> Abstract:
-    """Whether a handler of these classes takes an exception: a constant or a flag."""
+    """Return whether a handler of these classes takes an exception: a constant or a flag."""
     wanted = _classes(machine, kinds)
     if error.made is not None:
         return Const(isinstance(error.made, tuple(wanted)))
@@ -482,7 +482,7 @@ def _with_instance(
 
 
 def as_exception(machine: Machine, value: Abstract) -> Raised:
-    """What ``raise value`` raises."""
+    """Return what ``raise value`` raises."""
     if isinstance(value, Raised):
         return value
     if isinstance(value, Const) and isinstance(value.value, type) and issubclass(value.value, BaseException):

@@ -50,7 +50,7 @@ def execute_one(machine: Machine, node: ast.stmt) -> None:
 
 
 def reason_of(machine: Machine, stop: BaseException) -> Break:
-    """What the user reads about the end of a capture."""
+    """Return what the user reads about the end of a capture."""
     if isinstance(stop, CaptureBreak):
         return stop.reason
     if isinstance(stop, MadeError):

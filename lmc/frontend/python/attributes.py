@@ -58,7 +58,7 @@ ABSENT: Any = object()
 
 
 def of_class(kind: type, name: str) -> Any:
-    """What the class of an object holds under a name; ``ABSENT`` where it does not have it."""
+    """Return what the class of an object holds under a name; ``ABSENT`` where it does not have it."""
     return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), ABSENT)
 
 
@@ -112,7 +112,7 @@ def _of_library(machine: Machine, owner: Abstract, name: str) -> Abstract | None
 
 
 def presence(machine: Machine, owner: Abstract, name: str) -> Const | Symbol | None:
-    """Whether ``owner`` has an attribute, where nothing of the user's has to run for that; None where it has to."""
+    """Return whether ``owner`` has an attribute, where nothing of the user's has to run for that, else None."""
     kind = class_of(machine, owner)
     if kind is None or isinstance(owner, Super | Raised | BoundMethod | Partial | Function):
         return None
@@ -195,7 +195,7 @@ def _is_foreign_descriptor(held: Any) -> bool:
 
 
 def _of_class(machine: Machine, owner: Abstract, kind: type, held: Any, name: str) -> Abstract:
-    """What the class of an object holds, bound to the object."""
+    """Return what the class of an object holds, bound to the object."""
     if name == "__class__":
         return Const(kind)
     if held is ABSENT or isinstance(held, MemberDescriptorType):
@@ -340,7 +340,7 @@ def _guarded(machine: Machine, owner: Any, name: str) -> Abstract:
 
 
 def _static(owner: Any, name: str) -> Any:
-    """What an attribute holds that is known to run no code of the user's; ``MISSING`` where there is none."""
+    """Return what an attribute holds that is known to run no code of the user's; ``MISSING`` where there is none."""
     return getattr(owner, name, MISSING)
 
 

@@ -185,7 +185,7 @@ def _folded(machine: Machine, generator: Ref, start: Abstract) -> Abstract:
 
 
 def _first(machine: Machine, generator: Ref, *, wanted: bool) -> Abstract:
-    """Whether a generator gives an item whose truth is ``wanted``; no further one is asked for behind it."""
+    """Return whether a generator gives an item whose truth is ``wanted``; no further one is asked for behind it."""
     target = machine.begin_target()
     found, leave = (target, "found"), Exit("break", target)
     machine.state.put(found, Const(not wanted))

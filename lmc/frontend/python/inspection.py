@@ -75,7 +75,7 @@ def size(machine: Machine, value: Abstract) -> Abstract:
 
 
 def _checked_size(machine: Machine, found: Abstract) -> Abstract:
-    """What ``__len__`` returned, as ``len`` gives it."""
+    """Return what ``__len__`` returned, as ``len`` gives it."""
     if class_of(machine, found) is not int:
         raise machine.unsupported("a length that may be no int")
     if isinstance(found, Symbol) and machine.is_length(found):

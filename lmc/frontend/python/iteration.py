@@ -166,7 +166,7 @@ def next_item(machine: Machine, iterator: Abstract) -> Abstract | None:
 
 
 def unpacked(machine: Machine, value: Abstract, count: int, starred: int | None) -> list[Abstract]:
-    """What ``a, b, *c = value`` binds."""
+    """Return what ``a, b, *c = value`` binds."""
     if isinstance(value, Union):
         found = machine.cases(value, lambda one: Tuple(tuple(unpacked(machine, one, count, starred))))
         assert isinstance(found, Tuple)
@@ -186,7 +186,7 @@ def unpacked(machine: Machine, value: Abstract, count: int, starred: int | None)
 
 
 def _apart(machine: Machine, value: Symbol, count: int, starred: int) -> list[Abstract]:
-    """What ``a, *b, c = value`` binds where only a run counts the items."""
+    """Return what ``a, *b, c = value`` binds where only a run counts the items."""
     parts = pure(machine, "unpack_starred", (value, Const(starred), Const(count - 1 - starred)), gives=list_of(ANY))
     element = value.type.element if isinstance(value.type, ListType) else TEXT if value.type == TEXT else ANY
     found: list[Abstract] = []

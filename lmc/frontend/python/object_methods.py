@@ -98,7 +98,7 @@ _COMPARING = frozenset(["remove", "index", "count", "sort", "discard"])
 
 
 def taken(machine: Machine, value: Abstract) -> Abstract:
-    """What goes over an argument gets of it: its items as they are now."""
+    """Return what goes over an argument gets of it: its items as they are now."""
     if isinstance(value, View) and kind_of(machine, value.owner) is not None:
         return view(machine, value)
     if isinstance(value, Symbol | Concat | Const) or is_object(machine, value):

@@ -87,7 +87,7 @@ def run_now(
     otherwise: Callable[[], Abstract] | None = None,
     **kwargs: Any,
 ) -> Abstract:
-    """What CPython gives for values that are known; an exception is raised in the program.
+    """Return what CPython gives for values that are known; an exception is raised in the program.
 
     ``otherwise`` calls it in the run, for exceptions that are more than a class and literals.
     """
@@ -110,7 +110,7 @@ def run_now(
 
 
 def _is_plain(error: BaseException) -> bool:
-    """Whether an exception is made again by its class and literal arguments."""
+    """Return whether an exception is made again by its class and literal arguments."""
     kind = type(error)
     return (
         kind.__module__ == "builtins" and not vars(error) and all(type(arg) in (str, int, float) for arg in error.args)
@@ -162,7 +162,7 @@ def binary(machine: Machine, name: str, left: Abstract, right: Abstract) -> Abst
 
 
 def _of_class(machine: Machine, name: str, found: Symbol, *values: Abstract) -> Abstract:
-    """What an operator gives for objects of the standard library, with its class."""
+    """Return what an operator gives for objects of the standard library, with its class."""
     classes = [class_of(machine, value) for value in values]
     kind = class_given(name, *(each for each in classes if each is not None)) if None not in classes else None
     if kind in (int, float, bool):
@@ -262,7 +262,7 @@ def _percent(machine: Machine, template: Abstract, values: Abstract) -> Abstract
 
 
 def _is_operand(machine: Machine, value: Abstract) -> bool:
-    """Whether an op may take it: a scalar, a list as it is now, an object of the run."""
+    """Return whether an op may take it: a scalar, a list as it is now, an object of the run."""
     if is_scalar(value) or isinstance(value, Symbol):
         return True
     if isinstance(value, Const):
@@ -333,7 +333,7 @@ def negated(machine: Machine, value: Abstract) -> Abstract:
 
 
 def truth(machine: Machine, value: Abstract) -> Abstract:
-    """Whether ``value`` counts as true: a constant, or a symbol of type ``!bool``."""
+    """Return whether ``value`` counts as true: a constant, or a symbol of type ``!bool``."""
     if isinstance(value, Union | Poison | Unbound):
         return machine.cases(value, lambda one: truth(machine, one))
     known = machine.plain(value)
@@ -492,7 +492,7 @@ def _contained(machine: Machine, container: Abstract, item: Abstract) -> Abstrac
 
 
 def is_json(value: Abstract) -> bool:
-    """Whether ``value`` is the value of a schema, or an object of the run."""
+    """Return whether ``value`` is the value of a schema, or an object of the run."""
     return isinstance(value, Symbol) and (value.type == ANY or isinstance(value.type, JsonType))
 
 

@@ -65,7 +65,7 @@ class Definition:
 
     @cached_property
     def number(self) -> int:
-        """Which function of the outermost definition it is, in the order of ``functions_in``."""
+        """Return which function of the outermost definition it is, in the order of ``functions_in``."""
         return next(index for index, each in enumerate(functions_in(self.outermost.node)) if each is self.node)
 
     def numbered(self, number: int) -> Definition:
@@ -82,7 +82,7 @@ class Definition:
 
     @cached_property
     def places(self) -> Mapping[int, Place]:
-        """Where each statement stands, by the id of its node."""
+        """Return where each statement stands, by the id of its node."""
         return places_of(self.body)
 
     @cached_property
@@ -97,7 +97,7 @@ class Definition:
 
     @property
     def sites(self) -> Sites | None:
-        """Where its control flow stands."""
+        """Return where its control flow stands."""
         return None if isinstance(self.node, ast.Lambda) or self.is_polyfill else Sites.of(self.node, self.file)
 
     def inner(self, node: FunctionNode) -> Definition:

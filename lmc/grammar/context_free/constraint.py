@@ -54,7 +54,7 @@ class ContextFreeState:
 
     @property
     def complete(self) -> bool:
-        """Whether the output has to end here: it may, and no token may follow."""
+        """Return whether the output has to end here: it may, and no token may follow."""
         return self.accepting and self.constraint.is_complete(self)
 
     def mask(self) -> Words:
@@ -127,14 +127,14 @@ class ContextFreeConstraint(Constraint):
         return self._start
 
     def matches(self, output: str | bytes) -> bool:
-        """Whether a whole output is allowed. Raises ``ConstraintError`` where the grammar is too ambiguous to say."""
+        """Return whether a whole output is allowed. Raises ``ConstraintError`` where the grammar is too ambiguous."""
         data = output.encode("utf-8", "surrogatepass") if isinstance(output, str) else output
         with self._lock:
             reader = self._reader.copy()
             return reader.take(data) and reader.accepts
 
     def facts(self) -> Facts:
-        """What there is to say of it."""
+        """Return what there is to say of it."""
         with self._lock:
             return context_free_facts(self)
 
@@ -155,7 +155,7 @@ class ContextFreeConstraint(Constraint):
             return self._masks.give(words, state)
 
     def is_complete(self, state: ContextFreeState) -> bool:
-        """Whether an output that has come to this accepting state has to end."""
+        """Return whether an output that has come to this accepting state has to end."""
         with self._lock:
             words = self.mask_of(state)
             allowed = sum(int(word).bit_count() for word in words[words != 0])
@@ -203,7 +203,7 @@ class ContextFreeConstraint(Constraint):
         return words
 
     def _has_one_beginning(self, words: Words) -> bool:
-        """Whether all tokens of a mask begin with the same byte; then some text may be forced."""
+        """Return whether all tokens of a mask begin with the same byte; then some text may be forced."""
         (filled,) = np.nonzero(words)
         word = int(words[filled[0]])
         lowest = 32 * int(filled[0]) + (word & -word).bit_length() - 1

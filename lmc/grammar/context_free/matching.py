@@ -138,7 +138,7 @@ class Matcher:
 
     @property
     def accepts(self) -> bool:
-        """Whether the text may end here."""
+        """Return whether the text may end here."""
         return self._matcher.is_accepting()
 
     def take(self, tokens: Sequence[int]) -> bool:
@@ -166,7 +166,7 @@ class Matcher:
         return np.frombuffer(found, np.uint32)[:words].copy()
 
     def _was_stopped(self) -> bool:
-        """Whether nothing could follow before the tokens that were refused; there is no better sign of it."""
+        """Return whether nothing could follow before the tokens that were refused; there is no better sign of it."""
         return "parser stopped" in self._matcher.get_error()
 
     def _check(self, what: str) -> None:

@@ -80,7 +80,7 @@ def _widest(nodes: list[Node]) -> Node:
 
 
 def _width(node: Node) -> int:
-    """How many alternatives a state begins with."""
+    """Return how many alternatives a state begins with."""
     for _ in range(_LOOKED_INTO):
         if node.kind is not Kind.CONCAT:
             break

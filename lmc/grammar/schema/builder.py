@@ -160,7 +160,7 @@ class Builder:
         return node
 
     def is_live(self, node: Node) -> bool:
-        """Whether a node has a text."""
+        """Return whether a node has a text."""
         return self._derivatives.is_live(node)
 
     def surely_has_value(self, node: Node) -> bool:
@@ -309,7 +309,7 @@ class _InnerBuilder(Builder):
         return super().node(goal, pointer)
 
     def _is_open(self, sub: Subschema) -> bool:
-        """Whether a schema restricts nothing."""
+        """Return whether a schema restricts nothing."""
         return sub.schema is True or (isinstance(sub.schema, dict) and not self.expander.document.keywords(sub))
 
 

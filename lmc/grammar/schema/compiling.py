@@ -55,7 +55,7 @@ def node_of(schema: dict[str, Any] | bool, *, whitespace: Whitespace = "compact"
 
 
 def is_recursive(schema: dict[str, Any] | bool) -> bool:
-    """Whether ``to_node`` would raise ``RecursiveSchemaError``; as costly as ``to_node``. Raises its other errors."""
+    """Return whether ``to_node`` would raise ``RecursiveSchemaError``; at the same cost. Raises its other errors."""
     try:
         to_node(schema, Arena())
     except RecursiveSchemaError:

@@ -42,7 +42,7 @@ class Building(Protocol):
         ...
 
     def is_live(self, node: Node) -> bool:
-        """Whether a node has a text."""
+        """Return whether a node has a text."""
         ...
 
     def surely_has_value(self, node: Node) -> bool:
@@ -130,7 +130,7 @@ def _cases(shape: Shape, builder: Building) -> Iterator[tuple[Shape, tuple[Some,
 
 
 def _is_met(value: Subschema, shape: Shape, name: str, builder: Building) -> bool:
-    """Whether a required property meets a schema because it is asked to."""
+    """Return whether a required property meets a schema because it is asked to."""
     return value.schema is True or any(sub.schema is value.schema for sub in shape.member_goal(name, builder.strings))
 
 
@@ -181,7 +181,7 @@ class _Names:
 
     @property
     def may_be_others(self) -> bool:
-        """Whether there may be properties that nothing describes."""
+        """Return whether there may be properties that nothing describes."""
         if self._shape.has_rest:
             return False
         return self._allowed is None or not all(
@@ -189,7 +189,7 @@ class _Names:
         )
 
     def are_allowed(self, name: str) -> bool:
-        """Whether `propertyNames` lets it be."""
+        """Return whether `propertyNames` lets it be."""
         if self._allowed is not None:
             return name in self._allowed
         return self._contents is None or self._builder.strings.holds(self._contents, name, self._shape.pointer)
@@ -325,7 +325,7 @@ def _at(count: Count | None) -> Pointer:
 
 
 def _uncounted(builder: Building, members: list[Member], end: Node) -> list[list[Node]]:
-    """What follows each member, as parts, where it is the first; from the last on. ``end`` follows the last.
+    """Return what follows each member, as parts, where it is the first; from the last on. ``end`` follows the last.
 
     Only of members that may be first. Required members in a row are put together at once.
     """

@@ -140,5 +140,5 @@ class _RecursiveBuilder(Builder):
 
 
 def _opens(shape: Shape) -> bool:
-    """Whether objects may need properties that nothing describes."""
+    """Return whether objects may need properties that nothing describes."""
     return not (shape.members or shape.required) or shape.min_members is not None or bool(shape.some)

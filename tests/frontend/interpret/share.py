@@ -21,7 +21,7 @@ from tests.frontend.harness import EFFECTS, check
 
 
 def outcome_of(program: Program) -> tuple[str, str]:
-    """Whether every run of it is captured whole and equal, and what stops it."""
+    """Return whether every run of it is captured whole and equal, and what stops it."""
     stopped = ""
     for run in program.runs():
         args, kwargs = run()

@@ -291,7 +291,7 @@ def test_going_back_costs_what_was_changed(tmp_path):
 
 
 def _calls_of_capture(count: int, folder: Any) -> int:
-    """How many functions of Python's are called to capture so many statements."""
+    """Return how many functions of Python's are called to capture so many statements."""
     body = "".join(f"    x{index} = s.gen('x', max_tokens=1)\n    s += x{index}\n" for index in range(count))
     header = "from lmc.frontend.function import JittedFunction as jit\n@jit\ndef program(s, q: str):\n"
     program = load(f"{header}{body}    return q\n", folder).program

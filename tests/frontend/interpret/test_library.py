@@ -101,7 +101,7 @@ def calls_of(draw: Any, row: Row) -> tuple[list[Any], dict[str, Any]]:
 
 
 def is_of(value: Any, kind: str, args: list[Any]) -> bool:
-    """Whether a result is exactly of the type that a row says."""
+    """Return whether a result is exactly of the type that a row says."""
     if kind in ("any", "object"):
         return True
     if kind == "item":
@@ -134,7 +134,7 @@ def real(row: Row) -> Any:
 
 
 def result_of(function: Any, args: list[Any], kwargs: dict[str, Any]) -> tuple[str, Any]:
-    """What a call gives or raises."""
+    """Return what a call gives or raises."""
     try:
         return "gave", function(*args, **kwargs)
     except Exception as error:

@@ -79,7 +79,7 @@ class Log:
 
 
 def run(function: Any, args: tuple[Any, ...]) -> tuple[list[Any], list[Any], str]:
-    """What a call gives, what was asked meanwhile, and how it ended."""
+    """Return what a call gives, what was asked meanwhile, and how it ended."""
     log = Log()
     found: list[Any] = []
     try:

@@ -70,7 +70,7 @@ ROWS = [{"question": _words(2), "document": _rng.choice(DOCUMENTS)} for _ in ran
 
 
 def _run(engine: LocalEngine, program: Any, block: int, rows: Sequence[Row] = ROWS) -> list[list[Request]]:
-    """What the engine is asked by each instance in their order, when they run as they stand.
+    """Return what the engine is asked by each instance in their order, when they run as they stand.
 
     As in a simulation, no step begins before every instance has asked for what comes next.
     """

@@ -140,7 +140,7 @@ GETTERS = (operator.itemgetter, operator.attrgetter)
 
 
 def got(machine: Machine, getter: Any, value: Abstract) -> Abstract:
-    """What an object of ``GETTERS`` reads of ``value``."""
+    """Return what an object of ``GETTERS`` reads of ``value``."""
     names: tuple[Any, ...] = getter.__reduce__()[1]
     found: list[Abstract] = []
     for name in names:

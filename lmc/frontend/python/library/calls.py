@@ -105,7 +105,7 @@ def _is_small(row: Row, values: Sequence[Any]) -> bool:
 
 
 def _by_value(machine: Machine, kind: str, value: Abstract) -> Abstract:
-    """What a function that goes over an argument gets of it: a list of its items."""
+    """Return what a function that goes over an argument gets of it: a list of its items."""
     if not kind.startswith("list[") or isinstance(value, Symbol | Concat | Tuple):
         return value
     if isinstance(machine.cell(value), ListCell | GrownCell):
@@ -255,7 +255,7 @@ def read_attribute(owner: Any, name: str) -> Any:
 
 
 def changed_list(function: Callable[..., Any], position: int, *args: Any, **kwargs: Any) -> list[Any]:
-    """What a list is after ``function`` has changed it, as a host function."""
+    """Return what a list is after ``function`` has changed it, as a host function."""
     items = [*args[position]]
     function(*args[:position], items, *args[position + 1 :], **kwargs)
     return items

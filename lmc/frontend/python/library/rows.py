@@ -81,7 +81,7 @@ class Row:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether calls keep their order and number."""
+        """Return whether calls keep their order and number."""
         return bool(self.flags & {"draws", "logs", "mutates"})
 
     @property
@@ -112,7 +112,7 @@ class Row:
 
 
 def conforms(kind: str, found: Type, cls: type | None) -> bool:
-    """Whether a value of an IR type, or of a class, is of ``kind``."""
+    """Return whether a value of an IR type, or of a class, is of ``kind``."""
     if kind.endswith("?"):
         return found == NONE or conforms(kind[:-1], found, cls)
     if "|" in kind:
@@ -134,7 +134,7 @@ def result_type(kind: str, element: Type) -> Type:
 
 
 def resolve(path: str) -> Any:
-    """What stands at ``module.name``, where the module is loaded; None otherwise."""
+    """Return what stands at ``module.name``, where the module is loaded; None otherwise."""
     parts = path.split(".")
     for split in range(len(parts) - 1, 0, -1):
         found = sys.modules.get(".".join(parts[:split]))
