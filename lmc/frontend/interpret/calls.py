@@ -109,9 +109,12 @@ def call(machine: Machine, function: Abstract, args: Args, kwargs: Kwargs) -> Ab
 
 
 def _call_method_of(machine: Machine, function: Abstract, args: Args, kwargs: Kwargs) -> Abstract | None:
-    cell = machine.cell(function)
-    held = classes.lookup(cell.kind, "__call__") if isinstance(cell, InstanceCell) else None
-    return call(machine, Const(held), [function, *args], kwargs) if isinstance(held, FunctionType) else None
+    kind = class_of(machine, function)
+    held = None if kind is None else classes.lookup(kind, "__call__")
+    if not isinstance(held, FunctionType):
+        return None
+    machine.graph.reads.add_attribute(kind, "__call__", held)
+    return call(machine, Const(held), [function, *args], kwargs)
 
 
 def method(machine: Machine, receiver: Abstract, name: str, args: Args, kwargs: Kwargs) -> Abstract:
@@ -178,6 +181,11 @@ def _call_constant(machine: Machine, function: Const, args: Args, kwargs: Kwargs
         return _call_function(machine, held, args, kwargs)
     if isinstance(held, BuiltinFunctionType):
         return _call_library(machine, held, args, kwargs)
+    if isinstance(held, functools._lru_cache_wrapper):  # pyright: ignore[reportPrivateUsage]
+        return _call_opaque(machine, held, args, kwargs)
+    own = _call_method_of(machine, function, args, kwargs)
+    if own is not None:
+        return own
     raise _opaque(machine, held)
 
 

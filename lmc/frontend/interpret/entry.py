@@ -197,7 +197,9 @@ class _Capture:
         frame = names.new_frame(machine, definition.scope.local)
         for name, value in given.items():
             machine.state.put((frame, name), value)
-        machine.activations.append(Activation(machine.begin_target(), definition, (frame,), decides=True))
+        target = machine.begin_target()
+        first = next(iter(given), None)
+        machine.activations.append(Activation(target, definition, (frame,), decides=True, first_argument=first))
 
         def whole() -> None:
             statements.execute(machine, definition.body)

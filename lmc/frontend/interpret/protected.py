@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.control.conditions import adopt, branch, divided, scope
 from lmc.frontend.control.exits import NORMAL, RAISE, Exit, Way
-from lmc.frontend.emit.operands import describe, host_call, pure
+from lmc.frontend.emit.operands import class_of, describe, host_call, pure
 from lmc.frontend.emit.raises import Classes, may_take, takes_all
 from lmc.frontend.handles.roles import begin_role, end_role
 from lmc.frontend.heap.values import (
@@ -492,7 +492,10 @@ def as_exception(machine: Machine, value: Abstract) -> Raised:
         value = made
     if isinstance(value, Symbol) and value.kind is not None and issubclass(value.kind, BaseException):
         return Raised(value.kind, (), value)
-    raise machine.unsupported(f"raising {describe(machine, value)}")
+    kind = class_of(machine, value)
+    if kind is None or issubclass(kind, BaseException):
+        raise machine.unsupported(f"raising {describe(machine, value)}")
+    machine.raise_new(TypeError, "exceptions must derive from BaseException")
 
 
 def raise_again(machine: Machine) -> None:

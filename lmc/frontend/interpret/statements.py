@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from importlib.util import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.breaks import Break, CaptureBreak
@@ -12,11 +13,11 @@ from lmc.frontend.control.conditions import adopt, branch
 from lmc.frontend.control.exits import Exit, Left, Outcome
 from lmc.frontend.handles.misuse import refuse_deletion
 from lmc.frontend.heap.cells import BranchesCell, ListCell
-from lmc.frontend.heap.values import NONE, Abstract, Const, Function, Raised, Symbol, same
+from lmc.frontend.heap.values import NONE, Abstract, Const, Raised, Symbol, same
 from lmc.frontend.interpret import calls, comprehensions, loops, names, patterns, protected
 from lmc.frontend.interpret.expressions import evaluate, make_function
 from lmc.frontend.interpret.machine import MadeError
-from lmc.frontend.python import attributes, items, iteration, operators
+from lmc.frontend.python import attributes, foreign, items, iteration, operators
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -181,10 +182,32 @@ def _pass(_machine: Machine, _node: ast.Pass) -> None:
 
 
 def _function(machine: Machine, node: ast.FunctionDef) -> None:
-    if node.decorator_list:
-        raise machine.unsupported("a decorator inside a program")
-    made: Function = make_function(machine, node)
+    decorators = [evaluate(machine, each) for each in node.decorator_list]
+    made: Abstract = make_function(machine, node)
+    for decorator in reversed(decorators):
+        made = machine.rules.call(decorator, [made], {})
     names.store_name(machine, node.name, made)
+
+
+def _import(machine: Machine, node: ast.Import) -> None:
+    for each in node.names:
+        module = foreign.loaded_module(machine, each.name)
+        first = each.name.partition(".")[0]
+        bound = module if each.asname is not None else foreign.loaded_module(machine, first)
+        names.store_name(machine, each.asname or first, bound)
+
+
+def _import_from(machine: Machine, node: ast.ImportFrom) -> None:
+    package = machine.activation.definition.globals.get("__package__") or ""
+    name = resolve_name("." * node.level + (node.module or ""), package) if node.level else node.module or ""
+    module = foreign.loaded_module(machine, name)
+    for each in node.names:
+        there = attributes.presence(machine, module, each.name)
+        if isinstance(there, Const) and not there.value:
+            found: Abstract = foreign.loaded_module(machine, f"{name}.{each.name}")
+        else:
+            found = attributes.read(machine, module, each.name)
+        names.store_name(machine, each.asname or each.name, found)
 
 
 def _raise(machine: Machine, node: ast.Raise) -> None:
@@ -251,6 +274,8 @@ _HANDLERS: dict[type[ast.stmt], Callable[[Machine, Any], None]] = {
     ast.Raise: _raise,
     ast.Assert: _assert,
     ast.Delete: _delete,
+    ast.Import: _import,
+    ast.ImportFrom: _import_from,
     ast.Global: _declaration,
     ast.Nonlocal: _declaration,
     ast.Match: patterns.run_match,

@@ -227,6 +227,8 @@ def _of_super(machine: Machine, owner: Super, name: str) -> Abstract:
     base = next((each for each in bases if name in vars(each)), None)
     if base is None:
         machine.raise_new(AttributeError, f"'super' object has no attribute '{name}'")
+    for each in bases[: bases.index(base) + 1]:
+        machine.graph.reads.add_attribute(each, name, getattr(each, name, MISSING))
     held = vars(base)[name]
     if isinstance(held, property) and held.fget is not None and not of_class:
         return machine.rules.call(Const(held.fget), [receiver], {})
@@ -238,6 +240,10 @@ def _of_super(machine: Machine, owner: Super, name: str) -> Abstract:
         return Const(held.__func__)
     if isinstance(held, WrapperDescriptorType) and base is object and not of_class:
         return BoundMethod(Const(held), receiver)
+    if isinstance(held, Bindable) and isinstance(receiver, Const):
+        return Const(held.__get__(None if of_class else receiver.value, kind))
+    if not hasattr(type(held), "__get__"):
+        return _guarded(machine, base, name)
     raise machine.unsupported(f"`super().{name}`")
 
 

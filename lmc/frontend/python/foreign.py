@@ -7,6 +7,7 @@ writes is read in the run everywhere (``Machine.written``): the capture begins a
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import CellType
 from typing import TYPE_CHECKING, Any
@@ -87,6 +88,15 @@ def variable(machine: Machine, holder: Holder, name: str) -> Variable:
 def read_variable(machine: Machine, holder: Holder, name: str) -> Symbol:
     """Read a variable in the run."""
     return host_call(machine, variable(machine, holder, name).read, (), effect=Effect.READS, origin=f"{name!r}")
+
+
+def loaded_module(machine: Machine, name: str) -> Const:
+    """Return a module that ``import`` gives: where it is loaded already, that runs nothing."""
+    module = sys.modules.get(name)
+    if module is None:
+        raise machine.stop(f"importing {name!r} runs it", "import it at the top of the file")
+    machine.graph.reads.add_global(sys.modules, name, module)
+    return Const(module)
 
 
 # Objects that can change

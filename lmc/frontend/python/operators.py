@@ -411,7 +411,8 @@ def identical(machine: Machine, left: Abstract, right: Abstract, *, negate: bool
     if isinstance(left, Ref) or isinstance(right, Ref):
         return _identical_objects(machine, left, right, negate=negate)
     if isinstance(left, Const) and isinstance(right, Const):
-        if type(left.value) in (int, float, str, tuple) and left.value is not right.value:
+        kinds = {type(left.value), type(right.value)}
+        if len(kinds) == 1 and kinds <= {int, float, str, tuple} and left.value is not right.value:
             raise machine.stop("`is` compares texts or numbers", "compare values with ==")
         return Const((left.value is right.value) is not negate)
     for one, other in ((left, right), (right, left)):
