@@ -495,7 +495,7 @@ def as_exception(machine: Machine, value: Abstract) -> Raised:
     kind = class_of(machine, value)
     if kind is None or issubclass(kind, BaseException):
         raise machine.unsupported(f"raising {describe(machine, value)}")
-    machine.raise_new(TypeError, "exceptions must derive from BaseException")
+    return machine.raise_new(TypeError, "exceptions must derive from BaseException")
 
 
 def raise_again(machine: Machine) -> None:
