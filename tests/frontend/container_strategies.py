@@ -512,6 +512,11 @@ class ContainerWriter:
 
     def _by_key(self) -> list[str]:
         xs, text = self.known("lists"), self.text()
+        keyed = [kind for kind in ("dicts", "counters", "groups") if self.names[kind]]
+        if keyed and self.one_in(2):
+            d, best = self.known(self.pick(*keyed)), self.pick("max", "min")
+            key = self.pick(f"str({d}[q])", f"len(str({d}[q]))", f"(len({d}), {d}[q])", f"len(push({xs}, q))")
+            return self.bind("texts", "t", f"{best}({d}, key=lambda q: {key}, default={text})")
         key = self.pick("len(q)", f"len({xs})", f"len(push({xs}, q))", f"drop({xs})", f"(ask_and_push(s, {xs}, q), q)")
         if self.one_in(3):
             return [f"{xs}.sort(key=lambda q: {self.pick('len(q)', f'len({xs})', f'len(push({xs}, q))')})"]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from lmc.frontend.control.conditions import adopt, branch, scope
-from lmc.frontend.control.exits import NORMAL, Exit, Way
+from lmc.frontend.control.exits import NORMAL, Exit, Left, Way
 from lmc.frontend.emit.operands import pure, type_of_value
 from lmc.frontend.heap.cells import (
-    Cell,
     GeneratorCell,
     ListCell,
 )
@@ -25,13 +25,17 @@ from lmc.frontend.heap.values import (
     Symbol,
 )
 from lmc.frontend.python.iteration import Counted, items_of, known_items
+from lmc.frontend.python.library import polyfills
 from lmc.frontend.python.operators import binary, run_now, truth
 from lmc.frontend.python.picking import holds_handles, one_of
+from lmc.ir.core import Block, Effect, walk
 from lmc.ir.types import BOOL, FLOAT, INT, Type, list_of
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
 
+Args = Sequence[Abstract]
+T = TypeVar("T")
 Handler = Callable[..., Abstract]
 
 
@@ -85,59 +89,104 @@ def _keys(machine: Machine, items: Abstract, key: Abstract) -> Abstract:
     return keys
 
 
-def check_same(machine: Machine, given: Abstract, before: Cell | None, name: str) -> None:
-    """End the capture where a list changed while its items were gone over, which Python sees."""
-    if machine.cell(given) is not before:
-        raise machine.unsupported(f"`{name}` of a list that the key function changes")
+class InterleavedError(Exception):
+    """Python takes an item, then its key, then the next item: what these do can be seen between them."""
 
 
 def extreme(name: str) -> Handler:
-    """``min`` or ``max``."""
+    """``min`` or ``max``. Keys are taken of all items at once, except where the run could see the difference."""
     function = getattr(builtins, name)
+    better = operator.gt if name == "max" else operator.lt
 
     def extreme(machine: Machine, *given: Abstract, key: Abstract = NONE, **default: Abstract) -> Abstract:
+        if isinstance(key, Const) and key.value is None:
+            return of_items(machine, given, None, default)
+        if len(given) > 1:
+            return of_items(machine, given, key, default)
+        args = (Const(name), Const(better), *given, key, *default.values())
+        return machine.attempt(
+            lambda: of_items(machine, given, key, default),
+            lambda: machine.rules.inline(polyfills.extreme, args, {}),
+            InterleavedError,
+        )
+
+    def of_items(machine: Machine, given: Args, key: Abstract | None, default: Mapping[str, Abstract]) -> Abstract:
         first = given[0]
+        is_lazy = isinstance(machine.cell(first), GeneratorCell)
         items: list[Abstract] | Counted | None = list(given) if len(given) > 1 else items_of(machine, first)
         if items is None and not isinstance(first, Symbol):
             items = known_items(machine, first, f"its {name} is taken")
-        keyless = isinstance(key, Const) and key.value is None
-        if isinstance(items, list):
-            if not items:
-                if default:
-                    return default["default"]
-                machine.raise_new(ValueError, f"{name}() arg is an empty sequence")
-            before = machine.cell(first)
-            keys = items if keyless else [machine.rules.call(key, [item], {}) for item in items]
-            check_same(machine, first, before, name)
-            if len(items) == 1:
-                return items[0]
-            plain = [machine.plain(each) for each in keys]
-            if all(each is not None for each in plain):
-                values = [each[0] for each in plain if each is not None]
-                try:
-                    index = function(range(len(values)), key=values.__getitem__)
-                except TypeError as error:
-                    machine.raise_new(TypeError, *error.args)
-                return items[index]
-            if keyless:
-                return pure(machine, name, items)
-            if holds_handles(machine, items):
-                best = pure(machine, f"{name}_by", _numbered(machine, keys), gives=INT)
-                return one_of(machine, items, best)
-            listed = [machine.new(ListCell(tuple(part))) for part in (items, keys)]
-            return pure(machine, f"{name}_by", listed)
-        if not keyless:
-            writes, changes, before = machine.writes, machine.objects.changes, machine.cell(first)
-            listed = first if items is None else items.value
-            keys = _keys(machine, listed, key)
-            check_same(machine, first, before, name)
-            if machine.writes > writes or machine.objects.changes > changes:
-                raise machine.unsupported(f"`{name}` by a key that calls tools or changes containers")
-            return pure(machine, f"{name}_by", (listed, keys, *default.values()))
-        value = items.value if items is not None else first
-        return pure(machine, name, (value,), default)
+        value = items.value if isinstance(items, Counted) else first
+        if key is None:
+            return (
+                among(machine, items, items, default)
+                if isinstance(items, list)
+                else pure(machine, name, (value,), default)
+            )
+
+        def keys() -> list[Abstract] | Abstract:
+            if isinstance(items, list):
+                return [machine.rules.call(key, [item], {}) for item in items]
+            return _keys(machine, value, key)
+
+        before = machine.cell(first), machine.writes, machine.objects.changes
+        found = _quiet(machine, keys) if is_lazy else keys()
+        after = machine.cell(first), machine.writes, machine.objects.changes
+        if len(given) == 1 and (before[0] is not after[0] or (not isinstance(items, list) and before != after)):
+            raise InterleavedError
+        if isinstance(found, Abstract):
+            return pure(machine, f"{name}_by", (value, found, *default.values()))
+        assert isinstance(items, list)
+        return among(machine, items, found, default)
+
+    def among(
+        machine: Machine, items: list[Abstract], keys: list[Abstract], default: Mapping[str, Abstract]
+    ) -> Abstract:
+        if not items:
+            if default:
+                return default["default"]
+            machine.raise_new(ValueError, f"{name}() arg is an empty sequence")
+        if len(items) == 1:
+            return items[0]
+        plain = [machine.plain(each) for each in keys]
+        if all(each is not None for each in plain):
+            values = [each[0] for each in plain if each is not None]
+            try:
+                index = function(range(len(values)), key=values.__getitem__)
+            except TypeError as error:
+                machine.raise_new(TypeError, *error.args)
+            return items[index]
+        if keys is items:
+            return pure(machine, name, items)
+        if holds_handles(machine, items):
+            best = pure(machine, f"{name}_by", _numbered(machine, keys), gives=INT)
+            return one_of(machine, items, best)
+        listed = [machine.new(ListCell(tuple(part))) for part in (items, keys)]
+        return pure(machine, f"{name}_by", listed)
 
     return extreme
+
+
+def _quiet(machine: Machine, run: Callable[[], T]) -> T:
+    """Return ``run()``. Raises ``InterleavedError`` where that does more than compute: changes, effects, exceptions."""
+    builder, base, watermark = machine.graph.builder, machine.state, machine.watermark()
+    count = len(builder.ops)
+    machine.state = base.child()
+    try:
+        found = run()
+    except Left:
+        raise InterleavedError from None
+    changed = [place[0] if type(place) is tuple else place for place in machine.state.changed_since(base)]
+    done = walk([Block((), tuple(builder.ops[count:]))])
+    if (
+        machine.graph.builder is not builder
+        or any(type(address) is not int or address < watermark for address in changed)
+        or any(op.effect is not Effect.PURE or op.may_raise for op in done)
+    ):
+        raise InterleavedError
+    base.absorb(machine.state)
+    machine.state = base
+    return found
 
 
 def _sum_type(machine: Machine, values: Sequence[Abstract], start: Abstract) -> Type | None:

@@ -328,13 +328,16 @@ def _sort(machine: Machine, receiver: Abstract, **options: Abstract) -> Abstract
     before = machine.cell(receiver)
     assert before is not None
     items = machine.new(before)
-    put(machine, receiver, ListCell(()))  # what a key function sees of it
+    emptied = ListCell(())  # what a key function sees of it
+    put(machine, receiver, emptied)
     made = machine.cell(sorted_items(machine, items, **options))
     assert made is not None
     seen = machine.cell(receiver)
     put(machine, receiver, made)
-    if not isinstance(seen, ListCell) or seen.items:
+    if isinstance(seen, ListCell) and seen.items:
         machine.raise_new(ValueError, "list modified during sort")
+    if seen is not emptied:
+        raise machine.unsupported("`sort` of a list that the key function may change")
     return NONE
 
 

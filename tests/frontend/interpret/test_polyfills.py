@@ -31,6 +31,16 @@ PAIRS: dict[str, tuple[Any, Any, st.SearchStrategy[Any]]] = {
         functools.reduce,
         st.tuples(st.just("two"), _ITEMS) | st.tuples(st.just("two"), _ITEMS, st.none() | st.integers(0, 3)),
     ),
+    "max": (
+        lambda key, items, *default: [polyfills.extreme("max", operator.gt, items, key, *default)],
+        lambda key, items, *default: [max(items, key=key, **dict(zip(["default"], default, strict=False)))],
+        st.tuples(st.just("one"), _ITEMS) | st.tuples(st.just("one"), _ITEMS, st.integers()),
+    ),
+    "min": (
+        lambda key, items, *default: [polyfills.extreme("min", operator.lt, items, key, *default)],
+        lambda key, items, *default: [min(items, key=key, **dict(zip(["default"], default, strict=False)))],
+        st.tuples(st.just("one"), _ITEMS) | st.tuples(st.just("one"), _ITEMS, st.integers()),
+    ),
     "chain": (polyfills.chain, itertools.chain, st.lists(_ITEMS, max_size=3).map(tuple)),
     "from_iterable": (polyfills.from_iterable, itertools.chain.from_iterable, st.tuples(st.lists(_ITEMS, max_size=3))),
     "islice": (polyfills.islice, itertools.islice, st.tuples(_ITEMS, st.integers(0, 6))),

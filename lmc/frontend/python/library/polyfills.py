@@ -186,6 +186,20 @@ def keys_of(items, key):
     return [key(item) for item in items]
 
 
+def extreme(name, better, iterable, key, *default):
+    begun = False
+    best = highest = None
+    for item in iterable:
+        value = key(item)
+        if not begun or better(value, highest):
+            begun, best, highest = True, item, value
+    if begun:
+        return best
+    if default:
+        return default[0]
+    raise ValueError(name + "() arg is an empty sequence")
+
+
 def nlargest(n, iterable, key=None):
     return sorted(iterable, key=key, reverse=True)[: max(n, 0)]
 
