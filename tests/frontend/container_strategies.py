@@ -386,12 +386,19 @@ class ContainerWriter:
         return [change]
 
     def change_sets(self) -> list[str]:
-        seen, text = self.known("sets"), self.text()
-        return [
-            self.pick(
-                f"{seen}.add({text})", f"{seen}.discard(a)", f"{seen}.update({self.known('lists')})", f"{seen}.clear()"
-            )
-        ]
+        seen, text, other = self.known("sets"), self.text(), self.pick(self.known("sets"), self.known("lists"))
+        change = self.pick("update", "difference_update", "intersection_update", "symmetric_difference_update")
+        name = self.pick("union", "intersection", "difference", "symmetric_difference")
+        test = self.pick("issubset", "issuperset", "isdisjoint")
+        return self.pick(
+            [f"{seen}.add({text})"],
+            [f"{seen}.discard(a)"],
+            [f"{seen}.clear()"],
+            [f"{seen}.{change}({other})"],
+            self.bind("sets", "seen", f"{seen}.{name}({other})"),
+            self.bind("sets", "seen", f"set().union({other}, {seen})"),
+            self.bind("flags", "f", f"{seen}.{test}({other})"),
+        )
 
     def change_queues(self) -> list[str]:
         q, text = self.known("queues"), self.text()

@@ -100,6 +100,17 @@ class Box:
         effect("iadd", text)
         return self.put(text)
 
+    @jit
+    def asked(self, s, text):
+        s += text
+        self.size += 1
+        return s.gen("asked", max_tokens=2, temperature=1.0) + self.name
+
+    @tool(effect="pure")
+    @staticmethod
+    def halved(text: str) -> str:
+        return text[: len(text) // 2]
+
     def __call__(self, text):
         effect("call", text)
         return self.put(text).label()
@@ -358,7 +369,11 @@ class ObjectWriter:
             "Level('yes').shout()",
             "Level(s.select('lv', ['yes', 'no'])).shout()",
             f"{self.pick('shout', self.a('calls'))}({name})" if self.names["calls"] else f"shout({name})",
+            f"{self.a('boxes')}.asked({name})",
+            f"{self.a('boxes')}.asked.on_state(s, {name})",
+            f"{self.a('boxes')}.halved({name})",
             f"TABLE.get({name}, 'none')",
+            "'-'.join(key + value for key, value in sorted(TABLE.items()))",
             f"check({self.a('boxes')}, {name})" if self.one_in(3) else name,
         ]
         return self.pick(*options)

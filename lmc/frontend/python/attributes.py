@@ -210,7 +210,9 @@ def _of_class(machine: Machine, owner: Abstract, kind: type, held: Any, name: st
         machine.graph.reads.add_attribute(kind, name, getattr(kind, name, None))
         return BoundMethod(Const(held.__func__), Const(kind))
     if isinstance(held, Bindable):
-        raise machine.unsupported("a program or tool of a class whose object the program makes")
+        found: Any = getattr(kind, name)
+        machine.graph.reads.add_attribute(kind, name, found)
+        return BoundMethod(Const(found), owner) if found.is_method and not found.receiver else Const(found)
     if hasattr(type(held), "__get__"):
         raise machine.unsupported(f"the attribute {name!r} of {with_article(kind.__name__)}")
     return _guarded(machine, kind, name)

@@ -42,7 +42,9 @@ Handler = Callable[..., Abstract]
 def sorted_items(machine: Machine, given: Abstract, key: Abstract = NONE, reverse: Abstract = FALSE) -> Abstract:
     """``sorted(given, key=…, reverse=…)``."""
     items = items_of(machine, given)
-    if items is None:
+    if items is None and isinstance(given, Symbol):
+        items = Counted(pure(machine, "list_from", (given,)))
+    elif items is None:
         items = known_items(machine, given, "it is sorted")
     keyless = isinstance(key, Const) and key.value is None
     if isinstance(items, Counted):

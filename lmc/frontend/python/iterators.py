@@ -121,9 +121,12 @@ def iterator(machine: Machine, *given: Abstract) -> Abstract:
     items = items_of(machine, given[0])
     if isinstance(items, list):
         return machine.new(IteratorCell(given[0], 0))
-    if isinstance(items, Counted) and items.live is None:
+    if not isinstance(items, Counted):
+        raise machine.unsupported(f"an iterator over {describe(machine, given[0])}")
+    if items.live is None or items.live.address in machine.read_only:
         return objects.iterator(machine, items.value)
-    raise machine.unsupported("an iterator over items that only a run counts")
+    objects.escape(machine, items.live)  # the iterator sees what is put into the list later
+    return objects.iterator(machine, items.live)
 
 
 def _first(machine: Machine, generator: Ref, default: tuple[Abstract, ...]) -> Abstract:

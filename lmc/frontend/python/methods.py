@@ -454,6 +454,17 @@ def _set_change(name: str) -> Callable[..., Abstract]:
     return change
 
 
+def _set_look(name: str) -> Callable[..., Abstract]:
+    """A method that changes nothing: of what only a run knows, one of a copy."""
+
+    def look(machine: Machine, receiver: Abstract, *args: Abstract) -> Abstract:
+        if all(machine.plain(arg) is not None for arg in args):
+            return _now(machine, receiver, name, args, {})
+        return _of_object(machine, _copy(machine, receiver), name, *args)
+
+    return look
+
+
 def _collect(machine: Machine, own: Abstract, item: Abstract) -> Abstract:
     """``append`` in a round of a ``cf.map``: rounds see what they put in themselves alone."""
     check_stored(machine, [item], own)
@@ -470,6 +481,7 @@ def _collect_all(machine: Machine, own: Abstract, given: Abstract) -> Abstract:
     return NONE
 
 
+COMBINING = ("intersection", "difference", "symmetric_difference")
 _COLLECTED: Mapping[str, Callable[..., Abstract]] = {"append": _collect, "extend": _collect_all}
 _LIST: Mapping[str, Callable[..., Abstract]] = {
     "append": _append,
@@ -497,5 +509,8 @@ _DICT: Mapping[str, Callable[..., Abstract]] = {
     "copy": _copy,
 }
 _SET: Mapping[str, Callable[..., Abstract]] = {
-    name: _set_change(name) for name in ("add", "discard", "remove", "update", "clear")
-} | {"copy": _copy}
+    "copy": _copy,
+    **{name: _set_change(name) for name in ("add", "discard", "remove", "update", "clear")},
+    **{f"{name}_update": _set_change(f"{name}_update") for name in COMBINING},
+    **{name: _set_look(name) for name in ("union", *COMBINING, "issubset", "issuperset", "isdisjoint")},
+}
