@@ -17,7 +17,7 @@ from lmc.driver.artifacts import summary
 from lmc.driver.compile import compile_captured
 from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
-from lmc.frontend.interpret.entry import capture_whole
+from lmc.frontend.capture import capture_whole
 from lmc.frontend.variants import Captured
 from lmc.grammar.sharing import ConstraintCache
 from lmc.ir.core import walk

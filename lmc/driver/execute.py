@@ -21,7 +21,6 @@ from lmc.frontend.continuation.going_on import go_on
 from lmc.frontend.eager import EagerSession, OnText
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.locations import raised_at
-from lmc.frontend.resume import resume
 from lmc.ir.constraints import Compile
 from lmc.ir.context import Context
 from lmc.ir.engine import Engine
@@ -230,10 +229,8 @@ class Execution:
         )
         try:
             with cancelled_by(self._cancellation):
-                if captured_part.live is not None:
-                    outcome = go_on(job.compiled.captured, job.bound, captured_part.live, session)
-                else:
-                    outcome = resume(job.compiled.captured, job.bound, captured_part.memo or {}, session)
+                assert captured_part.live is not None
+                outcome = go_on(job.compiled.captured, job.bound, captured_part.live, session)
         except BaseException as raised:  # SystemExit of one instance must not end the batch
             error = error_of(raised)
             _name_line(error)

@@ -15,8 +15,8 @@ from lmc.backend.arguments_json import json_text
 from lmc.backend.attributes_json import MAX_DEPTH
 from lmc.backend.plan import Argument, Condition, Fields, Frozen, Items, Leaf, Node, Shape
 from lmc.frontend.arguments import bind
+from lmc.frontend.expressions import Expression
 from lmc.frontend.guards import ValueGuard
-from lmc.frontend.proxy import Expression
 from lmc.frontend.specs import DictSpec, LeafSpec, RecordSpec, SequenceSpec, Spec, StaticSpec
 from lmc.frontend.variants import Captured
 from lmc.ir.errors import InputError

@@ -10,7 +10,7 @@ from typing import Any, Generic, cast
 from pydantic_core import to_jsonable_python
 from typing_extensions import TypeVar  # with a default, which typing has from Python 3.13 on
 
-from lmc.frontend.session import META
+from lmc.frontend.core import META
 from lmc.ir.errors import LmcError, RequestCancelledError
 from lmc.ir.interpreter import Outcome
 from lmc.ir.profile import Profile, Usage

@@ -11,8 +11,8 @@ import pydantic
 from lmc.backend.arguments_json import json_text, leaves
 from lmc.backend.plan import Argument, Condition, Fields, Frozen, Items, Leaf, Node, Plan, Shape
 from lmc.driver.rows import Signature, describe_value
+from lmc.frontend.expressions import Expression
 from lmc.frontend.guards import ValueGuard
-from lmc.frontend.proxy import Expression
 from lmc.ir.errors import InputError
 from lmc.ir.types import BOOL, FLOAT, INT, NONE, TEXT, ListType, Type
 

@@ -7,13 +7,11 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.breaks import CaptureBreak, Exit
 from lmc.frontend.misuse import BranchesMisuse, Handle
 from lmc.frontend.refusals import bad
 from lmc.ir.wording import with_count
 
 if TYPE_CHECKING:
-    from lmc.frontend.session import Session
     from lmc.frontend.state import State
 
 
@@ -47,25 +45,18 @@ class RoleBlock(Block):
         return self._state
 
     def __exit__(
-        self, kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
     ) -> None:
-        if kind not in (CaptureBreak, Exit):
-            self._state.end_role()
+        self._state.end_role()
 
 
 class Branches(BranchesMisuse, Sequence["State"]):
     """What ``s.fork(n)`` gives: the branches in order; ``branches["name"]`` is the list of that variable's values."""
 
-    __slots__ = ("_session", "_states")
+    __slots__ = ("_states",)
 
-    def __init__(self, states: Sequence[State], session: Session) -> None:
+    def __init__(self, states: Sequence[State]) -> None:
         self._states = list(states)
-        self._session = session
-
-    @property
-    def handles(self) -> tuple[State, ...]:
-        """Every handle that it holds, the branches first."""
-        return tuple(self._states)
 
     def __len__(self) -> int:
         return len(self._states)
@@ -74,16 +65,15 @@ class Branches(BranchesMisuse, Sequence["State"]):
         return iter(self._states)
 
     def __getitem__(self, key: Any) -> Any:
-        plain = self._session.concrete(key)
-        if type(plain) is str:
-            return [state[plain] for state in self._states]
-        if type(plain) is slice:
-            return self._states[plain]
-        if type(plain) is not int:
-            raise bad(f"branches[{plain!r}]", "index branches by number, or by the name of a variable")
-        if not -len(self._states) <= plain < len(self._states):
-            raise IndexError(f"the fork has {with_count(len(self._states), 'branch', 'branches')}, none at {plain}")
-        return self._states[plain]
+        if type(key) is str:
+            return [state[key] for state in self._states]
+        if type(key) is slice:
+            return self._states[key]
+        if type(key) is not int:
+            raise bad(f"branches[{key!r}]", "index branches by number, or by the name of a variable")
+        if not -len(self._states) <= key < len(self._states):
+            raise IndexError(f"the fork has {with_count(len(self._states), 'branch', 'branches')}, none at {key}")
+        return self._states[key]
 
     def __setitem__(self, key: int, state: State) -> None:
         """``branches[i] += …`` puts back the branch that it took; nothing else can be put in."""

@@ -6,9 +6,6 @@ from dataclasses import dataclass
 
 from lmc.ir.errors import Location
 
-RAISED_CAUSE = "an exception is raised on one way through a condition, and caught behind it"
-RAISED_REMEDY = "check the value before instead of catching the exception"
-
 
 @dataclass(frozen=True, slots=True)
 class Break:
@@ -29,14 +26,3 @@ class CaptureBreak(BaseException):
     def __init__(self, reason: Break) -> None:
         super().__init__(str(reason))
         self.reason = reason
-
-
-class Exit(BaseException):
-    """The traced way of ``branch``, a condition or a loop, ends because the program ends there; None: the program does.
-
-    No code of the user's sees it.
-    """
-
-    def __init__(self, branch: object) -> None:
-        super().__init__()
-        self.branch = branch

@@ -1,155 +1,168 @@
-"""Capture: run the transformed function on symbolic arguments, and give the module that it recorded."""
+"""Capture: from a program and its arguments to a module (see lmc/frontend/README.md)."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from types import FunctionType
 from typing import Any
 
 from lmc.frontend.arguments import Bound, shape_of, shape_of_annotations
 from lmc.frontend.binding import Owner
-from lmc.frontend.breaks import RAISED_CAUSE, RAISED_REMEDY, Break, CaptureBreak, Exit
+from lmc.frontend.breaks import Break, CaptureBreak
+from lmc.frontend.continuation import stopping
+from lmc.frontend.control.conditions import scope
+from lmc.frontend.control.exits import Left, Outcome
+from lmc.frontend.emit.budget import MAX_RESTARTS
+from lmc.frontend.emit.graph import Graph
+from lmc.frontend.emit.operands import constant, describe, host_call, operand
+from lmc.frontend.expressions import parameter
 from lmc.frontend.function import JittedFunction
-from lmc.frontend.guards import mutable_parts
-from lmc.frontend.locations import raised_at, recurs_at
-from lmc.frontend.operators import Operators
-from lmc.frontend.outside import Outside
-from lmc.frontend.proxy import holds_proxy, parameter
+from lmc.frontend.guards import ReadGuards
+from lmc.frontend.handles import handles, programs
+from lmc.frontend.handles.cores import core_of, metas, new_handle, variables
+from lmc.frontend.handles.making import append_together
+from lmc.frontend.handles.roles import end_role
+from lmc.frontend.heap.cells import DictCell, GrownCell, InstanceCell, ListCell
+from lmc.frontend.heap.values import (
+    SCALARS,
+    Abstract,
+    Const,
+    Poison,
+    Ref,
+    Symbol,
+    Tuple,
+    Unbound,
+    Union,
+    is_literal,
+)
+from lmc.frontend.interpret import calls, comprehensions, expressions, names, statements
+from lmc.frontend.interpret.machine import Activation, Machine, MadeError, Restart, Rules
+from lmc.frontend.python import classes, foreign
 from lmc.frontend.reaching import changeable
-from lmc.frontend.recorder import Recorder
 from lmc.frontend.region_ids import with_region_ids
+from lmc.frontend.source.files import Unsupported
+from lmc.frontend.source.functions import Definition, definition_of
 from lmc.frontend.specs import Arguments, Record
-from lmc.frontend.transform import Transformed
-from lmc.frontend.variants import Captured, Replay
-from lmc.ir.core import Function, Module, Value, walk
-from lmc.ir.errors import CaptureError, InputError, LmcError, Location
-from lmc.ir.ops import HostCallOp, PyCallOp
-from lmc.ir.regions import RegionOp
-from lmc.ir.types import ANY, JsonType, Type
+from lmc.frontend.variants import Captured
+from lmc.ir import structure
+from lmc.ir.builder import Builder
+from lmc.ir.core import Block, Constraint, Effect, Function, Module, Value, walk
+from lmc.ir.errors import LmcError, Location
+from lmc.ir.ops import BreakOp, ReturnOp, SamplingOp
+from lmc.ir.types import ANY, BOOL, ListType, Type
 
-# How often a capture begins anew because of what it found out about the user's objects.
-_MOST_ATTEMPTS = 64
+
+@dataclass(frozen=True)
+class NotCaptured:
+    """Why nothing of a program can be captured."""
+
+    reason: Break
+    error: BaseException | None = None
 
 
 def capture(function: JittedFunction, arguments: Bound | None) -> Captured:
-    """Capture ``function`` for ``arguments`` (None: for what its annotations promise).
+    """Capture ``function`` for ``arguments``, or without them for what its annotations promise.
 
-    Runs no effect of the user's and never fails because of what the function does: what can't be captured is a break.
-    Raises ``CaptureError`` only for a function that can't run at all.
+    Runs no effect of the user's and never fails because of what the function does: where the interpreter can't go on
+    there are breaks. Raises ``CaptureError`` only for a function that can't run at all.
     """
     function.refuse_async()
+    function.warn()
     shape = shape_of_annotations(function) if arguments is None else shape_of(function, arguments)
+    found = _capture(function, arguments, shape)
+    if not isinstance(found, NotCaptured):
+        return found
+    reason = found.reason
+    body = Builder(_leaves(shape))
+    body.emit(BreakOp, location=reason.location, cause=reason.cause, remedy=reason.remedy, record=stopping.BEGIN)
+    module = Module(function.name, (Function(function.name, body.block()),))
+    refused = found.error if isinstance(found.error, LmcError) else None
+    made = function.template or function
+    reads = ReadGuards(function.receiver)
+    owner = Owner(function.receiver[0], exclusive=False) if function.receiver else None
+    return Captured(made, module, {}, (reason,), shape, (), reads, owner, refused=refused)
+
+
+def _leaves(shape: Arguments) -> tuple[Value, ...]:
+    found: list[Value] = []
+
+    def leaf(name: str, kind: Type) -> Value:
+        found.append(Value(name, kind))
+        return found[-1]
+
+    shape.build(leaf)
+    return tuple(found)
+
+
+def _capture(function: JittedFunction, arguments: Bound | None, shape: Arguments) -> Captured | NotCaptured:
     inputs: dict[str, Any] = {}
     given = function.defaults if arguments is None else arguments.values
     for name, value in given.items():
         shape.specs[name].extract(value, inputs)
-    first = Outside(function.receiver, changeable=frozenset(changeable(given)))
-    found = _attempted(function, shape, inputs, first)
-    if found.recorder.broken is not None:
-        # What functions that became parts of it gave may have been of less use than an opaque value, and items that
-        # are looked at when the graph runs of less use than those of now.
-        outside = found.recorder.outside
-        others = [dataclasses.replace(first, plain=True)] if outside.entered else []
-        others += [dataclasses.replace(first, steady=True)] if outside.containers else []
-        attempts = [_attempted(function, shape, inputs, other) for other in others]
-        found = max(found, *attempts, key=_Attempt.reach) if attempts else found
-    return found.captured() if not found.recorder.too_deep else found.nothing()
+    written: dict[Any, Any] = {}
+    parts = changeable(given)
+    for _ in range(MAX_RESTARTS):
+        with contextlib.suppress(Restart):
+            graph = Graph(_leaves(shape), inputs, function.receiver, parts)
+            return _Capture(function, shape, graph, written).run()
+    return NotCaptured(
+        Break(function.location, "the program writes many places outside of it", "keep what it changes in one object")
+    )
 
 
-def _attempted(function: JittedFunction, shape: Arguments, inputs: dict[str, Any], outside: Outside) -> _Attempt:
-    """The attempt at a capture that nothing was missing in."""
-    attempt = _Attempt(function, shape, inputs, outside, careful=False)
-    for left in reversed(range(_MOST_ATTEMPTS)):
-        recorder = attempt.recorder
-        if not recorder.outside.wanted and (recorder.broken is None or not recorder.hazard or recorder.careful):
-            break
-        # Its eager continuation would read again what a call in the graph may have changed: end before that call.
-        careful = recorder.careful or not recorder.outside.wanted
-        outside = recorder.outside.next(final=left == 0)
-        attempt = _Attempt(function, shape, inputs, outside, careful=careful)
-    return attempt
-
-
-# What runs no code of the user's, and ``list``, after which a capture that breaks ends anyway (``listed_now``).
-_REPEATABLE = frozenset({"text", "choice", "choices", "is", "is_not", "list_from"})
-
-
-# What makes a container that the program can change.
-_CONTAINERS = frozenset({"set", "set_from", "dict", "dict_from"})
-
-
-def _may_be_an_object(value: Value) -> bool:
-    """Whether ``value`` may be of a class of the user's."""
-    return value.type == ANY or isinstance(value.type, JsonType)
-
-
-class _Attempt:
-    def __init__(
-        self, function: JittedFunction, shape: Arguments, inputs: dict[str, Any], outside: Outside, *, careful: bool
-    ) -> None:
+class _Capture:
+    def __init__(self, function: JittedFunction, shape: Arguments, graph: Graph, written: dict[Any, Any]) -> None:
         self.function = function
         self.shape = shape
-        parameters: list[Value] = []
+        self.graph = graph
+        self.machine = Machine(graph, function.name, written)
+        self.machine.rules = rules(self.machine, self.finish)
 
-        def leaf(name: str, kind: Type) -> Value:
-            parameters.append(Value(name, kind))
-            return parameters[-1]
-
-        shape.build(leaf, _no_break)
-        self.recorder = Recorder(parameters, inputs, start=function.location, careful=careful, outside=outside)
-        self.recorder.path = function.name
-        self.refused: LmcError | None = None
-        plain = function.definition
-        if isinstance(plain, FunctionType):
-            self.recorder.reads.add_attribute(plain, "__code__", plain.__code__)
-        self._run()
-
-    def nothing(self) -> Captured:
-        """For a recursion that is too deep: a graph of nothing but a break.
-
-        How deep Python can go depends on the functions between, and a program may catch that it can't. So the
-        untransformed function runs from its beginning, and not the transformed one, which has more of them.
-        """
-        recorder = self.recorder
-        kept = Recorder(
-            recorder.regions.root.parameters, recorder.inputs, start=recorder.start, outside=recorder.outside
-        )
-        kept.broken, kept.value_guards, kept.reads = recorder.broken, recorder.value_guards, recorder.reads
-        kept.finish_broken()
-        self.recorder = kept
-        return dataclasses.replace(self.captured(), replay=Replay({}, 0, nothing=True))
-
-    def reach(self) -> tuple[bool, int]:
-        """How far it came: to the end, else how many calls of models are in it."""
-        ops = walk([self.recorder.regions.root.block()])
-        return self.recorder.broken is None, sum(op.billable for op in ops if not isinstance(op, RegionOp))
-
-    def captured(self) -> Captured:
-        recorder = self.recorder
+    def run(self) -> Captured | NotCaptured:
+        graph = self.graph
+        graph.location = self.function.location
+        plain = self.function.definition
+        if not isinstance(plain, FunctionType):
+            return NotCaptured(Break(None, f"{plain!r} is no plain function", "decorate a function written with def"))
+        try:
+            definition = definition_of(plain)
+        except Unsupported as reason:
+            where = Location(plain.__code__.co_filename, reason.line or plain.__code__.co_firstlineno)
+            return NotCaptured(
+                Break(where, f"{plain.__name__} can't be captured: {reason.what}", "define it with def in a file")
+            )
+        graph.reads.add_attribute(plain, "__code__", plain.__code__)
+        try:
+            self._interpret(definition)
+        except (CaptureBreak, MadeError, RecursionError) as stop:
+            return NotCaptured(
+                statements.reason_of(self.machine, stop), stop.error if isinstance(stop, MadeError) else None
+            )
+        block = with_region_ids(graph.block(), graph.sites)
+        ends = [op for op in walk((block,)) if isinstance(op, BreakOp)]
+        refused = self.machine.ends.refused
         module = Module(
             self.function.name,
-            (Function(self.function.name, with_region_ids(recorder.regions.root.block(), recorder.sites)),),
-            tuple(recorder.constraints.values()),
-            tuple(recorder.hosts.symbols.values()),
+            (Function(self.function.name, block),),
+            self._used_constraints(block),
+            tuple(graph.hosts.symbols.values()),
         )
         return Captured(
             self.function.template or self.function,
             module,
-            recorder.hosts.callables,
-            () if recorder.broken is None else (recorder.broken,),
+            graph.hosts.callables,
+            tuple(Break(op.location, op.cause, op.remedy) for op in ends),
             self.shape,
-            tuple(recorder.value_guards),
-            recorder.reads,
-            Replay(
-                dict(recorder.served),
-                recorder.break_tick,
-                constructs=dict(recorder.constructs),
-                entered=frozenset(recorder.outside.entered),
-            ),
+            tuple(graph.value_guards),
+            graph.reads,
             self._owner(),
-            recorder.json_types.readers,
-            self.refused,
-            tuple(recorder.writers),
+            graph.json_types.readers,
+            refused if isinstance(refused, LmcError) and ends else None,
+            writers=tuple(graph.writers),
         )
 
     def _owner(self) -> Owner | None:
@@ -157,144 +170,237 @@ class _Attempt:
         receiver = self.function.receiver
         if not receiver:
             return None
-        recorder = self.recorder
-        used = recorder.outside.escaped or recorder.hosts.exclusive or recorder.reads.exclusive
-        return Owner(receiver[0], exclusive=used or self.function.attributes is None)
+        graph = self.graph
+        used = graph.hosts.exclusive or graph.reads.exclusive or graph.receiver_used
+        return Owner(receiver[0], exclusive=used)
 
-    def _run(self) -> None:
-        recorder = self.recorder
-        transformed = self.function.transformed
-        if isinstance(transformed, Break):
-            recorder.broken = transformed
-        else:
-            try:
-                self._record(transformed)
-            except CaptureBreak:
-                assert recorder.broken is not None
-            except RecursionError as error:
-                recorder.stop_too_deep(recurs_at(error.__traceback__))
-            except Exception as error:
-                at = error.location if isinstance(error, LmcError) else None
-                if at is not None and isinstance(error, (CaptureError, InputError)) and recorder.broken is None:
-                    self.refused = error.with_traceback(None)
-                # It raises for these arguments as plain Python does: the eager continuation does it at the right time.
-                recorder.stop(
-                    f"this raises {type(error).__name__}: {_first_line(error)}",
-                    (error.remedy if isinstance(error, LmcError) else None)
-                    or "nothing has to change: the program raises this when it runs",
-                    at or raised_at(error.__traceback__),
-                )
-        if recorder.broken is not None and recorder.refused_form is not None and not recorder.outside.wanted:
-            broken = recorder.broken
-            raise CaptureError(
-                f"{recorder.refused_form} can't be captured: {broken.cause}",
-                remedy=broken.remedy,
-                location=broken.location,
-            )
-        if recorder.broken is not None:
-            self._check_answered()
-            recorder.finish_broken()
+    def _used_constraints(self, block: Block) -> tuple[Constraint, ...]:
+        """The constraints of generations that stayed: one that was given up may have no meaning."""
+        used = {op.constraint for op in walk((block,)) if isinstance(op, SamplingOp)}
+        return tuple(constraint for constraint in self.graph.constraints.values() if constraint.name in used)
 
-    def _check_answered(self) -> None:
-        """Let another attempt end before the first host call that a replay would get wrong.
+    def _interpret(self, definition: Definition) -> None:
+        machine = self.machine
+        if definition.sites is not None:
+            self.graph.sites.add(definition.sites)
+        if definition.scope.is_generator:
+            raise machine.unsupported("a program that is a generator")
+        self.state = machine.ends.root = new_handle(machine, self.function.name, language=self.function.language)
+        programs.bring_language(machine, self.function)
+        args, kwargs = self._arguments()
+        receiver = [Const(value) for value in self.function.receiver]
+        given = calls.bound_arguments(machine, definition, {}, [*receiver, self.state, *args], kwargs)
+        frame = names.new_frame(machine, definition.scope.local)
+        for name, value in given.items():
+            machine.state.put((frame, name), value)
+        target = machine.begin_target()
+        first = next(iter(given), None)
+        machine.activations.append(Activation(target, definition, (frame,), decides=True, first_argument=first))
 
-        A replay answers an operation by the last host call that the operation made; it makes the others again, which
-        may run the user's code. Sets and dicts it makes anew too, without what a method of one did in the graph.
-        """
-        recorder = self.recorder
-        answers = set(recorder.served.values())
-        containers: set[Value] = set()
-        for op in walk([recorder.regions.root.block()]):
-            if isinstance(op, PyCallOp) and op.function in _CONTAINERS:
-                containers.update(op.results)
-            if not isinstance(op, HostCallOp):
-                continue
-            if recorder.hosts.builtin_of(op.host) is None and not containers.isdisjoint(op.operands):
-                recorder.outside.want("unanswered", op.id)
-                return
-            if op.id in answers:
-                continue
-            name = recorder.hosts.builtin_of(op.host)
-            if name is not None and name not in _REPEATABLE and any(map(_may_be_an_object, op.operands)):
-                recorder.outside.want("unanswered", op.id)
-                return
+        def whole() -> None:
+            statements.execute(machine, definition.body)
+            self.graph.location = self.function.location
+            self.finish(Const(None))
+            raise Left(Outcome({}, machine.state, machine.watermark()))
 
-    def _record(self, transformed: Transformed) -> None:
-        recorder = self.recorder
-        recorder.goes_through(transformed)
+        outcome = scope(machine, whole)
+        assert not outcome.ways, "a way out of the program has no target"
+
+    def _arguments(self) -> tuple[list[Abstract], dict[str, Abstract]]:
+        """Arguments as the function takes them."""
 
         def leaf(name: str, kind: Type) -> Any:
-            return recorder.proxy(Value(name, kind), f"the argument {name!r}", expression=parameter(name))
+            return Symbol(Value(name, kind), f"the argument {name!r}", parameter(name))
 
-        values = self.shape.build(leaf, recorder.stop)
-        for value in values.values():
-            _take_in(value, recorder, self.function.location)
-        recorder.argument_parts.update(recorder.foreign)
-        operators = Operators(recorder, self.function, self.function.name)
-        args, kwargs = self._arranged(values)
-        state = self.function.new_state(recorder, self.function.name)
-
-        def end(value: Any) -> None:
-            recorder.blocks.check_all()
-            recorder.finish(state.core.context, self.function.outputs(state), value)
-
-        recorder.end_program = end
-        try:
-            value = transformed.function(operators, state, *args, **kwargs)
-        except Exit as left:
-            if left.branch is not None:
-                raise recorder.stop(
-                    "an exception is raised on one way through an expression, by a function that it calls",
-                    "call the function in a statement, under an `if`",
-                    raised_at(left.__traceback__),
-                ) from None
-            return  # on each way it ends with a return or an exception of its own
-        if recorder.branch is not None:
-            raise recorder.stop(RAISED_CAUSE, RAISED_REMEDY)
-        if recorder.broken is None:  # else a `finally` of the user's swallowed the break
-            end(value)
-
-    def _arranged(self, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Arguments as the function takes them."""
-        args: list[Any] = []
-        kwargs: dict[str, Any] = {}
+        values = {name: self._argument(value, [name]) for name, value in self.shape.build(leaf).items()}
+        args: list[Abstract] = []
+        kwargs: dict[str, Abstract] = {}
         for name, found in self.function.signature.parameters.items():
             if name not in values:
                 continue
             if found.kind is found.VAR_POSITIONAL:
-                args.extend(values[name])
+                packed = values[name]
+                args += packed.items if isinstance(packed, Tuple) else ()
             elif found.kind is found.VAR_KEYWORD:
-                kwargs.update(values[name])
+                cell = self.machine.cell(values[name])
+                assert isinstance(cell, DictCell)
+                kwargs.update(zip(cell.keys, cell.values, strict=True))
             elif found.kind is found.KEYWORD_ONLY:
                 kwargs[name] = values[name]
             else:
                 args.append(values[name])
         return args, kwargs
 
+    def _argument(self, value: Any, way: list[Any]) -> Abstract:
+        """An argument, or a part of one: ``way`` is the parameter and what leads from there."""
 
-def _take_in(value: Any, recorder: Recorder, location: Location | None) -> None:
-    """Note every container in an argument, those in the fields of its records too."""
-    if type(value) is Record:
-        parts: Any = value.fields.values()
-    elif type(value) in (list, tuple):
-        parts = value
-    elif type(value) is dict:
-        parts = value.values()
-    else:
-        parts = ()
-        recorder.check_guarded(value, location)
-    mutable_parts(value, recorder.foreign)
-    for part in parts:
-        _take_in(part, recorder, location)
+        def parts(items: Mapping[Any, Any], kind: str = "item") -> tuple[Abstract, ...]:
+            return tuple(self._argument(part, [*way, [kind, key]]) for key, part in items.items())
+
+        kind = type(value)
+        if isinstance(value, Symbol):
+            if isinstance(value.type, ListType):
+                return self._read_only(GrownCell(value), way)
+            return value
+        if kind is tuple:
+            return Tuple(parts(dict(enumerate(value))))
+        if kind is list:
+            return self._read_only(ListCell(parts(dict(enumerate(value)))), way)
+        if kind is dict and all(map(is_literal, value)):
+            return self._read_only(DictCell(tuple(value), parts(value)), way)
+        if kind is Record:
+            made = self._read_only(InstanceCell(value.kind, tuple(value.fields)), way)
+            for name, held in zip(value.fields, parts(value.fields, "field"), strict=True):
+                self.machine.state.put((made.address, name), held)
+            return made
+        return Const(value)
+
+    def _read_only(self, cell: Any, way: list[Any]) -> Ref:
+        made = self.machine.new(cell)
+        self.machine.read_only.add(made.address)
+        self.machine.ends.origins[made.address] = way
+        return made
+
+    def finish(self, value: Abstract) -> None:
+        """``lm.return``."""
+        machine = self.machine
+        self.given: dict[int, Abstract | None] = {}
+        leaves: list[Value] = []
+        nesting = structure.canonical(self._structure(value, leaves, 0))
+        found = variables(machine, self.state)
+        if self.function.language is not None:
+            found |= metas(machine, self.state)
+        maybe = {name: held for name, held in found.items() if isinstance(held, Union)}
+        held = [part.first if isinstance(part, Union) else part for part in found.values()]
+        self.graph.location = self.function.location
+        _address, core = core_of(machine, self.state)
+        values = tuple(self._value(part) for part in held)
+        self.graph.emit(
+            ReturnOp,
+            context=core.context.ir,
+            values=tuple(leaves),
+            structure=nesting,
+            variables=values,
+            variable_names=tuple(found),
+            present=tuple(part.flag.ir for part in maybe.values()),
+            present_names=tuple(maybe),
+        )
+
+    def _structure(self, value: Abstract, leaves: list[Value], depth: int) -> Any:
+        machine = self.machine
+        if depth > 60:
+            raise self._no_result("it is nested too deep")
+        cell = machine.cell(value)
+        if isinstance(value, Ref) and value.address in machine.read_only:
+            if not isinstance(cell, GrownCell):
+                raise self._no_result("it is a container that the program did not make itself")
+            raise self._no_result("it is an argument itself")
+        if isinstance(value, Const) and type(value.value) in SCALARS:
+            return {"literal": value.value}
+        if isinstance(value, Tuple) and value.kind is tuple:
+            return {"tuple": [self._structure(part, leaves, depth + 1) for part in value.items]}
+        if isinstance(cell, ListCell):
+            return {"list": [self._structure(part, leaves, depth + 1) for part in cell.items]}
+        if isinstance(cell, DictCell):
+            pairs = zip(cell.keys, cell.values, strict=True)
+            return {
+                "dict": [
+                    [self._structure(Const(key), leaves, depth + 1), self._structure(part, leaves, depth + 1)]
+                    for key, part in pairs
+                ]
+            }
+        if isinstance(value, Union):
+            value = machine.cases(value, lambda one: Symbol(self._value(one), "the result"))
+        leaves.append(self._value(value))
+        return {"leaf": len(leaves) - 1}
+
+    def _value(self, value: Abstract) -> Value:
+        value = self._with_objects(value, False)
+        found = operand(self.machine, value).ir
+        if isinstance(found, Value):
+            return found
+
+        return constant(self.machine, found).ir
+
+    def _with_objects(self, value: Abstract, inside: bool) -> Abstract:
+        """``value`` with objects of the run in the place of those that the program makes; ``inside`` such an object."""
+        machine = self.machine
+        cell = machine.cell(value)
+        if isinstance(value, Tuple) and value.kind is tuple:
+            return Tuple(tuple(self._with_objects(item, inside) for item in value.items))
+        if not isinstance(value, Ref) or not (inside or isinstance(cell, InstanceCell)):
+            return value
+        if value.address in self.given:
+            found = self.given[value.address]
+            if found is None:
+                raise self._no_result("objects in it hold each other, or a list that something else holds as well")
+            return found
+        self.given[value.address] = None
+        if value.address in machine.read_only:
+            raise self._no_result("it holds a container that the program did not make itself")
+        if isinstance(cell, ListCell):
+            return machine.new(ListCell(tuple(self._with_objects(item, True) for item in cell.items)))
+        if isinstance(cell, DictCell):
+            values = tuple(self._with_objects(item, True) for item in cell.values)
+            return machine.new(dataclasses.replace(cell, values=values))
+        if not isinstance(cell, InstanceCell) or not classes.is_plain(cell.kind):
+            return value
+        parts = [machine.state.get((value.address, name)) for name in cell.names]
+        held = [part for part in parts if isinstance(part, Abstract) and not isinstance(part, Union | Unbound | Poison)]
+        if len(held) != len(parts):
+            raise self._no_result("an attribute of an object in it may not be there")
+        make = classes.Rebuilt.of(machine, cell.kind, cell.names)
+        made = host_call(machine, make, [self._with_objects(part, True) for part in held], effect=Effect.READS)
+        self.given[value.address] = made
+        return made
+
+    def _no_result(self, cause: str) -> BaseException:
+        return self.machine.stop(
+            f"the program's result can't be captured: {cause}",
+            "return texts, numbers, or new lists, tuples and dicts of them",
+        )
 
 
-def _no_break(cause: str, _remedy: str) -> BaseException:
-    """For arguments that no program sees."""
-    return AssertionError(cause)
+def rules(machine: Machine, finish: Callable[[Abstract], None]) -> Rules:
+    """Return how the parts of a program are interpreted."""
 
+    def object_call(name: str, function: Callable[..., Any], args: Sequence[Abstract]) -> Abstract:
+        del name
+        return host_call(machine, function, args, effect=Effect.WRITES, result_type=ANY)
 
-def _first_line(error: BaseException) -> str:
-    """The start of an error's message; nothing where it holds symbolic values."""
-    if isinstance(error, LmcError):
-        return error.cause
-    return "" if holds_proxy(error.args) else str(error).partition("\n")[0]
+    def truth_of_object(value: Const) -> Abstract:
+
+        return host_call(machine, bool, (value,), effect=Effect.WRITES, result_type=BOOL)
+
+    def class_test(value: Abstract, kinds: Abstract) -> Abstract:
+        del kinds
+        raise machine.unsupported(f"the class of {describe(machine, value)}")
+
+    return Rules(
+        execute=partial(statements.execute, machine),
+        assign=partial(statements.assign, machine),
+        evaluate=partial(expressions.evaluate, machine),
+        call=partial(calls.call, machine),
+        finish=finish,
+        append_together=partial(append_together, machine),
+        special=partial(classes.special, machine),
+        has_special=partial(classes.has_special, machine),
+        truth_of_object=truth_of_object,
+        contains_of=partial(handles.contains_of, machine),
+        run_generator=partial(calls.run_generator, machine),
+        collected=partial(comprehensions.collected, machine),
+        consume=partial(comprehensions.consume, machine),
+        for_each=partial(comprehensions.for_each, machine),
+        leave_with=partial(calls.take_return, machine),
+        end_turn=partial(end_role, machine),
+        size_of=lambda value: calls.FUNCTIONS[len](machine, value),
+        item_of=partial(handles.item_of, machine),
+        set_item_of=partial(handles.set_item_of, machine),
+        attribute_of=partial(handles.attribute_of, machine),
+        object_call=object_call,
+        outside=partial(names.outside, machine),
+        is_changed=partial(foreign.is_changed, machine),
+        check_kept=partial(calls.check_kept, machine),
+        class_test=class_test,
+        inline=partial(calls.inline_part, machine),
+    )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from lmc.frontend.conversions import Conversion
 from lmc.frontend.locations import user_location
+from lmc.frontend.misuse import RoleBlocks
 from lmc.frontend.refusals import bad, described
 from lmc.frontend.sampling import GenerationOptions
-from lmc.frontend.session import NEEDED, Session
 from lmc.ir import selection, semantics
 from lmc.ir.choices import checked_choices
 from lmc.ir.constraints import Compile, Constraints
@@ -18,14 +18,12 @@ from lmc.ir.context import Context
 from lmc.ir.core import Value
 from lmc.ir.engine import Engine, Handle, OnDelta, TokenDelta, timed
 from lmc.ir.errors import LmcError
+from lmc.ir.ids import escape
 from lmc.ir.interpreter import failed_profile, generation_profile, score_profile
 from lmc.ir.ops import GenOp, SampleOp, SamplingOp, SelectOp
 from lmc.ir.profile import OpProfile
 from lmc.ir.section_ops import section_order
 from lmc.ir.types import ANY, CTX, TEXT, list_of
-
-if TYPE_CHECKING:
-    pass
 
 OnText = Callable[[str, str | None, int, str, Context], None]
 """Takes (op id, variable, number of the sample, newly settled text, what the generation continues)."""
@@ -33,11 +31,13 @@ OnText = Callable[[str, str | None, int, str, Context], None]
 _CONTEXT = Value("context", CTX)
 
 
-class EagerSession(Session):
+class EagerSession:
     """One eager run on ``engine``: submits, waits, and counts what it cost. Not for more than one run.
 
     ``timeout`` is how many seconds each request may take (None: any number), ``compile`` what makes of a constraint
     that of the engine's vocabulary. ``order_sections``: movable sections of text go ahead (``lmc.frontend.sections``).
+    ``path`` is that of the program, where calls that belong to no handle get their ids. ``blocks`` are the role blocks
+    still to be opened.
     """
 
     def __init__(
@@ -51,7 +51,9 @@ class EagerSession(Session):
         compile: Compile | None = None,
         order_sections: bool = False,
     ) -> None:
-        super().__init__()
+        self.path = ""
+        self.blocks = RoleBlocks()
+        self._counts: dict[str, int] = {}
         self.order_sections = order_sections
         self.timeout = timeout
         self.compile = compile
@@ -61,10 +63,30 @@ class EagerSession(Session):
         self.profile: dict[str, OpProfile] = {}
         self.on_text = on_text
 
+    def allocate(self, path: str, name: str) -> str:
+        """A stable id for what comes next called ``name`` on ``path``: ``path/name``, ``path/name#1`` and so on."""
+        self.blocks.check()
+        return self._allocate(f"{path}/{name if name.isidentifier() else escape(name)}")
+
+    def allocate_host(self, path: str, name: str) -> str:
+        """The stable id of the next host call of ``name``: ``path/@name``. No user's name begins with ``@``."""
+        return self._allocate(f"{path}/@{escape(name)}")
+
+    def _allocate(self, base: str) -> str:
+        count = self._counts.get(base, 0)
+        self._counts[base] = count + 1
+        return base if count == 0 else f"{base}#{count}"
+
+    def counted(self, counts: Mapping[str, int]) -> None:
+        """Take over how many ids there are on each base."""
+        self._counts.update(counts)
+
     def new_context(self) -> Context:
+        """A context without text."""
         return Context.empty(self.engine.tokenizer)
 
     def extend(self, context: Context, role: str | None, text: str) -> Context:
+        """``context`` with a message of ``role`` (or bare text) appended."""
         try:
             return context.text(text) if role is None else context.message(role, text)
         except LmcError as error:
@@ -73,26 +95,34 @@ class EagerSession(Session):
     def extend_sections(
         self, context: Context, role: str | None, kinds: Sequence[str], texts: Sequence[Any]
     ) -> Context:
+        """``context`` with texts in sections appended as one; ``kinds`` are of ``lmc.ir.section_ops``."""
         plain = [self.as_text(text) for text in texts]
         order = section_order(kinds) if self.order_sections else range(len(plain))
         return self.extend(context, role, "".join(plain[index] for index in order))
 
     def begin(self, context: Context, role: str) -> Context:
+        """``context`` with a turn of ``role`` opened."""
         try:
             return context.begin(role)
         except LmcError as error:
             raise _located(error) from None
 
     def end(self, context: Context) -> Context:
+        """``context`` with its open turn closed."""
         return context.end()
 
     def extend_or_end(self, context: Context, text: str, answer: Any) -> Context:
+        """``context``, whose open turn ends with ``answer``, with an assistant message ``text``.
+
+        Where ``text`` is the answer, white space at both ends aside, that is this turn, which is closed.
+        """
         said = str(answer) if type(answer) in (str, int, float, bool) else context.message_list()[-1]["content"]
         return self.end(context) if text.strip() == said.strip() else self.extend(context, "assistant", text)
 
     def generate(
         self, context: Context, op_id: str, name: str | None, options: GenerationOptions
     ) -> tuple[Context, Any, Any | None]:
+        """Context, value and meta data (with ``logprobs``) of one generation."""
         types = (CTX, options.type, *((ANY,) if options.logprobs is not None else ()))
         op = self._sampling_op(GenOp, types, op_id, name, options)
         results = self.run_sampling(op, context, options.constraints(self.compile))
@@ -102,6 +132,7 @@ class EagerSession(Session):
     def sample(
         self, context: Context, op_id: str, name: str | None, options: GenerationOptions, count: int
     ) -> tuple[Any, Any | None]:
+        """``count`` values drawn from one context, and their meta data."""
         types = (list_of(options.type), *((ANY,) if options.logprobs is not None else ()))
         op = self._sampling_op(SampleOp, types, op_id, name, options, n=count)
         results = self.run_sampling(op, context, options.constraints(self.compile))
@@ -110,6 +141,7 @@ class EagerSession(Session):
     def select(
         self, context: Context, op_id: str, name: str | None, choices: Any, method: str
     ) -> tuple[Context, str, Any]:
+        """Context, choice and meta data of a choice among ``choices``."""
         make: type[Any] = SelectOp  # pyright does not see that its decorator makes it a dataclass
         op: SelectOp = make(
             context=_CONTEXT,
@@ -124,38 +156,29 @@ class EagerSession(Session):
         return results[0], results[1], results[2]
 
     def transcript(self, context: Context) -> str:
+        """The text of the whole context."""
         return context.transcript()
 
     def added(self, context: Context, before: Context) -> str:
+        """Return what was appended to ``before`` to make it ``context``, all to one turn; else ``CaptureError``."""
         try:
             return context.added_since(before)
         except LmcError as error:
             raise _located(error) from None
 
     def message_list(self, context: Context) -> list[dict[str, str]]:
+        """Roles and contents of a chat."""
         return context.message_list()
 
-    def derive(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        return function(*arguments)
-
     def as_text(self, value: Any) -> str:
+        """``value``, which is a text, as a plain ``str``."""
         return str.__getitem__(value, slice(None))
 
-    def concrete(self, value: Any, use: str = NEEDED) -> Any:  # noqa: ARG002
-        return value
-
     def choices(self, value: Any) -> list[str]:
+        """The choices of a select, checked."""
         if type(value) not in (list, tuple):
             raise bad(f"choices is {described(value)}", "give a list of texts")
         return checked_choices(value, user_location())
-
-    def answer(self, op_id: str) -> Any:
-        """What a host call of the captured part gave; only a continuation has any."""
-        raise AssertionError(op_id)
-
-    def earlier(self, kind: str, owner: Any, name: str, value: Any) -> Any:  # noqa: ARG002
-        """What the captured part saw of a global or an outer variable; only a continuation has one."""
-        return value
 
     def run_sampling(self, op: SamplingOp, context: Context, constraints: Constraints) -> tuple[Any, ...]:
         """Results of a generation or of draws."""

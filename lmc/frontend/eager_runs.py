@@ -36,7 +36,7 @@ class EagerFrame:
         on, args = function.continuing(args, kwargs)
         if on:
             return self.call_on(function, on[0], args, kwargs)
-        function, kwargs = function.called_with(kwargs, self.session)
+        function, kwargs = function.called_with(kwargs)
         path = self.session.allocate(self.path, function.name)
         state = function.new_state(self.session, path)
         return function.result(state, self._run(function, state, path, args, kwargs))
@@ -74,7 +74,7 @@ def activate(frame: EagerFrame) -> Generator[None]:
 def run_eager(function: JittedFunction, bound: Bound, session: EagerSession) -> Outcome:
     """Run the user's own function, untransformed. Raises what it raises; a recursion that is too deep says where."""
     function.refuse_async()
-    _ = function.transformed  # which gives the warnings of a compilation
+    function.warn()
     session.path = function.name
     state = function.new_state(session, function.name)
     try:

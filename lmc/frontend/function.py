@@ -1,26 +1,26 @@
-"""A jitted function: the user's function, its signature, and its transformed twin."""
+"""A jitted function: the user's function and its signature."""
 
 from __future__ import annotations
 
-import dataclasses
+import contextlib
 import functools
 import inspect
 import typing
 from collections.abc import Callable, Mapping
-from functools import lru_cache
-from types import CellType, FunctionType, MethodType
+from types import FunctionType
 from typing import Any, Self, TypeVar
 
 from lmc.frontend.arguments import fits
 from lmc.frontend.binding import Bindable
-from lmc.frontend.breaks import Break
 from lmc.frontend.core import Core
+from lmc.frontend.eager import EagerSession
 from lmc.frontend.eager_runs import ACTIVE
 from lmc.frontend.locations import user_location
-from lmc.frontend.session import Session
+from lmc.frontend.source.files import Unsupported, inner_codes
+from lmc.frontend.source.functions import definition_of
 from lmc.frontend.state import State
 from lmc.frontend.tool_calls import HOST
-from lmc.frontend.transform import Transformed, codes_of, transform
+from lmc.frontend.turns import warn_of_joined_answers
 from lmc.ir.cached import cached_property
 from lmc.ir.errors import CaptureError, Location
 from lmc.ir.wording import with_count
@@ -37,113 +37,7 @@ def part_of_programs(function: F) -> F:
     return function
 
 
-class UserFunction:
-    """A function of the user's and its transformed twin, made anew after ``function.__code__ = …``.
-
-    ``guarded`` are attributes that a capture of it depends on.
-    """
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function: Any = function
-        self.name: str = getattr(function, "__name__", type(function).__name__).strip("<>")
-        self._code: Any = getattr(function, "__code__", None)
-        self.location = None if self._code is None else Location(self._code.co_filename, self._code.co_firstlineno)
-        self.has_effects = False  # found out by a capture: it is more than something that is worked out
-        plain: Any = self.definition
-        names = ("__code__", "__defaults__", "__kwdefaults__")
-        self.guarded: tuple[tuple[object, str], ...] = tuple((plain, name) for name in names)
-
-    @property
-    def definition(self) -> Any:
-        """The function as it was written, without what it is bound to."""
-        return self.function.__func__ if isinstance(self.function, MethodType) else self.function
-
-    @property
-    def transformed(self) -> Transformed | Break:
-        """The transformed twin, or why there is none."""
-        self._forget_replaced_code()
-        return self._whole_twin
-
-    @property
-    def part(self) -> Transformed | Break:
-        """The same for runs as a part of another program."""
-        self._forget_replaced_code()
-        return self._part_twin
-
-    @cached_property
-    def _whole_twin(self) -> Transformed | Break:
-        return self._received(transform(self.definition))
-
-    @cached_property
-    def _part_twin(self) -> Transformed | Break:
-        return self._received(transform(self.definition, part=True))
-
-    def _forget_replaced_code(self) -> None:
-        """Drop what was derived from an earlier code object of the function."""
-        code = getattr(self.definition, "__code__", None)
-        if code is not self._code:
-            self._code = code
-            self.has_effects = False
-            self._forget_twins()
-
-    def _forget_twins(self) -> None:
-        for name in ("_whole_twin", "_part_twin", "_own_codes"):
-            vars(self).pop(name, None)
-
-    def _received(self, twin: Transformed | Break) -> Transformed | Break:
-        """``twin``, which is given the object that a method is bound to."""
-        if isinstance(twin, Break) or not isinstance(self.function, MethodType):
-            return twin
-        function, receiver = twin.function, self.function.__self__
-        return dataclasses.replace(
-            twin, function=lambda operators, *args, **kwargs: function(operators, receiver, *args, **kwargs)
-        )
-
-    @property
-    def codes(self) -> frozenset[int]:
-        """Ids of the code objects that its own lines run in, transformed or not. Those of ``LIBRARY`` tell nothing."""
-        self._forget_replaced_code()
-        return self._own_codes
-
-    @cached_property
-    def _own_codes(self) -> frozenset[int]:
-        if isinstance(self.function, FunctionType) and self.function in LIBRARY:
-            return frozenset()
-        code = getattr(self.definition, "__code__", None)
-        own = frozenset() if code is None else codes_of(code)
-        twins = [found.codes for found in (self.transformed, self.part) if isinstance(found, Transformed)]
-        return own.union(*twins)
-
-    @property
-    def globals(self) -> dict[str, Any]:
-        """The names of the function's module."""
-        assert isinstance(self.definition, FunctionType)
-        return self.definition.__globals__
-
-    @property
-    def rebound(self) -> frozenset[str]:
-        """Names that some function of its file may bind anew while the program runs."""
-        return self.transformed.rebound if isinstance(self.transformed, Transformed) else frozenset()
-
-    @property
-    def attributes(self) -> frozenset[str] | None:
-        """Return what it reads of its first parameter other than to call it; None where it does more with that."""
-        return self.transformed.first if isinstance(self.transformed, Transformed) else None
-
-    def cell(self, name: str) -> CellType:
-        """The variable of an enclosing function."""
-        plain = self.definition
-        assert isinstance(plain, FunctionType)
-        return (plain.__closure__ or ())[plain.__code__.co_freevars.index(name)]
-
-
-@lru_cache(maxsize=512)
-def helper(function: FunctionType) -> UserFunction:
-    """A plain function that is given a handle of a program, and so is a part of it."""
-    return UserFunction(function)
-
-
-class JittedFunction(Bindable, UserFunction):
+class JittedFunction(Bindable):
     """A function of the user's that takes a state first. ``lmc.jit`` makes one, and adds the ways to run it.
 
     Called while another jitted function runs, it is a part of that one: it starts a context of its own, and
@@ -159,7 +53,13 @@ class JittedFunction(Bindable, UserFunction):
             )
         function = self.take(function)
         functools.update_wrapper(self, function)
-        UserFunction.__init__(self, function)
+        self.function: Any = function
+        self.name: str = getattr(function, "__name__", type(function).__name__).strip("<>")
+        self._code: Any = getattr(function, "__code__", None)
+        self.location = None if self._code is None else Location(self._code.co_filename, self._code.co_firstlineno)
+        names = ("__code__", "__defaults__", "__kwdefaults__")
+        self.guarded: tuple[tuple[object, str], ...] = tuple((self.definition, name) for name in names)
+        """Attributes that a capture of it depends on."""
         if self.is_method and not self.may_be_method:
             raise CaptureError(
                 f"{self.name}() is a method: its first parameter is the object, not the state",
@@ -169,7 +69,6 @@ class JittedFunction(Bindable, UserFunction):
         self.signature = self._signature()
 
     def settled(self) -> None:
-        self._forget_twins()
         vars(self).pop("annotations", None)
         self.signature = self._signature()
 
@@ -220,6 +119,21 @@ class JittedFunction(Bindable, UserFunction):
         if not args or not issubclass(type(args[0]), State) or not self.may_be_method:
             return (), args
         return ((), args) if fits(self.signature, args, kwargs) else (args[:1], args[1:])
+
+    @property
+    def codes(self) -> frozenset[int]:
+        """Ids of the code objects that its own lines run in. Those of ``LIBRARY`` tell nothing."""
+        if isinstance(self.function, FunctionType) and self.function in LIBRARY:
+            return frozenset()
+        code = getattr(self.definition, "__code__", None)
+        return frozenset() if code is None else frozenset((id(code), *map(id, inner_codes(code))))
+
+    def warn(self) -> None:
+        """Give the warnings that its source calls for, each once."""
+        plain = self.definition
+        if isinstance(plain, FunctionType):
+            with contextlib.suppress(Unsupported):
+                warn_of_joined_answers(definition_of(plain).node, plain)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}{self.signature}>"
@@ -276,7 +190,7 @@ class JittedFunction(Bindable, UserFunction):
         """Arguments that are given already, by name."""
         return {}
 
-    def new_state(self, session: Session, path: str) -> State:
+    def new_state(self, session: EagerSession, path: str) -> State:
         """The handle that a run of the function begins with."""
         return State(Core(session), path)
 
@@ -288,7 +202,7 @@ class JittedFunction(Bindable, UserFunction):
         """Return what a call gives the program that calls this one; ``value`` is what the function returned."""
         return value
 
-    def called_with(self, keywords: dict[str, Any], session: Session) -> tuple[JittedFunction, dict[str, Any]]:  # noqa: ARG002
+    def called_with(self, keywords: dict[str, Any]) -> tuple[JittedFunction, dict[str, Any]]:
         """The program that a call from another program means, and the keyword arguments of its function."""
         return self, keywords
 

@@ -9,8 +9,8 @@ from types import BuiltinMethodType, CellType, MethodType, ModuleType
 from typing import Any
 
 from lmc.frontend.binding import Bindable
+from lmc.frontend.expressions import Expression, evaluate
 from lmc.frontend.harmless import VIEWS
-from lmc.frontend.proxy import Expression, Proxy, evaluate
 
 _SCALARS = (type(None), bool, int, float, complex, str, bytes)
 MUTABLE_CONTAINERS = (list, dict, set)
@@ -228,7 +228,7 @@ def _unchanged(entry: _Read, receiver: Any) -> bool:
 def mutable_parts(value: Any, found: dict[int, Any], depth: int = 0) -> None:
     """Put every list, dict, set and iterator in ``value``, itself included, into ``found`` by id."""
     kind = type(value)
-    if kind is not Proxy and hasattr(kind, "__next__"):
+    if hasattr(kind, "__next__"):
         found[id(value)] = value
     if kind not in CONTAINERS and not issubclass(kind, tuple):
         return

@@ -5,28 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from lmc.frontend.misuse import Handle
-from lmc.frontend.proxy import Proxy, symbol
 from lmc.frontend.refusals import bad, described
 from lmc.ir.errors import CaptureError
 from lmc.ir.ops import ROLES
-from lmc.ir.types import ANY, NONE, TEXT, JsonType
 from lmc.ir.wording import with_article
-
-P = ParamSpec("P")
-R = TypeVar("R")
-OWN_FUNCTIONS: dict[int, Callable[..., Any]] = {}
-"""Functions by id that only make what a program appends: a capture runs them, symbolic arguments and all."""
-
-
-def makes_appendable(function: Callable[P, R]) -> Callable[P, R]:
-    """Declare one of ``OWN_FUNCTIONS``."""
-    OWN_FUNCTIONS[id(function)] = function
-    return function
 
 
 class Appendable:
@@ -84,19 +71,16 @@ class Message(Appendable):
 _MISSING: Any = object()
 
 
-@makes_appendable
 def system(content: Any = _MISSING) -> Message:
     """A system message: ``s += lmc.system("You are brief.")``. Raises ``CaptureError`` for what is no text."""
     return _message("system", content)
 
 
-@makes_appendable
 def user(content: Any = _MISSING) -> Message:
     """A user message: ``s += lmc.user(f"Essay: {essay}")``. Raises ``CaptureError`` for what is no text."""
     return _message("user", content)
 
 
-@makes_appendable
 def assistant(content: Any = _MISSING) -> Message:
     """An assistant message: ``s += lmc.assistant("It is " + lmc.gen("animal"))``.
 
@@ -109,7 +93,6 @@ def assistant(content: Any = _MISSING) -> Message:
     return _message("assistant", content)
 
 
-@makes_appendable
 def message(role: str, content: Any) -> Message:
     """A message of ``role``, one of "system", "user", "assistant" and "tool": ``s += lmc.message("tool", found)``.
 
@@ -121,13 +104,11 @@ def message(role: str, content: Any) -> Message:
     return _message(role, content)
 
 
-@makes_appendable
 def gen(name: str | None = None, **options: Any) -> Generation:
     """A generation to append: ``s += lmc.gen("answer", max_tokens=32)``. Options are those of ``s.gen``."""
     return Generation(name, options)
 
 
-@makes_appendable
 def select(name: str | None, choices: Sequence[Any], method: str = "token_length_normalized") -> Selection:
     """A choice to append: ``s += lmc.select("letter", ["A", "B"])``. Options are those of ``s.select``."""
     return Selection(name, choices, method)
@@ -148,22 +129,14 @@ def _message(role: str, content: Any) -> Message:
 
 
 def is_text(value: Any) -> bool:
-    """Whether ``value`` can be appended as text: a str, or in a capture what will be one."""
-    # type(), not isinstance(): a Proxy refuses the latter.
-    if type(value) is not Proxy:
-        return issubclass(type(value), str)
-    found = symbol(value)
-    if found.value is not None and found.value in found.recorder.instances:
-        return False
-    schema = found.recorder.json_types.schema(found.type.schema) if isinstance(found.type, JsonType) else None
-    return found.type in (TEXT, ANY) or (isinstance(found.type, JsonType) and (schema is None or schema.may_be_text))
+    """Return whether ``value`` can be appended as text."""
+    return issubclass(type(value), str)
 
 
 def no_text(content: Any, where: str) -> CaptureError:
     """The error for ``content``, which is no text, where one is needed."""
     kind: Any = type(content)
-    name = _class_name(content) if kind is Proxy else kind.__name__
-    if content is None or name == "NoneType":
+    if content is None:
         remedy = "append what the call returns only if it returns a text; s.gen() and s.user() append by themselves"
     elif issubclass(kind, Appendable):
         remedy = "append messages one after the other"
@@ -171,18 +144,7 @@ def no_text(content: Any, where: str) -> CaptureError:
         remedy = kind.instead
     else:
         remedy = "make it a text: f'{value}' or str(value)"
-    return bad(f"{where} {with_article(name)}, text is needed", remedy)
-
-
-def _class_name(value: Proxy) -> str:
-    """The name of the class that ``value`` is of, as far as a capture knows it."""
-    found = symbol(value)
-    if found.value is not None and found.value in found.recorder.instances:
-        return found.recorder.instances[found.value].__name__
-    if isinstance(found.type, JsonType):
-        schema = found.recorder.json_types.schema(found.type.schema)
-        return "JSON value" if schema is None or schema.kind is None else schema.name
-    return {NONE.name: "NoneType"}.get(found.type.name, found.type.name)
+    return bad(f"{where} {with_article(kind.__name__)}, text is needed", remedy)
 
 
 def _flat(part: Any) -> tuple[Any, ...]:

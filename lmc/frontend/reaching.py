@@ -14,14 +14,13 @@ import pydantic
 
 from lmc.frontend.harmless import is_standard_module
 from lmc.frontend.locations import is_own_file
-from lmc.frontend.proxy import Proxy
 from lmc.frontend.tools import Tool
 
 _MOST = 20_000
 """How many objects are looked at; a function that refers to more of them may reach any."""
 RECEIVER = object()
 """Stands for the object that a captured method belongs to, which a capture keeps alive nowhere."""
-_PLAIN = frozenset({str, int, float, bool, bytes, complex, type(None), range, CodeType, Proxy})
+_PLAIN = frozenset({str, int, float, bool, bytes, complex, type(None), range, CodeType})
 
 
 def changeable(values: Mapping[str, Any]) -> set[int]:

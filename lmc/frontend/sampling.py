@@ -90,11 +90,8 @@ _OF_CONSTRAINTS = ("whitespace", "parse")
 KEYWORDS = (*_ATTRIBUTES, *_CONSTRAINTS, *_OF_CONSTRAINTS, "n")
 
 
-def options(given: Mapping[str, Any], concrete: Callable[[Any, str], Any]) -> tuple[GenerationOptions, int | None]:
-    """Check what the user gave to ``gen``; also gives ``n``. ``concrete`` turns symbolic values into plain ones.
-
-    Raises ``CaptureError`` at the user's line.
-    """
+def options(given: Mapping[str, Any]) -> tuple[GenerationOptions, int | None]:
+    """Check what the user gave to ``gen``; also gives ``n``. Raises ``CaptureError`` at the user's line."""
     checked: dict[str, Any] = {}
     constraints: dict[str, Any] = {}
     count: int | None = None
@@ -103,7 +100,7 @@ def options(given: Mapping[str, Any], concrete: Callable[[Any, str], Any]) -> tu
             raise bad(f"gen has no option {key!r}", near(key, KEYWORDS))
         if value is None:
             continue
-        plain = _deep(value, concrete, f"{key} of gen has to be known now")
+        plain = _copied(value)
         if key == "n":
             count = _integer("n", plain, 1)
         elif key in _CONSTRAINTS or key in _OF_CONSTRAINTS:
@@ -126,13 +123,11 @@ def options(given: Mapping[str, Any], concrete: Callable[[Any, str], Any]) -> tu
     return made, count
 
 
-def _deep(value: Any, concrete: Callable[[Any, str], Any], use: str) -> Any:
+def _copied(value: Any) -> Any:
     kind = type(value)
     if kind is list or kind is tuple:
-        return [concrete(entry, use) for entry in value]
-    if kind is dict:
-        return {concrete(key, use): concrete(entry, use) for key, entry in value.items()}
-    return concrete(value, use)
+        return list(value)
+    return dict(value) if kind is dict else value
 
 
 def _integer(name: str, value: Any, low: int, high: int | None = None) -> int:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from lmc.frontend.messages import Appendable, Section, Several, is_text, makes_appendable, no_text
+from lmc.frontend.messages import Appendable, Section, Several, is_text, no_text
 from lmc.frontend.refusals import bad, described
 
 
-@makes_appendable
 def section(text: Any, *, movable: bool = False) -> Section:
     """A part of a message: ``s += lmc.user(lmc.section(essay) + lmc.section(RULES, movable=True))``.
 

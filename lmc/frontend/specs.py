@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmc.frontend.guards import Snapshot
-from lmc.frontend.proxy import SPECIAL_METHODS
 from lmc.ir.types import ANY, BOOL, FLOAT, INT, TEXT, ListType, Type
 
 SCALAR_TYPES: dict[type, Type] = {str: TEXT, int: INT, float: FLOAT}
 PYTHON_TYPES = {kind: python for python, kind in SCALAR_TYPES.items()}
 
 MakeLeaf = Callable[[str, Type], Any]
-MakeBreak = Callable[[str, str], BaseException]
 
 
 class Spec(ABC):
@@ -26,8 +24,8 @@ class Spec(ABC):
         """Put the symbolic leaves of ``value`` by name into ``into``; False where the shape is another."""
 
     @abstractmethod
-    def build(self, leaf: MakeLeaf, stop: MakeBreak) -> Any:
-        """The argument with ``leaf(name, type)`` in place of each symbolic leaf; ``stop`` makes a break."""
+    def build(self, leaf: MakeLeaf) -> Any:
+        """The argument with ``leaf(name, type)`` in place of each symbolic leaf."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class LeafSpec(Spec):
         into[self.name] = list(value) if isinstance(self.type, ListType) else value
         return True
 
-    def build(self, leaf: MakeLeaf, stop: MakeBreak) -> Any:  # noqa: ARG002
+    def build(self, leaf: MakeLeaf) -> Any:
         return leaf(self.name, self.type)
 
 
@@ -57,7 +55,7 @@ class StaticSpec(Spec):
     def extract(self, value: Any, into: dict[str, Any]) -> bool:  # noqa: ARG002
         return self.snapshot.matches(value)
 
-    def build(self, leaf: MakeLeaf, stop: MakeBreak) -> Any:  # noqa: ARG002
+    def build(self, leaf: MakeLeaf) -> Any:  # noqa: ARG002
         return self.snapshot.value
 
 
@@ -75,8 +73,8 @@ class SequenceSpec(Spec):
             and all(spec.extract(item, into) for spec, item in zip(self.items, value, strict=True))
         )
 
-    def build(self, leaf: MakeLeaf, stop: MakeBreak) -> Any:
-        return self.kind(spec.build(leaf, stop) for spec in self.items)
+    def build(self, leaf: MakeLeaf) -> Any:
+        return self.kind(spec.build(leaf) for spec in self.items)
 
 
 @dataclass(frozen=True)
@@ -95,37 +93,16 @@ class DictSpec(Spec):
             )
         )
 
-    def build(self, leaf: MakeLeaf, stop: MakeBreak) -> Any:
-        return {key: spec.build(leaf, stop) for key, spec in self.items}
+    def build(self, leaf: MakeLeaf) -> Any:
+        return {key: spec.build(leaf) for key, spec in self.items}
 
 
+@dataclass(frozen=True)
 class Record:
-    """An instance of the user's class whose fields are known only at run time; transformed code reads them.
+    """An instance of the user's class ``kind`` whose fields are known only at run time."""
 
-    Its special methods end the capture: they would not be those of the user's class. ``stop`` makes the break.
-    """
-
-    __slots__ = ("fields", "kind", "stop")
-
-    def __init__(self, kind: type, fields: dict[str, Any], stop: MakeBreak) -> None:
-        object.__setattr__(self, "kind", kind)
-        object.__setattr__(self, "fields", fields)
-        object.__setattr__(self, "stop", stop)
-
-
-def _refusing(name: str) -> Callable[..., Any]:
-    def refuse(self: Record, *_arguments: Any) -> Any:
-        raise self.stop(
-            f"{name} of the {self.kind.__name__} is needed now, but its fields are known only when the program runs",
-            "use its fields in the program, and compare or print the whole before it or in a tool",
-        )
-
-    refuse.__name__ = name
-    return refuse
-
-
-for _name in SPECIAL_METHODS:
-    setattr(Record, _name, _refusing(_name))
+    kind: type
+    fields: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -141,8 +118,8 @@ class RecordSpec(Spec):
         fields = vars(value)
         return all(name in fields and spec.extract(fields[name], into) for name, spec in self.items)
 
-    def build(self, leaf: MakeLeaf, stop: MakeBreak) -> Any:
-        return Record(self.kind, {name: spec.build(leaf, stop) for name, spec in self.items}, stop)
+    def build(self, leaf: MakeLeaf) -> Any:
+        return Record(self.kind, {name: spec.build(leaf) for name, spec in self.items})
 
 
 @dataclass(frozen=True)
@@ -156,9 +133,9 @@ class Arguments:
         into: dict[str, Any] = {}
         return into if all(spec.extract(values[name], into) for name, spec in self.specs.items()) else None
 
-    def build(self, leaf: MakeLeaf, stop: MakeBreak) -> dict[str, Any]:
+    def build(self, leaf: MakeLeaf) -> dict[str, Any]:
         """The symbolic counterpart of every parameter."""
-        return {name: spec.build(leaf, stop) for name, spec in self.specs.items()}
+        return {name: spec.build(leaf) for name, spec in self.specs.items()}
 
 
 def _fits(value: Any, kind: Type) -> bool:

@@ -1,7 +1,7 @@
 """The handle ``s`` of a program: mutable, over an immutable context.
 
-One class for all modes. Ids, variables and branch paths are computed here; what an operation does is up to the
-session: it records an op (capture) or asks the engine (eager, continuation after a break).
+It is that of eager runs and of continuations after a break: what is done is done at once, by its session. A capture
+interprets calls of its methods (``lmc.frontend.handles``).
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ from lmc.frontend.core import Core
 from lmc.frontend.locations import user_location
 from lmc.frontend.messages import Generation, Message, Section, Selection, Several, is_text, no_text
 from lmc.frontend.misuse import StateMisuse
-from lmc.frontend.proxy import Proxy
 from lmc.frontend.refusals import bad, described, near
 from lmc.frontend.sampling import SamplingOptions
 from lmc.frontend.sections import Sections, sections_of, with_sections
-from lmc.frontend.unclear import UNSURE
 from lmc.ir.choices import checked_branch_count
 from lmc.ir.errors import CaptureError
 from lmc.ir.ops import SELECT_METHODS
@@ -27,7 +25,6 @@ from lmc.ir.wording import with_article
 
 T = TypeVar("T")
 _MISSING = object()
-_COUNT_NEEDED = "how many branches a fork has must be known now"
 
 
 class UnknownVariableError(CaptureError, KeyError):
@@ -91,7 +88,6 @@ class State(StateMisuse):
         """Append an assistant message, or without content: ``with s.assistant():`` opens one."""
         return self._role("assistant", content)
 
-    # What a type checker knows of the value: a capture has a symbolic one in its place.
     @overload
     def gen(
         self, name: str | None = None, *, n: int, schema: type[T], **options: Unpack[SamplingOptions]
@@ -135,9 +131,8 @@ class State(StateMisuse):
         and for a text that is cut off before it is one.
         """
         core = self._core
-        core.session.touch(core)
         name = self._checked_name(name)
-        checked, count = sampling.options(options, core.session.concrete)
+        checked, count = sampling.options(options)
         op_id = core.session.allocate(self._path, name or "gen")
         if count is not None:
             value, meta = core.session.sample(core.context, op_id, name, checked, count)
@@ -155,9 +150,7 @@ class State(StateMisuse):
         context).
         """
         core = self._core
-        core.session.touch(core)
         name = self._checked_name(name)
-        method = core.session.concrete(method, "the method of select has to be known now")
         if method not in SELECT_METHODS:
             raise bad(f"unknown select method {described(method)}", near(str(method), SELECT_METHODS))
         checked = core.session.choices(choices)
@@ -173,13 +166,10 @@ class State(StateMisuse):
         Raises ``CaptureError`` where ``n`` is no whole number, or below 0.
         """
         core = self._core
-        unknown = core.session.unknown_branches(self, n)
-        if unknown is not None:
-            return unknown
-        count = checked_branch_count(core.session.concrete(n, _COUNT_NEEDED), user_location())
+        count = checked_branch_count(n, user_location())
         path = core.session.allocate(self._path, "fork")
-        branches = [self.another(core.copy(), core.session.branch_path(path, index)) for index in range(count)]
-        return Branches(branches, core.session)
+        branches = [self.another(core.copy(), f"{path}/{index}") for index in range(count)]
+        return Branches(branches)
 
     def copy(self) -> State:
         """A branch that begins as a copy of this state."""
@@ -188,29 +178,16 @@ class State(StateMisuse):
 
     def __getitem__(self, name: str) -> Any:
         variables = self._core.variables
-        key = self._core.session.concrete(name)
-        if type(key) is not str or key not in variables:
-            raise self._unknown(key)
-        return self._core.session.clear(variables[key], f"the variable {key!r}")
+        if type(name) is not str or name not in variables:
+            raise self._unknown(name)
+        return variables[name]
 
     def get(self, name: str, default: Any = None) -> Any:
         """The variable ``name``, or ``default`` where it is not set."""
-        session = self._core.session
-        key = session.concrete(name)
-        return session.either(self._core.variables.get(key, default), default, f"the variable {key!r}")
-
-    def is_like(self, other: State) -> bool:
-        """Whether it differs from ``other`` in what its core holds at most."""
-        return type(self) is type(other) and self._path == other.path
+        return self._core.variables.get(name, default)
 
     def __contains__(self, name: object) -> bool:
-        return bool(self.holds(name))
-
-    def holds(self, name: object) -> Any:
-        """Whether there is a variable ``name``: a bool, or in a capture a symbolic one."""
-        key = self._core.session.concrete(name)
-        variables = self._core.variables
-        return key in variables and self._core.session.presence(variables[key])
+        return name in self._core.variables
 
     __iter__ = None  # a state is no sequence, though it can be subscripted
 
@@ -219,12 +196,11 @@ class State(StateMisuse):
 
         With ``n=k`` it is a list of ``k`` such dicts. Raises ``CaptureError`` for variables without meta data.
         """
-        key = self._core.session.concrete(name)
-        if type(key) is not str or key not in self._core.variables:
-            raise self._unknown(key)
-        if key not in self._core.metas:
-            raise bad(f"{key!r} has no meta data", "ask for it: s.gen(name, logprobs=…)")
-        return self._core.session.clear(self._core.metas[key], f"the meta data of {key!r}")
+        if type(name) is not str or name not in self._core.variables:
+            raise self._unknown(name)
+        if name not in self._core.metas:
+            raise bad(f"{name!r} has no meta data", "ask for it: s.gen(name, logprobs=…)")
+        return self._core.metas[name]
 
     def text(self) -> str:
         """The text of the whole context, the chat template's own marks included."""
@@ -232,8 +208,7 @@ class State(StateMisuse):
         return self._core.session.transcript(self._core.context)
 
     def __repr__(self) -> str:
-        names = [name for name in self._core.variables if self.holds(name)]
-        return f"<state {self._path}: {', '.join(names) or 'no variables'}>"
+        return f"<state {self._path}: {', '.join(self._core.variables) or 'no variables'}>"
 
     def another(self, core: Core, path: str) -> State:
         """A handle like this one on ``core``."""
@@ -264,7 +239,6 @@ class State(StateMisuse):
 
     def _append_message(self, message: Message) -> None:
         core = self._core
-        core.session.touch(core)
         content = message.content
         kind = type(content)
         sections = sections_of(content)
@@ -297,7 +271,6 @@ class State(StateMisuse):
 
     def _append_text(self, content: Any) -> None:
         core = self._core
-        core.session.touch(core)
         if not is_text(content):
             raise no_text(content, "the program appends")
         if type(content) is str and not content:
@@ -307,30 +280,21 @@ class State(StateMisuse):
 
     def _append_sections(self, sections: Sections) -> None:
         core = self._core
-        core.session.touch(core)
         core.context = core.session.extend_sections(core.context, None, sections.kinds, sections.texts)
         self._appended(sections.texts)
 
     def _appended(self, texts: Sequence[Any]) -> None:
-        """Note that bare text was appended. Text that only a run knows may be empty, so only known text counts."""
+        """Note that bare text was appended; an empty one changes nothing."""
         core = self._core
-        known = any(type(text) is not Proxy and text for text in texts)
-        if known:
+        if any(texts):
             core.answer = None
-        elif core.answer is not None and any(type(text) is Proxy for text in texts):
-            core.answer = UNSURE
-        if not core.chat:
-            core.bare = core.bare or (known and core.chat is False)
-            core.unsure = True
+            core.bare = core.bare or not core.chat
 
     def _answered(self, value: Any) -> None:
         """Note that ``value`` was generated into this context."""
         core = self._core
-        core.bare = core.bare or core.chat is False
-        if core.chat is None or core.role is UNSURE:
-            core.answer = UNSURE
-        else:
-            core.answer = value if core.chat and core.role in (None, "assistant") else None
+        core.bare = core.bare or not core.chat
+        core.answer = value if core.chat and core.role in (None, "assistant") else None
 
     def _open_role(self, role: str) -> None:
         core = self._core
@@ -339,21 +303,17 @@ class State(StateMisuse):
                 f"{with_article(role)} message can't follow bare text",
                 "put the text into a role message (lmc.system, lmc.user), or use no roles at all",
             )
-        if core.unsure and not core.chat:
-            core.session.may_raise()
         core.chat = True
         core.answer = core.role = None
 
     def begin_role(self, role: str) -> None:
         """Open a turn of ``role``; see ``RoleBlock``."""
-        self._core.session.touch(self._core)
         self._open_role(role)
         self._core.role = role
         self._core.context = self._core.session.begin(self._core.context, role)
 
     def end_role(self) -> None:
         """Close the open turn."""
-        self._core.session.touch(self._core)
         self._core.answer = self._core.role = None
         self._core.context = self._core.session.end(self._core.context)
 
@@ -367,12 +327,11 @@ class State(StateMisuse):
             self._core.metas[name] = meta
 
     def _checked_name(self, name: Any) -> str | None:
-        plain = self._core.session.concrete(name)
-        if plain is not None and (type(plain) is not str or not plain):
+        if name is not None and (type(name) is not str or not name):
             raise bad(
-                f"the name {described(plain)}", "name a variable with a text that is not empty, or leave the name out"
+                f"the name {described(name)}", "name a variable with a text that is not empty, or leave the name out"
             )
-        return plain
+        return name
 
     def _unknown(self, name: Any) -> UnknownVariableError:
         found = bad(f"the state has no variable {name!r}", near(str(name), list(self._core.variables)))

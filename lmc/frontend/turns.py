@@ -16,7 +16,7 @@ _MAKERS = "lmc.frontend.messages"
 _STRIPS = ("strip", "lstrip", "rstrip")
 
 
-def warn_of_joined_answers(node: ast.FunctionDef, function: FunctionType) -> None:
+def warn_of_joined_answers(node: ast.AST, function: FunctionType) -> None:
     """Warn, at its line, of each assistant message of ``function`` that joins text to a generation of its state."""
     code = function.__code__
     local = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}

@@ -21,27 +21,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Replay:
-    """What an eager continuation needs to go through the captured part again.
-
-    ``served``: which operation (by its number) was answered by which host call; ``until``: the number of the operation
-    at which the capture ended; ``nothing``: that nothing was captured, so that the function itself runs;
-    ``constructs`` and ``entered``: see ``lmc.frontend.session.Session``.
-    """
-
-    served: Mapping[int, str]
-    until: int
-    nothing: bool = False
-    constructs: Mapping[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
-    entered: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True)
 class Captured:
     """One captured variant of a program.
 
     ``hosts`` resolves the module's host symbols, ``readers`` make values of JSON by the names of their types,
-    ``breaks`` says where it ends early (at most one, for now). It holds for arguments of this ``shape`` for which the
+    ``breaks`` says where it ends early. It holds for arguments of this ``shape`` for which the
     ``guards`` do, while ``reads`` of its surroundings give the same; of a method, for what ``owner`` admits.
     ``writers`` are the functions in it that may change data, and what they are given: none reaches an argument.
     ``refused`` is the error that the program raises at the line where the capture ends.
@@ -54,7 +38,6 @@ class Captured:
     shape: Arguments
     guards: tuple[ValueGuard, ...]
     reads: ReadGuards
-    replay: Replay
     owner: Owner | None = None
     readers: Mapping[str, Reader] = field(default_factory=dict[str, Reader])
     refused: LmcError | None = None

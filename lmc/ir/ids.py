@@ -97,3 +97,11 @@ class UniqueIds:
         self._taken.update(keys)
         if self._regions:
             self._regions[-1].extend(keys)
+
+
+_ESCAPES = {"%": "%25", "/": "%2F", "#": "%23", "@": "%40", "*": "%2A", "$": "%24"}
+
+
+def escape(name: str) -> str:
+    """``name`` without the characters that structure an id."""
+    return "".join(_ESCAPES.get(letter, letter) for letter in name)

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import pydantic
 
 from lmc.frontend.function import part_of_programs
-from lmc.frontend.messages import makes_appendable, message
+from lmc.frontend.messages import message
 from lmc.frontend.refusals import bad, described
 from lmc.frontend.state import State
 from lmc.frontend.tools import Tool
@@ -78,7 +78,6 @@ def call_tools(
     return s.gen(name, **options)
 
 
-@makes_appendable
 def describe_tools(tools: Sequence[Tool[..., Any]]) -> str:
     """What a model has to be told before ``call_tools``: each tool with its docstring and JSON schema, and the form.
 
@@ -97,7 +96,6 @@ def describe_tools(tools: Sequence[Tool[..., Any]]) -> str:
     return "\n".join(lines)
 
 
-@makes_appendable  # it makes what the loop goes over: a capture runs it
 def _known(tools: Sequence[Tool[..., Any]], errors: Errors) -> tuple[tuple[str, ...], _Known]:
     """The choices of a round, and each tool with its arguments. Raises ``CaptureError``."""
     if not isinstance(tools, list | tuple) or not tools:

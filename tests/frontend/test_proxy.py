@@ -8,7 +8,7 @@ import operator
 import pytest
 
 from lmc.frontend.breaks import CaptureBreak
-from lmc.frontend.proxy import Expression, MissingInputError, evaluate, holds_proxy, is_proxy, parameter
+from lmc.frontend.expressions import Expression, MissingInputError, evaluate, holds_proxy, is_proxy, parameter
 from lmc.frontend.recorder import Recorder
 from lmc.ir.core import Value
 from lmc.ir.types import TEXT

@@ -278,7 +278,6 @@ def _fill_core(objects: Objects, made: Core, node: Node) -> None:
     made.metas = objects.pairs(node["metas"])
     made.chat = context.is_chat
     made.bare = not context.is_chat and bool(context.parts)
-    made.unsure = not context.is_chat
     role, answer = node["role"], node["answer"]
     made.role = context.role if role == "unsure" else None if role is None else objects.value(role)
     made.answer = None if answer is None else objects.value(answer)
@@ -321,7 +320,7 @@ def _iterator(objects: Objects, node: Node) -> Any:
 
 
 def _branches(objects: Objects, node: Node) -> Any:
-    return Branches(objects.values(node["branches"]), objects.session)
+    return Branches(objects.values(node["branches"]))
 
 
 def _handle(objects: Objects, node: Node) -> Any:

@@ -11,9 +11,9 @@ from lmc.frontend.breaks import Break, CaptureBreak
 from lmc.frontend.constraint_options import ConstraintSpec
 from lmc.frontend.conversions import JsonTypes
 from lmc.frontend.emit.budget import MAX_DEPTH, MAX_OPS
+from lmc.frontend.expressions import Expression, evaluate
 from lmc.frontend.guards import ReadGuards, ValueGuard
 from lmc.frontend.hosts import HostTable, plain_name
-from lmc.frontend.proxy import Expression, evaluate
 from lmc.frontend.reaching import RECEIVER, reaches
 from lmc.frontend.sites import SiteTable
 from lmc.ir.builder import Builder
@@ -44,6 +44,8 @@ class Graph:
         changeable: Collection[int] = (),
     ) -> None:
         self.receiver = receiver
+        self.receiver_used = False
+        """Whether the object of the captured method is used for more than its attributes."""
         self.changeable = changeable
         self.writers: list[Any] = []
         self.root = Builder(parameters)

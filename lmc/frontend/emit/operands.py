@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.disorder import CAUSE, REMEDY, is_disordered
 from lmc.frontend.emit.budget import MAX_TEXT_PARTS
 from lmc.frontend.emit.raises import Classes
+from lmc.frontend.expressions import Expression
 from lmc.frontend.harmless import is_fixed
 from lmc.frontend.heap.cells import DictCell, GrownCell, ListCell, ObjectCell, SetCell
 from lmc.frontend.heap.values import (
@@ -27,7 +28,6 @@ from lmc.frontend.heap.values import (
     Union,
     is_literal,
 )
-from lmc.frontend.proxy import Expression
 from lmc.frontend.sizes import CAUSE as SIZE_CAUSE
 from lmc.frontend.sizes import REMEDY as SIZE_REMEDY
 from lmc.frontend.sizes import is_too_large

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.control.maps import SHAPE
+from lmc.frontend.core import META
 from lmc.frontend.emit.graph import UNKNOWN
 from lmc.frontend.emit.operands import pure
 from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, CoreCell, HandleCell
 from lmc.frontend.heap.values import NONE, UNBOUND, Abstract, Const, Lent, Poison, Raised, Ref, Symbol, Unbound, Union
 from lmc.frontend.refusals import bad
-from lmc.frontend.session import META
 from lmc.ir.core import Value
 from lmc.ir.ops import ContextOp
 from lmc.ir.types import CTX

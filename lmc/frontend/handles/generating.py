@@ -61,7 +61,7 @@ def gen(machine: Machine, handle: Abstract, name: Abstract = NONE, **given: Abst
 
 def generate(machine: Machine, handle: Abstract, plain_name: str | None, plain: Mapping[str, Any]) -> Abstract:
     """A generation whose options are known."""
-    options, count = machine.checked(sampling.options, plain, lambda value, _use: value)
+    options, count = machine.checked(sampling.options, plain)
     op_id, occurrences = allocate(machine, handle, plain_name or "gen")
     spec = options.constraint
     kind: Type = options.type

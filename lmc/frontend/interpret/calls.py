@@ -599,7 +599,16 @@ def bound_arguments(
             found[name] = machine.new(DictCell(tuple(value), tuple(value.values())))
         else:
             found[name] = value
+    _note_receiver(machine, definition, found)
     return found
+
+
+def _note_receiver(machine: Machine, definition: Definition, given: Mapping[str, Abstract]) -> None:
+    """Note where the object of the captured method is given to a function that uses more than its attributes."""
+    for held in machine.graph.receiver:
+        names = [name for name, value in given.items() if isinstance(value, Const) and value.value is held]
+        if names and (names != [next(iter(given))] or not definition.only_reads_first):
+            machine.graph.receiver_used = True
 
 
 def leave_with(machine: Machine, value: Abstract) -> None:

@@ -56,12 +56,11 @@ from lmc.frontend.heap.values import (
     View,
     is_literal,
 )
-from lmc.frontend.session import escape
 from lmc.frontend.source.functions import Definition
 from lmc.ir.builder import Builder
 from lmc.ir.core import Effect, Op, Value
 from lmc.ir.errors import LmcError, Location
-from lmc.ir.ids import without_holes
+from lmc.ir.ids import escape, without_holes
 from lmc.ir.ops import AssumeOp, PyCallOp
 from lmc.ir.region_ops import TryOp, YieldOp
 from lmc.ir.types import ANY, BOOL, Type
@@ -85,13 +84,12 @@ class Within:
 class Ends:
     """What the ends of a capture need.
 
-    ``continues``: a program that can't be captured whole ends in breaks. ``root`` is the program's own handle.
+    ``root`` is the program's own handle.
     ``origins`` are the addresses of what the caller holds as well: a parameter, and the way from there. ``copied`` are
     those of containers of which the run may hold a copy inside another object. ``refused`` is the error that the
     program raises at the line where the capture ends.
     """
 
-    continues: bool = False
     root: Ref = field(default_factory=lambda: Ref(0))
     origins: dict[int, list[Any]] = field(default_factory=dict[int, list[Any]])
     copied: set[int] = field(default_factory=set[int])

@@ -31,9 +31,6 @@ def execute(machine: Machine, body: Sequence[ast.stmt]) -> None:
 
 def execute_one(machine: Machine, node: ast.stmt) -> None:
     """Run one statement; where it can't be captured and the place can hold a break, end there."""
-    if not machine.ends.continues:
-        run_statement(machine, node)
-        return
     saved = machine.save()
     try:
         run_statement(machine, node)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from lmc.frontend.core import META
 from lmc.frontend.emit.operands import host_call
 from lmc.frontend.handles import branches as own_branches
 from lmc.frontend.handles import roles
@@ -41,7 +42,6 @@ from lmc.frontend.heap.values import (
 from lmc.frontend.messages import Several
 from lmc.frontend.python.iteration import known_items
 from lmc.frontend.refusals import described
-from lmc.frontend.session import META
 from lmc.frontend.sglang import expressions
 from lmc.frontend.sglang.expressions import Gen, Image, RoleBegin, RoleEnd, Select, Video
 from lmc.frontend.sglang.meta import TEXTS, meta_info
@@ -366,21 +366,8 @@ def _called(
 ) -> tuple[JittedFunction, Mapping[str, Abstract]]:
     asked = [name for name in SAMPLING if name in kwargs]
     plain = {name: known_parts(machine, kwargs[name], f"{name} has to be known now") for name in asked}
-    found, _rest = machine.checked(held.called_with, {**kwargs, **plain}, _CONCRETE)
+    found, _rest = machine.checked(held.called_with, {**kwargs, **plain})
     return found, {name: value for name, value in kwargs.items() if name not in plain}
-
-
-class _Concrete:
-    """In the place of a session: all that is asked for is known."""
-
-    @staticmethod
-    def concrete(value: Any, use: str = "") -> Any:
-        """``value`` itself."""
-        del use
-        return value
-
-
-_CONCRETE: Any = _Concrete()
 
 
 def _result(machine: Machine, handle: Abstract, value: Abstract) -> Abstract:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from lmc.frontend.messages import Appendable, Message, Several, makes_appendable
+from lmc.frontend.messages import Appendable, Message, Several
 from lmc.frontend.refusals import bad, described
 from lmc.ir.wording import with_article
 
@@ -69,7 +69,6 @@ class Video(Appendable):
     num_frames: Any
 
 
-@makes_appendable
 def gen(  # noqa: PLR0917 - the order is that of the sglang package
     name: str | None = None,
     max_tokens: int | None = None,
@@ -116,7 +115,6 @@ def gen(  # noqa: PLR0917 - the order is that of the sglang package
     return Select(name, choices, method, 0.0 if temperature is None else temperature)
 
 
-@makes_appendable
 def gen_int(  # noqa: PLR0917 - the order is that of the sglang package
     name: str | None = None,
     max_tokens: int | None = None,
@@ -142,7 +140,6 @@ def gen_int(  # noqa: PLR0917 - the order is that of the sglang package
     return Gen(name, {**given, "dtype": int})
 
 
-@makes_appendable
 def gen_string(  # noqa: PLR0917 - the order is that of the sglang package
     name: str | None = None,
     max_tokens: int | None = None,
@@ -168,7 +165,6 @@ def gen_string(  # noqa: PLR0917 - the order is that of the sglang package
     return Gen(name, {**given, "dtype": str})
 
 
-@makes_appendable
 def select(
     name: str | None = None,
     choices: list[str] | None = None,
@@ -184,61 +180,51 @@ def select(
     return Select(name, choices, choices_method, temperature)
 
 
-@makes_appendable
 def system(expr: Any = None) -> Message:
     """A system message."""
     return _message("system", expr)
 
 
-@makes_appendable
 def user(expr: Any = None) -> Message:
     """A user message: ``s += sgl.user("What is " + topic + "?")``."""
     return _message("user", expr)
 
 
-@makes_appendable
 def assistant(expr: Any = None) -> Message:
     """An assistant message: ``s += sgl.assistant(sgl.gen("answer"))``."""
     return _message("assistant", expr)
 
 
-@makes_appendable
 def system_begin() -> RoleBegin:
     """The beginning of a system message; ``system_end()`` ends it."""
     return RoleBegin("system")
 
 
-@makes_appendable
 def system_end() -> RoleEnd:
     """The end of a system message."""
     return RoleEnd("system")
 
 
-@makes_appendable
 def user_begin() -> RoleBegin:
     """The beginning of a user message; ``user_end()`` ends it."""
     return RoleBegin("user")
 
 
-@makes_appendable
 def user_end() -> RoleEnd:
     """The end of a user message."""
     return RoleEnd("user")
 
 
-@makes_appendable
 def assistant_begin() -> RoleBegin:
     """The beginning of an assistant message; ``assistant_end()`` ends it."""
     return RoleBegin("assistant")
 
 
-@makes_appendable
 def assistant_end() -> RoleEnd:
     """The end of an assistant message."""
     return RoleEnd("assistant")
 
 
-@makes_appendable
 def image(expr: Any) -> Image:
     """An image in a message. A target that takes text only refuses it where it is appended."""
     if expr is None:
@@ -246,7 +232,6 @@ def image(expr: Any) -> Image:
     return Image(expr)
 
 
-@makes_appendable
 def video(path: Any, num_frames: int) -> Video:
     """``num_frames`` frames of a video in a message. A target that takes text only refuses it where it is appended."""
     if path is None:
@@ -254,7 +239,6 @@ def video(path: Any, num_frames: int) -> Video:
     return Video(path, num_frames)
 
 
-@makes_appendable
 def separate_reasoning(expr: Any = None, model_type: str | None = None) -> NoReturn:  # noqa: ARG001
     """Refused: which part of an answer is reasoning, lmc does not say."""
     raise bad(

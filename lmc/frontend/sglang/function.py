@@ -10,15 +10,15 @@ from dataclasses import replace
 from typing import Any, cast, overload
 
 from lmc.driver import Compiled, InputError, JittedFunction, Runner, Variants, artifacts
-from lmc.frontend.core import Core
+from lmc.frontend.core import META, Core
+from lmc.frontend.eager import EagerSession
 from lmc.frontend.eager_runs import ACTIVE
 from lmc.frontend.locations import user_location
 from lmc.frontend.refusals import bad, described, near
-from lmc.frontend.session import META, Session
 from lmc.frontend.sglang.arguments import bound_signature, checked_threads, rows_of
 from lmc.frontend.sglang.backends import Backend, backend_of
 from lmc.frontend.sglang.batches import progress, run_all
-from lmc.frontend.sglang.options import SAMPLING, Sampling, plain
+from lmc.frontend.sglang.options import SAMPLING, Sampling, copied
 from lmc.frontend.sglang.results import ProgramState
 from lmc.frontend.sglang.state import SglState
 from lmc.frontend.state import State
@@ -58,7 +58,7 @@ class SglFunction(JittedFunction):
 
     # What capture and eager runs ask for
 
-    def new_state(self, session: Session, path: str) -> State:
+    def new_state(self, session: EagerSession, path: str) -> State:
         return SglState(Core(session), path, self.sampling)
 
     @property
@@ -81,14 +81,14 @@ class SglFunction(JittedFunction):
         cast(SglState, state).ret_value = value
         return state
 
-    def called_with(self, keywords: dict[str, Any], session: Session) -> tuple[JittedFunction, dict[str, Any]]:
+    def called_with(self, keywords: dict[str, Any]) -> tuple[JittedFunction, dict[str, Any]]:
         if "backend" in keywords or "stream" in keywords:
             raise bad(
                 f"{self.name}() is called by another program, with a backend or a stream of its own",
                 "leave them out: it runs as a part of that program",
             )
         self.check_free(keywords)
-        asked = {name: plain(keywords[name], session.concrete) for name in SAMPLING if name in keywords}
+        asked = {name: copied(keywords[name]) for name in SAMPLING if name in keywords}
         rest = {name: value for name, value in keywords.items() if name not in asked}
         return (self._with(Sampling.of(asked)) if asked else self), rest
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 from lmc.frontend import sampling
 from lmc.frontend.refusals import bad, described
-from lmc.frontend.session import NEEDED
-
-Concrete = Callable[[Any, str], Any]
 
 # What the value of a dtype looks like: the text is kept, as in sglang, so that it can be appended to other text.
 _DTYPES = {
@@ -50,7 +47,7 @@ class Sampling:
         """Those that are ``given``. Raises ``CaptureError`` at the user's line for a value that makes no sense."""
         hashable: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
         made = cls(**hashable)
-        sampling.options(resolve(made, {}, _itself).options, _itself)
+        sampling.options(resolve(made, {}).options)
         return made
 
     @property
@@ -76,12 +73,9 @@ class Resolved:
     texts: bool
 
 
-def resolve(defaults: Sampling, given: Mapping[str, Any], concrete: Concrete) -> Resolved:
-    """The options of one generation. ``concrete`` turns what is symbolic into plain values.
-
-    Raises ``CaptureError`` at the user's line for what lmc can't do.
-    """
-    asked = {**defaults.options, **{name: plain(value, concrete) for name, value in given.items()}}
+def resolve(defaults: Sampling, given: Mapping[str, Any]) -> Resolved:
+    """The options of one generation. Raises ``CaptureError`` at the user's line for what lmc can't do."""
+    asked = {**defaults.options, **{name: copied(value) for name, value in given.items()}}
     options = {name: asked[name] for name in _SAME}
     options["max_tokens"] = asked["max_tokens"]
     options["top_k"] = _top_k(asked["top_k"])
@@ -104,15 +98,9 @@ def resolve(defaults: Sampling, given: Mapping[str, Any], concrete: Concrete) ->
     return Resolved(kept, options["n"], _flag("return_text_in_logprobs", asked))
 
 
-def _itself(value: Any, _use: str) -> Any:
-    return value
-
-
-def plain(value: Any, concrete: Concrete) -> Any:
-    """``value``, and what is in it where it is a list, known now."""
-    if type(value) in (list, tuple):
-        return [concrete(entry, NEEDED) for entry in value]
-    return concrete(value, NEEDED)
+def copied(value: Any) -> Any:
+    """Return ``value``; of a list or tuple a copy, as a list."""
+    return list(value) if type(value) in (list, tuple) else value
 
 
 def _top_k(value: Any) -> Any:

@@ -7,11 +7,9 @@ from types import TracebackType
 from typing import Any, ClassVar
 
 from lmc.frontend.branches import Block, Branches, RoleBlock
-from lmc.frontend.breaks import CaptureBreak, Exit
-from lmc.frontend.core import Core
+from lmc.frontend.core import META, Core
 from lmc.frontend.messages import Appendable, is_text
 from lmc.frontend.refusals import bad, described
-from lmc.frontend.session import META
 from lmc.frontend.sglang.expressions import Gen, Image, RoleBegin, RoleEnd, Select, Video
 from lmc.frontend.sglang.meta import TEXTS, meta_info
 from lmc.frontend.sglang.options import Sampling, resolve
@@ -84,7 +82,6 @@ class SglState(State):
         key = self._checked_name(name)
         if key is None:
             raise bad("a variable has no name", 'give one: s.set_var("name", value)')
-        self._core.session.touch(self._core)
         self._assign(key, value, None)
 
     def __setitem__(self, name: str, value: Any) -> None:
@@ -92,13 +89,12 @@ class SglState(State):
 
     def get_meta_info(self, name: str) -> Any:
         """Log-probabilities of a ``gen(return_logprob=True)``, scores of a ``select``: see ``meta.py``."""
-        key = self._core.session.concrete(name)
-        if type(key) is str and key in self._core.variables and key not in self._core.metas:
+        if type(name) is str and name in self._core.variables and name not in self._core.metas:
             raise bad(
-                f"{key!r} has no meta info inside the program",
+                f"{name!r} has no meta info inside the program",
                 "ask for it, sgl.gen(name, return_logprob=True); what was used, the state that run gives knows",
             )
-        return self._core.session.derive(meta_info, self.meta(key), self._core.metas.get(TEXTS + key, False))
+        return meta_info(self.meta(name), self._core.metas.get(TEXTS + name, False))
 
     def var_scope(self, name: str) -> VarScope:
         """``with s.var_scope("x"):`` – what is appended inside is the variable ``x``."""
@@ -144,7 +140,7 @@ class SglState(State):
             self.append(expr)
 
     def _generate(self, content: Gen) -> None:
-        resolved = resolve(self._sampling, content.options, self._core.session.concrete)
+        resolved = resolve(self._sampling, content.options)
         value = self.gen(content.name, **resolved.options)
         if resolved.count is not None:
             self.append(value[0])  # lmc appends none of several; sglang the first
@@ -153,8 +149,7 @@ class SglState(State):
             self._core.metas[TEXTS + name] = True
 
     def _choose(self, content: Select) -> None:
-        session = self._core.session
-        temperature = session.concrete(content.temperature)
+        temperature = content.temperature
         if type(temperature) not in (int, float) or temperature != 0:
             raise bad(
                 f"the temperature of select is {described(temperature)}",
@@ -168,14 +163,13 @@ class SglState(State):
         super()._assign(name, value, meta)
 
     def _no_media(self, content: Image | Video) -> Exception:
-        concrete = self._core.session.concrete
         if isinstance(content, Video):
-            frames = concrete(content.num_frames)
+            frames = content.num_frames
             if type(frames) is not int or frames < 1:
                 return bad(f"num_frames is {described(frames)}", "give a whole number, at least 1")
         what = type(content).__name__.lower()
         return bad(
-            f"the program appends the {what} {described(concrete(content.source))}, and lmc's targets take text only",
+            f"the program appends the {what} {described(content.source)}, and lmc's targets take text only",
             f"describe the {what} in text, or leave it out",
         )
 
@@ -217,8 +211,7 @@ class CopyBlock(Block):
     def __exit__(
         self, kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
     ) -> None:
-        if kind not in (CaptureBreak, Exit):
-            self._group.join()
+        self._group.join()
 
 
 class ProgramStateGroup(Branches):
@@ -227,13 +220,9 @@ class ProgramStateGroup(Branches):
     __slots__ = ("_base", "_source")
 
     def __init__(self, states: list[State], source: SglState) -> None:
-        super().__init__(states, source.core.session)
+        super().__init__(states)
         self._source = source
         self._base = source.another(source.core.copy(), source.path)
-
-    @property
-    def handles(self) -> tuple[State, ...]:
-        return (*self, self._source, self._base)
 
     @property
     def states(self) -> list[State]:
@@ -248,15 +237,14 @@ class ProgramStateGroup(Branches):
         order.
         """
         core = self._source.core
-        asked = core.session.concrete(mode)
-        if asked == "gather_variable":
+        if mode == "gather_variable":
             self._gather()
-        elif asked == "concate_and_append":
+        elif mode == "concate_and_append":
             base = self._base.core.context
             for text in [core.session.added(state.core.context, base) for state in self]:
                 self._source.append(text)
         else:
-            raise bad(f"the mode of join is {described(asked)}", f"give one of {', '.join(map(repr, JOIN_MODES))}")
+            raise bad(f"the mode of join is {described(mode)}", f"give one of {', '.join(map(repr, JOIN_MODES))}")
 
     def __iadd__(self, other: Any) -> ProgramStateGroup:
         """Append to every branch: an expression, the item of a list, or what a function of the number gives."""
@@ -273,7 +261,6 @@ class ProgramStateGroup(Branches):
                 )
             part_of = other.__getitem__
         elif callable(other):
-            self._source.core.session.check_called(other)
             part_of = other
         else:
             raise bad(

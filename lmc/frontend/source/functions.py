@@ -74,6 +74,16 @@ class Definition:
         return self if found is self.node else self.inner(found)
 
     @cached_property
+    def only_reads_first(self) -> bool:
+        """Return whether it does nothing with its first parameter but read attributes of it."""
+        first = next(iter((*self.arguments.posonlyargs, *self.arguments.args)), None)
+        parts = list(ast.walk(self.node))
+        names = [part for part in parts if isinstance(part, ast.Name) and first is not None and part.id == first.arg]
+        reads = [part for part in parts if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Load)]
+        scopes = [part for part in parts if isinstance(part, ast.arg) and first is not None and part.arg == first.arg]
+        return len(scopes) == 1 and {id(name) for name in names} <= {id(read.value) for read in reads}
+
+    @cached_property
     def code(self) -> CodeType:
         """Its code object. Raises ``Unsupported`` where it is not found in that of the function around it."""
         function = self.outermost.function

@@ -14,7 +14,7 @@ from lmc.frontend.continuation.going_on import go_on
 from lmc.frontend.eager import EagerSession
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.interpret import statements
-from lmc.frontend.interpret.entry import capture_in_part
+from lmc.frontend.capture import capture_in_part
 from lmc.frontend.variants import Captured, inputs_of
 from lmc.grammar.sharing import ConstraintCache
 from lmc.ir.interpreter import Outcome

@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks.captured_share import Program, Run, corpus
 from lmc.frontend.arguments import bind
-from lmc.frontend.interpret.entry import capture_in_part
+from lmc.frontend.capture import capture_in_part
 from tests.frontend.harness import EFFECTS, check
 
 

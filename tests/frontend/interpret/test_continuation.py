@@ -10,7 +10,7 @@ import pytest
 
 from lmc.frontend.arguments import bind
 from lmc.frontend.function import JittedFunction
-from lmc.frontend.interpret.entry import capture_in_part
+from lmc.frontend.capture import capture_in_part
 from lmc.ir.ops import BreakOp
 from tests.frontend.harness import effect
 from tests.frontend.interpret.forced import breaks, check_breaks

@@ -11,7 +11,7 @@ import lmc
 from lmc.frontend import forms
 from lmc.frontend.arguments import bind
 from lmc.frontend.function import JittedFunction
-from lmc.frontend.interpret.entry import NotCaptured, capture_whole
+from lmc.frontend.capture import NotCaptured, capture_whole
 from tests.frontend.harness import check, effect
 
 jit = JittedFunction

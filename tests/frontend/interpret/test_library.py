@@ -21,7 +21,7 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 from lmc.frontend.arguments import bind
-from lmc.frontend.interpret.entry import NotCaptured, capture_whole
+from lmc.frontend.capture import NotCaptured, capture_whole
 from lmc.frontend.python.library import table
 from lmc.frontend.python.library.rows import CLASSES, Row, resolve
 from tests.frontend.harness import check

@@ -9,7 +9,7 @@ from hypothesis import given, note, settings
 
 from benchmarks.captured_share import Program, corpus
 from lmc.frontend.arguments import bind
-from lmc.frontend.interpret.entry import NotCaptured, capture_in_part, capture_whole
+from lmc.frontend.capture import NotCaptured, capture_in_part, capture_whole
 from tests.frontend.condition_strategies import CONDITIONS_HEADER, conditional_programs
 from tests.frontend.container_strategies import CONTAINERS_HEADER, container_programs
 from tests.frontend.handle_strategies import HANDLES_HEADER, handle_programs

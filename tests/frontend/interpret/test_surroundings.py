@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lmc.frontend.arguments import bind
 from lmc.frontend.function import JittedFunction
-from lmc.frontend.interpret.entry import NotCaptured, capture_in_part, capture_whole
+from lmc.frontend.capture import NotCaptured, capture_in_part, capture_whole
 from tests.frontend.argument_strategies import ARGUMENTS_HEADER, NAMES, argument_programs, given_arguments
 from tests.frontend.code_strategies import CODE_HEADER, changed_programs
 from tests.frontend.harness import check, run_captured, run_plain
