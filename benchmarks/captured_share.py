@@ -25,10 +25,10 @@ from benchmarks.results import table, write_section
 from lmc.driver.compile import compile_program
 from lmc.driver.constraints import compiler
 from lmc.frontend.arguments import bind
+from lmc.frontend.continuation.going_on import go_on
 from lmc.frontend.eager import EagerSession
 from lmc.frontend.eager_runs import run_eager
 from lmc.frontend.function import JittedFunction
-from lmc.frontend.resume import resume
 from lmc.frontend.variants import inputs_of
 from lmc.grammar.sharing import ConstraintCache
 from lmc.ir.errors import LmcError
@@ -158,8 +158,8 @@ def _run_compiled(function: JittedFunction, arguments: Arguments) -> tuple[Any, 
         if end.outcome is None:
             assert end.error is not None
             raise end.error
-        memo = end.outcome.memo
-        return end.outcome if memo is None else resume(compiled.captured, bound, memo, session)
+        live = end.outcome.live
+        return end.outcome if live is None else go_on(compiled.captured, bound, live, session)
 
     end = _end(run)
     return end, len(session.profile), [(_place(entry.location), entry.cause) for entry in compiled.breaks]

@@ -8,14 +8,11 @@ from typing import Any
 import pytest
 
 from lmc.frontend.arguments import bind
-from lmc.frontend.base import Base
 from lmc.frontend.capture import capture
 from lmc.frontend.continuation.going_on import go_on
 from lmc.frontend.eager import EagerSession
 from lmc.frontend.eager_runs import run_eager
 from lmc.frontend.function import JittedFunction
-from lmc.frontend.recorder import Recorder
-from lmc.frontend.resume import resume
 from lmc.frontend.variants import Captured, inputs_of
 from lmc.ir.errors import LmcError
 from lmc.ir.interpreter import Outcome, interpret
@@ -60,9 +57,7 @@ def run_captured(
     def go() -> Outcome:
         outcome = interpret(captured.module, inputs, ToyEngine(), hosts=captured.hosts, constraints=constraints)
         calls.update(calls_of(outcome.profile.ops))
-        if outcome.live is not None:
-            return go_on(captured, bound, outcome.live, session)
-        return outcome if outcome.memo is None else resume(captured, bound, outcome.memo, session)
+        return outcome if outcome.live is None else go_on(captured, bound, outcome.live, session)
 
     end = ending(go)
     return Run(end, list(EFFECTS), calls + calls_of(session.profile))
@@ -115,45 +110,12 @@ def check(
 
 
 def stop_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let captures end where the program returns, so that a continuation goes through all of it again."""
+    """Let captures end before the statement by which the program returns; what its last line does is done eagerly."""
 
-    def stopped(self: Recorder, *_end: Any) -> None:
-        raise self.stop("this is the end", "nothing has to change")
+    def stopped(self: Any, _value: Any) -> None:
+        raise self.machine.stop("this is the end", "nothing has to change")
 
-    monkeypatch.setattr(Recorder, "finish", stopped)
-
-
-def stop_at(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    """Let captures end at their ``number``-th operation; inside a condition or loop that is before the outermost one.
-
-    An attempt that begins anew, because the operation belongs to a function that became a part of the program, ends
-    at the operation that has this number then.
-    """
-    count = Base.tick
-
-    def counted(self: Base) -> int:
-        tick = count(self)
-        if self.recorder is not None and self.recorder.broken is None and tick >= number:
-            raise self.recorder.stop("this is the middle", "nothing has to change")
-        return tick
-
-    monkeypatch.setattr(Base, "tick", counted)
-
-
-def operations_of(program: JittedFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    """Return how many operations a capture of ``program`` counts."""
-    found = [0]
-    count = Base.tick
-
-    def counted(self: Base) -> int:
-        tick = count(self)
-        found.append(0 if self.recorder is None else tick)
-        return tick
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Base, "tick", counted)
-        capture(program, bind(program, args, kwargs))
-    return max(found)
+    monkeypatch.setattr("lmc.frontend.capture._Capture.finish", stopped)
 
 
 def check_whole(program: JittedFunction, texts: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:

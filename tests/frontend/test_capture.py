@@ -1,6 +1,7 @@
 """What a capture costs and what it never does."""
 
 import pytest
+from lmc.frontend.resume import resume
 
 from lmc.frontend import emitting
 from lmc.frontend.arguments import bind
@@ -8,7 +9,6 @@ from lmc.frontend.capture import capture
 from lmc.frontend.eager import EagerSession
 from lmc.frontend.eager_runs import run_eager
 from lmc.frontend.function import JittedFunction
-from lmc.frontend.resume import resume
 from lmc.frontend.variants import inputs_of
 from lmc.ir.core import HostFunction
 from lmc.ir.errors import CaptureError, LmcError

@@ -4,8 +4,7 @@ import importlib
 import pkgutil
 
 import pytest
-from hypothesis import given, note, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings
 
 from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
@@ -14,7 +13,7 @@ from tests.frontend.condition_strategies import CONDITIONS_HEADER, conditional_p
 from tests.frontend.corpus import conditions
 from tests.frontend.corpus.conditions.cases import CONDITIONS
 from tests.frontend.harness import check, stop_at_the_end
-from tests.frontend.strategies import arguments, load
+from tests.frontend.strategies import load
 
 for found in pkgutil.iter_modules(conditions.__path__):
     importlib.import_module(f"{conditions.__name__}.{found.name}")
@@ -53,20 +52,6 @@ def test_a_continuation_goes_the_same_way(name, monkeypatch):
 def test_the_corpus_is_large_and_mostly_captured_whole():
     assert len(CONDITIONS) >= 180
     assert sum(case.stops is None for case in CONDITIONS.values()) >= 140
-
-
-@given(source=conditional_programs(), args=arguments(), other=arguments(), ends=st.booleans())
-def test_random_programs_agree_whichever_way_is_taken(folder, source, args, other, ends):
-    note(source)
-    program = load(CONDITIONS_HEADER + "@jit\n" + source, folder).program
-    with pytest.MonkeyPatch.context() as patch:
-        if ends:
-            stop_at_the_end(patch)
-        captured = check(program, lambda: (*args[:3], list(args[3])))
-        note(str(captured.breaks))
-        for given_too in (other, ("e" + other[0], *args[1:]), ("t", *args[1:])):
-            if captured.matches(bind(program, (*given_too[:3], list(given_too[3])), {})):
-                check(program, lambda given_too=given_too: (*given_too[:3], list(given_too[3])), captured=captured)
 
 
 def test_random_programs_are_mostly_captured_with_their_conditions(folder):

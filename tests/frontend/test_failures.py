@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from lmc.frontend.resume import resume
 
 import lmc
 from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
 from lmc.frontend.eager import EagerSession
 from lmc.frontend.failures import RecursionDepthError
-from lmc.frontend.resume import resume
 from lmc.frontend.variants import inputs_of
 from lmc.ir.errors import Location
 from lmc.ir.interpreter import interpret

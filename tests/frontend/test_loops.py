@@ -4,8 +4,6 @@ import importlib
 import pkgutil
 
 import pytest
-from hypothesis import given, note, settings
-from hypothesis import strategies as st
 
 from lmc.frontend.arguments import bind
 from lmc.frontend.function import JittedFunction
@@ -16,8 +14,6 @@ from tests.frontend.corpus.conditions.cases import INPUTS
 from tests.frontend.corpus.host_functions import find
 from tests.frontend.corpus.loops.cases import LOOPS
 from tests.frontend.harness import check, effect, stop_at_the_end
-from tests.frontend.loop_strategies import LOOPS_HEADER, looping_programs
-from tests.frontend.strategies import arguments, load
 
 for found in pkgutil.iter_modules(loops.__path__):
     importlib.import_module(f"{loops.__name__}.{found.name}")
@@ -81,21 +77,6 @@ def test_a_continuation_does_not_go_over_a_list_that_was_changed_since(monkeypat
 def test_the_corpus_is_large_and_mostly_captured_whole():
     assert len(LOOPS) >= 120
     assert sum(case.stops is None for case in LOOPS.values()) >= 100
-
-
-@settings(max_examples=max(10, settings.default.max_examples // 3))  # type: ignore[union-attr]
-@given(source=looping_programs(), args=arguments(), other=arguments(), ends=st.booleans())
-def test_random_programs_agree_however_many_rounds_there_are(folder, source, args, other, ends):
-    note(source)
-    program = load(LOOPS_HEADER + "@jit\n" + source, folder).program
-    with pytest.MonkeyPatch.context() as patch:
-        if ends:
-            stop_at_the_end(patch)
-        captured = check(program, lambda: (*args[:3], list(args[3])))
-        note(str(captured.breaks))
-        for given_too in (other, ("e" + other[0], *args[1:]), ("t", *args[1:])):
-            if captured.matches(bind(program, (*given_too[:3], list(given_too[3])), {})):
-                check(program, lambda given_too=given_too: (*given_too[:3], list(given_too[3])), captured=captured)
 
 
 def key_of(text):

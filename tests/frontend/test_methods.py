@@ -6,13 +6,13 @@ import gc
 import weakref
 
 import pytest
+from lmc.frontend.resume import resume
 
 from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
 from lmc.frontend.eager import EagerSession
 from lmc.frontend.eager_runs import run_eager
 from lmc.frontend.function import JittedFunction
-from lmc.frontend.resume import resume
 from lmc.frontend.tools import tool
 from lmc.frontend.variants import Captured, VariantCache, inputs_of
 from lmc.ir.errors import CaptureError

@@ -3,6 +3,7 @@
 import contextlib
 
 import pytest
+from lmc.frontend.resume import resume
 
 from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
@@ -10,7 +11,6 @@ from lmc.frontend.eager import EagerSession
 from lmc.frontend.eager_runs import run_eager
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.messages import assistant, gen, system, user
-from lmc.frontend.resume import resume
 from lmc.frontend.variants import inputs_of
 from lmc.ir.errors import CaptureError
 from lmc.ir.interpreter import Outcome, interpret

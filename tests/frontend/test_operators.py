@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
+from tests.frontend.test_broken_programs import places
 
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.tools import tool
@@ -15,7 +16,6 @@ from lmc.ir.errors import CaptureError
 from tests.frontend.harness import check, effect, operations_of, stop_at
 from tests.frontend.operator_strategies import OPERATORS_HEADER, operator_arguments, operator_programs
 from tests.frontend.strategies import load
-from tests.frontend.test_broken_programs import places
 
 PAIR = ("a", "b")
 

@@ -8,10 +8,10 @@ import random
 from typing import Any
 
 import pytest
+from lmc.frontend.growing import TYPED_LIST
 
 import lmc
 from lmc.frontend.function import JittedFunction
-from lmc.frontend.growing import TYPED_LIST
 from lmc.ir.errors import CaptureError
 from tests.frontend.harness import check
 

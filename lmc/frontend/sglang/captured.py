@@ -77,7 +77,7 @@ def _generate(machine: Machine, handle: Abstract, content: Gen) -> None:
         key: known_parts(machine, wrapped(value), f"{key} of gen has to be known now")
         for key, value in content.options.items()
     }
-    resolved = machine.checked(resolve, _sampling(machine, handle), given, lambda value, _use: value)
+    resolved = machine.checked(resolve, _sampling(machine, handle), given)
     name = _name(machine, wrapped(content.name))
     value = generate(machine, handle, name, resolved.options)
     _forget_texts(machine, handle, name)

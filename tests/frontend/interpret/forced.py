@@ -10,11 +10,11 @@ import pytest
 from lmc.driver.compile import compile_captured
 from lmc.driver.constraints import compiler
 from lmc.frontend.arguments import bind
+from lmc.frontend.capture import capture
 from lmc.frontend.continuation.going_on import go_on
 from lmc.frontend.eager import EagerSession
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.interpret import statements
-from lmc.frontend.capture import capture_in_part
 from lmc.frontend.variants import Captured, inputs_of
 from lmc.grammar.sharing import ConstraintCache
 from lmc.ir.interpreter import Outcome
@@ -36,7 +36,7 @@ def breaks(before: Callable[[int, Any], bool]) -> Generator[None]:
     def forced(machine: Any, node: Any) -> None:
         nonlocal steps
         steps += 1
-        if machine.ends.continues and before(steps, node):
+        if before(steps, node):
             machine.at(node)
             raise machine.stop("this is the middle", "nothing has to change")
         run(machine, node)
@@ -58,7 +58,7 @@ def statements_of(program: JittedFunction, make: Make, kwargs: dict[str, Any]) -
         return False
 
     with breaks(note):
-        capture_in_part(program, bind(program, make(), kwargs))
+        capture(program, bind(program, make(), kwargs))
     return list(found.values()), most
 
 
@@ -86,7 +86,7 @@ def _some(items: Any, most: int) -> list[Any]:
 def _check(program: JittedFunction, make: Make, kwargs: dict[str, Any], before: Callable[[int, Any], bool]) -> bool:
     EFFECTS.clear()
     with breaks(before):
-        captured = capture_in_part(program, bind(program, make(), kwargs))
+        captured = capture(program, bind(program, make(), kwargs))
     assert EFFECTS == []
     if not captured.matches(bind(program, make(), kwargs)):
         return False

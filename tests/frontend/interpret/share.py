@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks.captured_share import Program, Run, corpus
 from lmc.frontend.arguments import bind
-from lmc.frontend.capture import capture_in_part
+from lmc.frontend.capture import capture
 from tests.frontend.harness import EFFECTS, check
 
 
@@ -27,7 +27,7 @@ def outcome_of(program: Program) -> tuple[str, str]:
         args, kwargs = run()
         EFFECTS.clear()
         try:
-            found = capture_in_part(program.function, bind(program.function, args, kwargs))
+            found = capture(program.function, bind(program.function, args, kwargs))
         except Exception as error:
             return "CRASH", "".join(traceback.format_exception_only(error)).strip() + _place(error)
         if EFFECTS:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lmc.frontend.arguments import bind
+from lmc.frontend.capture import capture
 from lmc.frontend.function import JittedFunction
-from lmc.frontend.capture import capture_in_part
 from lmc.ir.ops import BreakOp
 from tests.frontend.harness import effect
 from tests.frontend.interpret.forced import breaks, check_breaks
@@ -265,7 +265,7 @@ def test_a_break_before_any_statement_changes_nothing(name: str, text: str):
 def test_a_break_in_an_arm_leaves_the_other_one_in_the_graph():
     line = unknown_ways_nodes()[0].lineno
     with breaks(lambda _step, node: node.lineno == line):
-        found = capture_in_part(unknown_ways, bind(unknown_ways, ("a",), {}))
+        found = capture(unknown_ways, bind(unknown_ways, ("a",), {}))
     assert [entry.location.line for entry in found.breaks if entry.location] == [line]
     assert not isinstance(found.module.main.body.terminator, BreakOp)
 
@@ -279,7 +279,7 @@ def unknown_ways_nodes() -> list[Any]:
         return False
 
     with breaks(note):
-        capture_in_part(unknown_ways, bind(unknown_ways, ("a",), {}))
+        capture(unknown_ways, bind(unknown_ways, ("a",), {}))
     match = next(node for node in found if type(node).__name__ == "Match")
     return match.cases[0].body
 
@@ -304,7 +304,7 @@ def _calls_of_capture(count: int, folder: Any) -> int:
 
     sys.setprofile(counted)
     try:
-        capture_in_part(program, bound)
+        capture(program, bound)
     finally:
         sys.setprofile(None)
     return calls

@@ -10,8 +10,8 @@ import pytest
 import lmc
 from lmc.frontend import forms
 from lmc.frontend.arguments import bind
+from lmc.frontend.capture import capture
 from lmc.frontend.function import JittedFunction
-from lmc.frontend.capture import NotCaptured, capture_whole
 from tests.frontend.harness import check, effect
 
 jit = JittedFunction
@@ -222,6 +222,6 @@ def known_branches_with_unknown_items(s, a):
 def test_program_is_whole_and_equal(name: str):
     program = PROGRAMS[name]
     for text in ("abc", "q", "zz e", "m"):
-        found = capture_whole(program, bind(program, (text,), {}))
-        assert not isinstance(found, NotCaptured), found.reason
+        found = capture(program, bind(program, (text,), {}))
+        assert not found.breaks
         check(program, (text,), captured=found)

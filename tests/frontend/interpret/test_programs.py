@@ -9,7 +9,7 @@ from hypothesis import given, note, settings
 
 from benchmarks.captured_share import Program, corpus
 from lmc.frontend.arguments import bind
-from lmc.frontend.capture import NotCaptured, capture_in_part, capture_whole
+from lmc.frontend.capture import capture
 from tests.frontend.condition_strategies import CONDITIONS_HEADER, conditional_programs
 from tests.frontend.container_strategies import CONTAINERS_HEADER, container_programs
 from tests.frontend.handle_strategies import HANDLES_HEADER, handle_programs
@@ -42,24 +42,21 @@ def with_own_list(source: str) -> str:
     return f"{head}\n{last}\n"
 
 
-def check_whole(
+def check_rows(
     program: Any, make: Callable[[], tuple[Any, ...]], others: list[Any], watch: Callable[[], Any] | None = None
-) -> bool:
-    """Capture ``program``; where that takes it whole, it is equal to plain Python on these and all other arguments.
+) -> None:
+    """Capture ``program``; it is equal to plain Python on these and all other arguments.
 
     ``watch`` tells what a run leaves behind.
     """
     EFFECTS.clear()
-    found = capture_whole(program, bind(program, make(), {}))
+    found = capture(program, bind(program, make(), {}))
     assert EFFECTS == []
-    if isinstance(found, NotCaptured):
-        note(str(found.reason))
-        return False
+    note(str(found.breaks))
     check(program, make, captured=found, watch=watch)
     for other in others:
         if found.matches(bind(program, other(), {})):
             check(program, other, captured=found, watch=watch)
-    return True
 
 
 @pytest.mark.parametrize("name", CORPUS)
@@ -70,10 +67,8 @@ def test_what_is_captured_of_a_corpus_is_plain_python(name: str):
     for run in runs:
         args, kwargs = run()
         EFFECTS.clear()
-        found = capture_whole(program.function, bind(program.function, args, kwargs))
+        found = capture(program.function, bind(program.function, args, kwargs))
         assert EFFECTS == []
-        if isinstance(found, NotCaptured):
-            found = capture_in_part(program.function, bind(program.function, args, kwargs))
         if not found.matches(bind(program.function, *run())):  # it holds for the objects that it was captured for
             continue
         captures.append(found)
@@ -103,6 +98,6 @@ def test_random_programs_are_plain_python(name: str, folder):
         others = [other, ("e" + other[0], *other[1:]), ("t", *args[1:])]
         reset = getattr(module, "reset", lambda: None)
         makers = [lambda given=given: (reset(), *given[:3], list(given[3]))[1:] for given in (args, *others)]
-        check_whole(module.program, makers[0], makers[1:], getattr(module, "left", None))
+        check_rows(module.program, makers[0], makers[1:], getattr(module, "left", None))
 
     run()

@@ -5,8 +5,8 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from lmc.frontend.arguments import bind
+from lmc.frontend.capture import capture
 from lmc.frontend.function import JittedFunction
-from lmc.frontend.capture import NotCaptured, capture_in_part, capture_whole
 from tests.frontend.argument_strategies import ARGUMENTS_HEADER, NAMES, argument_programs, given_arguments
 from tests.frontend.code_strategies import CODE_HEADER, changed_programs
 from tests.frontend.harness import check, run_captured, run_plain
@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
 def test_changed_arguments_are_seen(folder, source, shared, other, alias):
     note(source)
     module = load(ARGUMENTS_HEADER + "@jit\n" + source, folder)
-    captured = capture_in_part(module.program, bind(module.program, given_arguments(module, shared, alias), {}))
+    captured = capture(module.program, bind(module.program, given_arguments(module, shared, alias), {}))
     note(str(captured.breaks))
     for names in (shared, other):
         if captured.matches(bind(module.program, given_arguments(module, names, alias), {})):
@@ -44,7 +44,7 @@ def test_changes_of_code_are_seen(folder, made, args):
     def fresh():
         return (*args[:3], list(args[3]))
 
-    captured = capture_in_part(program, bind(program, fresh(), {}))
+    captured = capture(program, bind(program, fresh(), {}))
     for change in changes:
         note(str(captured.breaks))
         note(change)
@@ -52,7 +52,7 @@ def test_changes_of_code_are_seen(folder, made, args):
         if captured.matches(bind(program, fresh(), {})):
             assert run_captured(captured, fresh(), {}).end == run_plain(program, fresh(), {}).end
         else:
-            captured = capture_in_part(program, bind(program, fresh(), {}))
+            captured = capture(program, bind(program, fresh(), {}))
 
 
 @pytest.mark.parametrize("make", [lambda: [1, "x"], lambda: {"k": 1}, lambda: (1, "x"), lambda: {"k": [1]}])
@@ -64,6 +64,5 @@ def test_which_arguments_are_one_object_is_no_matter_of_a_capture(make):
 
     program = JittedFunction(one_object)
     for args in ((value, value), (make(), make())):
-        found = capture_whole(program, bind(program, args, {}))
-        assert isinstance(found, NotCaptured)
-        assert "`is`" in found.reason.cause
+        found = capture(program, bind(program, args, {}))
+        assert "`is`" in found.breaks[0].cause

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from io import TextIOBase
 
@@ -12,7 +12,8 @@ from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
 from lmc.frontend.variants import Captured
 from tests.driver.levels import check_levels
-from tests.frontend.harness import EFFECTS, check, operations_of, stop_at
+from tests.frontend.harness import EFFECTS, check
+from tests.frontend.interpret.forced import breaks, statements_of
 from tests.frontend.ordinary.cases import CASES, Arguments, Ordinary
 
 FULL = os.environ.get("LMC_TEST_FULL") == "1"
@@ -78,16 +79,10 @@ def test_every_level_agrees_with_plain_python(name: str):
 def test_a_continuation_from_the_middle_agrees_with_plain_python(name: str):
     case = CASES[name]
     for make in case.runs() if FULL else case.runs()[-1:]:
-        operations = operations_of(case.program, make(), {})
-        for number in places(operations):
-            with pytest.MonkeyPatch.context() as patch:
-                stop_at(patch, number)
+        _, steps = statements_of(case.program, make, {})
+        for number in range(1, steps + 1, max(1, steps // 20)) if FULL else (max(1, steps // 2),):
+            with breaks(lambda step, _node, number=number: step >= number):
                 agree(case, make)
-
-
-def places(operations: int) -> Iterable[int]:
-    """Numbers of the operations that captures are forced to end at."""
-    return range(1, operations + 1, max(1, operations // 20)) if FULL else (max(1, operations // 2),)
 
 
 def test_every_program_has_several_inputs():
