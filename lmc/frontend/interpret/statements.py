@@ -18,6 +18,7 @@ from lmc.frontend.interpret import calls, comprehensions, loops, names, patterns
 from lmc.frontend.interpret.expressions import evaluate, make_function
 from lmc.frontend.interpret.machine import MadeError
 from lmc.frontend.python import attributes, foreign, items, iteration, operators
+from lmc.ir.errors import LmcError
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -52,7 +53,11 @@ def reason_of(machine: Machine, stop: BaseException) -> Break:
     if isinstance(stop, CaptureBreak):
         return stop.reason
     if isinstance(stop, MadeError):
-        return Break(stop.location, f"this raises {type(stop.error).__name__}: {stop.error}", "mend the program")
+        error = stop.error
+        own = error if isinstance(error, LmcError) else None
+        said = str(error).partition("\n")[0] if own is None else own.cause
+        remedy = (own and own.remedy) or "nothing has to change: the program raises this when it runs"
+        return Break(stop.location, f"this raises {type(error).__name__}: {said}", remedy)
     return Break(
         machine.graph.location, "the program goes deeper than a capture can", "write a loop, or bound the depth"
     )

@@ -96,7 +96,7 @@ def try_around_conversion(s, a: str):
     return n
 
 
-@case("a", stops="may raise inside")
+@case("a")
 def bare_except(s, a: str):
     try:
         x = s.gen("x", max_tokens=3)
@@ -106,7 +106,7 @@ def bare_except(s, a: str):
     return y
 
 
-@case("a", stops="may raise inside")
+@case("a")
 def swallowing_finally(s, a: str):
     try:
         return s.gen("x", max_tokens=3)
@@ -115,7 +115,7 @@ def swallowing_finally(s, a: str):
         return "from finally"  # noqa: B012
 
 
-@case("a", stops="this raises ZeroDivisionError")
+@case("a")
 def raises_itself(s, a: str):
     effect("before")
     s += a
@@ -123,7 +123,7 @@ def raises_itself(s, a: str):
     return 1 / 0
 
 
-@case("a", stops="this raises ValueError")
+@case("a")
 def raises_with_message(s, a: str):
     s.gen("x", max_tokens=2)
     raise ValueError(f"bad {a}")
@@ -136,7 +136,7 @@ def raises_when_it_runs(s, a: str):
     return n + 1
 
 
-@case("a", stops="this raises AssertionError")
+@case("a")
 def asserts(s, a: str):
     assert a == "a"
     s.gen("x", max_tokens=2)

@@ -106,7 +106,7 @@ def forget() -> tuple[str]:
     return ("w",)
 
 
-@case(make=forget, stops="might change or keep")
+@case(make=forget)
 def helper_with_a_mutable_default(s, a: str):
     first = keeps([a, "x"])
     items = [a]
@@ -164,7 +164,7 @@ def recursive_helpers(s, a: str):
     return nested(s.gen("x", max_tokens=2), 3), nested(a, 2)
 
 
-@case("w")
+@case("w", stops="the program goes deeper than a capture can")
 def endless_helper(s, a: str):
     s += a
     return endless(s.gen("x", max_tokens=2))

@@ -61,7 +61,7 @@ def push(x):
     effect("push", x)
 
 
-@case("word", stops="the hash of anything but a number")
+@case("word")
 def mutable_result_before_a_break(s, a: str):
     pile = make_pile()
     before = len(pile)

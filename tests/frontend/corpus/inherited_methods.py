@@ -146,13 +146,13 @@ class Named(Pair):
         return s.gen("x", max_tokens=2)
 
 
-on(Settings, stops="can't be captured: a Settings")
+on(Settings)
 on(Settings, "run_whole")
 on(Frozen)
-on(Frozen, "changes", stops="changes a Frozen")
+on(Frozen, "changes")
 on(Slotted)
 on(Model)
-on(Model, "changes", stops="changes a Model")
+on(Model, "changes")
 on(Named)
 
 

@@ -242,14 +242,14 @@ for one in [
     "sets_by_name",
 ]:
     on(Counter, one)
-on(Counter, "loops_over_what_it_changes", stops="taken item by item")
+on(Counter, "loops_over_what_it_changes")
 on(Counter, "stores_its_own_list", stops="might change or keep")
-on(Counter, "changes_and_breaks", stops="the hash of anything but a number")
-on(Counter, "is_changed_by_a_tool_and_looks", stops="may change data that the program has read")
-on(Counter, "reads_its_dict", stops="looks at the running function itself")
-on(Counter, "asks_whether", stops="may run its own code")
-on(Counter, "remembers", stops="`+=` may change")
-on(Counter, "spreads", stops="is read after a call")
+on(Counter, "changes_and_breaks")
+on(Counter, "is_changed_by_a_tool_and_looks")
+on(Counter, "reads_its_dict", stops="asks for the names of its own frame")
+on(Counter, "asks_whether")
+on(Counter, "remembers")
+on(Counter, "spreads", stops="`**` of the attribute 'memory'")
 
 
 class Remembers:

@@ -81,7 +81,7 @@ class Strange:
 on(Strange, "shadowed")
 on(Strange, "itself")
 for one in ("properties", "cached_properties", "missing"):
-    on(Strange, one, stops="may run its own code")
+    on(Strange, one)
 on(Strange, "generates")
 
 
@@ -107,7 +107,7 @@ class Described:
         return self.field + q
 
 
-on(Described, stops="changes a Described")
+on(Described)
 on(Described, "reads", stops="may run its own code")
 
 

@@ -50,7 +50,7 @@ def reset() -> tuple[str]:
     return ("w",)
 
 
-@case(make=reset, stops="binds 'COUNTER'")
+@case(make=reset)
 def writes_global(s, a: str):
     global COUNTER
     s += a
@@ -59,7 +59,7 @@ def writes_global(s, a: str):
     return COUNTER
 
 
-@case(make=reset, stops="taken item by item")
+@case(make=reset)
 def appends_to_global(s, a: str):
     LOG.append(a)
     s += a
@@ -72,7 +72,7 @@ def bump():
     LOG.append("bump")
 
 
-@case(make=reset, stops="may change data that the program has read")
+@case(make=reset)
 def reads_after_write(s, a: str):
     before = COUNTER
     bump()
@@ -102,7 +102,7 @@ def looks_up_prompts_after_a_write(s, a: str):
     return s.gen("x", max_tokens=2), LOG[-2:], LOG.count("bump")
 
 
-@case(make=reset, stops="may change data that the program has read")
+@case(make=reset)
 def takes_limits_before_a_write_and_prompts_behind(s, a: str):
     s += a
     x = s.gen("x", max_tokens=SETTINGS["max_tokens"])
@@ -110,7 +110,7 @@ def takes_limits_before_a_write_and_prompts_behind(s, a: str):
     return x, SETTINGS["words"]
 
 
-@case(make=lambda: (["a", "b"],), stops="did not make itself")
+@case(make=lambda: (["a", "b"],), stops="the program changes a list or dict that it was given, which its caller")
 def changes_argument(s, words):
     words.append("c")
     s += " ".join(words)

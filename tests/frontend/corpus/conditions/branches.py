@@ -87,7 +87,7 @@ def branches_of_both_arms(s, a: str):
     return branches["b"]
 
 
-@condition("not bound on every way")
+@condition("this differs between the ways through the condition or loop")
 def forks_of_other_sizes(s, a: str):
     s += a
     x = s.gen("x", max_tokens=4)
@@ -98,7 +98,7 @@ def forks_of_other_sizes(s, a: str):
     return len(branches)
 
 
-@condition("not bound on every way")
+@condition()
 def one_of_two_states(s, a: str):
     s += a
     other = s.copy()

@@ -124,7 +124,7 @@ def new_lists_of_other_lengths(s, a: str):
     return xs, s.gen("z", max_tokens=2)
 
 
-@condition("not bound on every way")
+@condition()
 def one_new_list_twice_or_two(s, a: str):
     s += a
     x = s.gen("x", max_tokens=4)
@@ -149,7 +149,7 @@ def one_new_list_under_two_names(s, a: str):
     return xs, ys, xs is ys
 
 
-@condition("did not make itself")
+@condition("this differs between the ways through the condition or loop")
 def a_new_list_in_an_old_one(s, a: str):
     s += a
     xs = []
@@ -178,7 +178,7 @@ def new_lists_in_an_old_one(s, a: str):
     return xs, inner
 
 
-@condition("did not make itself")
+@condition()
 def one_of_two_older_lists(s, a: str):
     s += a
     xs, ys = ["one"], ["two"]
@@ -191,7 +191,7 @@ def one_of_two_older_lists(s, a: str):
     return xs, ys
 
 
-@condition("did not make itself")
+@condition()
 def an_older_list_or_a_new_one(s, a: str):
     s += a
     xs = ["one"]
@@ -204,7 +204,7 @@ def an_older_list_or_a_new_one(s, a: str):
     return xs
 
 
-@condition("can't become one value")
+@condition()
 def a_function_in_an_older_list(s, a: str):
     s += a
     xs = [None, "two"]
@@ -242,7 +242,7 @@ def dicts_are_changed_in_arms(s, a: str):
     return d, d["b"], s.gen("y", max_tokens=2)
 
 
-@condition("other keys")
+@condition()
 def a_dict_gets_a_key_in_one_arm(s, a: str):
     s += a
     d = {"a": 1}
@@ -253,7 +253,7 @@ def a_dict_gets_a_key_in_one_arm(s, a: str):
     return d
 
 
-@condition("other keys")
+@condition()
 def keys_in_another_order(s, a: str):
     s += a
     d = {}
@@ -268,7 +268,7 @@ def keys_in_another_order(s, a: str):
     return d
 
 
-@condition("other keys")
+@condition()
 def keys_of_another_type(s, a: str):
     s += a
     d = {}
@@ -281,7 +281,7 @@ def keys_of_another_type(s, a: str):
     return d
 
 
-@condition("set")
+@condition()
 def sets_in_arms(s, a: str):
     s += a
     found = {1, 2}

@@ -184,7 +184,7 @@ def both_return_out_of_a_message(s, a: str):
             return "other"
 
 
-@condition("which way the program goes")
+@condition()
 def return_through_finally(s, a: str):
     s += a
     x = s.gen("x", max_tokens=5)
@@ -197,7 +197,7 @@ def return_through_finally(s, a: str):
     return "late"
 
 
-@condition("which way the program goes", never=("except BaseException:", 'effect("caught")', "raise"))
+@condition(never=("except BaseException:", 'effect("caught")', "raise"))
 def return_through_except(s, a: str):
     s += a
     x = s.gen("x", max_tokens=5)

@@ -44,7 +44,7 @@ def an_early_return_in_one_branch(s, a: str):
     return s.gen("z", max_tokens=2)
 
 
-@condition("is gone over any further")
+@condition()
 def a_break_in_one_branch(s, a: str):
     s += a
     found = None

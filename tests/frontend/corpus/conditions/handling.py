@@ -129,7 +129,7 @@ def conversions_in_programs(s, a: str):
     return total, s.gen("y", max_tokens=2)
 
 
-@condition("may raise inside a `try`")
+@condition()
 def what_is_done_with_the_number_may_raise(s, a: str):
     s += a
     x = s.gen("x", regex="[0-9a-c]")
@@ -153,7 +153,7 @@ def the_exception_is_looked_at(s, a: str):
     return n, s.gen("y", max_tokens=2)
 
 
-@condition("may raise inside a `try`")
+@condition("reports() may ask for the exception that is handled here")
 def the_exception_is_looked_at_by_a_function(s, a: str):
     s += a
     x = s.gen("x", regex="[0-9a-c]")
@@ -258,7 +258,7 @@ def a_function_that_may_be_tried_or_not(s, a: str):
     return n, lookup(x), s.gen("y", max_tokens=2)
 
 
-@condition("raises ZeroDivisionError", never=("n = 1 / 0",))
+@condition(never=("n = 1 / 0",))
 def an_arm_that_raises_and_is_never_taken(s, a: str):
     s += a
     x = s.gen("x", regex="[0-9a-c]")
@@ -268,7 +268,7 @@ def an_arm_that_raises_and_is_never_taken(s, a: str):
     return n, s.gen("y", max_tokens=2)
 
 
-@condition("which way the program goes")
+@condition()
 def an_assertion_about_generated_text(s, a: str):
     s += a
     x = s.gen("x", regex="[0-9a-c]")

@@ -211,7 +211,7 @@ def and_or_with_effects(s, a: str):
     return y, z, s.gen("z", max_tokens=2)
 
 
-@condition("not bound on every way")
+@condition()
 def del_in_an_arm(s, a: str):
     s += a
     y = "old"
@@ -244,7 +244,7 @@ def del_of_items_in_arms(s, a: str):
     return xs, d, s.gen("y", max_tokens=2)
 
 
-@condition("belongs to its module")
+@condition()
 def a_global_in_an_arm(s, a: str):
     global COUNT
     s += a
@@ -380,7 +380,7 @@ def a_walrus_that_binds_anew(s, a: str):
     return y, z, w, f(x), s.gen("y", max_tokens=2)
 
 
-@condition("which way the program goes")
+@condition()
 def a_walrus_in_a_comprehension(s, a: str):
     s += a
     x = s.gen("x", max_tokens=4)

@@ -160,7 +160,7 @@ def matches_in_loops(s, a: str):
     return kept, s.gen("z", max_tokens=2)
 
 
-@condition("looks into values")
+@condition()
 def matches_sequences_of_generated_text(s, a: str):
     s += a
     x = s.gen("x", regex="[ab]")

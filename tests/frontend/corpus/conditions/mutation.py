@@ -9,7 +9,7 @@ from tests.frontend.corpus.conditions.cases import condition
 from tests.frontend.harness import effect
 
 
-@condition("can't become one value")
+@condition()
 def lists_in_lists_are_changed(s, a: str):
     s += a
     grid = [["a", "b"], ["c", "d"]]
@@ -123,7 +123,7 @@ def aliases_that_part(s, a: str):
     return xs, ys, xs is ys
 
 
-@condition("a list that it did not make")
+@condition()
 def an_alias_of_one_arm(s, a: str):
     s += a
     xs = ["one", "two"]
@@ -167,7 +167,7 @@ def a_list_is_handed_to_a_function_in_an_arm(s, a: str):
     return xs, same, s.gen("y", max_tokens=2)
 
 
-@condition("not bound on every way")
+@condition()
 def a_dict_that_is_replaced_in_one_arm(s, a: str):
     s += a
     d = {"k": "old"}

@@ -8,7 +8,7 @@ from tests.frontend.corpus.conditions.cases import condition
 from tests.frontend.harness import effect
 
 
-@condition("not bound on every way")
+@condition()
 def a_function_of_one_arm(s, a: str):
     s += a
     x = s.gen("x", max_tokens=4)
@@ -38,7 +38,7 @@ def a_closure_over_what_an_arm_binds(s, a: str):
     return before, inside, shown(), s.gen("y", max_tokens=2)
 
 
-@condition("belongs to an enclosing function")
+@condition()
 def nonlocal_in_an_arm(s, a: str):
     s += a
     count = 0
@@ -54,7 +54,7 @@ def nonlocal_in_an_arm(s, a: str):
     return count
 
 
-@condition("older than a condition")
+@condition("this differs between the ways through the condition or loop")
 def an_iterator_is_advanced_in_an_arm(s, a: str):
     s += a
     words = iter(["one", "two", "three"])
@@ -65,7 +65,7 @@ def an_iterator_is_advanced_in_an_arm(s, a: str):
     return list(words)
 
 
-@condition("older than a condition")
+@condition("this differs between the ways through the condition or loop")
 def an_iterator_of_a_closure_is_advanced_in_an_arm(s, a: str):
     def counter():
         numbers = iter([1, 2, 3])
@@ -83,7 +83,7 @@ def an_iterator_of_a_closure_is_advanced_in_an_arm(s, a: str):
     return take()
 
 
-@condition("older than a condition")
+@condition("this differs between the ways through the condition or loop")
 def an_iterator_under_another_one_is_advanced_in_an_arm(s, a: str):
     s += a
     words = iter(["one", "two", "three", "four"])
@@ -94,7 +94,7 @@ def an_iterator_under_another_one_is_advanced_in_an_arm(s, a: str):
     return list(words)
 
 
-@condition("older than a condition")
+@condition("`next` of a generator that has a name can't be captured yet")
 def a_generator_is_advanced_in_an_arm(s, a: str):
     def words():
         for word in ["one", "two", "three"]:
@@ -109,7 +109,7 @@ def a_generator_is_advanced_in_an_arm(s, a: str):
     return list(found)
 
 
-@condition("older than a condition")
+@condition("this differs between the ways through the condition or loop")
 def a_generator_expression_is_used_up_in_an_arm(s, a: str):
     s += a
     found = (word + "!" for word in ["one", "two"])
@@ -119,7 +119,7 @@ def a_generator_expression_is_used_up_in_an_arm(s, a: str):
     return list(found)
 
 
-@condition()
+@condition(stops="`next` of a generator that has a name can't be captured yet")
 def iterators_of_an_arm(s, a: str):
     s += a
     x = s.gen("x", max_tokens=4)
@@ -148,7 +148,7 @@ def unpacking_and_deleting_in_arms(s, a: str):
     return first, rest, old
 
 
-@condition("not bound on every way")
+@condition()
 def a_name_of_one_arm_is_read(s, a: str):
     s += a
     x = s.gen("x", max_tokens=4)
@@ -158,7 +158,7 @@ def a_name_of_one_arm_is_read(s, a: str):
     return y if False else s.gen("z", max_tokens=2), y
 
 
-@condition("not bound on every way", never=("y = 'found'",))
+@condition(never=("y = 'found'",))
 def a_name_of_one_arm_is_deleted(s, a: str):
     s += a
     x = s.gen("x", max_tokens=4)
@@ -169,7 +169,7 @@ def a_name_of_one_arm_is_deleted(s, a: str):
     return s.gen("z", max_tokens=2)
 
 
-@condition("not bound on every way")
+@condition()
 def a_name_of_one_arm_is_read_by_an_inner_function(s, a: str):
     s += a
     x = s.gen("x", max_tokens=4)
@@ -183,7 +183,7 @@ def a_name_of_one_arm_is_read_by_an_inner_function(s, a: str):
     return shown()
 
 
-@condition("not bound on every way")
+@condition()
 def a_name_that_one_arm_deletes(s, a: str):
     s += a
     y = "old"

@@ -161,7 +161,7 @@ def by_a_function_in_an_expression(s, a: str):
     return y, s.gen("y", max_tokens=2)
 
 
-@condition("by a function that it calls")
+@condition()
 def by_a_function_that_always_does_in_an_expression(s, a: str):
     s += a
     x = s.gen("x", max_tokens=4)

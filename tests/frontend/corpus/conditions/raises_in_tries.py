@@ -8,7 +8,7 @@ from tests.frontend.corpus.conditions.errors import CountedError, RefusedError, 
 from tests.frontend.harness import effect
 
 
-@condition("may raise inside a `try`")
+@condition()
 def what_may_be_caught(s, a: str):
     s += a
     x = s.gen("x", max_tokens=4)
@@ -21,7 +21,7 @@ def what_may_be_caught(s, a: str):
     return n, s.gen("y", max_tokens=2)
 
 
-@condition("may raise inside a `try`")
+@condition()
 def through_a_finally(s, a: str):
     s += a
     x = s.gen("x", max_tokens=4)
@@ -43,7 +43,7 @@ def a_list_of_the_programs_own(s, a: str):
     return s.gen("y", max_tokens=2)
 
 
-@condition("more than its arguments")
+@condition()
 def an_exception_that_holds_more(s, a: str):
     s += a
     x = s.gen("x", max_tokens=4)
@@ -82,7 +82,7 @@ def what_no_handler_takes_by_a_function(s, a: str):
     return n, s.gen("y", max_tokens=2)
 
 
-@condition("may raise inside a `try`", never=('effect("no")',))
+@condition(never=('effect("no")',))
 def what_one_of_the_handlers_around_may_take(s, a: str):
     s += a
     x = s.gen("x", max_tokens=4)
@@ -186,7 +186,7 @@ def a_handler_that_raises_in_an_inner_function(s, a: str):
     return n, s.gen("z", max_tokens=2)
 
 
-@condition("while another one is handled")
+@condition()
 def a_handler_that_calls_what_raises(s, a: str):
     s += a
     x = s.gen("x", regex="[0-9a-c]")
@@ -198,7 +198,7 @@ def a_handler_that_calls_what_raises(s, a: str):
     return n, s.gen("z", max_tokens=2)
 
 
-@condition("while another one is handled")
+@condition()
 def a_handler_in_a_handler_that_raises(s, a: str):
     s += a
     x, y = s.gen("x", regex="[0-9a-c]"), s.gen("y", regex="[0-9a-c]")
@@ -212,7 +212,7 @@ def a_handler_in_a_handler_that_raises(s, a: str):
     return n, s.gen("z", max_tokens=2)
 
 
-@condition("may raise inside a `try`")
+@condition()
 def a_number_that_is_refused_and_caught(s, a: str):
     s += a
     x = s.gen("x", regex="[0-9a-c]")
@@ -225,7 +225,7 @@ def a_number_that_is_refused_and_caught(s, a: str):
     return n, s.gen("z", max_tokens=2)
 
 
-@condition("may raise inside a `try`")
+@condition()
 def what_is_no_exception_is_caught(s, a: str):
     s += a
     x = s.gen("x", max_tokens=4)

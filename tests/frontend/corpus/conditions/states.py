@@ -31,7 +31,7 @@ def a_variable_of_one_arm_with_a_default(s, a: str):
     return s.get("y", "none"), s.get("y"), s.get("w", 2)
 
 
-@condition("not bound on every way")
+@condition()
 def a_variable_of_one_arm_is_read(s, a: str):
     s += a
     x = s.gen("x", max_tokens=4)
@@ -123,7 +123,7 @@ def scores_of_both_arms(s, a: str):
     return s.meta("c")["scores"] if len(a) > 100 else s["c"], f"{s.meta('c')}"
 
 
-@condition("not bound on every way")
+@condition("meta data that only some ways have can't be captured yet")
 def scores_of_one_arm(s, a: str):
     s += a
     x = s.gen("x", max_tokens=4)

@@ -89,7 +89,7 @@ def two_names_for_one_list(s, a: str):
     return xs, ys, zs, xs is ys, zs[0] is xs
 
 
-@looped("did not make itself")
+@looped()
 def a_name_that_moves_between_lists(s, a: str):
     s += a
     xs, ys = ["one"], ["two"]
@@ -142,7 +142,7 @@ def a_list_grows_in_some_rounds(s, a: str):
     return xs, len(xs)
 
 
-@looped("__class__")
+@looped()
 def a_dict_gets_entries(s, a: str):
     s += a
     d = {}
@@ -151,7 +151,7 @@ def a_dict_gets_entries(s, a: str):
     return d
 
 
-@looped("set")
+@looped()
 def a_set_grows(s, a: str):
     s += a
     seen = set()
@@ -185,7 +185,7 @@ def comprehensions_in_rounds(s, a: str):
     return out
 
 
-@looped("which way the program goes")
+@looped()
 def a_filter_in_rounds(s, a: str):
     s += a
     out = 0
@@ -214,7 +214,7 @@ def instances_in_rounds(s, a: str):
     return out
 
 
-@looped()
+@looped(stops="this differs between the ways through the condition or loop")
 def a_list_of_a_tool_in_each_round(s, a: str):
     s += a
     words = []

@@ -142,7 +142,7 @@ def more_branches_than_items(s, a: str):
     return forks["y"], [f.text() for f in forks], [f.get("x", "none") for f in forks]
 
 
-@looped(stops="'x' is not bound")
+@looped()
 def fewer_branches_than_items(s, a: str):
     s += a
     plan = ["one", *s.gen("plan", max_tokens=8).split(), "two"]
@@ -290,7 +290,7 @@ def one_branch_by_itself(s, a: str):
     return forks[0].gen("x", max_tokens=2)
 
 
-@looped(stops="other rounds see")
+@looped(stops="a round of a loop over branches changes a state or an object that othe")
 def branches_and_the_state(s, a: str):
     s += a
     forks = s.fork(len(s.gen("plan", max_tokens=8)) + 1)
@@ -309,7 +309,7 @@ def branches_and_a_text(s, a: str):
     return text
 
 
-@looped(stops="may be left early")
+@looped(stops="a round of a loop over branches leaves it early")
 def branches_until_one_is_good(s, a: str):
     s += a
     forks = s.fork(len(s.gen("plan", max_tokens=8)) + 1)
@@ -319,7 +319,7 @@ def branches_until_one_is_good(s, a: str):
     return "done"
 
 
-@looped(stops="taken one by one")
+@looped(stops="going over the branches of a state can't be captured yet")
 def branches_unpacked(s, a: str):
     s += a
     first, *rest = s.fork(len(s.gen("plan", max_tokens=8)) + 1)

@@ -234,7 +234,7 @@ def break_in_a_with(s, a: str):
     return n, s.text()
 
 
-@looped("how often the program goes round")
+@looped()
 def continue_in_a_try_finally(s, a: str):
     s += a
     n = 0

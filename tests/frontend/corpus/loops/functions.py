@@ -24,7 +24,7 @@ def a_closure_made_in_each_round(s, a: str):
     return out
 
 
-@looped("not bound on every way")
+@looped("this differs between the ways through the condition or loop")
 def a_closure_kept_from_a_round(s, a: str):
     s += a
     put = None
@@ -46,7 +46,7 @@ def a_closure_reads_what_rounds_change(s, a: str):
     return look()
 
 
-@looped("belongs to an enclosing function")
+@looped()
 def nonlocal_in_rounds(s, a: str):
     s += a
     total = 0
@@ -135,7 +135,7 @@ def a_generator_that_is_gone_over(s, a: str):
     return out
 
 
-@looped("how often the program goes round")
+@looped()
 def a_generator_over_an_unknown_text(s, a: str):
     def words(text):
         for letter in text:
@@ -148,7 +148,7 @@ def a_generator_over_an_unknown_text(s, a: str):
     return out
 
 
-@looped("is advanced")
+@looped("this differs between the ways through the condition or loop")
 def a_generator_made_before_and_advanced_in_rounds(s, a: str):
     s += a
     numbers = iter(["1", "2", "3", "4", "5", "6"])

@@ -151,7 +151,7 @@ def the_best_branch_by_its_number(s, a: str):
     return number, texts[number]
 
 
-@looped(stops="puts states")
+@looped()
 def the_best_branch_itself(s, a: str):
     s += a
     forks = s.fork(2)
@@ -208,7 +208,7 @@ def any_of_known_conditions(s, a: str):
     return some, every, s.gen("end", max_tokens=1)
 
 
-@looped(stops="stops at the first item that decides")
+@looped()
 def any_of_known_calls(s, a: str):
     s += a
     for letter in s.gen("x", max_tokens=2):

@@ -103,7 +103,7 @@ def zipped_with_a_tool(s, a: str):
     return out
 
 
-@looped(stops="gone over, which can be done once if it is an iterator")
+@looped()
 def changed_while_gone_over(s, a: str):
     s += a
     items = unsaid(s.gen("x", max_tokens=6))
@@ -121,7 +121,7 @@ def a_copy_of_what_a_tool_gave(s, a: str):
     return "done"
 
 
-@looped()
+@looped(stops="the variable 'y' may be missing in some branches, and is asked of all,")
 def branches_for_the_rows_of_a_tool(s, a: str):
     s += a
     rows = rows_of(s.gen("x", max_tokens=6) + " one")

@@ -99,7 +99,7 @@ def a_variable_that_is_chosen_in_rounds(s, a: str):
     return s["n"], s.get("last", "not set"), "last" in s
 
 
-@looped("not bound on every way")
+@looped()
 def a_variable_of_rounds_is_read_behind(s, a: str):
     s += a
     for letter in s.gen("x", max_tokens=3):
@@ -181,7 +181,7 @@ def two_states_swap(s, a: str):
     return one.text(), two.text()
 
 
-@looped("not bound on every way")
+@looped()
 def two_states_swap_names(s, a: str):
     s += a
     x = s.gen("x", max_tokens=3)
@@ -204,7 +204,7 @@ def a_copy_in_each_round(s, a: str):
     return best, s.gen("y", max_tokens=2)
 
 
-@looped("not bound on every way")
+@looped()
 def a_copy_kept_from_a_round(s, a: str):
     s += a
     kept = s.copy()
@@ -262,7 +262,7 @@ def a_fork_of_a_fork_in_rounds(s, a: str):
     return out
 
 
-@looped("not bound on every way")
+@looped()
 def samples_in_rounds(s, a: str):
     s += a
     out = ""
