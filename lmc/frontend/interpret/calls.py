@@ -13,7 +13,7 @@ import inspect
 import operator
 from collections.abc import Callable, Generator, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType, WrapperDescriptorType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from lmc.frontend.control.conditions import adopt, scope
 from lmc.frontend.control.exits import NORMAL, Exit, Left, Outcome, Way
@@ -186,6 +186,12 @@ def _call_constant(machine: Machine, function: Const, args: Args, kwargs: Kwargs
     own = _call_method_of(machine, function, args, kwargs)
     if own is not None:
         return own
+    return _call_no_function(machine, held)
+
+
+def _call_no_function(machine: Machine, held: Any) -> NoReturn:
+    if not callable(held):
+        machine.raise_new(TypeError, f"'{type(held).__name__}' object is not callable")
     raise _opaque(machine, held)
 
 
