@@ -117,7 +117,8 @@ def answered(machine: Machine, handle: Abstract, value: Abstract) -> None:
         answer: Abstract | None = UNSURE
     else:
         answer = value if core.chat and core.role in (None, "assistant") else None
-    change(machine, handle, bare=core.bare or core.chat is False, answer=answer)
+    bare, unsure = core.bare or core.chat is False, core.unsure or core.chat is None
+    change(machine, handle, bare=bare, unsure=unsure, answer=answer)
 
 
 @named
