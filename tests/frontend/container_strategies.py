@@ -265,6 +265,17 @@ class ContainerWriter:
 
     def _ask(self) -> list[str]:
         option = self.pick("max_tokens=2, temperature=1.0", "max_tokens=3")
+        if self.one_in(2):
+            xs = self.known("lists")
+            option = self.pick(
+                f"choices={xs} or ['z']",
+                f"choices=[q or 'z' for q in {xs}] or ['z'], temperature=1.0",
+                f"choices=sorted(set({xs}), key=len) or ['z']",
+                f"choices=[a + 'e', {self.text()} + 'e']",
+                f"regex='[ex]' * (len({xs}) + 1)",
+                *[f"choices={d}" for d in self.names["dicts"][:1]],
+                *[f"choices=list({d}) or ['z'], temperature=1.0" for d in self.names["dicts"][:1]],
+            )
         return self.bind("texts", "t", f"s.gen({self.pick(repr('g'), repr('h'), 'None')}, {option})")
 
     def _write(self) -> list[str]:
