@@ -178,6 +178,8 @@ class ContainerWriter:
                 f"zip(itertools.cycle('xy'), {first})",
                 f"itertools.zip_longest(words, {first}, fillvalue='-')",
                 f"itertools.pairwise({first})",
+                f"((k, '-'.join(g)) for k, g in itertools.groupby({first}))",
+                f"((k, next(g)) for k, g in itertools.groupby({first}, key=lambda q: {self.pick('q[:1]', 'len(q)')}))",
                 f"itertools.product('xy', {first})",
             ),
             *self.names["pairs"] * 3,

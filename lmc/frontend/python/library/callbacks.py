@@ -87,6 +87,7 @@ _CHOICES: Mapping[str, Callable[[Machine, Args], Callable[..., Any] | None]] = {
     "itertools.cycle": _one(polyfills.cycle),
     "itertools.dropwhile": _one(polyfills.dropwhile),
     "itertools.filterfalse": _one(polyfills.filterfalse),
+    "itertools.groupby": _one(polyfills.groupby),
     "itertools.islice": _slicing,
     "itertools.pairwise": _one(polyfills.pairwise),
     "itertools.repeat": lambda _machine, args: polyfills.repeat if len(args) == 2 else None,

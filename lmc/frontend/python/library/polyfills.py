@@ -150,6 +150,35 @@ def compress(data, selectors):
             yield item
 
 
+def groupby(iterable, key=None):
+    iterator = iter(iterable)
+    value = found = None
+    ended = False
+    number = 0
+
+    def advance():
+        nonlocal value, found, ended
+        try:
+            value = next(iterator)
+        except StopIteration:
+            ended = True
+        else:
+            found = value if key is None else key(value)
+
+    def members(group, target):
+        while group == number and not ended and found in (target,):
+            yield value
+            advance()
+
+    advance()
+    while not ended:
+        target = found
+        yield target, members(number, target)
+        while not ended and found in (target,):
+            advance()
+        number += 1
+
+
 def cycle(iterable):
     items = []
     for item in iterable:
