@@ -110,6 +110,9 @@ class HandleWriter(LoopWriter):
         )
         self.arrays.append((name, count))
         lines = [f"{name} = {state}.fork({count})"]
+        if count.startswith("len(") and self.draw(st.integers(0, 2)) == 0:
+            items = count[4:-1]
+            lines = [f"{name} = {state}.fork({count}) if {items} else {self.pick('[]', f'[{state}]', '()')}"]
         return [*lines, *self._go_over()] if self.draw(st.booleans()) else lines
 
     def _go_over(self) -> list[str]:

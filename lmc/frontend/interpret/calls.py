@@ -227,8 +227,10 @@ def _call_known(machine: Machine, held: Any, args: Args, kwargs: Kwargs) -> Abst
     if combined is not None:
         return combined
     handler = FUNCTIONS.get(held)
-    if handler is not None and args and isinstance(args[0], Union) and held in TAKING_ITEMS:
-        return machine.cases(args[0], lambda one: call(machine, Const(held), [one, *args[1:]], kwargs))
+    union = next((index for index, each in enumerate(args) if isinstance(each, Union)), None)
+    if handler is not None and union is not None and held in TAKING_ITEMS:
+        before, behind = args[:union], args[union + 1 :]
+        return machine.cases(args[union], lambda one: call(machine, Const(held), [*before, one, *behind], kwargs))
     if handler is not None:
         return _fitting(machine, handler, held, args, kwargs)
     if held in callbacks.GETTERS:

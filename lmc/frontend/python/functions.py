@@ -129,8 +129,10 @@ FUNCTIONS: Mapping[Any, Handler] = {
     **{getattr(builtins, name): conversion(name) for name in ("int", "float", "abs", "round", "ord", "chr")},
 }
 """What a program calls of Python's own, without the module ``library``."""
-TAKING_ITEMS = frozenset({list, tuple, set, dict, sorted, sum, min, max, any, all})
-"""Functions that go over their first argument at once."""
+TAKING_ITEMS = frozenset(
+    {list, tuple, set, dict, sorted, sum, min, max, any, all, enumerate, zip, reversed, iter, map, filter}
+)
+"""Functions that go over their arguments."""
 _MADE_CODE = "the program runs code that it makes itself", "choose among functions with a dict, or run it in a tool"
 _NAMES = "the program asks for the names of its own frame", "keep the values in a dict, and look them up there"
 _OUTSIDE = "the program reads from outside itself", "read it in a tool: a function of your own with @lmc.tool"

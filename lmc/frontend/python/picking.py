@@ -10,7 +10,7 @@ from lmc.frontend.binding import Bindable
 from lmc.frontend.emit.budget import MAX_UNION
 from lmc.frontend.emit.operands import pure
 from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, HandleCell
-from lmc.frontend.heap.values import Abstract, BoundMethod, Const, Function, Partial, Symbol, Tuple, Union
+from lmc.frontend.heap.values import Abstract, BoundMethod, Const, Function, Partial, Symbol, Tuple, Union, parts_of
 from lmc.ir.types import BOOL, INT
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def holds_handles(machine: Machine, items: Sequence[Abstract]) -> bool:
     """Return whether handles are among ``items``, or in tuples of them."""
     return any(
-        holds_handles(machine, item.items)
-        if isinstance(item, Tuple)
+        holds_handles(machine, parts_of(item))
+        if isinstance(item, Tuple | Union)
         else isinstance(machine.cell(item), HandleCell | BranchesCell | BranchArrayCell)
         for item in items
     )

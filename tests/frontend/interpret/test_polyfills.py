@@ -16,7 +16,6 @@ _ITEMS = st.lists(st.integers(-3, 3), max_size=5)
 _MOST = 12  # items that are taken of an endless iterator
 
 
-
 def _taking(groupby: Any) -> Any:
     """Take some items of each group at once, and ask for the rest at the end, where there is none."""
 

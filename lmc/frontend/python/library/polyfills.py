@@ -6,7 +6,7 @@ asked for. They do what the functions of their names do, in the same order.
 
 # The capture reads the source of these functions; what types their arguments have is the program's matter.
 # pyright: basic
-# ruff: noqa: ANN001, ANN002, ANN201, ANN204, D101, D103, SIM113, UP028
+# ruff: noqa: ANN001, ANN002, ANN201, ANN202, ANN204, D101, D103, SIM113, UP028
 
 
 def map_(function, iterable):
