@@ -36,6 +36,11 @@ PAIRS: dict[str, tuple[Any, Any, st.SearchStrategy[Any]]] = {
     "filterfalse": (polyfills.filterfalse, itertools.filterfalse, st.tuples(st.sampled_from(["one", None]), _ITEMS)),
     "enumerate": (polyfills.enumerate_, enumerate, st.tuples(_ITEMS) | st.tuples(_ITEMS, st.integers(0, 3))),
     "zip": (polyfills.zip_, zip, st.tuples(_ITEMS, _ITEMS) | st.tuples(_ITEMS, _ITEMS, _ITEMS)),
+    "fromkeys": (
+        lambda items, *value: polyfills.from_keys(items, *value).items(),
+        lambda items, *value: dict.fromkeys(items, *value).items(),
+        st.tuples(_ITEMS) | st.tuples(_ITEMS, st.integers()),
+    ),
     "starmap": (polyfills.starmap, itertools.starmap, st.tuples(st.just("two"), st.lists(st.tuples(_ITEMS, _ITEMS)))),
     "takewhile": (polyfills.takewhile, itertools.takewhile, st.tuples(st.just("one"), _ITEMS)),
     "dropwhile": (polyfills.dropwhile, itertools.dropwhile, st.tuples(st.just("one"), _ITEMS)),

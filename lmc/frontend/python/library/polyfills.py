@@ -50,6 +50,13 @@ def zip_(first, *rest):
         yield tuple(row)
 
 
+def from_keys(iterable, value=None, /):
+    made = {}
+    for key in iterable:
+        made[key] = value
+    return made
+
+
 def starmap(function, iterable):
     for items in iterable:
         yield function(*items)
