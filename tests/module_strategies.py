@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lmc.ir import builtins
 from lmc.ir.builder import Builder
 from lmc.ir.core import Attribute, Constraint, Effect, Function, HostFunction, Module, Value
+from lmc.ir.definitions import DEFINED_KINDS
 from lmc.ir.engine import JUMP_FORWARD
 from lmc.ir.ops import (
     PREFILL_SCOPES,
@@ -192,6 +193,10 @@ class _Body(RegionBody):
             if fields["wave"] is None and "logprobs" not in fields:
                 forced = st.lists(st.integers(0, 300), max_size=fields["max_tokens"]).map(tuple)
                 fields["forced"] = draw(st.one_of(st.none(), forced))
+        text = self._one_of(TEXT)
+        if "constraint" not in fields and text is not None and draw(st.booleans()):
+            fields.update(definition=(text,), definition_kind=draw(st.sampled_from(DEFINED_KINDS)))
+            fields["jump_forward"] = draw(st.sampled_from(JUMP_FORWARD))
         return fields
 
     def _generate(self, builder: Builder) -> None:

@@ -34,8 +34,10 @@ def lower(module: Module, target: Target) -> Plan:
 
 
 def _refuse(op: Op, module: Module, target: Target) -> None:
-    if isinstance(op, SamplingOp) and op.constraint is not None and not target.supports_constraints:
-        kind = next((entry.kind for entry in module.constraints if entry.name == op.constraint), "constraint")
+    if not isinstance(op, SamplingOp) or target.supports_constraints:
+        return
+    kind = next((entry.kind for entry in module.constraints if entry.name == op.constraint), op.definition_kind)
+    if kind is not None:
         raise LoweringError(
             f"generation {op.id!r} has a constraint ({kind}), which target {target.spec!r} does not enforce",
             remedy="leave out regex, choices, schema and dtype and check the text in the program; "

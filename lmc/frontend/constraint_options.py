@@ -5,14 +5,15 @@ Whether a pattern, a schema or a grammar is one, the compiler says when it compi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lmc.frontend.locations import user_location
 from lmc.frontend.refusals import bad, described
 from lmc.frontend.schemas import JsonSchema, UnknownSchemaError, schema_of
 from lmc.ir.core import WHITESPACE, Constraint
+from lmc.ir.definitions import definition
 from lmc.ir.types import BOOL, FLOAT, INT, TEXT, Type
 
 _DTYPES: dict[type, Type] = {int: INT, float: FLOAT, bool: BOOL}
@@ -61,17 +62,8 @@ def checked_constraint(given: Mapping[str, Any]) -> ConstraintSpec | None:
     return found if found is None or parse else replace(found, type=TEXT, schema=None)
 
 
-def _regex(value: Any, _whitespace: str) -> ConstraintSpec:
-    if not isinstance(value, str) or not value:
-        raise bad(f"regex is {described(value)}", "give the pattern as a text")
-    return ConstraintSpec("regex", value, TEXT)
-
-
-def _choices(value: Any, _whitespace: str) -> ConstraintSpec:
-    if not isinstance(value, list) or not value or not all(isinstance(entry, str) and entry for entry in value):
-        raise bad(f"choices is {described(value)}", "give a list of texts, none of them empty")
-    text = json.dumps(list(dict.fromkeys(value)), separators=(",", ":"), ensure_ascii=False)
-    return ConstraintSpec("choices", text, TEXT)
+def _defined(kind: str) -> Callable[[Any, str], ConstraintSpec]:
+    return lambda value, _whitespace: ConstraintSpec(kind, definition(kind, value, user_location()), TEXT)
 
 
 def _schema(value: Any, whitespace: str) -> ConstraintSpec:
@@ -93,16 +85,10 @@ def _dtype(value: Any, _whitespace: str) -> ConstraintSpec | None:
     return ConstraintSpec("dtype", value.__name__, _DTYPES[value])
 
 
-def _grammar(value: Any, _whitespace: str) -> ConstraintSpec:
-    if not isinstance(value, str) or not value.strip():
-        raise bad(f"grammar is {described(value)}", "give the grammar as a text in the syntax of Lark")
-    return ConstraintSpec("grammar", value, TEXT)
-
-
 _CHECKS: dict[str, Callable[[Any, str], ConstraintSpec | None]] = {
-    "regex": _regex,
-    "choices": _choices,
+    "regex": _defined("regex"),
+    "choices": _defined("choices"),
     "schema": _schema,
     "dtype": _dtype,
-    "grammar": _grammar,
+    "grammar": _defined("grammar"),
 }

@@ -6,10 +6,10 @@ import json
 import math
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from lmc.ir.core import Constraint, Module
+from lmc.ir.core import Constraint, Module, Value
 from lmc.ir.engine import Generation
 from lmc.ir.errors import ConstraintError, InputError
 from lmc.ir.model_ops import SamplingOp
@@ -52,6 +52,14 @@ class Constraints:
     ) -> Constraints:
         """Those of a module with these ``symbols``."""
         return cls({entry.name: entry for entry in symbols}, compile, readers or {})
+
+    def defined(self, op: SamplingOp, environment: Mapping[Value, Any]) -> tuple[SamplingOp, Constraints]:
+        """``op`` and its constraints, where a value of the run defines one."""
+        if not op.definition or op.definition_kind is None:
+            return op, self
+        symbol = Constraint("definition", op.definition_kind, environment[op.definition[0]])
+        changed = replace(op, constraint=symbol.name, definition=(), definition_kind=None)
+        return changed, replace(self, symbols={symbol.name: symbol})
 
     def find(self, op: SamplingOp) -> CompiledConstraint | None:
         """What ``op`` may say; None where that is anything.

@@ -266,6 +266,7 @@ class _Machine:
         context = self.environment[op.context]
         start = time.perf_counter()
         op_id = semantics.runtime_id(op, self.environment)
+        op, constraints = self.constraints.defined(op, self.environment)
         requests = semantics.generation_requests(
             op,
             context,
@@ -273,11 +274,11 @@ class _Machine:
             run_seed=self.run_seed,
             instance=self.instance,
             context_length=self.engine.info.context_length,
-            constraints=self.constraints,
+            constraints=constraints,
         )
         generations = [self.engine.submit(request).future.result() for request in requests]
         self.recording.op(op_id, generation_profile(generations, time.perf_counter() - start))
-        return semantics.generation_results(op, context, generations, self.constraints)
+        return semantics.generation_results(op, context, generations, constraints)
 
     def _select(self, op: SelectOp) -> tuple[Any, ...]:
         context = self.environment[op.context]

@@ -11,6 +11,7 @@ from typing import Any
 
 from lmc.ir.builtin_types import ResultType, Safe, always_gives, element, never_safe, same_list
 from lmc.ir.choices import checked_branch_count, checked_branch_index, listed_choices
+from lmc.ir.definitions import definition
 from lmc.ir.types import ANY, INT, NONE, TEXT, ListType, Type, fits, list_of
 
 
@@ -87,6 +88,7 @@ LIST_BUILTINS: tuple[tuple[str, Any, ResultType, Safe], ...] = (
     ("dict_from", dict, always_gives(ANY), never_safe),
     ("check_lengths", _check_lengths, always_gives(NONE), never_safe),
     ("choices", listed_choices, always_gives(list_of(TEXT)), never_safe),
+    ("definition", definition, always_gives(TEXT), never_safe),
     ("branch_count", checked_branch_count, always_gives(INT), never_safe),
     ("branch_index", checked_branch_index, always_gives(INT), never_safe),
 )

@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from lmc.ir.core import Effect, Op, Value, attribute, operand, operands, parts, register
+from lmc.ir.definitions import DEFINED_KINDS
 from lmc.ir.engine import JUMP_FORWARD, SamplingParams
 from lmc.ir.rules import (
     expect_context,
@@ -34,6 +35,9 @@ class SamplingOp(Op):
     ``expected_tokens`` is how long an output is on average, as far as that is known: a hint for plans, which says
     nothing about results.
 
+    ``definition`` is the text of a constraint that only a run knows, of kind ``definition_kind``, in the place of
+    ``constraint``.
+
     ``forced`` are the only token ids that the constraint allows, where compile-constraints found that out: then no
     model is asked, and the op is pure.
     """
@@ -41,6 +45,7 @@ class SamplingOp(Op):
     context: Value = operand()
     id: str = attribute()
     occurrences: tuple[Value, ...] = operands(())
+    definition: tuple[Value, ...] = operands(())
     name: str | None = attribute(None)
     max_tokens: int = attribute(256)
     min_tokens: int = attribute(0)
@@ -57,6 +62,7 @@ class SamplingOp(Op):
     seed: int | None = attribute(None)
     logprobs: int | None = attribute(None)
     constraint: str | None = attribute(None, symbol="constraint")
+    definition_kind: str | None = attribute(None)
     jump_forward: str = attribute("exact")
     forced: tuple[int, ...] | None = attribute(None)
     expected_tokens: int | None = attribute(None)
@@ -98,10 +104,22 @@ class SamplingOp(Op):
             raise self.fail(f"an unconstrained generation gives !text, not {value}")
         if value not in (TEXT, INT, FLOAT, BOOL) and not isinstance(value, JsonType):
             raise self.fail(f"no generation gives {value}", "it gives !text, !int, !float, !bool or !json<…>")
-        if self.constraint is None and self.jump_forward != JUMP_FORWARD[0]:
+        self._verify_definition()
+        if self.constraint is None and not self.definition and self.jump_forward != JUMP_FORWARD[0]:
             raise self.fail("jump_forward is for a generation with a constraint", "leave it out")
         if self.forced is not None:
             self._verify_forced(self.forced)
+
+    def _verify_definition(self) -> None:
+        if not self.definition:
+            if self.definition_kind is not None:
+                raise self.fail("definition_kind is for a generation with a definition", "leave it out")
+            return
+        expect_one_of(self, "definition_kind", self.definition_kind or "none", DEFINED_KINDS)
+        if [value.type for value in self.definition] != [TEXT]:
+            raise self.fail("a definition is one !text", "give the constraint's text")
+        if self.constraint is not None:
+            raise self.fail("there is a constraint and a definition of one", "leave one of them out")
 
     def _verify_forced(self, forced: tuple[int, ...]) -> None:
         rules = (

@@ -49,8 +49,8 @@ def generate(frame: Frame, index: int, op: SamplingOp) -> None:
     """One request for ``lm.gen``, ``n`` for ``lm.sample``."""
     machine, around = frame.machine, frame.machine.around
     context = frame.environment[op.context]
-    constraints = around.constraints
     op_id = semantics.runtime_id(op, frame.environment)
+    op, constraints = around.constraints.defined(op, frame.environment)
     requests = semantics.generation_requests(
         op,
         context,

@@ -1,5 +1,6 @@
 """Random programs that alias, iterate, change and branch over containers and iterators at once."""
 
+import re
 from typing import Any
 
 from hypothesis import strategies as st
@@ -178,6 +179,8 @@ class ContainerWriter:
                 f"zip(itertools.cycle('xy'), {first})",
                 f"itertools.zip_longest(words, {first}, fillvalue='-')",
                 f"itertools.pairwise({first})",
+                f"((k, '-'.join(g)) for k, g in itertools.groupby({first}))",
+                f"((k, next(g)) for k, g in itertools.groupby({first}, key=lambda q: {self.pick('q[:1]', 'len(q)')}))",
                 f"itertools.product('xy', {first})",
             ),
             *self.names["pairs"] * 3,
@@ -213,7 +216,20 @@ class ContainerWriter:
         if not self.names["lists"]:
             return self._list()
         kinds = ["if"] * 6 + ["change"] * 8 + ["iterator"] * 3 + ["take"] * 3 + ["alias"] * 2
-        kinds += ["list", "dict", "set", "rows", "pairs", "comprehension", "flag", "write", "ask", "helper", "by_key"]
+        kinds += [
+            "list",
+            "dict",
+            "set",
+            "rows",
+            "pairs",
+            "comprehension",
+            "flag",
+            "write",
+            "ask",
+            "helper",
+            "by_key",
+            "match",
+        ]
         kinds += self.of_libraries("queue", "counter", "group")
         if self.loops < 2:
             kinds += ["for"] * 6 + ["while", "while", "index", "each_row", "drain"]
@@ -265,6 +281,17 @@ class ContainerWriter:
 
     def _ask(self) -> list[str]:
         option = self.pick("max_tokens=2, temperature=1.0", "max_tokens=3")
+        if self.one_in(2):
+            xs = self.known("lists")
+            option = self.pick(
+                f"choices={xs} or ['z']",
+                f"choices=[q or 'z' for q in {xs}] or ['z'], temperature=1.0",
+                f"choices=sorted(set({xs}), key=len) or ['z']",
+                f"choices=[a + 'e', {self.text()} + 'e']",
+                f"regex='[ex]' * (len({xs}) + 1)",
+                *[f"choices={d}" for d in self.names["dicts"][:1]],
+                *[f"choices=list({d}) or ['z'], temperature=1.0" for d in self.names["dicts"][:1]],
+            )
         return self.bind("texts", "t", f"s.gen({self.pick(repr('g'), repr('h'), 'None')}, {option})")
 
     def _write(self) -> list[str]:
@@ -535,6 +562,25 @@ class ContainerWriter:
             call = f"{self.pick('max', 'min', 'sorted')}({source}, key=lambda q: {key})"
             return self.bind("texts", "t", f"str({call}) if {xs} else 'none'")
         return self.bind("texts", "t", f"{self.pick('max', 'min')}({xs}, key=lambda q: {key}, default={text})")
+
+    def _match(self) -> list[str]:
+        """A ``match`` on the parts of a container; its patterns bind texts and lists."""
+        xs, ys, text = self.known("lists"), self.known("lists"), self.text()
+        others = [self.known(kind) for kind in ("queues", "dicts", "sets", "rows") if self.names[kind]]
+        subject = self.pick(*[xs] * 4, *others, f"{text}.split('e')", f"({text}, {xs})", f"[{xs}, {ys}]", text)
+        patterns = ["[]", "[q]", "[q, 'e' | 'x']", "[q, r]", "[q, *rest]", "[*rest, q]", "[q, *_, r]", "['e', *rest]"]
+        patterns += ["[q, [r, *rest]]", "[[q], [r, *_]]", "[str() as q, *rest]", "['x' as q, r]", "[q, *rest, 'e']"]
+        lines = [f"match {subject}:"]
+        for _ in range(self.draw(st.integers(1, 3))):
+            pattern = self.pick(*patterns)
+            bound = {name for name in ("q", "r", "rest") if re.search(rf"\b{name}\b", pattern)}
+            shown = f"str([{', '.join(sorted(bound))}])"
+            guard = f" if {self.condition()}" if self.one_in(3) else ""
+            lines += [f"    case {pattern}{guard}:", f"        s.append({shown})"]
+            if "rest" in bound and self.one_in(2):
+                lines += [f"        {self.pick(f'rest.append({text})', f'{xs}.extend(rest[:2])')}"]
+            lines += ["    " + line for line in self.arm(2)]
+        return [*lines, "    case _:", *["    " + line for line in self.arm(1)]]
 
     def _end(self) -> list[str]:
         return [f"if {self.condition()}: {self.pick('break', 'break', 'continue')}"]

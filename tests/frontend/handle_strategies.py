@@ -66,7 +66,7 @@ class HandleWriter(LoopWriter):
             "list",
             "grow",
         ]
-        kinds += ["read_branches"] * 2
+        kinds += ["read_branches", "read_branches", "by_key"]
         if self.depth:
             kinds += ["leave"]
         if self.loops:
@@ -78,6 +78,19 @@ class HandleWriter(LoopWriter):
         lines = super().arm(indent)
         self.arrays, self.groups = held
         return lines
+
+    def _by_key(self) -> list[str]:
+        """A handle of a dict or list, by a key or number that only a run knows."""
+        one, other, name = self.pick(*self.states), self.pick(*self.states), self.fresh("k")
+        choice = f"{one}.select('way', ['left', 'right'])"
+        held = self.pick(
+            f"{{'left': {one}, 'right': {other}}}[{choice}]",
+            f"{{'left': {one}, 'e': {other}}}.get({self.pick(*self.texts)}, {one})",
+            f"{{'left': {one}}}[{choice}]",
+            f"[{one}, {other}][len({self.pick(*self.texts)}) % 2]",
+        )
+        self.states.append(name)
+        return [f"{name} = {held}"]
 
     # Branches
 
@@ -97,6 +110,9 @@ class HandleWriter(LoopWriter):
         )
         self.arrays.append((name, count))
         lines = [f"{name} = {state}.fork({count})"]
+        if count.startswith("len(") and self.draw(st.integers(0, 2)) == 0:
+            items = count[4:-1]
+            lines = [f"{name} = {state}.fork({count}) if {items} else {self.pick('[]', f'[{state}]', '()')}"]
         return [*lines, *self._go_over()] if self.draw(st.booleans()) else lines
 
     def _go_over(self) -> list[str]:

@@ -202,6 +202,9 @@ WIDE = Wide("wider")
 NOTE = Note("noted", ["t"])
 LINES = ["l"]
 TABLE = {"k": "v"}
+PRICES = {"e": 1.5, "k": 2.0, "": -0.0}
+NAMES = ["e", "yes"]
+MAKERS = {"yes": str.upper, "no": str.strip}
 ROWS = [["r"], ["q"]]
 COUNT = 0
 KEPT = [BOX.items, WIDE.items, NOTE.tags, *ROWS]  # guards hold lists that the program changes by identity
@@ -373,6 +376,11 @@ class ObjectWriter:
             f"{self.a('boxes')}.asked.on_state(s, {name})",
             f"{self.a('boxes')}.halved({name})",
             f"TABLE.get({name}, 'none')",
+            f"TABLE[{name}]" if self.one_in(3) else f"str(PRICES.get({name}, 2.5))",
+            f"str(PRICES[{name}])" if self.one_in(3) else f"NAMES[{self.number()} % 2]",
+            f"MAKERS[s.select('lv', ['yes', 'no'])]({name})",
+            f"MAKERS.get({name}, str.lower)({name})",
+            f"{{'yes': {self.a('boxes')}, 'no': {self.a('boxes')}}}[s.select('lv', ['yes', 'no'])].label()",
             "'-'.join(key + value for key, value in sorted(TABLE.items()))",
             f"check({self.a('boxes')}, {name})" if self.one_in(3) else name,
         ]

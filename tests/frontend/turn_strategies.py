@@ -38,7 +38,7 @@ class TurnWriter(LoopWriter):
         if self.clear:
             self.maybe.clear()
         kinds = [*["turn"] * 6, *["if", "loop"] * 2, "say", "say", "ask", "gen", "append", "copy", "alias", "views"]
-        kinds += ["rebind", "inner", "tool", "typed", *["leave", "end"][: bool(self.depth) + bool(self.loops)]]
+        kinds += ["rebind", "inner", "tool", "typed", "tried", *["leave", "end"][: bool(self.depth) + bool(self.loops)]]
         return getattr(self, f"_{self.pick(*kinds)}")()
 
     def _turn(self) -> list[str]:
@@ -99,6 +99,11 @@ class TurnWriter(LoopWriter):
             *body,
         ]
 
+    def _tried(self) -> list[str]:
+        """A turn whose messages may be refused: behind bare text, on some ways or in some rounds."""
+        body = self.pick(self._ask, self._say, self._turn, self._append)()
+        return ["try:", *("    " + line for line in body), "except Exception as error:", "    s = s.copy()"]
+
     def _say(self) -> list[str]:
         role = self.pick("assistant", "assistant", "system")
         return [f"{self.pick(*self.states)}.append({role}({self.text(0)}))"]
@@ -110,7 +115,7 @@ class TurnWriter(LoopWriter):
         return (
             super()
             .function(length)
-            .replace("    s += a\n", "    s += user(a)\n", 1)
+            .replace("    s += a\n", self.pick("    s += user(a)\n", "    s += user(a)\n", ""), 1)
             .replace("s.text()[-9:]", "s.text()")
         )
 

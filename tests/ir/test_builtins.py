@@ -345,6 +345,30 @@ def test_lengths_are_checked_as_zip_does():
         assert str(caught.value) == str(expected.value)
 
 
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        ("choices", ("a", "ü", "a"), '["a","ü"]'),
+        ("regex", "[ab]+", "[ab]+"),
+        ("grammar", 'start: "a"', 'start: "a"'),
+        ("choices", [], "choices is [] (a list)"),
+        ("choices", ("a", ""), "choices is ['a', ''] (a list)"),
+        ("choices", {"a": 1}, "choices is {'a': 1} (a dict)"),
+        ("regex", "", "regex is '' (a str)"),
+        ("regex", 3, "regex is 3 (an int)"),
+        ("grammar", " ", "grammar is ' ' (a str)"),
+    ],
+)
+def test_a_definition_is_the_text_of_a_constraint(kind: str, value: Any, expected: str):
+    builtin = builtins.lookup("definition")
+    assert builtin is not None
+    try:
+        found = builtin.run(kind, value)
+    except CaptureError as error:
+        found = error.cause
+    assert found == expected
+
+
 def test_choices_are_a_list_of_texts():
     builtin = builtins.lookup("choices")
     assert builtin is not None

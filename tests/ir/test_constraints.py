@@ -131,6 +131,17 @@ def test_the_type_says_what_the_text_becomes(kind: Type, text: str, value: objec
     assert semantics.generation_results(op, CONTEXT, [said(text)] * 2, constraints) == ([value, value],)
 
 
+def test_a_value_of_the_run_defines_a_constraint():
+    text = Value("t", TEXT)
+    op = gen(constraint=None, definition=(text,), definition_kind="choices")
+    constraints = Constraints.of([YES], compile_choices)
+    changed, found = constraints.defined(op, {text: '["maybe"]'})
+    assert found.value(changed, said("maybe")) == "maybe"
+    with pytest.raises(ConstraintError, match="forbids"):
+        found.value(changed, said("yes"))
+    assert constraints.defined(gen(), {})[1] is constraints
+
+
 def test_a_class_makes_the_value_by_the_name_of_its_type():
     constraints = Constraints.of([YES], compile_choices, {"Answer": lambda text: ("made", text)})
     assert constraints.read(gen(json_of("Answer")), "{}") == ("made", "{}")

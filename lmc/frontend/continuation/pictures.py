@@ -392,11 +392,14 @@ def _core(pictures: Pictures, address: int, cell: CoreCell) -> Picture:
             "only a run knows whether the open turn ends with an answer, and the program goes on eagerly here",
             "end the turn before: append a message of another role",
         )
+    answer = cell.answer
+    if isinstance(answer, Union):
+        answer = dataclasses.replace(answer, second=NONE)
     return {
         "core": pictures.value(cell.context),
         "names": pictures.pairs(address, cell.names),
         "metas": [[name[6:], held] for name, held in pictures.pairs(address, tuple(f"@meta:{x}" for x in cell.metas))],
-        "answer": cell.answer and pictures.value(cell.answer),
+        "answer": answer and pictures.value(answer),
         "role": "unsure" if cell.role == ROLE_UNKNOWN else cell.role and {"literal": cell.role},
     }
 

@@ -77,6 +77,8 @@ if TYPE_CHECKING:
 
 UNSURE = Poison("an answer that only a run knows", "")
 """In a core: whether the open turn ends with an answer, and with which, only a run knows."""
+TRACKED = ("whether a turn ends with an answer",)
+"""In ``Machine.written``: states keep that as a flag (``Union(flag, answer, UNBOUND)``) in the place of ``UNSURE``."""
 DEAD = Poison("a name that nothing reads any more", "")
 _COMPOSITES = (Tuple, Slice, View, Managed, BoundMethod, Partial, Appended, RoleTurn, Raised)
 
@@ -561,7 +563,8 @@ class Join:
         chat, bare, unsure = left.chat, left.bare, left.unsure or right.unsure
         if (left.chat, left.bare) != (right.chat, right.bare):
             # What is not known here is checked in the run.
-            chat, bare, unsure = None, False, True
+            chat, bare = None, False
+            unsure = any(side.bare or (side.unsure and not side.chat) for side in (left, right))
         return CoreCell(
             context,
             tuple(dict.fromkeys((*left.names, *right.names))),
@@ -574,11 +577,16 @@ class Join:
         )
 
     def _answer(self, path: Path, left: Abstract | None, right: Abstract | None) -> Abstract | None:
+        """The answer of the open turn. Whether there is one is only kept where the program asks for it."""
         if left is None and right is None:
             return None
-        if left is None or right is None or not (_is_scalar(left) and _is_scalar(right)):
+        sides = [_presence(UNBOUND if side is None else side) for side in (left, right)]
+        missing = any(flag is not TRUE for flag, _ in sides)
+        known = all(isinstance(value, Unbound) or _is_scalar(value) for _, value in sides)
+        if not known or (missing and TRACKED not in self.machine.written):
             return UNSURE
-        return self.value((*path, "answer"), left, right)
+        found = self.value((*path, "answer"), UNBOUND if left is None else left, UNBOUND if right is None else right)
+        return UNSURE if isinstance(found, Poison) else found
 
 
 Container = ListCell | GrownCell | DictCell | SetCell | ObjectCell

@@ -371,19 +371,20 @@ def type_of_value(machine: Machine, value: Abstract) -> Type:
     if isinstance(value, Const):
         return type_of(value.value) if is_literal(value.value) else ANY
     if isinstance(value, Tuple):
-        return _items_type(machine, value.items)
+        return list_of(element_type(machine, value.items))
     if isinstance(value, Ref):
         cell = machine.state.get(value.address)
         if isinstance(cell, GrownCell):
             return cell.value.type
         if isinstance(cell, ListCell):
-            return _items_type(machine, cell.items)
+            return list_of(element_type(machine, cell.items))
     return ANY
 
 
-def _items_type(machine: Machine, items: Sequence[Abstract]) -> ListType:
+def element_type(machine: Machine, items: Sequence[Abstract]) -> Type:
+    """The type that all of ``items`` have."""
     kinds = {type_of_value(machine, item) for item in items}
-    return list_of(kinds.pop()) if len(kinds) == 1 else list_of(ANY)
+    return kinds.pop() if len(kinds) == 1 else ANY
 
 
 def class_of(machine: Machine, value: Abstract) -> type | None:

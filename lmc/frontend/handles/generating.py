@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend import sampling
+from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.control.join import UNSURE
 from lmc.frontend.emit.operands import describe, host_call, is_text, operand, pure, type_of_value
 from lmc.frontend.handles.cores import allocate, assign, change, context_of, core_of, named, refuse
@@ -55,12 +56,39 @@ def known_parts(machine: Machine, value: Abstract, use: str) -> Any:
 def gen(machine: Machine, handle: Abstract, name: Abstract = NONE, **given: Abstract) -> Abstract:
     """``s.gen("name", …)``."""
     plain_name = checked_name(machine, name)
-    plain = {key: known_parts(machine, value, f"{key} of gen has to be known now") for key, value in given.items()}
-    return generate(machine, handle, plain_name, plain)
+    plain: dict[str, Any] = {}
+    definition: tuple[Symbol, str] | None = None
+    for key, value in given.items():
+        found = _option(machine, key, value)
+        if isinstance(found, Symbol):
+            definition, found = (found, key), EXAMPLES[key]
+        plain[key] = found
+    return generate(machine, handle, plain_name, plain, definition)
 
 
-def generate(machine: Machine, handle: Abstract, plain_name: str | None, plain: Mapping[str, Any]) -> Abstract:
-    """A generation whose options are known."""
+EXAMPLES: Mapping[str, Any] = {"choices": ["a"], "regex": "a", "grammar": 'start: "a"'}
+"""Options that only a run may know, with what stands for them in the checks of all options."""
+
+
+def _option(machine: Machine, key: str, value: Abstract) -> Any:
+    """An option as a plain value; the definition of a constraint as a text of the run where it is not known."""
+
+    def known() -> Any:
+        return known_parts(machine, value, f"{key} of gen has to be known now")
+
+    if key not in EXAMPLES:
+        return known()
+    return machine.attempt(known, lambda: pure(machine, "definition", (Const(key), value), gives=TEXT), CaptureBreak)
+
+
+def generate(
+    machine: Machine,
+    handle: Abstract,
+    plain_name: str | None,
+    plain: Mapping[str, Any],
+    definition: tuple[Symbol, str] | None = None,
+) -> Abstract:
+    """A generation whose options are known, except the ``definition`` of a constraint of a kind."""
     options, count = machine.checked(sampling.options, plain)
     op_id, occurrences = allocate(machine, handle, plain_name or "gen")
     spec = options.constraint
@@ -72,7 +100,7 @@ def generate(machine: Machine, handle: Abstract, plain_name: str | None, plain: 
         "id": op_id,
         "occurrences": occurrences,
         "name": plain_name,
-        "constraint": machine.graph.constraint(spec),
+        **({"constraint": machine.graph.constraint(spec)} if definition is None else _defined(*definition)),
         **options.attributes,
     }
     more = (ANY,) if options.logprobs is not None else ()
@@ -92,6 +120,10 @@ def generate(machine: Machine, handle: Abstract, plain_name: str | None, plain: 
         answered(machine, handle, value)
     assign(machine, handle, plain_name, value, meta)
     return value
+
+
+def _defined(text: Symbol, kind: str) -> dict[str, Any]:
+    return {"definition": (text.ir,), "definition_kind": kind}
 
 
 def _converted(
@@ -117,7 +149,8 @@ def answered(machine: Machine, handle: Abstract, value: Abstract) -> None:
         answer: Abstract | None = UNSURE
     else:
         answer = value if core.chat and core.role in (None, "assistant") else None
-    change(machine, handle, bare=core.bare or core.chat is False, answer=answer)
+    bare, unsure = core.bare or core.chat is False, core.unsure or core.chat is None
+    change(machine, handle, bare=bare, unsure=unsure, answer=answer)
 
 
 @named

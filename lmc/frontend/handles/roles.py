@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lmc.frontend.control.conditions import adopt, branch
+from lmc.frontend.control.join import TRACKED, UNSURE
 from lmc.frontend.emit.operands import is_scalar, pure, text_parts
 from lmc.frontend.handles.cores import change, context_of, core_of, refuse
-from lmc.frontend.heap.values import Abstract, Const, RoleTurn, Symbol, same
+from lmc.frontend.heap.values import Abstract, Const, RoleTurn, Symbol, Union, same
 from lmc.ir.ops import BeginOp, EndOp, ExtendOp, TranscriptOp
 from lmc.ir.types import CTX, TEXT
 from lmc.ir.wording import with_article
@@ -77,6 +79,17 @@ def end(machine: Machine, handle: Abstract) -> None:
 
 def extend_or_end(machine: Machine, handle: Abstract, text: Abstract, answer: Abstract) -> None:
     """An assistant message behind an answer: the turn of that answer, where it repeats it."""
+    if answer is UNSURE:
+        machine.note_write(TRACKED, None, was_read=True)
+    if isinstance(answer, Union):
+        there = answer.first
+        _either(
+            machine,
+            answer.flag,
+            lambda: extend_or_end(machine, handle, text, there),
+            lambda: extend(machine, handle, "assistant", text),
+        )
+        return
     if same(text, answer):
         end(machine, handle)
         return
@@ -87,7 +100,8 @@ def extend_or_end(machine: Machine, handle: Abstract, text: Abstract, answer: Ab
         )
     said = pure(machine, "str", (answer,))
     flag = pure(machine, "eq", tuple(pure(machine, "str.strip", (part,)) for part in (text, said)))
-    adopt(
-        machine,
-        branch(machine, flag, lambda: end(machine, handle), lambda: extend(machine, handle, "assistant", text)),
-    )
+    _either(machine, flag, lambda: end(machine, handle), lambda: extend(machine, handle, "assistant", text))
+
+
+def _either(machine: Machine, flag: Symbol, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
+    adopt(machine, branch(machine, flag, then, otherwise))

@@ -13,7 +13,7 @@ import inspect
 import operator
 from collections.abc import Callable, Generator, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType, WrapperDescriptorType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from lmc.frontend.control.conditions import adopt, scope
 from lmc.frontend.control.exits import NORMAL, Exit, Left, Outcome, Way
@@ -186,6 +186,12 @@ def _call_constant(machine: Machine, function: Const, args: Args, kwargs: Kwargs
     own = _call_method_of(machine, function, args, kwargs)
     if own is not None:
         return own
+    return _call_no_function(machine, held)
+
+
+def _call_no_function(machine: Machine, held: Any) -> NoReturn:
+    if not callable(held):
+        machine.raise_new(TypeError, f"'{type(held).__name__}' object is not callable")
     raise _opaque(machine, held)
 
 
@@ -221,8 +227,10 @@ def _call_known(machine: Machine, held: Any, args: Args, kwargs: Kwargs) -> Abst
     if combined is not None:
         return combined
     handler = FUNCTIONS.get(held)
-    if handler is not None and args and isinstance(args[0], Union) and held in TAKING_ITEMS:
-        return machine.cases(args[0], lambda one: call(machine, Const(held), [one, *args[1:]], kwargs))
+    union = next((index for index, each in enumerate(args) if isinstance(each, Union)), None)
+    if handler is not None and union is not None and held in TAKING_ITEMS:
+        before, behind = args[:union], args[union + 1 :]
+        return machine.cases(args[union], lambda one: call(machine, Const(held), [*before, one, *behind], kwargs))
     if handler is not None:
         return _fitting(machine, handler, held, args, kwargs)
     if held in callbacks.GETTERS:

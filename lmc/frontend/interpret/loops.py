@@ -29,7 +29,7 @@ from lmc.frontend.heap.cells import (
     ObjectCell,
     RowsCell,
 )
-from lmc.frontend.heap.values import TRUE, Abstract, Const, Poison, Ref, Symbol, Tuple, Unbound, Union, View
+from lmc.frontend.heap.values import NONE, TRUE, Abstract, Const, Poison, Ref, Symbol, Tuple, Unbound, Union, View
 from lmc.frontend.interpret.comprehensions import consume
 from lmc.frontend.python.iteration import Counted, items_of, known_items, next_item
 from lmc.frontend.python.iterators import row
@@ -179,10 +179,17 @@ def run_for(machine: Machine, node: ast.For) -> None:
     if isinstance(held, InstanceCell) and held.kind is polyfills.Count:
         iterable = machine.rules.call(Const(polyfills.endless), [iterable], {})
     if isinstance(iterable, Union | Poison | Unbound):
-        raise machine.stop(
-            f"{describe(machine, iterable)} is gone over, and what it is differs between the ways before",
-            "bind the name to one list on every way",
-        )
+
+        def over_one(one: Abstract) -> Abstract:
+            _run_over(machine, node, one)
+            return NONE
+
+        machine.cases(iterable, over_one)
+        return
+    _run_over(machine, node, iterable)
+
+
+def _run_over(machine: Machine, node: ast.For, iterable: Abstract) -> None:
     machine.at(node)
     if isinstance(machine.cell(iterable), BranchArrayCell | RowsCell):
         over = Over(machine, iterable)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lmc.frontend.control.conditions import adopt, branch
-from lmc.frontend.emit.operands import class_of, describe
+from lmc.frontend.emit.operands import class_of, describe, pure
 from lmc.frontend.heap.cells import DictCell
-from lmc.frontend.heap.values import FALSE, TRUE, Abstract, Const, Symbol, Tuple
+from lmc.frontend.heap.values import FALSE, NONE, TRUE, UNBOUND, Abstract, Const, Symbol, Tuple, Union
 from lmc.frontend.interpret import names
 from lmc.frontend.python import attributes, items, iteration, operators
 from lmc.frontend.python.functions import FUNCTIONS
+from lmc.frontend.python.iterators import row
 from lmc.frontend.python.methods import call_method
+from lmc.ir.types import ANY, ListType, list_of
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -87,6 +90,10 @@ def matches(machine: Machine, pattern: ast.pattern, subject: Abstract, bindings:
             return _mapping(machine, pattern, subject, bindings)
         case ast.MatchClass():
             return _class(machine, pattern, subject, bindings)
+        case ast.MatchStar():
+            if pattern.name is not None:
+                bindings[pattern.name] = subject
+            return TRUE
         case _:
             raise machine.unsupported(f"the pattern `{type(pattern).__name__}`")
 
@@ -108,7 +115,9 @@ def _any(machine: Machine, pattern: ast.MatchOr, subject: Abstract, bindings: Bi
     return further(0)
 
 
-def _all(machine: Machine, tests: list[Callable[[], Abstract]]) -> Abstract:
+def _all(machine: Machine, tests: list[Callable[[], Abstract]], bindings: Bindings) -> Abstract:
+    """Return whether all tests hold. What a later one binds is a value of the arm where the earlier ones hold."""
+
     def further(index: int) -> Abstract:
         if index == len(tests):
             return TRUE
@@ -118,20 +127,35 @@ def _all(machine: Machine, tests: list[Callable[[], Abstract]]) -> Abstract:
         if index + 1 == len(tests):
             return flag
         assert isinstance(flag, Symbol)
-        return machine.choose(flag, lambda: further(index + 1), lambda: Const(False))
+        bound: Bindings = {}
+
+        def rest() -> Abstract:
+            before = dict(bindings)
+            fits = further(index + 1)
+            bound.update((name, value) for name, value in bindings.items() if before.get(name) is not value)
+            return Tuple((fits, *bound.values()))
+
+        found = machine.choose(flag, rest, lambda: Tuple((FALSE, *[UNBOUND] * len(bound))))
+        assert isinstance(found, Tuple)
+        fits, *values = found.items
+        for name, value in zip(bound, values, strict=True):
+            bindings[name] = value.first if isinstance(value, Union) and value.second is UNBOUND else value
+        return fits
 
     return further(0)
 
 
 def _sequence(machine: Machine, pattern: ast.MatchSequence, subject: Abstract, bindings: Bindings) -> Abstract:
     kind = class_of(machine, subject)
-    if kind is not None and not issubclass(kind, list | tuple):
+    if kind is not None and (not issubclass(kind, Sequence) or issubclass(kind, str | bytes | bytearray)):
         return Const(False)
     given = iteration.items_of(machine, subject)
-    if not isinstance(given, list):
-        raise machine.unsupported(f"a sequence pattern for {describe(machine, subject)}")
     starred = next((i for i, part in enumerate(pattern.patterns) if isinstance(part, ast.MatchStar)), None)
     least = len(pattern.patterns) - (starred is not None)
+    if isinstance(given, iteration.Counted) and not given.value.foreign:
+        return _counted(machine, pattern, given.value, starred, bindings)
+    if not isinstance(given, list):
+        raise machine.unsupported(f"a sequence pattern for {describe(machine, subject)}")
     if len(given) < least or (starred is None and len(given) > least):
         return Const(False)
     parts: list[Abstract] = list(given)
@@ -143,12 +167,33 @@ def _sequence(machine: Machine, pattern: ast.MatchSequence, subject: Abstract, b
         parts = [*given[:starred], rest, *given[end:]]
     tests: list[Callable[[], Abstract]] = []
     for part, value in zip(pattern.patterns, parts, strict=True):
-        if isinstance(part, ast.MatchStar):
-            if part.name is not None:
-                bindings[part.name] = value
-            continue
         tests.append(lambda part=part, value=value: matches(machine, part, value, bindings))
-    return _all(machine, tests)
+    return _all(machine, tests, bindings)
+
+
+def _counted(
+    machine: Machine, pattern: ast.MatchSequence, subject: Symbol, starred: int | None, bindings: Bindings
+) -> Abstract:
+    """A sequence pattern for items that only a run counts: its length is tested first."""
+    count = len(pattern.patterns) - (starred is not None)
+    length = machine.length(subject)
+
+    def fits() -> Abstract:
+        compared = operators.binary(machine, "eq" if starred is None else "ge", length, Const(count))
+        return machine.decided(compared)
+
+    def part_fits(index: int, part: ast.pattern) -> Abstract:
+        behind = index - len(pattern.patterns)
+        if starred == index:
+            end = NONE if behind == -1 else Const(behind + 1)
+            kind = subject.type if isinstance(subject.type, ListType) else list_of(ANY)
+            value: Abstract = machine.list_of(pure(machine, "slice", (subject, Const(index), end, NONE), gives=kind))
+        else:
+            value = row(machine, subject, Const(behind if starred is not None and index > starred else index))
+        return matches(machine, part, value, bindings)
+
+    tests = [partial(part_fits, index, part) for index, part in enumerate(pattern.patterns)]
+    return _all(machine, [fits, *tests], bindings)
 
 
 def _mapping(machine: Machine, pattern: ast.MatchMapping, subject: Abstract, bindings: Bindings) -> Abstract:
@@ -172,7 +217,7 @@ def _mapping(machine: Machine, pattern: ast.MatchMapping, subject: Abstract, bin
             if key not in taken:
                 items.set_item(machine, rest, Const(key), value)
         bindings[pattern.rest] = rest
-    return _all(machine, tests)
+    return _all(machine, tests, bindings)
 
 
 def _class(machine: Machine, pattern: ast.MatchClass, subject: Abstract, bindings: Bindings) -> Abstract:
@@ -194,7 +239,7 @@ def _class(machine: Machine, pattern: ast.MatchClass, subject: Abstract, binding
             tests.append(lambda part=part, name=name: _field(machine, part, subject, name, bindings))
     for name, part in zip(pattern.kwd_attrs, pattern.kwd_patterns, strict=True):
         tests.append(lambda part=part, name=name: _field(machine, part, subject, name, bindings))
-    return _all(machine, tests)
+    return _all(machine, tests, bindings)
 
 
 def _field(machine: Machine, part: ast.pattern, subject: Abstract, name: str, bindings: Bindings) -> Abstract:

@@ -11,12 +11,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.heap.cells import DictCell, IteratorCell, ListCell
 from lmc.frontend.heap.values import (
     EMPTY,
     NONE,
     Abstract,
-    Const,
     Partial,
 )
 from lmc.frontend.python import object_methods
@@ -34,8 +32,7 @@ from lmc.frontend.python.inspection import (
     size,
     type_of,
 )
-from lmc.frontend.python.items import get_item, set_item
-from lmc.frontend.python.iteration import items_of, known_items
+from lmc.frontend.python.items import get_item
 from lmc.frontend.python.iterators import advanced, enumerated, filtered, iterator, mapped, reversed_items, zipped
 from lmc.frontend.python.library import calls as library
 from lmc.frontend.python.library import table
@@ -57,18 +54,6 @@ def _operated(name: str, machine: Machine, left: Abstract, right: Abstract) -> A
 def _applied(name: str, machine: Machine, value: Abstract) -> Abstract:
     """A function of ``operator`` that takes one value."""
     return unary(machine, name, value)
-
-
-def from_keys(machine: Machine, keys: Abstract, value: Abstract = NONE) -> Abstract:
-    """``dict.fromkeys(keys, value)``."""
-    items = known_items(machine, keys, "") if isinstance(machine.cell(keys), IteratorCell) else items_of(machine, keys)
-    if not isinstance(items, list) or not all(isinstance(item, Const) and item.is_literal for item in items):
-        taken = machine.new(ListCell(tuple(items))) if isinstance(items, list) else keys
-        return library.call(machine, dict.fromkeys, table.rows()["builtins.dict.fromkeys"], [taken, value], {})
-    made = machine.new(DictCell((), ()))
-    for item in items:
-        set_item(machine, made, item, value)
-    return made
 
 
 def power(machine: Machine, base: Abstract, exp: Abstract, mod: Abstract = NONE) -> Abstract:
@@ -118,7 +103,6 @@ FUNCTIONS: Mapping[Any, Handler] = {
     map: mapped,
     filter: filtered,
     pow: power,
-    dict.fromkeys: from_keys,
     **{getattr(operator, name): partial(_operated, name) for name in BINARY_NAMES},
     **{getattr(operator, name): partial(_applied, name) for name in ("neg", "pos", "invert")},
     operator.not_: negated,
@@ -129,8 +113,10 @@ FUNCTIONS: Mapping[Any, Handler] = {
     **{getattr(builtins, name): conversion(name) for name in ("int", "float", "abs", "round", "ord", "chr")},
 }
 """What a program calls of Python's own, without the module ``library``."""
-TAKING_ITEMS = frozenset({list, tuple, set, dict, sorted, sum, min, max, any, all})
-"""Functions that go over their first argument at once."""
+TAKING_ITEMS = frozenset(
+    {list, tuple, set, dict, sorted, sum, min, max, any, all, enumerate, zip, reversed, iter, map, filter}
+)
+"""Functions that go over their arguments."""
 _MADE_CODE = "the program runs code that it makes itself", "choose among functions with a dict, or run it in a tool"
 _NAMES = "the program asks for the names of its own frame", "keep the values in a dict, and look them up there"
 _OUTSIDE = "the program reads from outside itself", "read it in a tool: a function of your own with @lmc.tool"

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.emit import objects
-from lmc.frontend.emit.operands import describe, host_call, pure, text_symbol
+from lmc.frontend.emit.budget import MAX_COPIED, MAX_UNION
+from lmc.frontend.emit.operands import describe, element_type, host_call, pure, text_symbol
 from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, ListCell
 from lmc.frontend.heap.values import (
     NONE,
@@ -27,7 +28,7 @@ from lmc.frontend.heap.values import (
 from lmc.frontend.python import foreign
 from lmc.frontend.python.iteration import known_items
 from lmc.frontend.python.operators import run_now
-from lmc.frontend.python.picking import holds_handles, picked
+from lmc.frontend.python.picking import FUNCTIONS, by_key, picked, stays_apart
 from lmc.ir.core import Effect
 from lmc.ir.types import NONE as NONE_TYPE
 from lmc.ir.types import ListType
@@ -57,14 +58,32 @@ def get_item(machine: Machine, owner: Abstract, key: Abstract) -> Abstract:
     handled = machine.rules.item_of(owner, key)
     if handled is not None:
         return handled
+    if known is None and isinstance(owner, Const):
+        copied = by_value(machine, owner)
+        if copied is not owner:
+            return get_item(machine, copied, key)
     own = machine.special("__getitem__", owner, key)
     return _outside(machine, foreign.current(machine, owner), key) if own is None else own
+
+
+def by_value(machine: Machine, value: Const) -> Abstract:
+    """A copy of a list or dict from outside, to look into, if it holds texts, numbers or functions; else ``value``."""
+    held = value.value
+    is_dict = type(held) is dict
+    if not (is_dict or type(held) in (list, tuple)) or not 0 < len(held) <= MAX_COPIED:
+        return value
+    parts = list(held.values()) if is_dict else held
+    functions = len(held) <= MAX_UNION and all(isinstance(part, FUNCTIONS) for part in parts)
+    known = is_dict and not all(map(is_literal, held))
+    if known or not (functions or all(map(is_literal, parts))) or foreign.is_changed(machine, held):
+        return value
+    return machine.lifted(held)
 
 
 def _check_flat(machine: Machine, owner: Abstract, cell: ListCell | DictCell) -> None:
     """Make a container an object of the run that gives one of its objects by what only a run knows."""
     held = cell.items if isinstance(cell, ListCell) else cell.values
-    if not objects.is_flat(machine, owner) and not holds_handles(machine, held):
+    if not objects.is_flat(machine, owner) and not stays_apart(machine, held):
         assert isinstance(owner, Ref)
         objects.escape(machine, owner)
 
@@ -138,7 +157,7 @@ def _list_item(machine: Machine, cell: ListCell | GrownCell, key: Abstract) -> A
         if isinstance(key, Slice):
             return machine.new(ListCell(_now(machine, cell.items, known[0])))
         return _one(machine, cell.items, known[0], "list")
-    if isinstance(cell, ListCell) and isinstance(key, Symbol) and holds_handles(machine, cell.items):
+    if isinstance(cell, ListCell) and isinstance(key, Symbol) and stays_apart(machine, cell.items):
         return picked(machine, cell.items, key)
     value = pure(machine, "list", cell.items) if isinstance(cell, ListCell) else cell.value
     if isinstance(key, Slice):
@@ -153,8 +172,10 @@ def _dict_item(machine: Machine, cell: DictCell, key: Abstract) -> Abstract:
         if index is None:
             machine.raise_new(KeyError, known[0])
         return cell.values[index]
+    if isinstance(key, Symbol) and stays_apart(machine, cell.values):
+        return by_key(machine, cell.keys, cell.values, key)
     parts = [part for name, held in zip(cell.keys, cell.values, strict=True) for part in (Const(name), held)]
-    return pure(machine, "getitem", (pure(machine, "dict", parts), key))
+    return pure(machine, "getitem", (pure(machine, "dict", parts), key), gives=element_type(machine, cell.values))
 
 
 def set_item(machine: Machine, owner: Abstract, key: Abstract, value: Abstract) -> None:

@@ -86,6 +86,8 @@ def zipped(machine: Machine, *given: Abstract, strict: Abstract = FALSE) -> Abst
     if any(isinstance(machine.cell(each), BranchArrayCell | RowsCell) for each in given):
         return machine.new(RowsCell("zip", given, strict=bool(machine.concrete(strict))))
     columns = [items_of(machine, each) for each in given]
+    if strict is FALSE and [] in columns:
+        return _iterator(machine, [])
     held = any(_holds_handles(machine, *pair) for pair in zip(given, columns, strict=True))
     if held and not all(isinstance(column, list) for column in columns):
         return machine.new(RowsCell("zip", given, strict=bool(machine.concrete(strict))))

@@ -13,12 +13,12 @@ from lmc.frontend.heap.cells import CollectedCell, DictCell, GrownCell, ListCell
 from lmc.frontend.heap.values import NONE, Abstract, Const, Ref, Symbol, Tuple, Union, View, is_literal, same
 from lmc.frontend.python import object_methods
 from lmc.frontend.python.conversions import formatted, to_text
-from lmc.frontend.python.items import get_item, put, set_item
+from lmc.frontend.python.items import by_value, get_item, put, set_item
 from lmc.frontend.python.iteration import Counted, items_of, known_items
 from lmc.frontend.python.library import calls as library
 from lmc.frontend.python.library.table import find_method
 from lmc.frontend.python.operators import binary, run_now, truth
-from lmc.frontend.python.picking import holds_handles
+from lmc.frontend.python.picking import stays_apart
 from lmc.ir import builtins
 from lmc.ir.types import ANY, ListType, list_of
 
@@ -43,6 +43,8 @@ def call_method(machine: Machine, receiver: Abstract, name: str, args: Args, kwa
             return machine.cases(arg, with_one)
     if objects.is_object(machine, receiver):
         return object_methods.method(machine, receiver, name, args, kwargs)
+    if isinstance(receiver, Const) and name not in CHANGING and any(machine.plain(arg) is None for arg in args):
+        receiver = by_value(machine, receiver)
     cell = machine.cell(receiver)
     table: Mapping[str, Callable[..., Abstract]] = {}
     if isinstance(cell, ListCell | GrownCell):
@@ -353,7 +355,7 @@ def _get(machine: Machine, receiver: Abstract, key: Abstract, default: Abstract 
         return default if index is None else cell.values[index]
     if not cell.keys:
         return default
-    if not objects.is_flat(machine, receiver) and not holds_handles(machine, cell.values):
+    if not objects.is_flat(machine, receiver) and not stays_apart(machine, cell.values):
         return _of_object(machine, receiver, "get", key, default)
     there = pure(machine, "contains", (Tuple(tuple(map(Const, cell.keys))), key))
     return machine.choose(truth_symbol(machine, there), lambda: get_item(machine, receiver, key), lambda: default)

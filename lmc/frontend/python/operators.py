@@ -18,6 +18,7 @@ from lmc.frontend.heap.cells import DictCell, GrownCell, InstanceCell, ListCell,
 from lmc.frontend.heap.values import (
     FALSE,
     TRUE,
+    ZERO,
     Abstract,
     Concat,
     Const,
@@ -371,8 +372,8 @@ def _truth_of_cell(machine: Machine, value: Ref) -> Abstract:
         return Const(bool(cell.keys))
     if isinstance(cell, SetCell):
         return Const(bool(cell.items))
-    if isinstance(cell, GrownCell):
-        return pure(machine, "bool", (cell.value,))
+    if isinstance(cell, GrownCell):  # by its length, which both ways know then
+        return pure(machine, "gt", (machine.length(cell.value), ZERO), gives=BOOL, raises=False)
     if isinstance(cell, InstanceCell):
         return _truth_by_special(machine, value)
     size = machine.size_of(value)

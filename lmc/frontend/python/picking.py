@@ -1,15 +1,17 @@
-"""An item at a number that only a run knows, of a known list that holds handles."""
+"""An item of a known list or dict that holds handles or functions, by a number or key that only a run knows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from types import BuiltinFunctionType, FunctionType
+from typing import TYPE_CHECKING, Any
 
+from lmc.frontend.binding import Bindable
 from lmc.frontend.emit.budget import MAX_UNION
 from lmc.frontend.emit.operands import pure
 from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, HandleCell
-from lmc.frontend.heap.values import Abstract, Const, Symbol, Tuple, Union
-from lmc.ir.types import BOOL
+from lmc.frontend.heap.values import Abstract, BoundMethod, Const, Function, Partial, Symbol, Tuple, Union, parts_of
+from lmc.ir.types import BOOL, INT
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -18,11 +20,35 @@ if TYPE_CHECKING:
 def holds_handles(machine: Machine, items: Sequence[Abstract]) -> bool:
     """Return whether handles are among ``items``, or in tuples of them."""
     return any(
-        holds_handles(machine, item.items)
-        if isinstance(item, Tuple)
+        holds_handles(machine, parts_of(item))
+        if isinstance(item, Tuple | Union)
         else isinstance(machine.cell(item), HandleCell | BranchesCell | BranchArrayCell)
         for item in items
     )
+
+
+FUNCTIONS = (FunctionType, BuiltinFunctionType, Bindable)
+
+
+def holds_functions(items: Sequence[Abstract]) -> bool:
+    """Return whether functions are among ``items``: which one is called is then a case of its own."""
+    return any(
+        isinstance(item, Function | BoundMethod | Partial)
+        or (isinstance(item, Const) and isinstance(item.value, FUNCTIONS))
+        for item in items
+    )
+
+
+def stays_apart(machine: Machine, items: Sequence[Abstract]) -> bool:
+    """Return whether a container of ``items`` is no object of the run: one of them is picked by a condition."""
+    return holds_handles(machine, items) or (len(items) <= MAX_UNION and holds_functions(items))
+
+
+def by_key(machine: Machine, keys: Sequence[Any], values: Sequence[Abstract], key: Symbol) -> Abstract:
+    """The value at ``key`` of a dict, which is one of its keys."""
+    parts = [Const(part) for number, known in enumerate(keys) for part in (known, number)]
+    table = pure(machine, "dict", parts, raises=False)
+    return one_of(machine, values, pure(machine, "getitem", (table, key), gives=INT))
 
 
 def picked(machine: Machine, items: Sequence[Abstract], key: Abstract) -> Abstract:

@@ -15,6 +15,20 @@ FULL = settings.default.max_examples > 100  # type: ignore[union-attr]
 _ITEMS = st.lists(st.integers(-3, 3), max_size=5)
 _MOST = 12  # items that are taken of an endless iterator
 
+
+def _taking(groupby: Any) -> Any:
+    """Take some items of each group at once, and ask for the rest at the end, where there is none."""
+
+    def groups(items: Any, key: Any, most: int) -> Any:
+        kept: list[Any] = []
+        for found, group in groupby(items, key):
+            kept.append(group)
+            yield found, list(itertools.islice(group, most))
+        yield [list(group) for group in kept]
+
+    return groups
+
+
 PAIRS: dict[str, tuple[Any, Any, st.SearchStrategy[Any]]] = {
     "map": (polyfills.map_, map, st.tuples(st.just("one"), _ITEMS)),
     "map of rows": (polyfills.map_rows, map, st.tuples(st.just("two"), _ITEMS, _ITEMS)),
@@ -22,6 +36,11 @@ PAIRS: dict[str, tuple[Any, Any, st.SearchStrategy[Any]]] = {
     "filterfalse": (polyfills.filterfalse, itertools.filterfalse, st.tuples(st.sampled_from(["one", None]), _ITEMS)),
     "enumerate": (polyfills.enumerate_, enumerate, st.tuples(_ITEMS) | st.tuples(_ITEMS, st.integers(0, 3))),
     "zip": (polyfills.zip_, zip, st.tuples(_ITEMS, _ITEMS) | st.tuples(_ITEMS, _ITEMS, _ITEMS)),
+    "fromkeys": (
+        lambda items, *value: polyfills.from_keys(items, *value).items(),
+        lambda items, *value: dict.fromkeys(items, *value).items(),
+        st.tuples(_ITEMS) | st.tuples(_ITEMS, st.integers()),
+    ),
     "starmap": (polyfills.starmap, itertools.starmap, st.tuples(st.just("two"), st.lists(st.tuples(_ITEMS, _ITEMS)))),
     "takewhile": (polyfills.takewhile, itertools.takewhile, st.tuples(st.just("one"), _ITEMS)),
     "dropwhile": (polyfills.dropwhile, itertools.dropwhile, st.tuples(st.just("one"), _ITEMS)),
@@ -40,6 +59,11 @@ PAIRS: dict[str, tuple[Any, Any, st.SearchStrategy[Any]]] = {
         lambda key, items, *default: [polyfills.extreme("min", operator.lt, items, key, *default)],
         lambda key, items, *default: [min(items, key=key, **dict(zip(["default"], default, strict=False)))],
         st.tuples(st.just("one"), _ITEMS) | st.tuples(st.just("one"), _ITEMS, st.integers()),
+    ),
+    "groupby": (
+        _taking(polyfills.groupby),
+        _taking(itertools.groupby),
+        st.tuples(_ITEMS, st.sampled_from(["one", None]), st.integers(0, 3)),
     ),
     "chain": (polyfills.chain, itertools.chain, st.lists(_ITEMS, max_size=3).map(tuple)),
     "from_iterable": (polyfills.from_iterable, itertools.chain.from_iterable, st.tuples(st.lists(_ITEMS, max_size=3))),

@@ -74,6 +74,7 @@ def _slicing(_machine: Machine, args: Args) -> Callable[..., Any] | None:
 _CHOICES: Mapping[str, Callable[[Machine, Args], Callable[..., Any] | None]] = {
     "builtins.map": _mapping,
     "builtins.filter": _filtering,
+    "builtins.dict.fromkeys": _one(polyfills.from_keys),
     "builtins.enumerate": _over_iterators(polyfills.enumerate_),
     "builtins.zip": _over_iterators(polyfills.zip_),
     "functools.reduce": _one(polyfills.reduce),
@@ -87,6 +88,7 @@ _CHOICES: Mapping[str, Callable[[Machine, Args], Callable[..., Any] | None]] = {
     "itertools.cycle": _one(polyfills.cycle),
     "itertools.dropwhile": _one(polyfills.dropwhile),
     "itertools.filterfalse": _one(polyfills.filterfalse),
+    "itertools.groupby": _one(polyfills.groupby),
     "itertools.islice": _slicing,
     "itertools.pairwise": _one(polyfills.pairwise),
     "itertools.repeat": lambda _machine, args: polyfills.repeat if len(args) == 2 else None,
@@ -99,7 +101,7 @@ _COMBINING = frozenset({"product", "permutations", "combinations", "combinations
 def chosen(machine: Machine, held: Any, args: Args) -> Callable[..., Any] | None:
     """Return the polyfill to inline for a call of ``held``; None where there is none, or none is needed."""
     name = getattr(held, "__name__", None)
-    for module in ("builtins", "itertools", "functools", "itertools.chain", "heapq"):
+    for module in ("builtins", "itertools", "functools", "itertools.chain", "heapq", "builtins.dict"):
         path = f"{module}.{name}"
         if path in _CHOICES and resolve(path) == held:
             return _CHOICES[path](machine, args)

@@ -6,7 +6,7 @@ asked for. They do what the functions of their names do, in the same order.
 
 # The capture reads the source of these functions; what types their arguments have is the program's matter.
 # pyright: basic
-# ruff: noqa: ANN001, ANN002, ANN201, ANN204, D101, D103, SIM113, UP028
+# ruff: noqa: ANN001, ANN002, ANN201, ANN202, ANN204, D101, D103, SIM113, UP028
 
 
 def map_(function, iterable):
@@ -48,6 +48,13 @@ def zip_(first, *rest):
             except StopIteration:
                 return
         yield tuple(row)
+
+
+def from_keys(iterable, value=None, /):
+    made = {}
+    for key in iterable:
+        made[key] = value
+    return made
 
 
 def starmap(function, iterable):
@@ -148,6 +155,35 @@ def compress(data, selectors):
     for item, selected in zip(data, selectors, strict=False):
         if selected:
             yield item
+
+
+def groupby(iterable, key=None):
+    iterator = iter(iterable)
+    value = found = None
+    ended = False
+    number = 0
+
+    def advance():
+        nonlocal value, found, ended
+        try:
+            value = next(iterator)
+        except StopIteration:
+            ended = True
+        else:
+            found = value if key is None else key(value)
+
+    def members(group, target):
+        while group == number and not ended and found in (target,):
+            yield value
+            advance()
+
+    advance()
+    while not ended:
+        target = found
+        yield target, members(number, target)
+        while not ended and found in (target,):
+            advance()
+        number += 1
 
 
 def cycle(iterable):
