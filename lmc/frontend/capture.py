@@ -71,7 +71,6 @@ def capture(function: JittedFunction, arguments: Bound | None) -> Captured:
     there are breaks. Raises ``CaptureError`` only for a function that can't run at all.
     """
     function.refuse_async()
-    function.warn()
     shape = shape_of_annotations(function) if arguments is None else shape_of(function, arguments)
     found = _capture(function, arguments, shape)
     if not isinstance(found, NotCaptured):
@@ -143,8 +142,14 @@ class _Capture:
                 statements.reason_of(self.machine, stop), stop.error if isinstance(stop, MadeError) else None
             )
         block = with_region_ids(graph.block(), graph.sites)
-        ends = [op for op in walk((block,)) if isinstance(op, BreakOp)]
-        refused = self.machine.ends.refused
+        breaks: list[Break] = []
+        refused: list[BaseException] = []
+        for op in walk((block,)):
+            keys: list[Any] = [*op.results]
+            if isinstance(op, BreakOp):
+                breaks.append(Break(op.location, op.cause, op.remedy))
+                keys = breaks[-1:]
+            refused += [error for key, error in self.machine.ends.refused.items() if key in keys]
         module = Module(
             self.function.name,
             (Function(self.function.name, block),),
@@ -155,13 +160,13 @@ class _Capture:
             self.function.template or self.function,
             module,
             graph.hosts.callables,
-            tuple(Break(op.location, op.cause, op.remedy) for op in ends),
+            tuple(breaks),
             self.shape,
             tuple(graph.value_guards),
             graph.reads,
             self._owner(),
             graph.json_types.readers,
-            refused if isinstance(refused, LmcError) and ends else None,
+            next((error for error in refused if isinstance(error, LmcError)), None),
             writers=tuple(graph.writers),
         )
 

@@ -20,7 +20,6 @@ from lmc.frontend.source.files import Unsupported, inner_codes
 from lmc.frontend.source.functions import definition_of
 from lmc.frontend.state import State
 from lmc.frontend.tool_calls import HOST
-from lmc.frontend.turns import warn_of_joined_answers
 from lmc.ir.cached import cached_property
 from lmc.ir.errors import CaptureError, Location
 from lmc.ir.wording import with_count
@@ -129,11 +128,10 @@ class JittedFunction(Bindable):
         return frozenset() if code is None else frozenset((id(code), *map(id, inner_codes(code))))
 
     def warn(self) -> None:
-        """Give the warnings that its source calls for, each once."""
-        plain = self.definition
-        if isinstance(plain, FunctionType):
+        """Give the warnings that its source calls for, unless they were given."""
+        if isinstance(self.definition, FunctionType):
             with contextlib.suppress(Unsupported):
-                warn_of_joined_answers(definition_of(plain).node, plain)
+                definition_of(self.definition)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}{self.signature}>"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any
 
 from lmc.frontend.misuse import Handle
@@ -124,7 +125,7 @@ def _message(role: str, content: Any) -> Message:
         if type(part) is Message:
             raise bad(f"{with_article(role)} message holds another message", "append them one after the other")
         if type(part) not in (Generation, Selection, Section) and not is_text(part):
-            raise no_text(part, f"{with_article(role)} message holds")
+            raise no_text(type(part), f"{with_article(role)} message holds")
     return Message(role, content)
 
 
@@ -133,10 +134,9 @@ def is_text(value: Any) -> bool:
     return issubclass(type(value), str)
 
 
-def no_text(content: Any, where: str) -> CaptureError:
-    """The error for ``content``, which is no text, where one is needed."""
-    kind: Any = type(content)
-    if content is None:
+def no_text(kind: Any, where: str) -> CaptureError:
+    """The error for an object of ``kind``, which is no text, where one is needed."""
+    if kind is NoneType:
         remedy = "append what the call returns only if it returns a text; s.gen() and s.user() append by themselves"
     elif issubclass(kind, Appendable):
         remedy = "append messages one after the other"

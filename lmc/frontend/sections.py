@@ -24,7 +24,7 @@ def section(text: Any, *, movable: bool = False) -> Section:
     if type(movable) is not bool:
         raise bad(f"movable is {described(movable)}", "give True or False")
     if not is_text(text):
-        raise no_text(text, "a section holds")
+        raise no_text(type(text), "a section holds")
     return Section(text, movable)
 
 

@@ -251,7 +251,7 @@ class State(StateMisuse):
                 self.append(content)
             return
         if not is_text(content):
-            raise no_text(content, f"{with_article(message.role)} message holds")
+            raise no_text(type(content), f"{with_article(message.role)} message holds")
         text = core.session.as_text(content)
         if message.role == "assistant" and core.answer is not None:
             self._append_assistant(text)
@@ -272,7 +272,7 @@ class State(StateMisuse):
     def _append_text(self, content: Any) -> None:
         core = self._core
         if not is_text(content):
-            raise no_text(content, "the program appends")
+            raise no_text(type(content), "the program appends")
         if type(content) is str and not content:
             return
         core.context = core.session.extend(core.context, None, core.session.as_text(content))

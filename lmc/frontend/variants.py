@@ -28,7 +28,7 @@ class Captured:
     ``breaks`` says where it ends early. It holds for arguments of this ``shape`` for which the
     ``guards`` do, while ``reads`` of its surroundings give the same; of a method, for what ``owner`` admits.
     ``writers`` are the functions in it that may change data, and what they are given: none reaches an argument.
-    ``refused`` is the error that the program raises at the line where the capture ends.
+    ``refused`` is an error that the program raises whatever models answer, if it comes to that line.
     """
 
     function: JittedFunction

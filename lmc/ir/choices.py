@@ -9,7 +9,7 @@ from typing import Any
 from lmc.ir.errors import CaptureError, Location
 from lmc.ir.wording import with_article, with_count
 
-_REMEDY = "give a list of texts, none of them empty"
+CHOICE_REMEDY = "give a list of texts, none of them empty"
 
 
 def listed_choices(choices: Any) -> list[str]:
@@ -25,7 +25,7 @@ def listed_choices(choices: Any) -> list[str]:
 def checked_choices(choices: Sequence[Any], location: Location | None) -> list[str]:
     """The choices as plain texts. Raises ``CaptureError`` where there is none, or one that can't be scored."""
     if not choices:
-        raise CaptureError("select has no choices", remedy=_REMEDY, location=location)
+        raise CaptureError("select has no choices", remedy=CHOICE_REMEDY, location=location)
     return [checked_choice(choice, location) for choice in choices]
 
 
@@ -34,11 +34,11 @@ def checked_choice(choice: Any, location: Location | None = None) -> str:
     if not isinstance(choice, str):
         raise CaptureError(
             f"a choice is no text: {reprlib.repr(choice)} ({with_article(type(choice).__name__)})",
-            remedy=_REMEDY,
+            remedy=CHOICE_REMEDY,
             location=location,
         )
     if not choice:
-        raise CaptureError("an empty choice can't be scored", remedy=_REMEDY, location=location)
+        raise CaptureError("an empty choice can't be scored", remedy=CHOICE_REMEDY, location=location)
     return str.__getitem__(choice, slice(None))
 
 

@@ -28,6 +28,7 @@ from lmc.frontend.heap.values import (
     Union,
     is_literal,
 )
+from lmc.frontend.schemas import JsonSchema
 from lmc.frontend.sizes import CAUSE as SIZE_CAUSE
 from lmc.frontend.sizes import REMEDY as SIZE_REMEDY
 from lmc.frontend.sizes import is_too_large
@@ -403,6 +404,13 @@ def class_of(machine: Machine, value: Abstract) -> type | None:
         return value.kind
     if isinstance(value, Ref):
         return machine.class_of_cell(value)
+    return None
+
+
+def schema_of_value(machine: Machine, value: Abstract) -> JsonSchema | None:
+    """The schema of an answer, or of a part of one; None for other values."""
+    if isinstance(value, Symbol) and isinstance(value.type, JsonType):
+        return machine.graph.json_types.schema(value.type.schema)
     return None
 
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Sequence
 from itertools import groupby
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend import messages
 from lmc.frontend.control.join import UNSURE
-from lmc.frontend.emit.operands import class_of, is_text, pure, text_parts
+from lmc.frontend.emit.operands import class_of, is_text, pure, schema_of_value, text_parts
 from lmc.frontend.handles.cores import change, context_of, core_of, is_handle, language_of, refuse
 from lmc.frontend.handles.generating import gen, select
-from lmc.frontend.handles.misuse import refuse_addition
+from lmc.frontend.handles.misuse import class_of_handle, refuse_addition
 from lmc.frontend.handles.roles import begin_role, end_role, extend, extend_or_end, open_role
 from lmc.frontend.heap.cells import BranchesCell, HandleCell
 from lmc.frontend.heap.values import (
     NONE,
     Abstract,
     Appended,
+    BoundMethod,
     Concat,
     Const,
     Poison,
@@ -31,7 +34,7 @@ from lmc.frontend.messages import Generation, Message, Section, Selection, Sever
 from lmc.frontend.sections import Sections, merged_sections
 from lmc.ir.ops import ExtendOp
 from lmc.ir.section_ops import SectionsOp
-from lmc.ir.types import ANY, CTX, JsonType
+from lmc.ir.types import ANY, CTX
 from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
@@ -121,9 +124,9 @@ def is_appendable_text(machine: Machine, value: Abstract) -> bool:
     kind = class_of(machine, value)
     if kind is not None:
         return issubclass(kind, str)
-    if isinstance(value, Symbol) and isinstance(value.type, JsonType):
-        schema = machine.graph.json_types.schema(value.type.schema)
-        return schema is None or schema.may_be_text
+    schema = schema_of_value(machine, value)
+    if schema is not None:
+        return schema.may_be_text
     return isinstance(value, Symbol) and value.type == ANY
 
 
@@ -134,16 +137,20 @@ def as_text(machine: Machine, value: Abstract) -> Abstract:
 
 def refuse_no_text(machine: Machine, content: Abstract, where: str) -> None:
     """Raise what appending a value raises that is no text."""
-    kind = class_of(machine, content)
+    error = messages.no_text(_shown_class(machine, content), where)
+    refuse(machine, error.cause, error.remedy or "")
+
+
+def _shown_class(machine: Machine, content: Abstract) -> type:
+    """The class of a value, as far as a message needs it."""
     if is_handle(machine, content):
-        name, remedy = "State", "append a text: s.text(), or the value of a generation"
-    elif kind is type(None):
-        name = "NoneType"
-        remedy = "append what the call returns only if it returns a text; s.gen() and s.user() append by themselves"
-    else:
-        name = "value" if kind is None else kind.__name__
-        remedy = "make it a text: f'{value}' or str(value)"
-    refuse(machine, f"{where} {with_article(name)}, text is needed", remedy)
+        return class_of_handle(machine, content)
+    if isinstance(content, BoundMethod):
+        return MethodType
+    schema = schema_of_value(machine, content)
+    kind = schema.kind if schema is not None else class_of(machine, content)
+    kind = typing.get_origin(kind) or kind
+    return kind if isinstance(kind, type) else type("value", (), {})
 
 
 def _append_text(machine: Machine, handle: Abstract, content: Abstract) -> None:

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend import sampling
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.control.join import UNSURE
-from lmc.frontend.emit.operands import describe, host_call, is_text, operand, pure, type_of_value
+from lmc.frontend.emit.operands import class_of, describe, host_call, is_text, operand, pure, type_of_value
 from lmc.frontend.handles.cores import allocate, assign, change, context_of, core_of, named, refuse
 from lmc.frontend.heap.cells import ROLE_UNKNOWN, GrownCell, ListCell
 from lmc.frontend.heap.values import NONE, Abstract, Const, Ref, Symbol
 from lmc.frontend.refusals import described, near
-from lmc.ir.choices import checked_choice, checked_choices
+from lmc.ir.choices import CHOICE_REMEDY, checked_choice, checked_choices
 from lmc.ir.core import Effect, Value
+from lmc.ir.errors import CaptureError
 from lmc.ir.ops import SELECT_METHODS, GenOp, SampleOp, SelectOp
 from lmc.ir.types import ANY, CTX, TEXT, JsonType, Type, json_of, list_of
+from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -203,7 +205,11 @@ def _choices(machine: Machine, given: Abstract) -> tuple[tuple[Any, ...], tuple[
     if type_of_value(machine, given) == list_of(TEXT):
         return (operand(machine, given).ir,), None
     if isinstance(given, Symbol | Ref):
-        return (pure(machine, "choices", (given,)).ir,), None
+        texts = pure(machine, "choices", (given,)).ir
+        kind = class_of(machine, given)
+        if kind is not None and kind not in (list, tuple):
+            _surely_refused(machine, texts, f"choices is {with_article(kind.__name__)}", "give a list of texts")
+        return (texts,), None
     refuse(machine, f"choices is {describe(machine, given)}", "give a list of texts")
     return (), None
 
@@ -213,4 +219,13 @@ def _choice(machine: Machine, item: Abstract) -> Any:
         return machine.checked(checked_choice, item.value, None)
     if is_text(machine, item):
         return operand(machine, item).ir
-    return pure(machine, "choice", (item,)).ir
+    text = pure(machine, "choice", (item,)).ir
+    kind = class_of(machine, item)
+    if kind is not None and not issubclass(kind, str):
+        _surely_refused(machine, text, f"a choice is no text: {with_article(kind.__name__)}", CHOICE_REMEDY)
+    return text
+
+
+def _surely_refused(machine: Machine, value: Value, cause: str, remedy: str) -> None:
+    """The op that gives ``value`` raises in every run; what it is about, only that knows."""
+    machine.note_refused(value, CaptureError(cause, remedy=remedy, location=machine.graph.location))

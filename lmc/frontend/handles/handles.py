@@ -25,6 +25,7 @@ from lmc.frontend.heap.values import NONE, Abstract, Appended, BoundMethod, Cons
 from lmc.frontend.messages import Message
 from lmc.frontend.python.picking import one_of
 from lmc.frontend.source.functions import POLYFILLS
+from lmc.ir.errors import CaptureError
 from lmc.ir.types import TEXT
 from lmc.ir.wording import with_count
 
@@ -48,12 +49,19 @@ def _role(role: str) -> Callable[..., Abstract]:
 
 def role_turn(machine: Machine, handle: Ref, role: str) -> RoleTurn:
     """``s.user()``, which ``with`` opens. Ends the capture where it does not."""
-    if not isinstance(machine.activation.statement, ast.With):
-        raise machine.stop(
-            f"s.{role}() with neither a text nor `with` does nothing by itself",
-            f"write with s.{role}(): and append inside the block, or s.{role}(text)",
-        )
-    return RoleTurn(handle, role)
+    statement = machine.activation.statement
+    if isinstance(statement, ast.With):
+        return RoleTurn(handle, role)
+    error = CaptureError(
+        f"s.{role}() with neither a text nor `with` does nothing",
+        remedy=f"write with s.{role}(): and append inside the block, or s.{role}(text)",
+        location=machine.graph.location,
+    )
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name), args=[])) if name == role and not machine.protected:
+            raise machine.made_error(error)  # the run raises it at the next use of a state
+        case _:
+            raise machine.stop(error.cause, error.remedy or "")
 
 
 def _append_method(machine: Machine, handle: Abstract, content: Abstract) -> Abstract:

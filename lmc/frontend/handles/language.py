@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.heap.values import Abstract
+from lmc.frontend.misuse import Handle
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -18,13 +19,15 @@ Rule = Callable[..., Any]
 class Language:
     """The rules of a language, each a function of the machine and what it is about.
 
-    ``methods`` and ``attributes`` are those of a handle, ``branch_methods`` those of its branches; ``appended`` is what
-    appending does by class, ``functions`` make what is appended. ``set_item`` is ``s[key] = value``,
-    ``add_to_branches`` is ``branches += content``. ``called`` gives the program that a call means, and its keyword
-    arguments; ``result`` is what a call gives, from the handle and what the function returned. ``sampling`` is the
-    language's own.
+    ``handle`` and ``branches`` are the classes in plain Python. ``methods`` and ``attributes`` are those of a handle,
+    ``branch_methods`` those of its branches; ``appended`` is what appending does by class, ``functions`` make what is
+    appended. ``set_item`` is ``s[key] = value``, ``add_to_branches`` is ``branches += content``. ``called`` gives the
+    program that a call means, and its keyword arguments; ``result`` is what a call gives, from the handle and what the
+    function returned. ``sampling`` is the language's own.
     """
 
+    handle: type[Handle]
+    branches: type[Handle]
     methods: Mapping[str, Rule]
     attributes: Mapping[str, Rule]
     branch_methods: Mapping[str, Rule]

@@ -6,10 +6,12 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.handles.cores import refuse
+from lmc.frontend.branches import Branches
+from lmc.frontend.handles.cores import language_of, refuse
 from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, HandleCell
-from lmc.frontend.heap.values import Abstract
+from lmc.frontend.heap.values import NONE, Abstract
 from lmc.frontend.misuse import BranchesMisuse, Handle, StateMisuse
+from lmc.frontend.state import State
 from lmc.ir.errors import LmcError
 
 if TYPE_CHECKING:
@@ -21,6 +23,15 @@ def _kind(machine: Machine, value: Abstract) -> type[Handle] | None:
     if isinstance(cell, HandleCell):
         return StateMisuse
     return BranchesMisuse if isinstance(cell, BranchesCell | BranchArrayCell) else None
+
+
+def class_of_handle(machine: Machine, value: Abstract) -> type[Handle]:
+    """The class of a handle, or of branches, as plain Python has it."""
+    cell = machine.cell(value)
+    if isinstance(cell, HandleCell):
+        return State if cell.language is None else cell.language.handle
+    source = cell.source if isinstance(cell, BranchesCell) else NONE
+    return Branches if source is NONE else language_of(machine, source).branches
 
 
 def _refuse(machine: Machine, work: Callable[..., Any], *given: Any) -> None:

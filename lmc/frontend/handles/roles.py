@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -94,9 +95,13 @@ def extend_or_end(machine: Machine, handle: Abstract, text: Abstract, answer: Ab
         end(machine, handle)
         return
     if not is_scalar(answer):
+        if answer is not UNSURE and isinstance(text, Const) and not _is_json(text.value):
+            extend(machine, handle, "assistant", text)  # the answer meets a schema, so it is JSON
+            return
         raise machine.stop(
             "an assistant message follows an answer, and only a run knows whether it repeats that answer",
-            "write the generation into the message: s += lmc.assistant(lmc.gen(…))",
+            "for a turn that is the answer, write s += lmc.assistant(lmc.gen(…)); for a turn after the answer, "
+            "open it: with s.assistant(): s += text",
         )
     said = pure(machine, "str", (answer,))
     flag = pure(machine, "eq", tuple(pure(machine, "str.strip", (part,)) for part in (text, said)))
@@ -105,3 +110,11 @@ def extend_or_end(machine: Machine, handle: Abstract, text: Abstract, answer: Ab
 
 def _either(machine: Machine, flag: Symbol, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
     adopt(machine, branch(machine, flag, then, otherwise))
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True

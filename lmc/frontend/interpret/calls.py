@@ -469,7 +469,12 @@ def _call_class(machine: Machine, kind: type, args: Args, kwargs: Kwargs) -> Abs
     if issubclass(kind, BaseException):
         return _new_exception(machine, kind, args, kwargs)
     made = classes.construct(machine, kind, args, kwargs)
-    return _call_opaque(machine, kind, args, kwargs) if made is None else made
+    if made is not None:
+        return made
+    found = _call_opaque(machine, kind, args, kwargs)
+    if isinstance(found, Symbol) and classes.makes_its_own(kind):
+        return dataclasses.replace(found, kind=kind)
+    return found
 
 
 def _new_exception(machine: Machine, kind: type[BaseException], args: Args, kwargs: Kwargs) -> Raised:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from types import FunctionType
 from typing import Any, NoReturn, TypeVar
 
-from lmc.frontend.breaks import CaptureBreak
+from lmc.frontend.breaks import Break, CaptureBreak
 from lmc.frontend.control.conditions import Narrowing, adopt, branch, narrow, unused
 from lmc.frontend.control.exits import NORMAL, RAISE, Exit, Left, Outcome, Way
 from lmc.frontend.emit import operands
@@ -86,14 +86,14 @@ class Ends:
 
     ``root`` is the program's own handle.
     ``origins`` are the addresses of what the caller holds as well: a parameter, and the way from there. ``copied`` are
-    those of containers of which the run may hold a copy inside another object. ``refused`` is the error that the
-    program raises at the line where the capture ends.
+    those of containers of which the run may hold a copy inside another object. ``refused`` are errors that the program
+    raises whatever the run gives where it comes to an op, by a value that the op gives or names, or to a break.
     """
 
     root: Ref = field(default_factory=lambda: Ref(0))
     origins: dict[int, list[Any]] = field(default_factory=dict[int, list[Any]])
     copied: set[int] = field(default_factory=set[int])
-    refused: BaseException | None = None
+    refused: dict[Value | Break, BaseException] = field(default_factory=dict["Value | Break", BaseException])
 
 
 @dataclass(eq=False)
@@ -103,6 +103,7 @@ class Activation:
     ``number`` is what its ``return`` leaves for, ``frames`` are the addresses of its names and of those around it,
     innermost first. ``decides``: conditions on arguments are decided now. ``call`` is the expression that it is the
     value of, where that is all that becomes of the value; ``within`` are the constructs under way that hold something.
+    ``statement`` is the one under way, which began in ``block``.
     """
 
     number: int
@@ -115,6 +116,7 @@ class Activation:
     first_argument: str | None = None
     on_yield: Callable[[Abstract], None] | None = None
     statement: Any = None
+    block: Builder | None = None
 
 
 @dataclass(frozen=True)
@@ -827,13 +829,24 @@ class Machine:
         arguments: list[Abstract] = [self.exception(error)]
         if error.cause is not None:
             arguments.append(error.cause)
-        self.graph.emit(
+        (raised,) = self.graph.emit(
             PyCallOp,
             (NONE_TYPE,),
             function="raise",
             arguments=tuple(operands.operand(self, each).ir for each in arguments),
         )
+        if error.made is not None:
+            self.note_refused(raised, error.made)
         self.leave()
+
+    def made_error(self, error: LmcError) -> MadeError:
+        """Return what ends the capture before the statement under way, for which the program raises ``error``."""
+        return MadeError(error, self.graph.location)
+
+    def note_refused(self, value: Value, error: BaseException) -> None:
+        """The op that gives ``value`` raises ``error`` or one like it; so does compiling, if no condition guards it."""
+        if not self.protected and self.activation.block is self.graph.builder:
+            self.ends.refused[value] = error
 
     def raise_new(self, kind: type[BaseException], *args: Any) -> NoReturn:
         """Raise a new exception with literals."""

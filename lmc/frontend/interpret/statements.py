@@ -40,9 +40,10 @@ def execute_one(machine: Machine, node: ast.stmt) -> None:
         if ways is None:
             raise
         machine.restore(saved)
-        _end_before(machine, ways, reason_of(machine, stop), saved)
+        reason = reason_of(machine, stop)
+        _end_before(machine, ways, reason, saved)
         if isinstance(stop, MadeError):
-            machine.ends.refused = stop.error
+            machine.ends.refused[reason] = stop.error
         raise Left(Outcome({}, machine.state, machine.watermark())) from None
     finally:
         machine.release(saved)
@@ -81,7 +82,7 @@ def run_statement(machine: Machine, node: ast.stmt) -> None:
         raise machine.unsupported(f"`{type(node).__name__}`")
     machine.step()
     machine.at(node)
-    machine.activation.statement = node
+    machine.activation.statement, machine.activation.block = node, machine.graph.builder
     mark = len(machine.watched)
     try:
         handler(machine, node)

@@ -54,6 +54,11 @@ def is_plain(kind: type) -> bool:
     return isinstance(lookup(kind, "__init__"), FunctionType | WrapperDescriptorType)
 
 
+def makes_its_own(kind: type) -> bool:
+    """Return whether a call of ``kind`` gives an object of just this class, whatever its ``__init__`` does."""
+    return type(kind).__call__ is type.__call__ and kind.__new__ is object.__new__
+
+
 def lookup(kind: type, name: str) -> Any:
     """Return what the class of an object holds for a special method; ``None`` also where it has none."""
     return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pydantic
 
-from lmc.frontend.emit.operands import class_of, host_call, pure
+from lmc.frontend.emit.operands import class_of, host_call, pure, schema_of_value
 from lmc.frontend.harmless import is_standard_module
 from lmc.frontend.heap.values import Abstract, BoundMethod, Const, Symbol
 from lmc.frontend.python.foreign import get_attribute
 from lmc.frontend.schemas import JsonSchema, schema_of
 from lmc.ir.core import Effect
-from lmc.ir.types import ANY, FLOAT, INT, TEXT, JsonType, Type, json_of
+from lmc.ir.types import ANY, FLOAT, INT, TEXT, Type, json_of
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -26,7 +26,7 @@ _VALUES: dict[Any, Type] = {str: TEXT, int: INT, float: FLOAT}
 
 def read(machine: Machine, owner: Symbol, name: str) -> Abstract | None:
     """``owner.name`` where its class is one of the user's, or unknown; None for classes of Python's own."""
-    schema = _schema(machine, owner)
+    schema = schema_of_value(machine, owner)
     if schema is not None and name in schema.attributes:
         return _field(machine, owner, schema, name)
     kind = class_known(machine, owner)
@@ -39,14 +39,10 @@ def read(machine: Machine, owner: Symbol, name: str) -> Abstract | None:
 
 def class_known(machine: Machine, owner: Symbol) -> type | None:
     """The class that ``owner`` has, where that is known: that of a schema as well."""
-    schema = _schema(machine, owner)
+    schema = schema_of_value(machine, owner)
     if schema is not None and schema.attributes and isinstance(schema.kind, type):
         return schema.kind
     return class_of(machine, owner)
-
-
-def _schema(machine: Machine, owner: Symbol) -> JsonSchema | None:
-    return machine.graph.json_types.schema(owner.type.schema) if isinstance(owner.type, JsonType) else None
 
 
 def _field(machine: Machine, owner: Symbol, schema: JsonSchema, name: str) -> Abstract:

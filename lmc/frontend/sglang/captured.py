@@ -46,7 +46,7 @@ from lmc.frontend.sglang import expressions
 from lmc.frontend.sglang.expressions import Gen, Image, RoleBegin, RoleEnd, Select, Video
 from lmc.frontend.sglang.meta import TEXTS, meta_info
 from lmc.frontend.sglang.options import SAMPLING, Sampling, resolve
-from lmc.frontend.sglang.state import JOIN_MODES
+from lmc.frontend.sglang.state import JOIN_MODES, ProgramStateGroup, SglState
 from lmc.ir.core import Effect
 from lmc.ir.ops import TranscriptOp
 from lmc.ir.types import ANY, TEXT
@@ -398,6 +398,8 @@ _MAKERS = (
 )
 _FUNCTIONS = {getattr(expressions, name): _making(getattr(expressions, name)) for name in _MAKERS}
 _LANGUAGE = Language(
+    handle=SglState,
+    branches=ProgramStateGroup,
     methods=MappingProxyType(
         {
             "text": METHODS["text"],

@@ -15,6 +15,7 @@ from lmc.frontend.sites import Sites
 from lmc.frontend.source.files import Unsupported, check_same, class_around, definition_in, parse_file, source_of_file
 from lmc.frontend.source.liveness import Live, live_names
 from lmc.frontend.source.places import FunctionNode, Place, code_in, functions_in, places_of
+from lmc.frontend.turns import warn_of_joined_answers
 
 POLYFILLS = str(Path(__file__).parents[1] / "python" / "library" / "polyfills.py")
 """The file of the functions that stand for Python's own."""
@@ -144,7 +145,10 @@ class _Identity:
 
 
 def definition_of(function: FunctionType) -> Definition:
-    """The definition of a function that exists outside the program. Raises ``Unsupported``."""
+    """The definition of a function that exists outside the program, with a warning of its source the first time.
+
+    Raises ``Unsupported``.
+    """
     return _definition_of(_Identity(function), _Identity(function.__code__))
 
 
@@ -158,6 +162,7 @@ def _definition_of(held: _Identity, _code: _Identity) -> Definition:
     node = _lambda_in(tree, code) if code.co_name == "<lambda>" else definition_in(tree, code)
     if isinstance(node, ast.FunctionDef):
         check_same(source, node, code)
+    warn_of_joined_answers(node, function)
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     name = function.__name__
     around = class_around(tree, node)
