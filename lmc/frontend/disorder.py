@@ -6,14 +6,18 @@ the capture ends where the order of such a set, or the address of an object, wou
 
 from __future__ import annotations
 
-from types import BuiltinMethodType, FunctionType, MethodType, ModuleType
+from operator import add, and_, contains, eq, ge, getitem, gt, le, lt, mul, ne, or_, sub, xor
+from types import BuiltinMethodType, FunctionType, MethodDescriptorType, MethodType, ModuleType
 from typing import Any
 
 _SETS = (set, frozenset)
 _FIXED_HASH = frozenset({int, bool, float, complex})
+_SMALLEST_TABLE = 8
 # Their text holds an address, or a path of the machine.
 _ADDRESSED = (FunctionType, MethodType, ModuleType)
-_ORDER_FREE = frozenset(map(id, (len, bool, set, frozenset, any, all)))
+_OPERATORS = (getitem, contains, eq, ne, lt, le, gt, ge, or_, and_, xor, sub, add, mul)
+# None of these looks at the order of a set, or shows it in what it gives.
+_ORDER_FREE = frozenset(map(id, (len, bool, set, frozenset, any, all, *_OPERATORS)))
 _ORDERING = frozenset(map(id, (sorted, min, max)))
 # Methods of lists, dicts and tuples that only keep what they are given, or look for an equal.
 _KEEPING = frozenset(
@@ -22,15 +26,20 @@ _KEEPING = frozenset(
 _TAKING_FIRST = frozenset({"pop", "__iter__", "__str__", "__repr__", "__format__", "__reduce__", "__reduce_ex__"})
 _MAX_DEPTH = 16
 
-CAUSE = "the order of a set differs from one run of Python to the next, and the program depends on it here"
+CAUSE = "the order of a set differs from one run of Python to the next, or with how it was made, and is used here"
 REMEDY = "sort it first: sorted(x)"
 ADDRESS_CAUSE = "the text of this object holds its address or path, which differs from one run of Python to the next"
 ADDRESS_REMEDY = "use a name or a field of it"
 
 
 def is_disordered(value: Any) -> bool:
-    """Whether ``value`` is a set whose order is drawn anew in each process."""
-    return type(value) in _SETS and len(value) > 1 and not all(map(has_fixed_hash, value))
+    """Whether ``value`` is a set whose order is drawn anew in each process, or depends on how it was made."""
+    return type(value) in _SETS and len(value) > 1 and not all(map(_has_own_slot, value))
+
+
+def _has_own_slot(value: Any) -> bool:
+    """Whether ``value`` stands at a place of its own in the smallest hash table already."""
+    return type(value) in (int, bool) and 0 <= value < _SMALLEST_TABLE
 
 
 def has_fixed_hash(value: Any) -> bool:
@@ -70,8 +79,10 @@ def depends_on_order(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any
     """Whether what one of Python's own functions gives may depend on the order of a set among its arguments."""
     if id(function) in _ORDER_FREE:
         return False
-    if id(function) in _ORDERING and not kwargs and all(map(_is_total, args)):
+    if id(function) in _ORDERING and not kwargs and all(map(has_one_order, args)):
         return False
+    if isinstance(function, MethodDescriptorType) and args:
+        return depends_on_order(getattr(args[0], function.__name__), args[1:], kwargs)
     owner = getattr(function, "__self__", None)
     name = getattr(function, "__name__", "")
     if type(owner) in _SETS:
@@ -81,6 +92,6 @@ def depends_on_order(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any
     return any(map(holds_disorder, (*args, *kwargs.values())))
 
 
-def _is_total(value: Any) -> bool:
+def has_one_order(value: Any) -> bool:
     """Whether the items of a set are of one kind that has one order."""
-    return not is_disordered(value) or {*map(type, value)} in ({str}, {bytes})
+    return not is_disordered(value) or {*map(type, value)} in ({str}, {bytes}, {int})

@@ -115,8 +115,11 @@ class ContainerWriter:
     def known_condition(self) -> str:
         name = self.pick(*self.names["texts"])
         options = [f"'e' in {name}", f"{name} == a", "n > 0", "len(words) > 1"]
+        if self.names["sets"]:
+            options += [f"{name} in {self.known('sets')}", f"any({self.known('sets')})"]
         if self.names["lists"]:
             xs = self.known("lists")
+            options += [f"n > 5 and {xs} in {{'a', 'b'}}", f"n > 5 and {xs} in {{'a': 1}}"]
             options += [f"len({xs}) < {self.pick('2', '3', '4')}", xs, f"{name} in {xs}"]
         return self.pick(*options)
 
@@ -376,6 +379,7 @@ class ContainerWriter:
             f"{xs}[1:2] = [{text}]",
             f"if {xs}: {xs}[0] = {text}",
             f"if {xs}: {xs}[-1] += '+'",
+            *([] if self.in_function and "[" not in xs else [f"{xs} *= {self.pick('0', '1')}"]),
             f"drop({xs})",
             f"push({xs}, {text})",
             f"front({xs}, {text})",
@@ -422,6 +426,7 @@ class ContainerWriter:
             [f"{seen}.discard(a)"],
             [f"{seen}.clear()"],
             [f"{seen}.{change}({other})"],
+            [f"{seen} {self.pick('|=', '&=', '-=', '^=')} {self.known('sets')}" if not self.in_function else "pass"],
             self.bind("sets", "seen", f"{seen}.{name}({other})"),
             self.bind("sets", "seen", f"set().union({other}, {seen})"),
             self.bind("flags", "f", f"{seen}.{test}({other})"),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.control.join import UNSURE
+from lmc.frontend.disorder import CAUSE, REMEDY, has_fixed_hash, is_disordered
 from lmc.frontend.emit.operands import operand, text_symbol
 from lmc.frontend.guards import mutable_parts
 from lmc.frontend.heap.cells import (
@@ -360,7 +361,9 @@ def _dict(pictures: Pictures, _address: int, cell: DictCell) -> Picture:
 
 
 def _set(pictures: Pictures, _address: int, cell: SetCell) -> Picture:
-    return {"set": [pictures.value(Const(item)) for item in cell.items]}
+    if is_disordered({*cell.items}) and all(map(has_fixed_hash, cell.items)):
+        raise pictures.machine.stop(CAUSE, REMEDY)  # plain Python goes on in an order that one made anew may not have
+    return {"set": [pictures.value(Const(item)) for item in sorted(cell.items, key=repr)]}
 
 
 def _instance(pictures: Pictures, address: int, cell: InstanceCell) -> Picture:

@@ -236,7 +236,7 @@ IN_PLACE = {"add": "iadd", "mul": "imul", "or_": "ior", "and_": "iand", "sub": "
 def in_place(machine: Machine, name: str, owner: Abstract, value: Abstract) -> Abstract:
     """Return what ``owner <name>= value`` leaves under its name; ``value`` is taken by value."""
     changed(machine, owner)
-    found = local(machine, IN_PLACE[name], (owner, value))
+    found = local(machine, IN_PLACE[name], (looked_into(machine, owner), value))
     return item(machine, found) if isinstance(owner, Symbol) else owner
 
 

@@ -26,6 +26,7 @@ from lmc.frontend.heap.values import (
     Tuple,
     Unbound,
     Union,
+    View,
     is_literal,
 )
 from lmc.frontend.schemas import JsonSchema
@@ -161,6 +162,8 @@ def describe(machine: Machine, value: Abstract) -> str:
         return value.origin
     if isinstance(value, Concat):
         return "a text"
+    if isinstance(value, View):
+        return f"the {value.what} of {describe(machine, value.owner)}"
     return "a function that is made in the program"
 
 

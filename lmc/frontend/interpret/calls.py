@@ -27,7 +27,7 @@ from lmc.frontend.handles import handles
 from lmc.frontend.handles.appending import append
 from lmc.frontend.handles.cores import is_handle
 from lmc.frontend.harmless import is_harmless_type, is_standard_module
-from lmc.frontend.heap.cells import CollectedCell, DictCell, GeneratorCell, GrownCell, InstanceCell, ListCell, SetCell
+from lmc.frontend.heap.cells import CollectedCell, DictCell, GeneratorCell, GrownCell, InstanceCell, ListCell
 from lmc.frontend.heap.values import (
     NONE,
     Abstract,
@@ -44,6 +44,7 @@ from lmc.frontend.heap.values import (
     Tuple,
     Unbound,
     Union,
+    View,
     parts_of,
 )
 from lmc.frontend.interpret import names
@@ -52,10 +53,11 @@ from lmc.frontend.locations import is_own_file
 from lmc.frontend.python import attributes, classes, foreign, object_methods
 from lmc.frontend.python.conversions import formatted, to_text
 from lmc.frontend.python.functions import FUNCTIONS, REFUSED, TAKING_ITEMS
+from lmc.frontend.python.items import put
 from lmc.frontend.python.library import callbacks, table
 from lmc.frontend.python.library import calls as library
 from lmc.frontend.python.methods import CHANGING, call_method
-from lmc.frontend.python.operators import binary, run_now
+from lmc.frontend.python.operators import SIGNS, binary, run_now
 from lmc.frontend.source.files import Unsupported
 from lmc.frontend.source.functions import POLYFILLS, Definition, definition_of
 from lmc.frontend.tools import Tool
@@ -655,9 +657,14 @@ def in_place(machine: Machine, name: str, old: Abstract, value: Abstract) -> Abs
     if name == "or_" and isinstance(machine.cell(old), DictCell):
         method(machine, old, "update", [value], {})
         return old
-    if name == "or_" and isinstance(old, Ref) and isinstance(machine.cell(old), SetCell):
-        method(machine, old, "update", [value], {})
+    if isinstance(machine.cell(old), ListCell | GrownCell) and name == "mul":
+        made = machine.cell(binary(machine, name, old, value))
+        if made is None:
+            raise machine.unsupported("this change of a list")
+        put(machine, old, made)
         return old
+    if isinstance(old, Ref) and class_of(machine, old) is set and name in _SET_UPDATES:
+        return _update_set(machine, name, old, value)
     if objects.is_object(machine, old) and name in objects.IN_PLACE:
         return objects.in_place(machine, name, old, object_methods.taken(machine, value))
     own = machine.special(f"__i{name.rstrip('_')}__", old, value)
@@ -679,6 +686,29 @@ def in_place(machine: Machine, name: str, old: Abstract, value: Abstract) -> Abs
     if plain or numbers or texts or not is_scalar(old) or lookup(f"i{name}") is None:
         return binary(machine, name, old, value)
     return pure(machine, f"i{name}", (old, value))  # its errors name the operator
+
+
+_SET_UPDATES = {
+    "or_": "update",
+    "and_": "intersection_update",
+    "sub": "difference_update",
+    "xor": "symmetric_difference_update",
+}
+
+
+def _update_set(machine: Machine, name: str, old: Ref, value: Abstract) -> Abstract:
+    """``old |= value`` and the like; of what is no set, a view of a dict alone can be taken: into a new set."""
+    if isinstance(value, View):
+        return binary(machine, name, old, value)
+    kind = class_of(machine, value)
+    if kind is None:
+        objects.escape(machine, old)
+        return objects.in_place(machine, name, old, object_methods.taken(machine, value))
+    if kind not in (set, frozenset):
+        sign = SIGNS[name]
+        machine.raise_new(TypeError, f"unsupported operand type(s) for {sign}=: 'set' and '{kind.__name__}'")
+    method(machine, old, _SET_UPDATES[name], [value], {})
+    return old
 
 
 def _may_change_in_place(machine: Machine, value: Const | Symbol) -> bool:

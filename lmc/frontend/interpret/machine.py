@@ -733,6 +733,13 @@ class Machine:
         found = [self.plain(item) for item in items]
         return None if any(each is None for each in found) else [each[0] for each in found if each is not None]
 
+    def set_items(self, value: Abstract) -> list[Any] | None:
+        """The items of a known set of literals, in an order that is the same in every process; None of other values."""
+        plain = self.plain(value)
+        if plain is None or type(plain[0]) not in (set, frozenset) or not all(map(is_literal, plain[0])):
+            return None
+        return sorted(plain[0], key=repr)
+
     def lifted(self, value: Any, given: Sequence[Any] = ()) -> Abstract:
         """Return what CPython made of known values: containers become the program's own.
 

@@ -20,7 +20,7 @@ from lmc.frontend.heap.values import (
 )
 from lmc.frontend.python import foreign, object_methods
 from lmc.frontend.python.items import new_set, set_item
-from lmc.frontend.python.iteration import Counted, items_of, known_items
+from lmc.frontend.python.iteration import Counted, items_in_any_order, items_of, known_items
 from lmc.frontend.python.operators import run_now
 from lmc.ir.types import ListType
 
@@ -62,7 +62,7 @@ def set_of(machine: Machine, *given: Abstract) -> Abstract:
     """``set(…)``."""
     if not given:
         return machine.new(SetCell(frozenset()))
-    items = items_of(machine, given[0])
+    items = items_in_any_order(machine, given[0])
     if isinstance(items, Counted) or (items is None and isinstance(given[0], Symbol)):
         value = items.value if isinstance(items, Counted) else given[0]
         return objects.made(machine, "set_from", (value,), set)

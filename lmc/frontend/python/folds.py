@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from lmc.frontend.control.conditions import adopt, branch, scope
 from lmc.frontend.control.exits import NORMAL, Exit, Left, Way
+from lmc.frontend.disorder import has_one_order
 from lmc.frontend.emit.operands import pure, type_of_value
 from lmc.frontend.heap.cells import (
     GeneratorCell,
@@ -24,7 +25,7 @@ from lmc.frontend.heap.values import (
     Ref,
     Symbol,
 )
-from lmc.frontend.python.iteration import Counted, items_of, known_items
+from lmc.frontend.python.iteration import Counted, items_in_any_order, items_of, known_items
 from lmc.frontend.python.library import polyfills
 from lmc.frontend.python.operators import binary, run_now, truth
 from lmc.frontend.python.picking import holds_handles, one_of
@@ -41,12 +42,12 @@ Handler = Callable[..., Abstract]
 
 def sorted_items(machine: Machine, given: Abstract, key: Abstract = NONE, reverse: Abstract = FALSE) -> Abstract:
     """``sorted(given, key=…, reverse=…)``."""
-    items = items_of(machine, given)
+    keyless = isinstance(key, Const) and key.value is None
+    items = _items_by_value(machine, given) if keyless else items_of(machine, given)
     if items is None and isinstance(given, Symbol):
         items = Counted(pure(machine, "list_from", (given,)))
     elif items is None:
         items = known_items(machine, given, "it is sorted")
-    keyless = isinstance(key, Const) and key.value is None
     if isinstance(items, Counted):
         if not keyless:
             return machine.list_of(
@@ -72,6 +73,12 @@ def sorted_items(machine: Machine, given: Abstract, key: Abstract = NONE, revers
         return machine.new(ListCell(tuple(one_of(machine, items, each) for each in order)))
     listed = [machine.new(ListCell(tuple(part))) for part in (items, keys)]
     return machine.list_of(pure(machine, "sorted_by", listed, {"reverse": reverse}))
+
+
+def _items_by_value(machine: Machine, given: Abstract) -> list[Abstract] | Counted | None:
+    """The items of what gives the same in whatever order they come, if all are texts or all are whole numbers."""
+    known = machine.plain(given)
+    return (items_in_any_order if known and has_one_order(known[0]) else items_of)(machine, given)
 
 
 def _numbered(machine: Machine, keys: Sequence[Abstract]) -> list[Abstract]:
@@ -115,7 +122,8 @@ def extreme(name: str) -> Handler:
     def of_items(machine: Machine, given: Args, key: Abstract | None, default: Mapping[str, Abstract]) -> Abstract:
         first = given[0]
         is_lazy = isinstance(machine.cell(first), GeneratorCell)
-        items: list[Abstract] | Counted | None = list(given) if len(given) > 1 else items_of(machine, first)
+        read = _items_by_value if key is None else items_of
+        items: list[Abstract] | Counted | None = list(given) if len(given) > 1 else read(machine, first)
         if items is None and not isinstance(first, Symbol):
             items = known_items(machine, first, f"its {name} is taken")
         value = items.value if isinstance(items, Counted) else first
@@ -203,7 +211,7 @@ def sum_of(machine: Machine, given: Abstract, start: Abstract = ZERO) -> Abstrac
     """``sum(given, start)``."""
     if isinstance(machine.cell(given), GeneratorCell) and isinstance(given, Ref):
         return _folded(machine, given, start)
-    items = items_of(machine, given)
+    items = _items_by_value(machine, given)
     if items is None and not isinstance(given, Symbol):
         items = known_items(machine, given, "its sum is taken")
     if isinstance(items, list):
@@ -270,7 +278,7 @@ def quantifier(*, wanted: bool) -> Handler:
     def quantifier(machine: Machine, given: Abstract) -> Abstract:
         if isinstance(machine.cell(given), GeneratorCell) and isinstance(given, Ref):
             return _first(machine, given, wanted=wanted)
-        items = items_of(machine, given)
+        items = items_in_any_order(machine, given)
         if items is None and not isinstance(given, Symbol):
             items = known_items(machine, given, "its items are tested")
         if not isinstance(items, list):

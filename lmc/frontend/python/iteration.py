@@ -77,6 +77,12 @@ def items_of(machine: Machine, value: Abstract) -> list[Abstract] | Counted | No
     return list(cell.handles) if isinstance(cell, BranchesCell) else None
 
 
+def items_in_any_order(machine: Machine, value: Abstract) -> list[Abstract] | Counted | None:
+    """The same as ``items_of``, for what looks at all items and gives the same in whatever order a set has them."""
+    found = machine.set_items(value)
+    return list(map(Const, found)) if found is not None and is_disordered({*found}) else items_of(machine, value)
+
+
 def _specialised(machine: Machine, value: Symbol) -> list[Abstract] | None:
     """The items of a list or text of the run whose length the capture holds for already; None for any other."""
     count = machine.specialised_length(value)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lmc.frontend.control.conditions import common
+from lmc.frontend.disorder import CAUSE, REMEDY, is_disordered
 from lmc.frontend.emit import objects
 from lmc.frontend.emit.operands import class_of, concat, describe, is_text, pure
 from lmc.frontend.heap.cells import CollectedCell, DictCell, GrownCell, ListCell, SetCell
@@ -450,10 +451,24 @@ def _set_change(name: str) -> Callable[..., Abstract]:
             found = getattr(held, name)(*values)
         except (KeyError, TypeError) as error:
             machine.raise_new(type(error), *error.args)
+        if len(held) > 1 and is_disordered({*cell.items}) and not is_disordered(held):
+            raise machine.stop(CAUSE, REMEDY)  # what is gone may have moved the items that stay
         put(machine, receiver, SetCell(frozenset(held)))
         return machine.lifted(found)
 
     return change
+
+
+def _set_pop(machine: Machine, receiver: Ref) -> Abstract:
+    machine.check_change(receiver)
+    cell = machine.cell(receiver)
+    assert isinstance(cell, SetCell)
+    if not cell.items:
+        machine.raise_new(KeyError, "pop from an empty set")
+    if len(cell.items) > 1:
+        raise machine.stop(CAUSE, REMEDY)
+    machine.state.put(receiver.address, SetCell(frozenset()))
+    return Const(*cell.items)
 
 
 def _set_look(name: str) -> Callable[..., Abstract]:
@@ -512,6 +527,7 @@ _DICT: Mapping[str, Callable[..., Abstract]] = {
 }
 _SET: Mapping[str, Callable[..., Abstract]] = {
     "copy": _copy,
+    "pop": _set_pop,
     **{name: _set_change(name) for name in ("add", "discard", "remove", "update", "clear")},
     **{f"{name}_update": _set_change(f"{name}_update") for name in COMBINING},
     **{name: _set_look(name) for name in ("union", *COMBINING, "issubset", "issuperset", "isdisjoint")},

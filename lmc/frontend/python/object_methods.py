@@ -15,6 +15,7 @@ from lmc.frontend.emit.objects import (
     item,
     kind_of,
     local,
+    looked_into,
     made,
     pairs_in,
     stored,
@@ -121,7 +122,10 @@ def _argument(machine: Machine, name: str, value: Abstract) -> Abstract:
     """An argument of a method."""
     if isinstance(value, View):
         return view(machine, value)
-    return taken(machine, value) if name in _TAKE_ITEMS else stored(machine, value)
+    if name not in _TAKE_ITEMS:
+        return stored(machine, value)
+    found = taken(machine, value)
+    return looked_into(machine, found) if isinstance(machine.cell(found), ObjectCell) else found
 
 
 def method(machine: Machine, owner: Abstract, name: str, args: Args, kwargs: Kwargs) -> Abstract:

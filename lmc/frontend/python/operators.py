@@ -10,7 +10,14 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from lmc.frontend.disorder import depends_on_order, holds_address
+from lmc.frontend.disorder import (
+    ADDRESS_CAUSE,
+    ADDRESS_REMEDY,
+    CAUSE,
+    REMEDY,
+    depends_on_order,
+    holds_address,
+)
 from lmc.frontend.emit import objects
 from lmc.frontend.emit.operands import PLAIN_TYPES, class_of, concat, describe, is_scalar, is_text, pure
 from lmc.frontend.harmless import is_deeply_harmless
@@ -65,7 +72,7 @@ COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.GtE: "ge",
 }
 _IN_RUN = frozenset({"add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "neg", "pos", *COMPARISONS.values()})
-_SIGNS = {
+SIGNS = {
     **{"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "matmul": "@", "pow": "**"},
     **{"and_": "&", "or_": "|", "xor": "^", "lshift": "<<", "rshift": ">>"},
     **{"lt": "<", "le": "<=", "gt": ">", "ge": ">="},
@@ -96,11 +103,10 @@ def run_now(
         raise machine.stop(
             "what this makes is too large to be a part of the graph", "make it before and pass it in, or in a tool"
         )
-    if depends_on_order(function, tuple(args), kwargs) or (name in ("str", "repr", "format") and holds_address(args)):
-        raise machine.stop(
-            "what this gives differs from one run of Python to the next (the order of a set, an address)",
-            "sort the set first: sorted(x); use a name or a field of the object",
-        )
+    if depends_on_order(function, tuple(args), kwargs):
+        raise machine.stop(CAUSE, REMEDY)
+    if name in ("str", "repr", "format") and holds_address(args):
+        raise machine.stop(ADDRESS_CAUSE, ADDRESS_REMEDY)
     try:
         found = function(*args, **kwargs)
     except Exception as error:
@@ -122,11 +128,17 @@ def known_parts(machine: Machine, *values: Abstract) -> list[Any] | None:
     """Plain values of what is known and runs no code of the user's; None where one is not."""
     found: list[Any] = []
     for value in values:
-        plain = machine.plain(value)
+        plain = _plain_view(machine, value) if isinstance(value, View) else machine.plain(value)
         if plain is None:
             return None
         found.append(plain[0])
     return found
+
+
+def _plain_view(machine: Machine, view: View) -> tuple[Any] | None:
+    """A view like ``view``, of a copy of its dict."""
+    plain = machine.plain(view.owner)
+    return (getattr(plain[0], view.what)(),) if plain is not None and type(plain[0]) is dict else None
 
 
 def binary(machine: Machine, name: str, left: Abstract, right: Abstract) -> Abstract:
@@ -156,7 +168,7 @@ def binary(machine: Machine, name: str, left: Abstract, right: Abstract) -> Abst
         if name in ("eq", "ne"):
             return _equal(machine, name, left, right)
         raise machine.unsupported(
-            f"the operator {name.rstrip('_')} of {describe(machine, left)} and {describe(machine, right)}"
+            f"`{SIGNS.get(name, name)}` of {describe(machine, left)} and {describe(machine, right)}"
         )
     found = pure(machine, name, (left, right))
     return machine.list_of(found) if isinstance(found.type, ListType) else _of_class(machine, name, found, left, right)
@@ -199,7 +211,7 @@ def _by_special(machine: Machine, name: str, left: Abstract, right: Abstract) ->
         if own is None:
             unsure = class_of(machine, one) is None or (isinstance(one, Symbol) and not is_harmless_symbol(one))
             if unsure and any(machine.has_special(*entry[:2]) for entry in order[index + 1 :]):
-                raise machine.unsupported(f"the operator {name} of {describe(machine, one)}")
+                raise machine.unsupported(f"`{SIGNS.get(name, name)}` of {describe(machine, one)}")
             return asked(index + 1, answered)
 
         def settled(value: Abstract) -> Abstract:
@@ -222,10 +234,10 @@ def is_harmless_symbol(value: Symbol) -> bool:
 def _not_implemented(machine: Machine, name: str, left: Abstract, right: Abstract) -> NoReturn:
     """Raise what Python does where neither operand knows the other one."""
     kinds = machine.class_name(left), machine.class_name(right)
-    sign = "** or pow()" if name == "pow" else _SIGNS[name]
+    sign = "** or pow()" if name == "pow" else SIGNS[name]
     text = f"unsupported operand type(s) for {sign}: '{kinds[0]}' and '{kinds[1]}'"
     if name in _REFLECTED:
-        text = f"'{_SIGNS[name]}' not supported between instances of '{kinds[0]}' and '{kinds[1]}'"
+        text = f"'{SIGNS[name]}' not supported between instances of '{kinds[0]}' and '{kinds[1]}'"
     machine.raise_new(TypeError, text)
 
 
@@ -467,16 +479,22 @@ def contains(machine: Machine, container: Abstract, item: Abstract) -> Abstract:
     return _contained(machine, container, item)
 
 
+def _known_keys(machine: Machine, container: Abstract) -> list[Any] | None:
+    """The keys of a dict, the items of a set in an order that is the same in every process; None for others."""
+    cell = machine.cell(container)
+    return list(cell.keys) if isinstance(cell, DictCell) else machine.set_items(container)
+
+
 def _contained(machine: Machine, container: Abstract, item: Abstract) -> Abstract:
     cell = machine.cell(container)
-    if isinstance(cell, DictCell | SetCell):
-        keys = list(cell.keys if isinstance(cell, DictCell) else cell.items)
+    keys = _known_keys(machine, container)
+    if keys is not None:
         known = known_parts(machine, item)
         if known is not None:
             return run_now(machine, operator.contains, [dict.fromkeys(keys), known[0]], "contains")
-        if isinstance(cell, SetCell) and len(keys) > 1:
-            return pure(machine, "contains", (Tuple(tuple(map(Const, sorted(keys, key=repr)))), item))
-        return pure(machine, "contains", (Tuple(tuple(map(Const, keys))), item))
+        held = tuple(map(Const, keys))
+        # Of what may be unhashable, only a container with a hash table says so.
+        return pure(machine, "contains", (Tuple(held) if is_scalar(item) else pure(machine, "set", held), item))
     items = cell.items if isinstance(cell, ListCell) else container.items if isinstance(container, Tuple) else None
     if items is not None and not all(_is_operand(machine, each) for each in (*items, item)):
         for each in items:
