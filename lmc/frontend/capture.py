@@ -248,7 +248,9 @@ class _Capture:
                 return self._read_only(GrownCell(value), way)
             return value
         if kind is tuple:
-            return Tuple(parts(dict(enumerate(value))))
+            made = Tuple(parts(dict(enumerate(value))))
+            self.machine.ends.origins[made] = way
+            return made
         if kind is list:
             return self._read_only(ListCell(parts(dict(enumerate(value)))), way)
         if kind is dict and all(map(is_literal, value)):
@@ -258,7 +260,11 @@ class _Capture:
             for name, held in zip(value.fields, parts(value.fields, "field"), strict=True):
                 self.machine.state.put((made.address, name), held)
             return made
-        return Const(value)
+        unseen = names.changes_unseen(value)
+        if unseen is None:
+            return Const(value)
+        self.machine.ends.origins[unseen] = way
+        return unseen
 
     def _read_only(self, cell: Any, way: list[Any]) -> Ref:
         made = self.machine.new(cell)
@@ -301,6 +307,7 @@ class _Capture:
                 raise self._no_result("it is a container that the program did not make itself")
             raise self._no_result("it is an argument itself")
         if isinstance(value, Const) and type(value.value) in SCALARS:
+            operand(machine, value)  # which ends the capture where it is too large
             return {"literal": value.value}
         if isinstance(value, Tuple) and value.kind is tuple:
             return {"tuple": [self._structure(part, leaves, depth + 1) for part in value.items]}

@@ -53,12 +53,15 @@ def raised(error: Any, *cause: Any) -> NoReturn:
     raise error
 
 
-def raised_while(handled: Any, error: Any, *cause: Any) -> NoReturn:
-    """``raise error`` in a handler of the exception ``handled``."""
+def raised_while(handled: BaseException, error: Any, *cause: Any) -> NoReturn:
+    """``raise error`` in a handler of the exception ``handled``, whatever the caller handles."""
+    context = in_context(error, handled).__context__
     try:
-        raise handled
-    except BaseException:
         raised(error, *cause)
+    except BaseException as found:
+        if found is error:
+            found.__context__ = context
+        raise
 
 
 def in_context(error: BaseException, handled: BaseException) -> BaseException:

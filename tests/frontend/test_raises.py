@@ -14,7 +14,7 @@ from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.variants import inputs_of
-from lmc.ir.errors import CaptureError, InputError
+from lmc.ir.errors import InputError
 from lmc.ir.ops import UnreachableOp
 from lmc.ir.statements import exception, raised_while, refusal
 from lmc.ir.target import Target
@@ -109,7 +109,7 @@ def test_an_error_of_lmcs_names_the_line_of_the_program(level):
     assert error.location.line == of_lmc_at_a_line.function.__code__.co_firstlineno + 5
 
 
-def test_a_form_whose_element_always_raises_is_refused():
+def test_a_form_whose_element_always_raises():
     @lmc.jit
     def program(s, a: str):
         def bad(word):
@@ -118,11 +118,11 @@ def test_a_form_whose_element_always_raises_is_refused():
         s += a
         return lmc.map(bad, s.gen("x", max_tokens=4).split())
 
-    with pytest.raises(CaptureError, match=r"lmc\.map can't be captured: an element raises, whatever happens"):
-        capture(program, bind(program, ("a",), {}))
+    (found,) = check(program, ("a",)).breaks
+    assert "lmc.map" in found.cause
 
 
-def test_a_loop_that_is_spelt_out_and_always_raises_is_refused():
+def test_a_loop_that_is_spelt_out_and_always_raises():
     @lmc.jit
     def program(s, a: str):
         def bad(word):
@@ -131,8 +131,8 @@ def test_a_loop_that_is_spelt_out_and_always_raises_is_refused():
         s += a
         return lmc.while_loop(lambda word: "e" in word, bad, s.gen("x", max_tokens=4))
 
-    with pytest.raises(CaptureError, match="a loop ends the program in its first round"):
-        capture(program, bind(program, ("a",), {}))
+    for text in ("a", "hello"):
+        assert not check(program, (text,)).breaks
 
 
 def test_only_pythons_own_exceptions_have_names():
@@ -163,11 +163,9 @@ def handles(s, a: str):
         raise RefusedError(str(error)) from None
 
 
-def test_the_context_in_a_continuation_is_that_of_plain_python():
-    """The handler runs behind the `try` there, while the caller handles an exception too."""
+def test_the_context_is_that_of_plain_python_while_the_caller_handles_an_exception():
     for text in ("7", "x"):
-        assert bool(capture(handles, bind(handles, (text,), {})).breaks) == (text == "x")
         try:
             raise OSError("around")
         except OSError:
-            check(handles, (text,))
+            assert not check(handles, (text,)).breaks

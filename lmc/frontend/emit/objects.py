@@ -121,9 +121,9 @@ def escape(machine: Machine, value: Ref) -> None:
         return
     if value.address in machine.objects.escaping:
         raise machine.stop("a container holds itself", "keep it apart from what it holds")
-    machine.check_change(value)
     machine.objects.escaping.append(value.address)
     try:
+        machine.check_change(value)
         assert cell is not None
         machine.state.put(value.address, escaped(machine, cell, value))
     finally:

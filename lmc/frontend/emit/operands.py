@@ -92,6 +92,8 @@ def operand(machine: Machine, value: Abstract) -> Operand:
         return operand(machine, machine.exception(value))
     if isinstance(value, Slice):
         raise machine.stop("a slice object is handed on", "slice the text or the list itself: x[a:b]")
+    if isinstance(value, Poison):
+        raise machine.stop(value.cause, value.remedy)
     raise machine.stop(f"{describe(machine, value)} can't be part of the graph", "take what is needed out of it before")
 
 

@@ -46,6 +46,22 @@ def is_reached(state: State, address: int, roots: Iterable[Place], skip: Collect
     return False
 
 
+def reached_from(state: State, values: Iterable[Abstract]) -> set[int]:
+    """The addresses that are reached from ``values``."""
+    found: set[int] = set()
+    waiting = [address for value in values for address in references(value)]
+    while waiting:
+        address = waiting.pop()
+        if address in found:
+            continue
+        found.add(address)
+        held = state.get(address)
+        if isinstance(held, Cell):
+            places: list[Place] = [address, *((address, name) for name in names_of(held))]
+            waiting += [each for place in places for each in references(state.get(place))]
+    return found
+
+
 def references(content: Content) -> list[int]:
     """The addresses that a place names itself."""
     found: list[int] = []

@@ -28,6 +28,7 @@ from lmc.frontend.handles.appending import append
 from lmc.frontend.handles.cores import is_handle
 from lmc.frontend.harmless import is_harmless_type, is_standard_module
 from lmc.frontend.heap.cells import CollectedCell, DictCell, GeneratorCell, GrownCell, InstanceCell, ListCell
+from lmc.frontend.heap.reach import reached_from
 from lmc.frontend.heap.values import (
     NONE,
     Abstract,
@@ -76,6 +77,7 @@ def _managed() -> Generator[None]:
 
 
 _MANAGER_CODE: Any = getattr(_managed, "__code__")  # noqa: B009 - that of every function that is decorated so
+_DECLARE = 'declare what it does (@lmc.tool(effect="reads") or "pure"), or pass a copy of it'
 Args = Sequence[Abstract]
 Kwargs = Mapping[str, Abstract]
 
@@ -104,7 +106,7 @@ def call(machine: Machine, function: Abstract, args: Args, kwargs: Kwargs) -> Ab
     if own is not None:
         return own
     if isinstance(function, Symbol):
-        check_kept(machine, function.origin, [*args, *kwargs.values()])
+        _check_handed_over(machine, function.origin, [*args, *kwargs.values()], Effect.WRITES)
         origin = f"the result of {function.origin}"
         return host_call(machine, foreign.call_value, [function, *args], kwargs, effect=Effect.WRITES, origin=origin)
     raise machine.unsupported(f"a call of {describe(machine, function)}")
@@ -277,10 +279,9 @@ def _fitting(machine: Machine, handler: Any, held: Any, args: Args, kwargs: Kwar
 def _call_tool(machine: Machine, tool: Tool[..., Any], args: Args, kwargs: Kwargs) -> Abstract:
     check_unlooked(machine, tool)
     _check_handed_over(machine, f"{tool.name}()", [*args, *kwargs.values()], tool.effect)
-    return _own_value(machine, host_call(machine, tool, args, kwargs, effect=tool.effect, result_type=tool.result_type))
-
-
-def _own_value(_machine: Machine, found: Symbol) -> Abstract:
+    found = host_call(machine, tool, args, kwargs, effect=tool.effect, result_type=tool.result_type)
+    if not is_scalar(found):
+        machine.ends.lent |= reached_from(machine.state, [*args, *kwargs.values()])
     return found
 
 
@@ -325,10 +326,12 @@ def _closed_over(machine: Machine, value: Function) -> list[Abstract]:
 
 def check_kept(machine: Machine, taker: str, values: Sequence[Abstract]) -> None:
     """End the capture where ``taker`` would keep what the program still uses, or a handle."""
-    _check_handed_over(machine, taker, values, Effect.WRITES)
+    _check_handed_over(machine, taker, values, Effect.WRITES, "store a text or a number, or a copy: list(x), dict(x)")
 
 
-def _check_handed_over(machine: Machine, taker: str, values: Sequence[Abstract], effect: Effect) -> None:
+def _check_handed_over(
+    machine: Machine, taker: str, values: Sequence[Abstract], effect: Effect, remedy: str = _DECLARE
+) -> None:
     """End the capture where a function would get a handle, or could change or keep what the program still uses."""
     for value in values:
         can_change = isinstance(value, Tuple) or machine.cell(value) is not None or isinstance(value, Symbol)
@@ -337,7 +340,7 @@ def _check_handed_over(machine: Machine, taker: str, values: Sequence[Abstract],
             raise machine.stop(
                 f"{taker} takes {with_article(machine.class_name(value))} of the program's own, and might change or "
                 "keep it",
-                'declare what it does (@lmc.tool(effect="reads") or "pure"), or pass a copy of it',
+                remedy,
             )
         if reaches_handle(machine, value):
             raise machine.stop(

@@ -56,6 +56,9 @@ from lmc.frontend.heap.values import (
     View,
     is_literal,
 )
+from lmc.frontend.sizes import CAUSE as SIZE_CAUSE
+from lmc.frontend.sizes import REMEDY as SIZE_REMEDY
+from lmc.frontend.sizes import is_too_large
 from lmc.frontend.source.functions import Definition
 from lmc.ir.builder import Builder
 from lmc.ir.core import Effect, Op, Value
@@ -85,14 +88,16 @@ class Ends:
     """What the ends of a capture need.
 
     ``root`` is the program's own handle.
-    ``origins`` are the addresses of what the caller holds as well: a parameter, and the way from there. ``copied`` are
-    those of containers of which the run may hold a copy inside another object. ``refused`` are errors that the program
-    raises whatever the run gives where it comes to an op, by a value that the op gives or names, or to a break.
+    ``origins`` are what the caller holds as well, tuples and addresses: a parameter, and the way from there. ``copied``
+    are the addresses of containers of which the run may hold a copy inside another object, ``lent`` those of
+    containers that a tool was given whose result may be or hold them. ``refused`` are errors that the program raises
+    whatever the run gives where it comes to an op, by a value that the op gives or names, or to a break.
     """
 
     root: Ref = field(default_factory=lambda: Ref(0))
-    origins: dict[int, list[Any]] = field(default_factory=dict[int, list[Any]])
+    origins: dict[int | Abstract, list[Any]] = field(default_factory=dict[int | Abstract, list[Any]])
     copied: set[int] = field(default_factory=set[int])
+    lent: set[int] = field(default_factory=set[int])
     refused: dict[Value | Break, BaseException] = field(default_factory=dict["Value | Break", BaseException])
 
 
@@ -350,6 +355,11 @@ class Machine:
             raise self.stop(
                 "the program changes a list or dict that it was given, which its caller would see",
                 "make a copy first: list(x), dict(x)",
+            )
+        if value.address in self.ends.lent and value.address not in self.objects.escaping:
+            raise self.stop(
+                "a list or dict is changed that a tool was given, whose result may be or hold it",
+                "pass a copy of it to the tool: list(x), dict(x)",
             )
         if value.address in self.watched:
             raise self.stop(
@@ -655,6 +665,8 @@ class Machine:
                 "nothing has to change: the rest runs eagerly; what should be compiled, do before it",
             )
         assert value.expression is not None
+        if is_too_large(found):
+            raise self.stop(SIZE_CAUSE, SIZE_REMEDY)
         self.graph.emit(AssumeOp, value=value.ir, expected=found)
         self.graph.guard(value.expression, found)
         if self.graph.builder is self.graph.root:
@@ -833,13 +845,15 @@ class Machine:
             raise Left(Outcome({RAISE: Way(self.state, error)}, self.state, self._next))
         if error.made is not None and self.graph.builder is self.graph.root:
             raise MadeError(error.made, self.graph.location)
-        arguments: list[Abstract] = [self.exception(error)]
+        arguments: list[Abstract] = [self._made(error)]
+        if error.context is not None:
+            arguments.insert(0, self.cases(error.context, self._context))
         if error.cause is not None:
             arguments.append(error.cause)
         (raised,) = self.graph.emit(
             PyCallOp,
             (NONE_TYPE,),
-            function="raise",
+            function="raise" if error.context is None else "raise_while",
             arguments=tuple(operands.operand(self, each).ir for each in arguments),
         )
         if error.made is not None:

@@ -108,13 +108,21 @@ def outside(machine: Machine, value: Any, what: str) -> Abstract:
     del what
     if is_literal(value):
         return Const(value)
-    found = unguarded_part(value)
-    if found is not None:
-        raise machine.stop(
-            f"{with_article(found.__name__)} comes from outside the program, and may change without being seen",
-            "make a list or a text of it before, and use that",
-        )
+    unseen = changes_unseen(value)
+    if unseen is not None:
+        raise machine.stop(unseen.cause, unseen.remedy)
     return foreign.current(machine, Const(value))
+
+
+def changes_unseen(value: Any) -> Poison | None:
+    """Return why no guard can look at an object from outside the program; None where guards can."""
+    found = unguarded_part(value)
+    if found is None:
+        return None
+    return Poison(
+        f"{with_article(found.__name__)} comes from outside the program, and may change without being seen",
+        "make a list or a text of it before, and use that",
+    )
 
 
 def store_name(machine: Machine, name: str, value: Abstract) -> None:

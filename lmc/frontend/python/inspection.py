@@ -111,7 +111,10 @@ def _check_plain(machine: Machine, kinds: Sequence[type]) -> None:
         plain = type(each) is type or type(each).__module__.partition(".")[0] in ("abc", "enum", "pydantic")
         own = any("__subclasshook__" in vars(base) and not is_standard_module(base.__module__) for base in each.__mro__)
         if not plain or own:
-            raise machine.unsupported("`isinstance` with a class that says itself what belongs to it")
+            raise machine.stop(
+                f"only code of the class {each.__name__} can tell what belongs to this class",
+                "nothing has to change: it runs eagerly from here; to have it compiled, ask in a tool",
+            )
 
 
 def _classes(machine: Machine, kinds: Abstract) -> list[type] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import inspect
 import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.emit import objects
 from lmc.frontend.emit.budget import MAX_COPIED, MAX_UNION
 from lmc.frontend.emit.operands import describe, element_type, host_call, pure, text_symbol
+from lmc.frontend.harmless import is_standard_module
 from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, ListCell
 from lmc.frontend.heap.values import (
     NONE,
@@ -93,7 +95,7 @@ def _outside(machine: Machine, owner: Abstract, key: Abstract) -> Abstract:
     if isinstance(owner, Const) and type(owner.value) is enum.EnumMeta:
         return _member(machine, owner, key)
     known = machine.plain(key)
-    whole = machine.plain(owner)
+    whole = None if isinstance(owner, Const) and _gives_items(owner.value) else machine.plain(owner)
     if whole is not None and known is not None:
         return run_now(machine, operator.getitem, [whole[0], known[0]], "getitem")
     if isinstance(owner, Const) and whole is None:
@@ -103,6 +105,12 @@ def _outside(machine: Machine, owner: Abstract, key: Abstract) -> Abstract:
     if isinstance(key, Slice):
         return _sliced(machine, owner, key)
     return pure(machine, "getitem", (owner, key))
+
+
+def _gives_items(value: Any) -> bool:
+    """Return whether ``value[…]`` is a method that a class of the user's has for itself."""
+    held = inspect.getattr_static(value, "__class_getitem__", None) if isinstance(value, type) else None
+    return isinstance(held, classmethod) and not is_standard_module(getattr(held, "__module__", None) or "")
 
 
 def _member(machine: Machine, owner: Const, key: Abstract) -> Abstract:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from lmc.frontend.control.conditions import common
 from lmc.frontend.disorder import CAUSE, REMEDY, is_disordered
 from lmc.frontend.emit import objects
-from lmc.frontend.emit.operands import class_of, concat, describe, is_text, pure
+from lmc.frontend.emit.operands import class_of, concat, describe, is_scalar, is_text, pure
 from lmc.frontend.heap.cells import CollectedCell, DictCell, GrownCell, ListCell, SetCell
+from lmc.frontend.heap.reach import values_of
 from lmc.frontend.heap.values import NONE, Abstract, Const, Ref, Symbol, Tuple, Union, View, is_literal, same
 from lmc.frontend.python import object_methods
 from lmc.frontend.python.conversions import formatted, to_text
@@ -18,7 +19,7 @@ from lmc.frontend.python.items import by_value, get_item, put, set_item
 from lmc.frontend.python.iteration import Counted, items_of, known_items
 from lmc.frontend.python.library import calls as library
 from lmc.frontend.python.library.table import find_method
-from lmc.frontend.python.operators import binary, run_now, truth
+from lmc.frontend.python.operators import binary, is_harmless_symbol, run_now, truth
 from lmc.frontend.python.picking import stays_apart
 from lmc.ir import builtins
 from lmc.ir.types import ANY, ListType, list_of
@@ -106,6 +107,8 @@ def _text_method(machine: Machine, receiver: Abstract, name: str, args: Args, kw
         joined = _join(machine, receiver, args[0])
         if joined is not None:
             return joined
+    if name in ("format", "format_map"):
+        _check_fields(machine, receiver, [*args, *kwargs.values()])
     if all(machine.plain(value) is not None for value in (receiver, *args, *kwargs.values())):
         return _now(machine, receiver, name, args, kwargs)
     if name == "format" and isinstance(receiver, Const):
@@ -123,6 +126,43 @@ def _text_method(machine: Machine, receiver: Abstract, name: str, args: Args, kw
     if name in ("partition", "rpartition"):
         return Tuple(tuple(pure(machine, "getitem", (found, Const(index)), raises=False) for index in range(3)))
     return machine.list_of(found)
+
+
+def _check_fields(machine: Machine, template: Abstract, values: Args) -> None:
+    """End the capture where ``format`` would read attributes of an object, which may run code of the user's."""
+    known = machine.plain(template)
+    if (known is None or _reads_parts(known[0])) and not all(_is_data(machine, value) for value in values):
+        raise machine.stop(
+            "`format` looks into an object that is no text, number or container of these",
+            'read what is needed of it in the program: f"{x.title}"',
+        )
+
+
+def _reads_parts(template: str) -> bool:
+    """Return whether a field of a template is more than a number or a name."""
+    try:
+        fields = list(string.Formatter().parse(template))
+    except ValueError:
+        return False
+    return any(set(".[") & set(name) or _reads_parts(spec or "") for _, name, spec, _ in fields if name is not None)
+
+
+def _is_data(machine: Machine, value: Abstract) -> bool:
+    """Return whether ``value`` is a text, a number or a container of Python's own that holds nothing else."""
+    if is_scalar(value):
+        return True
+    if isinstance(value, Symbol):
+        return is_harmless_symbol(value)
+    if isinstance(value, Const):
+        held = machine.plain(value)
+        found = None if held is None else machine.lifted(held[0])
+        return found is not None and not isinstance(found, Const) and _is_data(machine, found)
+    if isinstance(value, Tuple):
+        return all(_is_data(machine, item) for item in value.items)
+    cell = machine.cell(value)
+    return isinstance(cell, ListCell | GrownCell | DictCell | SetCell) and all(
+        _is_data(machine, item) for item in values_of(cell)
+    )
 
 
 def _format(machine: Machine, template: str, args: Args, kwargs: Kwargs) -> Abstract | None:

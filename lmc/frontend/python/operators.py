@@ -7,7 +7,7 @@ import dataclasses
 import inspect
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lmc.frontend.disorder import (
@@ -453,7 +453,7 @@ def _identical_objects(machine: Machine, left: Abstract, right: Abstract, *, neg
         if isinstance(machine.cell(one), ObjectCell) and (isinstance(other, Symbol) or both):
             return pure(machine, "is_not" if negate else "is", (one, other))
     given = [each.address for each in (left, right) if isinstance(each, Ref) and each.address in machine.read_only]
-    if len(set(given)) == 2:
+    if len(set(given)) == 2 and class_of(machine, left) is class_of(machine, right):
         raise machine.stop(
             "`is` asks whether two arguments are one object", "compare them with ==, or ask before the program"
         )
@@ -497,18 +497,27 @@ def _contained(machine: Machine, container: Abstract, item: Abstract) -> Abstrac
         return pure(machine, "contains", (Tuple(held) if is_scalar(item) else pure(machine, "set", held), item))
     items = cell.items if isinstance(cell, ListCell) else container.items if isinstance(container, Tuple) else None
     if items is not None and not all(_is_operand(machine, each) for each in (*items, item)):
-        for each in items:
-            if same(each, item):
-                return TRUE
-        if all(isinstance(each, Ref | Function) for each in (*items, item)):
-            return FALSE
-        raise machine.unsupported("this `in`")
+        return _one_of(machine, items, item)
     own = machine.special("__contains__", container, item)
     if own is not None:
         return truth(machine, own)
     if not _is_operand(machine, container) or not _is_operand(machine, item):
         raise machine.unsupported(f"whether something is in {describe(machine, container)}")
     return pure(machine, "contains", (container, item))
+
+
+def _one_of(machine: Machine, items: Sequence[Abstract], item: Abstract) -> Abstract:
+    """Return whether an item is ``item`` or equal to it, asked one after the other as Python does."""
+    for index, each in enumerate(items):
+        if same(each, item):
+            return TRUE
+        flag = truth(machine, binary(machine, "eq", each, item))
+        if isinstance(flag, Symbol):
+            rest = items[index + 1 :]
+            return machine.choose(flag, lambda: TRUE, lambda rest=rest: _one_of(machine, rest, item))
+        if isinstance(flag, Const) and flag.value:
+            return TRUE
+    return FALSE
 
 
 def is_json(value: Abstract) -> bool:
