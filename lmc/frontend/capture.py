@@ -51,7 +51,7 @@ from lmc.frontend.variants import Captured
 from lmc.ir import structure
 from lmc.ir.builder import Builder
 from lmc.ir.core import Block, Constraint, Effect, Function, Module, Value, walk
-from lmc.ir.errors import LmcError, Location
+from lmc.ir.errors import CaptureError, LmcError, Location
 from lmc.ir.ops import BreakOp, ReturnOp, SamplingOp
 from lmc.ir.types import ANY, BOOL, ListType, Type
 
@@ -138,9 +138,9 @@ class _Capture:
         try:
             self._interpret(definition)
         except (CaptureBreak, MadeError, RecursionError) as stop:
-            return NotCaptured(
-                statements.reason_of(self.machine, stop), stop.error if isinstance(stop, MadeError) else None
-            )
+            reason = statements.reason_of(self.machine, stop)
+            self._check_form(reason)
+            return NotCaptured(reason, stop.error if isinstance(stop, MadeError) else None)
         block = with_region_ids(graph.block(), graph.sites)
         breaks: list[Break] = []
         refused: list[BaseException] = []
@@ -148,6 +148,7 @@ class _Capture:
             keys: list[Any] = [*op.results]
             if isinstance(op, BreakOp):
                 breaks.append(Break(op.location, op.cause, op.remedy))
+                self._check_form(breaks[-1])
                 keys = breaks[-1:]
             refused += [error for key, error in self.machine.ends.refused.items() if key in keys]
         module = Module(
@@ -169,6 +170,14 @@ class _Capture:
             next((error for error in refused if isinstance(error, LmcError)), None),
             writers=tuple(graph.writers),
         )
+
+    def _check_form(self, reason: Break) -> None:
+        """Raise ``CaptureError`` where the program would break in a form of control flow that the user spelt out."""
+        form = self.machine.ends.forms.get(reason)
+        if form is not None:
+            eager = reason.remedy.startswith("nothing has to change")
+            remedy = "write it as a plain loop or `if`, which may run eagerly" if eager else reason.remedy
+            raise CaptureError(f"{form} can't be captured: {reason.cause}", remedy=remedy, location=reason.location)
 
     def _owner(self) -> Owner | None:
         """The object whose method this is a capture of, and whether it holds for that alone."""

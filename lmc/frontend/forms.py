@@ -1,7 +1,7 @@
 """Control flow that a user spells out: ``lmc.cond``, ``lmc.while_loop``, ``lmc.map``, ``lmc.race``.
 
-As plain Python each is what its docstring says. In a capture each becomes its op (``captured_forms``), or the program
-is refused: who writes one of them wants to know.
+As plain Python each is what its docstring says. In a capture each becomes its op
+(``lmc.frontend.handles.forms``), or the program is refused: who writes one of them wants to know.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from lmc.frontend.function import JittedFunction
 from lmc.frontend.variants import VariantCache, inputs_of
 from lmc.ir.errors import InputError
 from lmc.ir.ops import AssumeOp
+from tests.frontend.harness import check
 
 
 @dataclass
@@ -125,18 +126,31 @@ def test_lists_are_taken_as_they_are_when_the_program_is_called():
 def test_specialising_is_seen_in_module_and_guards():
     def program(s, words: list[str], n: int):
         for word in words:
+            s += word
+        if n > 1 and words[0] != "skip":
+            s += "!"
+
+    built = JittedFunction(program)
+    captured = capture(built, bind(built, (["a", "skip"], 3), {}))
+    assumed = [op.expected for op in captured.module.main.body.ops if type(op) is AssumeOp]
+    assert assumed == [True, True]
+    assert [guard.expected for guard in captured.guards] == assumed
+    assert captured.matches(bind(built, (["b", "skip", "c"], 5), {}))
+    assert not captured.matches(bind(built, (["skip", "c"], 5), {}))
+    assert not captured.matches(bind(built, (["b", "skip"], 1), {}))
+
+
+def test_what_a_loop_asks_of_each_item_is_no_guard():
+    def program(s, words: list[str], n: int):
+        for word in words:
             if word != "skip" and n > 1:
                 s += word
 
     built = JittedFunction(program)
     captured = capture(built, bind(built, (["a", "skip"], 3), {}))
-    assumed = [op.expected for op in captured.module.main.body.ops if type(op) is AssumeOp]
-    assert assumed == [2, True, True, False]
-    assert [guard.expected for guard in captured.guards] == assumed
-    assert captured.matches(bind(built, (["b", "skip"], 5), {}))
-    assert not captured.matches(bind(built, (["b", "c"], 5), {}))
-    assert not captured.matches(bind(built, (["b", "skip"], 1), {}))
-    assert not captured.matches(bind(built, (["b", "skip", "c"], 5), {}))
+    assert captured.guards == ()
+    for given in ((["skip", "c"], 5), ([], 0), (["b"], 1)):
+        check(built, given, captured=captured)
 
 
 def test_a_guard_that_raises_does_not_hold():

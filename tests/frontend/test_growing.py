@@ -218,6 +218,7 @@ WHOLE = (
     is_bound_anew,
     changes_an_item_and_grows,
     takes_one_out,
+    compares_with_python,
     keeps_lists,
     keeps_records,
 )
@@ -232,10 +233,9 @@ def test_every_length_is_that_of_plain_python(program, monkeypatch):
 @pytest.mark.parametrize(
     ("program", "cause"),
     [
-        (compares_with_python, "puts states, functions or objects in an order"),
-        (asks_a_method_for_its_length, "looked at or changed"),
-        (keeps_one_record_in_each_round, "did not make itself"),
-        (keeps_states, "holds states, functions or objects"),
+        (asks_a_method_for_its_length, "the method '__len__' of a list"),
+        (keeps_one_record_in_each_round, "can't become one value"),
+        (keeps_states, "can't become one value"),
     ],
     ids=lambda part: getattr(part, "name", ""),
 )

@@ -234,13 +234,14 @@ def _fixed_point(machine: Machine, parts: LoopParts, go: Abstract, leave: Exit) 
     graph = machine.graph
     entry, watermark = machine.state, machine.watermark()
     location, counts, mark = graph.location, dict(machine.host_counts), len(graph.builder.ops)
+    guards = len(graph.value_guards)
     phis = LoopPhis(machine, entry, graph.builder, watermark)
     header, places, shapes = entry.child(), dict[Place, None](), None
     exits: list[Exit] = [NORMAL]
     for _ in range(MAX_ATTEMPTS):
         phis.begin()
         machine.host_counts = dict(counts)
-        del graph.builder.ops[mark:]
+        del graph.builder.ops[mark:], graph.value_guards[guards:]
         machine.forget_texts()
         machine.state = header.child()
         known = len(exits)
@@ -252,7 +253,7 @@ def _fixed_point(machine: Machine, parts: LoopParts, go: Abstract, leave: Exit) 
                 raise CaptureBreak(_first_break(body))
             machine.state = entry
             machine.host_counts = dict(counts)
-            del graph.builder.ops[mark:]
+            del graph.builder.ops[mark:], graph.value_guards[guards:]
             return _once(machine, parts, go)
         way = outcome.ways[NORMAL]
         phis.end(body, way.state)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend import forms
+from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.control.loops import LoopParts, run_loop
 from lmc.frontend.control.maps import MapParts, NotAMapError, Region, run_map
 from lmc.frontend.emit.budget import MAX_UNROLLED_WHILE
@@ -206,16 +208,32 @@ class _Elements:
         try:
             run_map(machine, parts)
         except NotAMapError as reason:
-            raise machine.stop(reason.cause.replace("a loop over branches", f"lmc.{self.name}"), _REMEDY) from None
+            raise machine.stop(reason.cause.replace("a round of a loop over branches", "an element"), _REMEDY) from None
         if self.good is not None:
             self.found = Symbol(results[0].ir, "whether there is a winner") if results[0].type == BOOL else results[0]
             return results[1]
         return results[0]
 
 
-FUNCTIONS: Mapping[Any, Callable[..., Abstract]] = {
+def _spelt_out(rule: Callable[..., Abstract], name: str) -> Callable[..., Abstract]:
+    """``rule``; what can't be captured of it refuses the program: who writes a form wants to know."""
+
+    @functools.wraps(rule)
+    def form(machine: Machine, *args: Abstract, **kwargs: Abstract) -> Abstract:
+        machine.take_direct()
+        try:
+            return rule(machine, *args, **kwargs)
+        except CaptureBreak as stop:
+            machine.ends.forms.setdefault(stop.reason, f"lmc.{name}")
+            raise
+
+    return form
+
+
+_RULES: Mapping[Any, Callable[..., Abstract]] = {
     forms.cond: cond,
     forms.while_loop: while_loop,
     forms.map: map_elements,
     forms.race: race,
 }
+FUNCTIONS = {function: _spelt_out(rule, function.__name__) for function, rule in _RULES.items()}

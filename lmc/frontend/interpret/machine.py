@@ -92,6 +92,7 @@ class Ends:
     are the addresses of containers of which the run may hold a copy inside another object, ``lent`` those of
     containers that a tool was given whose result may be or hold them. ``refused`` are errors that the program raises
     whatever the run gives where it comes to an op, by a value that the op gives or names, or to a break.
+    ``forms`` are the spelt-out forms of control flow in which it can't be captured, by the reason.
     """
 
     root: Ref = field(default_factory=lambda: Ref(0))
@@ -99,6 +100,7 @@ class Ends:
     copied: set[int] = field(default_factory=set[int])
     lent: set[int] = field(default_factory=set[int])
     refused: dict[Value | Break, BaseException] = field(default_factory=dict["Value | Break", BaseException])
+    forms: dict[Break, str] = field(default_factory=dict[Break, str])
 
 
 @dataclass(eq=False)
@@ -660,10 +662,7 @@ class Machine:
             return self._specialised[value.ir]
         found = self.known(value)
         if found is UNKNOWN or not isinstance(value, Symbol) or not is_literal(found) or found != found:  # noqa: PLR0124
-            raise self.stop(
-                f"{operands.describe(self, value)} is known only when the program runs, but {use}",
-                "nothing has to change: the rest runs eagerly; what should be compiled, do before it",
-            )
+            self._refuse_unknown(value, use)
         assert value.expression is not None
         if is_too_large(found):
             raise self.stop(SIZE_CAUSE, SIZE_REMEDY)
@@ -672,6 +671,17 @@ class Machine:
         if self.graph.builder is self.graph.root:
             self._specialised[value.ir] = found
         return found
+
+    def _refuse_unknown(self, value: Abstract, use: str) -> NoReturn:
+        what = operands.describe(self, value)
+        if isinstance(value, Symbol) and value.expression is not None and not self.graph.inputs:
+            raise self.stop(
+                f"{what} is not given, but {use}", "compile with example inputs, which the program specialises for"
+            )
+        raise self.stop(
+            f"{what} is known only when the program runs, but {use}",
+            "nothing has to change: the rest runs eagerly; what should be compiled, do before it",
+        )
 
     def exception(self, error: Raised) -> Symbol:
         """An exception of the run."""

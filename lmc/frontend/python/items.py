@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.emit import objects
 from lmc.frontend.emit.budget import MAX_COPIED, MAX_UNION
-from lmc.frontend.emit.operands import describe, element_type, host_call, pure, text_symbol
+from lmc.frontend.emit.operands import describe, element_type, host_call, pure, schema_of_value, text_symbol
 from lmc.frontend.harmless import is_standard_module
 from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, ListCell
 from lmc.frontend.heap.values import (
@@ -32,8 +32,8 @@ from lmc.frontend.python.iteration import known_items
 from lmc.frontend.python.operators import run_now
 from lmc.frontend.python.picking import FUNCTIONS, by_key, picked, stays_apart
 from lmc.ir.core import Effect
+from lmc.ir.types import ANY, ListType
 from lmc.ir.types import NONE as NONE_TYPE
-from lmc.ir.types import ListType
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -104,7 +104,10 @@ def _outside(machine: Machine, owner: Abstract, key: Abstract) -> Abstract:
         owner = text_symbol(machine, owner)
     if isinstance(key, Slice):
         return _sliced(machine, owner, key)
-    return pure(machine, "getitem", (owner, key))
+    schema = schema_of_value(machine, owner)
+    part = schema.items.get(known[0]) if schema is not None and known is not None and type(known[0]) is str else None
+    gives = None if part is None or part.type == ANY else part.type
+    return pure(machine, "getitem", (owner, key), gives=gives)
 
 
 def _gives_items(value: Any) -> bool:
