@@ -52,7 +52,8 @@ def quiet(s, topic: str):
 @lmc.jit
 def breaks(s, topic: str):
     s += topic
-    hash(s.gen("a", max_tokens=3))
+    s.gen("a", max_tokens=3)
+    eval("0")
     return 2
 
 

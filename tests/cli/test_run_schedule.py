@@ -32,7 +32,8 @@ def other(s, task: str, tone: str = "dry"):
 @lmc.jit
 def breaks(s, task: str):
     s += task
-    hash(s.gen("a", max_tokens=3))
+    s.gen("a", max_tokens=3)
+    eval("0")
     return s["a"]
 
 

@@ -36,11 +36,11 @@ def slow(seconds: float) -> float:
 
 @lmc.jit
 def breaks(s: lmc.State, topic: str, limit: int = 3) -> str:
-    """Captured up to the `hash`; what stands before it must happen once."""
+    """Captured up to the `eval`; what stands before it must happen once."""
     s += topic
     first = s.gen("first", max_tokens=8)
     note(first)
-    hash(first)
+    eval("0")
     if "e" in first:
         s += " with e "
     else:
@@ -87,8 +87,9 @@ def wrong(s: lmc.State, topic: str) -> str:
 
 @lmc.jit
 def retries(s: lmc.State, card: str) -> str:
-    """Captured up to the `try`; a failure of the model is tried again, and the card charged in the end."""
+    """Captured up to the `eval`; a failure of the model is tried again, and the card charged in the end."""
     s += card
+    eval("0")
     for _ in range(3):
         try:
             s.gen("answer", max_tokens=2)

@@ -65,7 +65,7 @@ def with_async(s: lmc.State, word: str) -> str:
 def behind_a_break(s: lmc.State, word: str) -> str:
     s += word
     text = s.gen("a", max_tokens=3)
-    hash(text)
+    eval("0")
     s += waits(quits(word))
     is_done(word)
     return text

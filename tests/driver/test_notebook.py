@@ -84,7 +84,8 @@ def test_a_compiled_program_shows_summary_remarks_breaks_and_ir():
     @lmc.jit(target="toy")
     def breaks(s: lmc.State, text: str) -> int:
         s += lmc.user(text)
-        return hash(s.gen("answer"))
+        s.gen("answer")
+        return eval("0")
 
     shown = parsed(breaks.compile("a")._repr_html_())
     assert "1 break" in shown.text

@@ -35,7 +35,8 @@ def breaks(s, topic: str):
     s += topic
     if s.gen("a", max_tokens=2) == "x":
         s += "!"
-    hash(s.gen("b", max_tokens=2))
+    s.gen("b", max_tokens=2)
+    eval("0")
     return s.gen("c", max_tokens=2)
 
 

@@ -46,7 +46,8 @@ def branches(s: lmc.State, topic: str) -> str:
 @lmc.jit
 def behind_a_break(s: lmc.State, topic: str) -> str:
     s += topic
-    hash(s.gen("free", max_tokens=3))
+    s.gen("free", max_tokens=3)
+    eval("0")
     return s.gen("word", regex=PATTERN, max_tokens=6, temperature=1.0)
 
 

@@ -6,10 +6,10 @@ import sys
 from typing import Any
 
 import pytest
-from lmc.frontend.session import META
 
 from lmc.cli.app import main
 from lmc.driver import Options, Result, Runner, Wish
+from lmc.frontend.core import META
 from tests.examples.cases import EXAMPLES
 from tests.project.layers import REPOSITORY
 
