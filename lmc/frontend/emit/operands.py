@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.disorder import CAUSE, REMEDY, is_disordered
 from lmc.frontend.emit.budget import MAX_TEXT_PARTS
 from lmc.frontend.emit.raises import Classes
-from lmc.frontend.harmless import is_fixed
+from lmc.frontend.harmless import is_fixed, is_harmless_type
 from lmc.frontend.heap.cells import DictCell, GrownCell, ListCell, ObjectCell, SetCell
 from lmc.frontend.heap.values import (
     SCALARS,
@@ -44,6 +44,25 @@ PLAIN_TYPES = frozenset({TEXT, INT, FLOAT, BOOL, NONE})
 _BUILDERS = frozenset({"list", "tuple", "dict"})
 """Builtins that hold their arguments: of a container of the program's own that is a copy."""
 _HOLDING = frozenset({"list", "tuple", "dict", "set", "list.replaced"})
+_NOT_LOOKING = frozenset({"is", "is_not", "tuple", "list", "dict", "bound", "choose", "list.replaced", "list.with"})
+"""Builtins that call no method of their arguments."""
+_LOOKING_AT_CONTAINERS = frozenset(
+    {
+        "len",
+        "bool",
+        "getitem",
+        "slice",
+        "list_from",
+        "tuple_from",
+        "enumerate",
+        "zip",
+        "reversed",
+        "iter",
+        "unpack_starred",
+    }
+    | {name for name in builtins.names() if name.startswith(("unpack", "list.deleted", "list.popped"))}
+)
+"""Builtins that call methods of a container, and none of its items."""
 _PYTHON = {TEXT: str, INT: int, FLOAT: float, BOOL: bool, NONE: type(None)}
 
 
@@ -62,6 +81,18 @@ class Operand:
     foreign: bool = False
     origin: str | None = None
     local: bool = False
+    kind: type | None = None
+
+    @property
+    def is_list(self) -> bool:
+        """Return whether it is certainly a container of Python's own."""
+        return isinstance(self.type, ListType) or self.kind in (list, tuple, dict)
+
+    @property
+    def holds_scalars(self) -> bool:
+        """Return whether it is certainly a text, a number or a list of them."""
+        kind = self.type.element if isinstance(self.type, ListType) else self.type
+        return kind in PLAIN_TYPES or (self.kind is not None and is_harmless_type(self.kind))
 
 
 def operand(machine: Machine, value: Abstract) -> Operand:
@@ -75,6 +106,7 @@ def operand(machine: Machine, value: Abstract) -> Operand:
             value.foreign,
             value.origin,
             value.local,
+            value.kind,
         )
     if isinstance(value, Const):
         return _constant(machine, value.value)
@@ -108,6 +140,8 @@ def constant(machine: Machine, value: Any) -> Symbol:
     graph = machine.graph
     if not is_fixed(value):
         graph.check_apart(value)
+        if not isinstance(value, type):
+            graph.note_hooks(value)
     found = host_op(
         machine,
         graph.hosts.constant(value),
@@ -136,7 +170,9 @@ def _cell(machine: Machine, value: Ref) -> Operand:
     if isinstance(cell, ObjectCell):
         if not cell.ordered:
             raise machine.stop(CAUSE, REMEDY)
-        return Operand(cell.value.ir, ANY, False, None, machine.state.holds_foreign, cell.value.origin, local=True)
+        return Operand(
+            cell.value.ir, ANY, False, None, machine.state.holds_foreign, cell.value.origin, local=True, kind=cell.kind
+        )
     raise machine.stop(f"{describe(machine, value)} can't be part of the graph", "take what is needed out of it before")
 
 
@@ -192,14 +228,18 @@ def pure(
         origin = next((each.origin for each in operands if each.origin is not None), f"the result of {name}")
     ir = tuple(each.ir for each in operands)
     if any(each.foreign for each in operands):
-        host = machine.graph.hosts.builtin(builtin)
+        effect = Effect.READS
+        if may_run_code(machine, name, operands):
+            machine.rules.check_kept(f"a special method of {origin}", [each for each in arguments if _is_cell(each)])
+            effect = Effect.WRITES
+        host = machine.graph.hosts.builtin(builtin, effect)
         return host_op(
             machine,
             host,
             name,
             ir=ir,
             keywords=tuple(named),
-            effect=Effect.READS,
+            effect=effect,
             result_type=result_type,
             origin=origin,
         )
@@ -211,6 +251,20 @@ def pure(
         is_local = result_type not in PLAIN_TYPES and any(each.local for each in operands)
         return Symbol(result, origin, local=is_local)
     return Symbol(result, origin, Expression(name, tuple(each.expression for each in operands), tuple(named)))
+
+
+def may_run_code(machine: Machine, name: str, operands: Sequence[Operand]) -> bool:
+    """Return whether a builtin may call special methods of the user's: it looks at objects from outside."""
+    if not machine.graph.hooked or name in _NOT_LOOKING:
+        return False
+    looked_at = [each for each in operands if each.foreign and not each.holds_scalars]
+    if name in _LOOKING_AT_CONTAINERS:
+        looked_at = [each for each in looked_at if not each.is_list]
+    return bool(looked_at)
+
+
+def _is_cell(value: Abstract) -> bool:
+    return isinstance(value, Ref | Tuple)
 
 
 def host_call(
@@ -236,7 +290,9 @@ def host_call(
     if effect is Effect.WRITES:
         _note_shared(machine, operands)
     if effect is Effect.PURE and any(each.foreign for each in operands):
-        effect = Effect.READS
+        effect = Effect.WRITES if may_run_code(machine, "", operands) else Effect.READS
+    if result_type not in PLAIN_TYPES:
+        machine.graph.note_hooks(function)
     if effect is Effect.WRITES and taints:
         machine.graph.check_apart(function)
     host, name = machine.graph.hosts.function(function, effect)

@@ -15,6 +15,7 @@ from lmc.frontend.heap.values import (
     Const,
     Poison,
     Raised,
+    Symbol,
     Unbound,
     Union,
 )
@@ -65,7 +66,7 @@ def formatted(machine: Machine, value: Abstract, spec: Abstract) -> Abstract:
     own = machine.special("__format__", value, spec)
     if own is not None:
         return own
-    if isinstance(spec, Const) and spec.value == "":
+    if isinstance(spec, Const) and spec.value == "" and not (isinstance(value, Symbol) and value.foreign):
         return to_text(machine, value)
     cell = machine.cell(value)
     if isinstance(cell, InstanceCell):

@@ -10,6 +10,7 @@ from hypothesis import given, note, settings
 from benchmarks.captured_share import Program, corpus
 from lmc.frontend.arguments import bind
 from lmc.frontend.interpret.entry import NotCaptured, capture_in_part, capture_whole
+from tests.driver.levels import check_levels
 from tests.frontend.condition_strategies import CONDITIONS_HEADER, conditional_programs
 from tests.frontend.container_strategies import CONTAINERS_HEADER, container_programs
 from tests.frontend.handle_strategies import HANDLES_HEADER, handle_programs
@@ -43,11 +44,16 @@ def with_own_list(source: str) -> str:
 
 
 def check_whole(
-    program: Any, make: Callable[[], tuple[Any, ...]], others: list[Any], watch: Callable[[], Any] | None = None
+    program: Any,
+    make: Callable[[], tuple[Any, ...]],
+    others: list[Any],
+    watch: Callable[[], Any] | None = None,
+    *,
+    levels: bool = False,
 ) -> bool:
     """Capture ``program``; where that takes it whole, it is equal to plain Python on these and all other arguments.
 
-    ``watch`` tells what a run leaves behind.
+    ``watch`` tells what a run leaves behind; ``levels``: plans of each level are compared as well.
     """
     EFFECTS.clear()
     found = capture_whole(program, bind(program, make(), {}))
@@ -56,6 +62,8 @@ def check_whole(
         note(str(found.reason))
         return False
     check(program, make, captured=found, watch=watch)
+    if levels:
+        check_levels(found, make)
     for other in others:
         if found.matches(bind(program, other(), {})):
             check(program, other, captured=found, watch=watch)
@@ -103,6 +111,6 @@ def test_random_programs_are_plain_python(name: str, folder):
         others = [other, ("e" + other[0], *other[1:]), ("t", *args[1:])]
         reset = getattr(module, "reset", lambda: None)
         makers = [lambda given=given: (reset(), *given[:3], list(given[3]))[1:] for given in (args, *others)]
-        check_whole(module.program, makers[0], makers[1:], getattr(module, "left", None))
+        check_whole(module.program, makers[0], makers[1:], getattr(module, "left", None), levels=name == "objects")
 
     run()
