@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.disorder import CAUSE, REMEDY, is_disordered
-from lmc.frontend.emit.budget import MAX_TEXT_PARTS
+from lmc.frontend.emit.budget import MAX_DOMAIN, MAX_TEXT_PARTS
 from lmc.frontend.emit.raises import Classes
 from lmc.frontend.harmless import is_fixed, is_harmless_type
 from lmc.frontend.heap.cells import DictCell, GrownCell, ListCell, ObjectCell, SetCell
@@ -247,10 +247,64 @@ def pure(
     (result,) = machine.emit(
         PyCallOp, (result_type,), may_raise=may_raise, function=name, arguments=ir, keywords=tuple(named)
     )
+    domain = _domain_of(builtin, arguments, named, result_type)
     if not all(each.follows for each in operands):
         is_local = result_type not in PLAIN_TYPES and any(each.local for each in operands)
-        return Symbol(result, origin, local=is_local)
-    return Symbol(result, origin, Expression(name, tuple(each.expression for each in operands), tuple(named)))
+        return Symbol(result, origin, domain=domain, local=is_local)
+    expression = Expression(name, tuple(each.expression for each in operands), tuple(named))
+    return Symbol(result, origin, expression, domain)
+
+
+_SAME_ITEMS = frozenset({"sorted", "reversed", "slice", "list_from"})
+_OF_TEXTS = frozenset(
+    {"add", "getitem", "slice", "str.strip", "str.lstrip", "str.rstrip", "str.removeprefix", "str.removesuffix"}
+).union({"str.lower", "str.upper", "str.title", "str.capitalize", "str.casefold", "str.swapcase", "str.replace"})
+"""Builtins that give a text of a text, and that are worked out for each of a few texts."""
+
+
+def merged_domain(*values: Abstract) -> tuple[Any, ...] | None:
+    """The constants that a phi of these may be; of lists, those in them. None where that is not known, or many."""
+    found: dict[tuple[type, Any], Any] = {}
+    for value in values:
+        if isinstance(value, Const) and value.is_literal:
+            possible: tuple[Any, ...] | None = (value.value,)
+        else:
+            possible = value.domain if isinstance(value, Symbol) else None
+        if possible is None:
+            return None
+        found.update(((type(each), each), each) for each in possible)
+    return tuple(found.values()) if len(found) <= MAX_DOMAIN else None
+
+
+def _domain_of(
+    builtin: builtins.PureBuiltin, arguments: Sequence[Abstract], named: Mapping[str, Abstract], gives: Type
+) -> tuple[Any, ...] | None:
+    """The texts that a call gives, or that are in the list that it gives, where its arguments tell."""
+    first = arguments[0] if arguments else None
+    if builtin.name == "list":
+        return merged_domain(*arguments)
+    if not isinstance(first, Symbol) or first.domain is None:
+        return None
+    if isinstance(first.type, ListType):
+        if builtin.name == "add":
+            return merged_domain(*arguments)
+        keeps = builtin.name in _SAME_ITEMS or (builtin.name == "getitem" and gives == first.type.element)
+        return first.domain if keeps else None
+    if (
+        gives != TEXT
+        or builtin.name not in _OF_TEXTS
+        or named
+        or not all(isinstance(each, Const) and each.is_literal for each in arguments[1:])
+    ):
+        return None
+    try:
+        found = [
+            builtin.run(each, *(part.value for part in arguments[1:] if isinstance(part, Const)))
+            for each in first.domain
+        ]
+    except Exception:
+        return None
+    return merged_domain(*map(Const, found))
 
 
 def may_run_code(machine: Machine, name: str, operands: Sequence[Operand]) -> bool:
@@ -386,9 +440,20 @@ def text_symbol(machine: Machine, text: Concat) -> Symbol:
     expressions = [part if isinstance(part, str) else part.expression for part in text.parts]
     follows = all(each is not None for each in expressions)
     expression = Expression("str.join", ("", Expression("tuple", tuple(expressions)))) if follows else None
-    made = Symbol(result, symbols[0].origin, expression)
+    made = Symbol(result, symbols[0].origin, expression, _joined_domain(text))
     machine.note_text(text, made)
     return made
+
+
+def _joined_domain(text: Concat) -> tuple[str, ...] | None:
+    """The texts that a text may be whose parts are each one of a few."""
+    found: list[str] = [""]
+    for part in text.parts:
+        domain = (part,) if isinstance(part, str) else part.domain
+        if domain is None or len(found) * len(domain) > MAX_DOMAIN:
+            return None
+        found = [before + each for before in found for each in domain]
+    return tuple(dict.fromkeys(found))
 
 
 def text_parts(machine: Machine, text: Abstract) -> tuple[str | Value, ...]:
