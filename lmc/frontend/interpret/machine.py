@@ -580,7 +580,7 @@ class Machine:
             finally:
                 self._most_steps, self._most_ops = around
 
-        return self.attempt(limited, otherwise, CaptureBreak)
+        return self.attempt(limited, otherwise, CaptureBreak, RecursionError)
 
     def save(self) -> Saved:
         """Return where the interpretation is, so that it can begin here again; ``release`` it in the end."""

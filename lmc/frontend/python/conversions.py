@@ -6,9 +6,11 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from lmc.frontend.emit.operands import describe, is_text, pure, type_of_value
+from lmc.frontend.emit import objects
+from lmc.frontend.emit.operands import concat, describe, is_text, pure, type_of_value
 from lmc.frontend.heap.cells import (
     InstanceCell,
+    ListCell,
 )
 from lmc.frontend.heap.values import (
     Abstract,
@@ -18,7 +20,9 @@ from lmc.frontend.heap.values import (
     Symbol,
     Unbound,
     Union,
+    View,
 )
+from lmc.frontend.python.iteration import known_items
 from lmc.frontend.python.operators import run_now, truth
 from lmc.ir.types import BOOL, FLOAT, INT, TEXT, Type
 from lmc.ir.types import NONE as NONE_TYPE
@@ -46,6 +50,9 @@ def to_text(machine: Machine, value: Abstract, name: str = "str") -> Abstract:
         return own
     if isinstance(value, Const):
         return machine.rules.object_call(name, getattr(builtins, name), [value])
+    if isinstance(value, View) and not objects.is_object(machine, value.owner):
+        items = machine.new(ListCell(tuple(known_items(machine, value, "its text is needed"))))
+        return concat(machine, (Const(f"dict_{value.what}("), to_text(machine, items, "repr"), Const(")")))
     if isinstance(machine.cell(value), InstanceCell):
         raise machine.stop("the text of this object holds its address", "use a field of it")
     if isinstance(value, Raised) and name == "str" and value.symbol is None and value.made is None:
