@@ -18,7 +18,7 @@ from lmc.frontend.control.conditions import scope
 from lmc.frontend.control.exits import Left, Outcome
 from lmc.frontend.emit.budget import MAX_RESTARTS
 from lmc.frontend.emit.graph import Graph
-from lmc.frontend.emit.operands import constant, describe, host_call, operand
+from lmc.frontend.emit.operands import constant, host_call, operand
 from lmc.frontend.expressions import parameter
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.guards import ReadGuards
@@ -393,10 +393,6 @@ def rules(machine: Machine, finish: Callable[[Abstract], None]) -> Rules:
 
         return host_call(machine, bool, (value,), effect=Effect.WRITES, result_type=BOOL)
 
-    def class_test(value: Abstract, kinds: Abstract) -> Abstract:
-        del kinds
-        raise machine.unsupported(f"the class of {describe(machine, value)}")
-
     return Rules(
         execute=partial(statements.execute, machine),
         assign=partial(statements.assign, machine),
@@ -411,6 +407,7 @@ def rules(machine: Machine, finish: Callable[[Abstract], None]) -> Rules:
         run_generator=partial(calls.run_generator, machine),
         collected=partial(comprehensions.collected, machine),
         consume=partial(comprehensions.consume, machine),
+        next_item=partial(comprehensions.next_item, machine),
         for_each=partial(comprehensions.for_each, machine),
         leave_with=partial(calls.take_return, machine),
         end_turn=partial(end_role, machine),
@@ -422,6 +419,5 @@ def rules(machine: Machine, finish: Callable[[Abstract], None]) -> Rules:
         outside=partial(names.outside, machine),
         is_changed=partial(foreign.is_changed, machine),
         check_kept=partial(calls.check_kept, machine),
-        class_test=class_test,
         inline=partial(calls.inline_part, machine),
     )

@@ -141,7 +141,7 @@ class ReadGuards:
         """Return whether an attribute of this name was read of any object."""
         return any(kind in ("attribute", "method") and found == name for kind, _, found in self._reads)
 
-    def add_global(self, owner: dict[str, Any], name: str, value: Any) -> None:
+    def add_global(self, owner: Mapping[str, Any], name: str, value: Any) -> None:
         """``name`` in a module's globals, or else in the builtins."""
         self._add("global", owner, name, lambda _: owner.get(name, getattr(python, name, MISSING)), value)
 

@@ -52,7 +52,7 @@ class HostTable:
 
     def symbol_of_builtin(self, name: str) -> str | None:
         """The symbol of the builtin ``name``, where a call of it has to stay in order with the user's functions."""
-        return self._names.get(("builtin", name))
+        return self._names.get(("builtin", name, Effect.READS))
 
     def builtin_of(self, symbol: str) -> str | None:
         """The builtin that ``symbol`` calls, None where it calls anything else."""
@@ -72,9 +72,9 @@ class HostTable:
         plain = method.__func__
         return lambda: MethodType(plain, receiver())
 
-    def builtin(self, builtin: PureBuiltin) -> str:
+    def builtin(self, builtin: PureBuiltin, effect: Effect = Effect.READS) -> str:
         """Symbol of one of lmc's pure builtins, for calls that have to stay in order with the user's functions."""
-        key = ("builtin", builtin.name)
+        key = ("builtin", builtin.name, effect)
         if key not in self._names:
             target = f"lmc.ir.builtins:{builtin.name}"
             self._add(
@@ -82,7 +82,7 @@ class HostTable:
                 f"py.{builtin.name}",
                 target=target,
                 digest=_sha256(target),
-                effect=Effect.READS,
+                effect=effect,
                 run=builtin.run,
             )
         return self._names[key]

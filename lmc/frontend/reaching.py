@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 import gc
+import inspect
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import lru_cache
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import pydantic
 
-from lmc.frontend.harmless import is_standard_module
+from lmc.frontend.harmless import SPECIAL, is_standard_module
 from lmc.frontend.locations import is_own_file
 from lmc.frontend.tools import Tool
 
@@ -52,21 +54,47 @@ def reaches(roots: Collection[Any], wanted: Collection[int], receiver: tuple[Any
     those hold; ``RECEIVER`` stands for the object of the captured method. Objects of installed packages, which know
     nothing of the user's, are not searched.
     """
-    if not wanted:
-        return False
+    found = receiver if any(root is RECEIVER for root in roots) else ()
+    return bool(wanted) and _finds([*roots, *found], lambda value: id(value) in wanted)
+
+
+def reaches_hooks(root: Any) -> bool:
+    """Return whether what a function of the user's gives, or an object holds, may run code where it is looked at.
+
+    That is a generator, or an object of a class with special methods that ``root`` reaches by the same search.
+    """
+    function = root.function if isinstance(root, Tool) else root
+    function = function.__func__ if isinstance(function, MethodType) else function
+    if isinstance(function, FunctionType) and function.__code__.co_flags & inspect.CO_GENERATOR:
+        return True
+    return _finds([root], lambda value: has_hooks(value if isinstance(value, type) else type(value)))
+
+
+def _finds(left: list[Any], is_wanted: Callable[[Any], bool]) -> bool:
     seen: dict[int, Any] = {}
-    left = [*roots, *(receiver if any(root is RECEIVER for root in roots) else ())]
     while left and len(seen) <= _MOST:
         value = left.pop()
         if type(value) in _PLAIN or id(value) in seen:
             continue
-        if id(value) in wanted:
+        if is_wanted(value):
             return True
         seen[id(value)] = value
         left.extend(_parts(value))
         if len(left) > _MOST:
             return True
     return bool(left)
+
+
+@lru_cache(maxsize=4096)
+def has_hooks(kind: type) -> bool:
+    """Return whether operators and conversions run code of the user's for objects of ``kind``."""
+    return any(
+        isinstance(held, FunctionType) and is_own_file(held.__code__.co_filename)
+        for base in kind.__mro__
+        if _is_own(base)
+        for name, held in vars(base).items()
+        if name in SPECIAL
+    )
 
 
 def _parts(value: Any) -> Iterator[Any]:
@@ -94,12 +122,15 @@ def _named(function: FunctionType) -> Iterator[Any]:
     yield function.__kwdefaults__
     yield vars(function)
     names = _names(function.__code__)
-    for name in names:
-        value = function.__globals__.get(name)
-        if isinstance(value, ModuleType):
-            yield from (found for other in names if (found := vars(value).get(other)) is not None)
-        else:
+    left = [function.__globals__.get(name, sys.modules.get(name)) for name in names]
+    modules: list[ModuleType] = []
+    while left:
+        value = left.pop()
+        if not isinstance(value, ModuleType):
             yield value
+        elif value not in modules:
+            modules.append(value)
+            left += [found for name in names if (found := vars(value).get(name)) is not None]
 
 
 def _names(code: CodeType) -> set[str]:

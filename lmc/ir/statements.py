@@ -136,7 +136,7 @@ def _unpack_four(items: Any) -> list[Any]:
 
 def _unpack_starred(items: Any, before: int, after: int) -> list[Any]:
     """``before`` items, a list of those between, and ``after`` items, as a starred assignment binds them."""
-    found = list(items)
+    (*found,) = items
     if len(found) < before + after:
         raise ValueError(f"not enough values to unpack (expected at least {before + after}, got {len(found)})")
     end = len(found) - after

@@ -66,7 +66,7 @@ class HandleWriter(LoopWriter):
             "list",
             "grow",
         ]
-        kinds += ["read_branches", "read_branches", "by_key"]
+        kinds += ["read_branches", "read_branches", "by_key", "named"]
         if self.depth:
             kinds += ["leave"]
         if self.loops:
@@ -78,6 +78,22 @@ class HandleWriter(LoopWriter):
         lines = super().arm(indent)
         self.arrays, self.groups = held
         return lines
+
+    def _named(self) -> list[str]:
+        """Generations whose names are known texts of a list of unknown length."""
+        state, names, name, text = self.pick(*self.states), self.fresh("n"), self.fresh("q"), self.fresh("t")
+        flag = f"{state}.gen(dtype=bool, temperature=1.0)"
+        first, second = self.pick("['x']", "['?x?', 'y']", "[]"), self.pick("'z'", "'y?'", "'?'")
+        lines = [f"{names} = {first}", f"if {flag}: {names}.append({second})"]
+        lines += self.pick([], [f"{names} = sorted({names})"], [f"if {flag}: {names} += ['x', 'w']"])
+        form = self.pick("{}.strip('?') or 'e'", "{}.replace('?', 'e').upper()", "('n' + {})", "{}", "{}[:1]")
+        self.texts.append(text)
+        return [
+            f"{text} = ''",
+            *lines,
+            f"for {name} in {names}:",
+            f"    {text} = {text} + {state}.gen({form.format(name)}, max_tokens=1, temperature=1.0)",
+        ]
 
     def _by_key(self) -> list[str]:
         """A handle of a dict or list, by a key or number that only a run knows."""

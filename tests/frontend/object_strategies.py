@@ -83,7 +83,7 @@ class Box:
             yield item
 
     def __getitem__(self, key):
-        effect("getitem", key)
+        effect("getitem", repr(key))
         return self.items[key]
 
     def __str__(self):
@@ -232,7 +232,7 @@ def left():
 
 @tool(effect="reads")
 def found(word: str) -> list[str]:
-    effect("found", word)
+    effect("lookup", word)
     return [word[:2], word[2:4]]
 
 
@@ -240,6 +240,12 @@ def found(word: str) -> list[str]:
 def noted(word: str) -> str:
     effect("noted", word)
     return word[:3]
+
+
+@tool
+def fetched(word: str):
+    effect("fetched", word)
+    return Wide(word[:2]) if "e" in word else Box(word[:3], len(word)).put(word)
 
 
 def bump(by=1):
@@ -294,7 +300,7 @@ CONDITIONS = (
     "s.gen(dtype=bool, temperature=1.0)",
     'len(s.gen("h", max_tokens=2, temperature=1.0)) > 3',
 )
-KINDS = ("texts", "numbers", "boxes", "notes", "points", "pairs", "slots", "lists", "boxlists", "calls")
+KINDS = ("texts", "numbers", "boxes", "notes", "points", "pairs", "slots", "lists", "boxlists", "calls", "things")
 
 
 class ObjectWriter:
@@ -310,6 +316,7 @@ class ObjectWriter:
             self.names["boxes"] = ["BOX", "WIDE"]
             self.names["notes"] = ["NOTE"]
             self.names["lists"] = ["LINES", "ROWS[0]"]
+        self.things = draw(st.integers(0, 2)) == 0
         self.count = 0
         self.budget = draw(st.integers(4, 12))
         self.loops = 0
@@ -342,6 +349,7 @@ class ObjectWriter:
             "slots": self.pick(f"Slot({text})", f"Slot({text}, 5)"),
             "lists": self.pick("[]", f"[{text}]", f"found({text})"),
             "boxlists": self.pick("[]", f"[Box({text}), Wide('k')]"),
+            "things": f"fetched({text})",
             "calls": self.pick("shout", "(lambda text: text + '?')", "Box.twice", "functools.partial(shout, end='.')"),
         }[kind]
 
@@ -384,6 +392,9 @@ class ObjectWriter:
             "'-'.join(key + value for key, value in sorted(TABLE.items()))",
             f"check({self.a('boxes')}, {name})" if self.one_in(3) else name,
         ]
+        if self.names["things"]:
+            thing = self.a("things")
+            options += [f"str({thing})", f'f"{{{thing}}}"', f"' '.join({thing})", f"{thing}.name", f"{thing}.label()"]
         return self.pick(*options)
 
     def number(self) -> str:
@@ -403,7 +414,8 @@ class ObjectWriter:
     def condition(self) -> str:
         if not self.one_in(3):
             return self.pick(*CONDITIONS)
-        one, other = self.a("boxes"), self.a("boxes")
+        kinds = ["boxes", "things"] if self.names["things"] else ["boxes"]
+        one, other = self.a(self.pick(*kinds)), self.a(self.pick(*kinds))
         return self.pick(
             one,
             f"not {one}",
@@ -442,6 +454,8 @@ class ObjectWriter:
             kinds += ["if", "if", "loop", "try", "with", "inner"]
         if self.outside:
             kinds += ["module"] * 2
+        if self.things:
+            kinds += ["thing"] * 20
         if self.loops:
             kinds += ["leave"]
         return getattr(self, f"_{self.pick(*kinds)}")()
@@ -535,6 +549,40 @@ class ObjectWriter:
             )
         ]
 
+    def _thing(self) -> list[str]:
+        """An object that a tool gives, or what is done with one: the capture knows nothing of its class."""
+        if not self.names["things"] or self.one_in(4):
+            name = self.fresh("o")
+            line = f"{name} = {self.made('things')}"
+            self.names["things"].append(name)
+            return [line]
+        one, other, text = self.a("things"), self.a("things"), self.text()
+        return [
+            self.pick(
+                f"len({one})",
+                f"str({one})",
+                f"{one} == s.gen('q', max_tokens=2, temperature=1.0)",
+                f"s.gen('q', max_tokens=2, temperature=1.0) in {one}",
+                f"{one} == {other}",
+                f"{one} == {text}",
+                f"{one} < {other}",
+                f"{text} in {one}",
+                f"{text} in [{one}, {other}]",
+                f"bool({one})",
+                f"list({one})",
+                f"sorted([{one}, {other}])",
+                f"max({one}, {other})",
+                f"{one} + {other}",
+                f"{one}[:1]",
+                f"isinstance({one}, Wide)",
+                f"{one}.put({text})",
+                f"{one}.size += 1",
+                f"{self.fresh('t')} = [f'{{x}}' for x in {one}]",
+                f"{self.fresh('t')} = {{{one}.name: {one}}}",
+                f"*{self.fresh('t')}, = {one}",
+            )
+        ]
+
     def _if(self) -> list[str]:
         lines = [f"if {self.condition()}:", *self.block(3)]
         return [*lines, "else:", *self.block(3)] if self.one_in(2) else lines
@@ -542,9 +590,15 @@ class ObjectWriter:
     def _loop(self) -> list[str]:
         name = self.fresh("w")
         kind = self.pick("texts", "texts", "numbers", "boxes")
+        things = [self.a("things"), f"enumerate({self.a('things')})"] if self.names["things"] else []
         source = {
             "texts": self.pick(
-                "words", "['u', 'v']", self.a("boxes"), self.a("lists") + "[:3]", "s.gen('ws', max_tokens=4).split('e')"
+                *things,
+                "words",
+                "['u', 'v']",
+                self.a("boxes"),
+                self.a("lists") + "[:3]",
+                "s.gen('ws', max_tokens=4).split('e')",
             ),
             "numbers": self.pick("range(2)", "range(len(words))"),
             "boxes": self.a("boxlists") + "[:3]",
@@ -599,6 +653,7 @@ class ObjectWriter:
         notes = [f"({name}.text, list({name}.tags), {name}.count)" for name in self.names["notes"]]
         slots = [f"{name}.size" for name in self.names["slots"]]
         lists = [f"list({name})" for name in self.names["lists"]]
+        boxes += [f"({name}.name, {name}.size, list({name}.items))" for name in self.names["things"]]
         parts = [*self.names["texts"], *self.names["numbers"], *self.names["points"], *self.names["pairs"]]
         result = ", ".join([*parts, *boxes, *notes, *slots, *lists])
         body = [*lines, f"return [{result}]"]

@@ -160,6 +160,12 @@ class Pictures:
         argument = self.argument(value)
         if argument is not None:
             return argument
+        if address in self.machine.read_only:
+            raise self.machine.stop(
+                "a list was taken out of an argument by a key that only a run knows, and is used where the program "
+                "goes on eagerly",
+                "make a copy of it: list(x)",
+            )
         cell = self.machine.cell(value)
         rule = None if cell is None else _CELLS.get(type(cell))
         if rule is None:

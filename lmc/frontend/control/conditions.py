@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.control.exits import NORMAL, Exit, Left, Outcome, Way
 from lmc.frontend.control.join import Join, Path
-from lmc.frontend.emit.budget import MAX_DOMAIN
-from lmc.frontend.emit.operands import operand, pure
+from lmc.frontend.emit.operands import merged_domain, operand, pure
 from lmc.frontend.heap.state import State
 from lmc.frontend.heap.values import FALSE, SCALARS, TRUE, Abstract, Const, Symbol
 from lmc.ir.builder import Builder
@@ -197,20 +196,6 @@ def class_of_phi(value: Abstract) -> type | None:
 def origin_of(*values: Abstract) -> str:
     """Return what messages call a phi of these."""
     return next((value.origin for value in values if isinstance(value, Symbol)), "what a condition decides")
-
-
-def merged_domain(*values: Abstract) -> tuple[Any, ...] | None:
-    """The constants that a phi of these may be; None where that is not known, or they are many."""
-    found: dict[tuple[type, Any], Any] = {}
-    for value in values:
-        if isinstance(value, Const) and value.is_literal:
-            possible: tuple[Any, ...] | None = (value.value,)
-        else:
-            possible = value.domain if isinstance(value, Symbol) else None
-        if possible is None:
-            return None
-        found.update(((type(each), each), each) for each in possible)
-    return tuple(found.values()) if len(found) <= MAX_DOMAIN else None
 
 
 def interpret_arm(machine: Machine, run: Callable[[], Abstract | None]) -> Arm:

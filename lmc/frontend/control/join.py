@@ -350,6 +350,8 @@ class Join:
         assert isinstance(other, Cell)
         address = self._pairs[left, right] = left if left == right else self.phis.address(path)
         self._partners[0][left], self._partners[1][right] = right, left
+        if {left, right} & self.machine.read_only:
+            self.machine.read_only.add(address)
         try:
             self.joined.put(address, self.cell((*path, "cell"), one, other, {left, right}))
         except NoCommonFormError as reason:

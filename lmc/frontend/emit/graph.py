@@ -14,7 +14,7 @@ from lmc.frontend.emit.budget import MAX_DEPTH, MAX_OPS
 from lmc.frontend.expressions import Expression, evaluate
 from lmc.frontend.guards import ReadGuards, ValueGuard
 from lmc.frontend.hosts import HostTable, plain_name
-from lmc.frontend.reaching import RECEIVER, reaches
+from lmc.frontend.reaching import RECEIVER, reaches, reaches_hooks
 from lmc.frontend.sites import SiteTable
 from lmc.ir.builder import Builder
 from lmc.ir.core import Block, Constraint, Op, Value
@@ -59,6 +59,9 @@ class Graph:
         self.reads = ReadGuards(receiver)
         self.sites = SiteTable()
         self.op_count = 0
+        self.hooked = False
+        """Whether an object from outside may run code of the user's where an operator or builtin looks at it."""
+        self._searched: list[Any] = []
         self._evaluated: dict[Expression, Any] = {}
 
     def emit(
@@ -163,6 +166,12 @@ class Graph:
                 '(@lmc.tool(effect="reads") or "pure")',
             )
         self.writers.append(root)
+
+    def note_hooks(self, value: Any) -> None:
+        """Note what gives objects to the run: a function, or an object that exists before."""
+        if not self.hooked and not any(value is known for known in self._searched):
+            self._searched.append(value)
+            self.hooked = reaches_hooks(value)
 
     def guard(self, expression: Expression, expected: Any) -> None:
         """From here on the capture holds for arguments of which ``expression`` gives ``expected``."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lmc.frontend.disorder import CAUSE, REMEDY
-from lmc.frontend.emit.operands import describe, is_scalar, operand, pure
+from lmc.frontend.emit.operands import Operand, describe, is_scalar, may_run_code, operand, pure
 from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, ListCell, ObjectCell, SetCell
 from lmc.frontend.heap.values import (
     NONE,
@@ -42,11 +42,26 @@ def local(machine: Machine, name: str, arguments: Args, kwargs: Kwargs | None = 
     """Call the builtin ``name`` of ``lmc.ir.object_builtins`` in the run."""
     named = dict(kwargs or {})
     operands = [operand(machine, value) for value in (*arguments, *named.values())]
+    _check_runs_no_code(machine, name, operands)
     (result,) = machine.emit(
         LocalCallOp, (gives,), function=name, arguments=tuple(each.ir for each in operands), keywords=tuple(named)
     )
     origin = next((each.origin for each in operands if each.origin is not None), "an object of the program")
     return Symbol(result, origin)
+
+
+_HOLDING = frozenset({"list", "dict", "append", "appendleft", "insert", "clear", "copy", "keys", "values", "items"})
+"""Ops and methods that call no method of what a container holds."""
+
+
+def _check_runs_no_code(machine: Machine, name: str, operands: Sequence[Operand]) -> None:
+    """End the capture where an op may call special methods of the user's: it is ordered with other such ops alone."""
+    given = operands[1:2] if name == "setitem" else operands
+    method = operands[0].ir if name == "method" else name
+    if method not in _HOLDING and may_run_code(machine, method, given):
+        raise machine.stop(
+            f"{method}() looks at what tools gave, which may run code of its own", "keep texts or numbers of it instead"
+        )
 
 
 def made(machine: Machine, name: str, arguments: Args, kind: type, *, ordered: bool = True) -> Ref:

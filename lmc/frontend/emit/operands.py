@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.disorder import CAUSE, REMEDY, is_disordered
-from lmc.frontend.emit.budget import MAX_TEXT_PARTS
+from lmc.frontend.emit.budget import MAX_DOMAIN, MAX_TEXT_PARTS
 from lmc.frontend.emit.raises import Classes
 from lmc.frontend.expressions import Expression
-from lmc.frontend.harmless import is_fixed
+from lmc.frontend.harmless import is_fixed, is_harmless_type
 from lmc.frontend.heap.cells import DictCell, GrownCell, ListCell, ObjectCell, SetCell
 from lmc.frontend.heap.values import (
     SCALARS,
@@ -46,6 +46,25 @@ PLAIN_TYPES = frozenset({TEXT, INT, FLOAT, BOOL, NONE})
 _BUILDERS = frozenset({"list", "tuple", "dict"})
 """Builtins that hold their arguments: of a container of the program's own that is a copy."""
 _HOLDING = frozenset({"list", "tuple", "dict", "set", "list.replaced"})
+_NOT_LOOKING = frozenset({"is", "is_not", "tuple", "list", "dict", "bound", "choose", "list.replaced", "list.with"})
+"""Builtins that call no method of their arguments."""
+_LOOKING_AT_CONTAINERS = frozenset(
+    {
+        "len",
+        "bool",
+        "getitem",
+        "slice",
+        "list_from",
+        "tuple_from",
+        "enumerate",
+        "zip",
+        "reversed",
+        "iter",
+        "unpack_starred",
+    }
+    | {name for name in builtins.names() if name.startswith(("unpack", "list.deleted", "list.popped"))}
+)
+"""Builtins that call methods of a container, and none of its items."""
 _PYTHON = {TEXT: str, INT: int, FLOAT: float, BOOL: bool, NONE: type(None)}
 
 
@@ -64,6 +83,18 @@ class Operand:
     foreign: bool = False
     origin: str | None = None
     local: bool = False
+    kind: type | None = None
+
+    @property
+    def is_list(self) -> bool:
+        """Return whether it is certainly a container of Python's own."""
+        return isinstance(self.type, ListType) or self.kind in (list, tuple, dict)
+
+    @property
+    def holds_scalars(self) -> bool:
+        """Return whether it is certainly a text, a number or a list of them."""
+        kind = self.type.element if isinstance(self.type, ListType) else self.type
+        return kind in PLAIN_TYPES or (self.kind is not None and is_harmless_type(self.kind))
 
 
 def operand(machine: Machine, value: Abstract) -> Operand:
@@ -77,6 +108,7 @@ def operand(machine: Machine, value: Abstract) -> Operand:
             value.foreign,
             value.origin,
             value.local,
+            value.kind,
         )
     if isinstance(value, Const):
         return _constant(machine, value.value)
@@ -112,6 +144,8 @@ def constant(machine: Machine, value: Any) -> Symbol:
     graph = machine.graph
     if not is_fixed(value):
         graph.check_apart(value)
+        if not isinstance(value, type):
+            graph.note_hooks(value)
     found = host_op(
         machine,
         graph.hosts.constant(value),
@@ -140,7 +174,9 @@ def _cell(machine: Machine, value: Ref) -> Operand:
     if isinstance(cell, ObjectCell):
         if not cell.ordered:
             raise machine.stop(CAUSE, REMEDY)
-        return Operand(cell.value.ir, ANY, False, None, machine.state.holds_foreign, cell.value.origin, local=True)
+        return Operand(
+            cell.value.ir, ANY, False, None, machine.state.holds_foreign, cell.value.origin, local=True, kind=cell.kind
+        )
     raise machine.stop(f"{describe(machine, value)} can't be part of the graph", "take what is needed out of it before")
 
 
@@ -198,14 +234,18 @@ def pure(
         origin = next((each.origin for each in operands if each.origin is not None), f"the result of {name}")
     ir = tuple(each.ir for each in operands)
     if any(each.foreign for each in operands):
-        host = machine.graph.hosts.builtin(builtin)
+        effect = Effect.READS
+        if may_run_code(machine, name, operands):
+            machine.rules.check_kept(f"a special method of {origin}", [each for each in arguments if _is_cell(each)])
+            effect = Effect.WRITES
+        host = machine.graph.hosts.builtin(builtin, effect)
         return host_op(
             machine,
             host,
             name,
             ir=ir,
             keywords=tuple(named),
-            effect=Effect.READS,
+            effect=effect,
             result_type=result_type,
             origin=origin,
         )
@@ -213,10 +253,78 @@ def pure(
     (result,) = machine.emit(
         PyCallOp, (result_type,), may_raise=may_raise, function=name, arguments=ir, keywords=tuple(named)
     )
+    domain = _domain_of(builtin, arguments, named, result_type)
     if not all(each.follows for each in operands):
         is_local = result_type not in PLAIN_TYPES and any(each.local for each in operands)
-        return Symbol(result, origin, local=is_local)
-    return Symbol(result, origin, Expression(name, tuple(each.expression for each in operands), tuple(named)))
+        return Symbol(result, origin, domain=domain, local=is_local)
+    expression = Expression(name, tuple(each.expression for each in operands), tuple(named))
+    return Symbol(result, origin, expression, domain)
+
+
+_SAME_ITEMS = frozenset({"sorted", "reversed", "slice", "list_from"})
+_OF_TEXTS = frozenset(
+    {"add", "getitem", "slice", "str.strip", "str.lstrip", "str.rstrip", "str.removeprefix", "str.removesuffix"}
+).union({"str.lower", "str.upper", "str.title", "str.capitalize", "str.casefold", "str.swapcase", "str.replace"})
+"""Builtins that give a text of a text, and that are worked out for each of a few texts."""
+
+
+def merged_domain(*values: Abstract) -> tuple[Any, ...] | None:
+    """The constants that a phi of these may be; of lists, those in them. None where that is not known, or many."""
+    found: dict[tuple[type, Any], Any] = {}
+    for value in values:
+        if isinstance(value, Const) and value.is_literal:
+            possible: tuple[Any, ...] | None = (value.value,)
+        else:
+            possible = value.domain if isinstance(value, Symbol) else None
+        if possible is None:
+            return None
+        found.update(((type(each), each), each) for each in possible)
+    return tuple(found.values()) if len(found) <= MAX_DOMAIN else None
+
+
+def _domain_of(
+    builtin: builtins.PureBuiltin, arguments: Sequence[Abstract], named: Mapping[str, Abstract], gives: Type
+) -> tuple[Any, ...] | None:
+    """The texts that a call gives, or that are in the list that it gives, where its arguments tell."""
+    first = arguments[0] if arguments else None
+    if builtin.name == "list":
+        return merged_domain(*arguments)
+    if not isinstance(first, Symbol) or first.domain is None:
+        return None
+    if isinstance(first.type, ListType):
+        if builtin.name == "add":
+            return merged_domain(*arguments)
+        keeps = builtin.name in _SAME_ITEMS or (builtin.name == "getitem" and gives == first.type.element)
+        return first.domain if keeps else None
+    if (
+        gives != TEXT
+        or builtin.name not in _OF_TEXTS
+        or named
+        or not all(isinstance(each, Const) and each.is_literal for each in arguments[1:])
+    ):
+        return None
+    try:
+        found = [
+            builtin.run(each, *(part.value for part in arguments[1:] if isinstance(part, Const)))
+            for each in first.domain
+        ]
+    except Exception:
+        return None
+    return merged_domain(*map(Const, found))
+
+
+def may_run_code(machine: Machine, name: str, operands: Sequence[Operand]) -> bool:
+    """Return whether a builtin may call special methods of the user's: it looks at objects from outside."""
+    if not machine.graph.hooked or name in _NOT_LOOKING:
+        return False
+    looked_at = [each for each in operands if each.foreign and not each.holds_scalars]
+    if name in _LOOKING_AT_CONTAINERS:
+        looked_at = [each for each in looked_at if not each.is_list]
+    return bool(looked_at)
+
+
+def _is_cell(value: Abstract) -> bool:
+    return isinstance(value, Ref | Tuple)
 
 
 def host_call(
@@ -242,7 +350,9 @@ def host_call(
     if effect is Effect.WRITES:
         _note_shared(machine, operands)
     if effect is Effect.PURE and any(each.foreign for each in operands):
-        effect = Effect.READS
+        effect = Effect.WRITES if may_run_code(machine, "", operands) else Effect.READS
+    if result_type not in PLAIN_TYPES:
+        machine.graph.note_hooks(function)
     if effect is Effect.WRITES and taints:
         machine.graph.check_apart(function)
     host, name = machine.graph.hosts.function(function, effect)
@@ -336,9 +446,20 @@ def text_symbol(machine: Machine, text: Concat) -> Symbol:
     expressions = [part if isinstance(part, str) else part.expression for part in text.parts]
     follows = all(each is not None for each in expressions)
     expression = Expression("str.join", ("", Expression("tuple", tuple(expressions)))) if follows else None
-    made = Symbol(result, symbols[0].origin, expression)
+    made = Symbol(result, symbols[0].origin, expression, _joined_domain(text))
     machine.note_text(text, made)
     return made
+
+
+def _joined_domain(text: Concat) -> tuple[str, ...] | None:
+    """The texts that a text may be whose parts are each one of a few."""
+    found: list[str] = [""]
+    for part in text.parts:
+        domain = (part,) if isinstance(part, str) else part.domain
+        if domain is None or len(found) * len(domain) > MAX_DOMAIN:
+            return None
+        found = [before + each for before in found for each in domain]
+    return tuple(dict.fromkeys(found))
 
 
 def text_parts(machine: Machine, text: Abstract) -> tuple[str | Value, ...]:

@@ -10,13 +10,26 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.control.maps import SHAPE
 from lmc.frontend.core import META
 from lmc.frontend.emit.graph import UNKNOWN
-from lmc.frontend.emit.operands import pure
+from lmc.frontend.emit.operands import pure, text_symbol
 from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, CoreCell, HandleCell
-from lmc.frontend.heap.values import NONE, UNBOUND, Abstract, Const, Lent, Poison, Raised, Ref, Symbol, Unbound, Union
+from lmc.frontend.heap.values import (
+    NONE,
+    UNBOUND,
+    Abstract,
+    Concat,
+    Const,
+    Lent,
+    Poison,
+    Raised,
+    Ref,
+    Symbol,
+    Unbound,
+    Union,
+)
 from lmc.frontend.refusals import bad
 from lmc.ir.core import Value
 from lmc.ir.ops import ContextOp
-from lmc.ir.types import CTX
+from lmc.ir.types import CTX, TEXT
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -108,7 +121,9 @@ def by_name(machine: Machine, name: Abstract, then: Callable[[Abstract], Abstrac
     """``then(name)``; of a name that is one of a few texts, which only a run knows, for each of them."""
     if isinstance(name, Union | Poison | Unbound):
         return machine.cases(name, lambda one: by_name(machine, one, then))
-    if not isinstance(name, Symbol) or not name.domain or machine.known(name) is not UNKNOWN:
+    if isinstance(name, Concat):
+        name = text_symbol(machine, name)
+    if not isinstance(name, Symbol) or name.type != TEXT or not name.domain or machine.known(name) is not UNKNOWN:
         return then(name)
     first, *rest = name.domain
     if not rest:

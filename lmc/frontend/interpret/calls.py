@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType, WrapperDescriptorType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.control.conditions import adopt, scope
 from lmc.frontend.control.exits import NORMAL, Exit, Left, Outcome, Way
 from lmc.frontend.emit import objects
@@ -377,7 +378,11 @@ def _call_user_function(machine: Machine, function: FunctionType, args: Args, kw
     if must or reaches_program(function):
         machine.direct = direct
         return inline_outside(machine, function, definition, args, kwargs)
-    return machine.attempt_small(inlined, lambda: _call_opaque(machine, function, args, kwargs))
+
+    def opaque() -> Abstract:
+        return _call_opaque(machine, function, args, kwargs)
+
+    return machine.attempt_small(inlined, lambda: machine.attempt(opaque, inlined, CaptureBreak))
 
 
 def _stays(machine: Machine, value: Abstract) -> bool:

@@ -11,10 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lmc.frontend.heap.cells import GeneratorCell, ListCell
-from lmc.frontend.heap.values import Abstract, Ref
+from lmc.frontend.heap.cells import GeneratorCell, GrownCell, IteratorCell, ListCell
+from lmc.frontend.heap.values import Abstract, Ref, Symbol, Tuple
 from lmc.frontend.interpret import names
 from lmc.frontend.interpret.machine import Activation
+from lmc.frontend.python import iteration
+from lmc.frontend.python.iterators import iterator
 from lmc.frontend.python.methods import call_method
 
 if TYPE_CHECKING:
@@ -107,7 +109,12 @@ def list_of(machine: Machine, node: ast.ListComp | ast.SetComp, element: Callabl
     def put() -> None:
         call_method(machine, made, "append", [element()], {})
 
+    before = machine.cell(first)
     run(machine, node.generators, first, put)
+    found = machine.cell(made)
+    whole = len(node.generators) == 1 and not node.generators[0].ifs and machine.cell(first) is before
+    if whole and isinstance(before, GrownCell) and isinstance(found, GrownCell):
+        machine.note_length(found.value, before.value)
     return made
 
 
@@ -141,6 +148,42 @@ def consume(machine: Machine, iterable: Ref, each: Consume) -> None:
             machine.activations[-1] = inner
 
     run(machine, node.generators, cell.given[0][1], give, activation)
+
+
+def next_item(machine: Machine, iterable: Ref) -> Abstract | None:
+    """The next item of a generator expression, which goes over items that are known one by one; None at its end."""
+    cell = machine.cell(iterable)
+    assert isinstance(cell, GeneratorCell)
+    node = cell.definition
+    if cell.used:
+        return None
+    if not isinstance(node, ast.GeneratorExp) or len(node.generators) > 1:
+        raise machine.unsupported("`next` of a generator that has a name")
+    source = cell.given[0][1]
+    if isinstance(source, Symbol) or (isinstance(source, Ref) and source.address in machine.read_only):
+        items = iteration.known_items(machine, source, "its items are taken one by one")
+        source = machine.new(IteratorCell(Tuple(tuple(items)), 0))
+    else:
+        source = iterator(machine, source)
+    cell = replace(cell, given=(("", source),))
+    machine.state.put(iterable.address, replace(cell, used=True))  # as it is where an item raises
+    block = machine.graph.builder
+    found: list[Abstract] = []
+
+    def give() -> None:
+        if machine.graph.builder is not block:
+            raise machine.unsupported("`next` of a generator whose condition only a run knows")
+        found.append(machine.rules.evaluate(node.elt))
+
+    while not found:
+        if not isinstance(machine.cell(source), IteratorCell):
+            raise machine.unsupported("`next` of a generator over items that only a run counts")
+        item = iteration.next_item(machine, source)
+        if item is None:
+            return None
+        run(machine, node.generators, Tuple((item,)), give, cell.activation)
+    machine.state.put(iterable.address, cell)
+    return found[0]
 
 
 def collected(machine: Machine, iterable: Ref) -> Abstract:

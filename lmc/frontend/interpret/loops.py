@@ -14,7 +14,7 @@ from lmc.frontend.control.exits import NORMAL, Exit, Way
 from lmc.frontend.control.loops import LoopParts, run_loop
 from lmc.frontend.emit import objects
 from lmc.frontend.emit.budget import MAX_UNROLLED_FOR, MAX_UNROLLED_WHILE
-from lmc.frontend.emit.operands import describe, pure
+from lmc.frontend.emit.operands import describe, may_run_code, operand, pure
 from lmc.frontend.handles.rows import Over
 from lmc.frontend.harmless import is_immutable
 from lmc.frontend.heap.cells import (
@@ -31,6 +31,7 @@ from lmc.frontend.heap.cells import (
 )
 from lmc.frontend.heap.values import NONE, TRUE, Abstract, Const, Poison, Ref, Symbol, Tuple, Unbound, Union, View
 from lmc.frontend.interpret.comprehensions import consume
+from lmc.frontend.python import foreign as outside
 from lmc.frontend.python.iteration import Counted, items_of, known_items, next_item
 from lmc.frontend.python.iterators import row
 from lmc.frontend.python.library import polyfills
@@ -219,6 +220,9 @@ def _run_over(machine: Machine, node: ast.For, iterable: Abstract) -> None:
 
 def _counted_or_known(machine: Machine, node: ast.For, items: Counted) -> None:
     """A loop by index; where that can't be captured, and the number of items is known, round by round."""
+    if may_run_code(machine, "iter", [operand(machine, items.value)]):
+        _over_live(machine, node, items.value)
+        return
     if items.value.foreign:
         machine.attempt(
             lambda: _over_copy(machine, node, pure(machine, "list_from", (items.value,))),
@@ -273,13 +277,17 @@ def _over_live(machine: Machine, node: ast.For, iterable: Abstract) -> None:
     foreign = isinstance(iterable, Symbol) and iterable.foreign
     kind = iterable.type if isinstance(iterable, Symbol) else ANY
     element = kind.element if isinstance(kind, ListType) else TEXT if kind == TEXT else ANY
-    source = objects.iterator(machine, iterable)
+    runs_code = foreign and may_run_code(machine, "iter", [operand(machine, iterable)])
+    source = outside.iterator(machine, iterable) if runs_code else objects.iterator(machine, iterable)
     target = machine.begin_target()
     place: tuple[int, str] = (target, "item")
 
     def test() -> Abstract:
         machine.at(node)
-        goes_on, found = objects.advanced(machine, source, element, foreign=foreign)
+        if runs_code:
+            goes_on, found = outside.advanced(machine, source)
+        else:
+            goes_on, found = objects.advanced(machine, source, element, foreign=foreign)
         machine.state.put(place, found)
         return goes_on
 

@@ -151,12 +151,12 @@ class Rules:
     outside: Callable[[Any, str], Abstract]
     is_changed: Callable[[Any], bool]
     check_kept: Callable[[str, Sequence[Abstract]], None]
-    class_test: Callable[[Abstract, Abstract], Abstract]
     leave_with: Callable[[Exit, Abstract], None]
     end_turn: Callable[[RoleTurn], None]
     run_generator: Callable[[Any, Callable[[Abstract], None]], None]
     collected: Callable[[Ref], Abstract]
     consume: Callable[[Ref, Callable[[Abstract], None]], None]
+    next_item: Callable[[Ref], Abstract | None]
     for_each: Callable[[Abstract, Callable[[Abstract], None]], None]
     inline: Callable[[FunctionType, Sequence[Abstract], Mapping[str, Abstract]], Abstract]
 
@@ -592,7 +592,7 @@ class Machine:
             finally:
                 self._most_steps, self._most_ops = around
 
-        return self.attempt(limited, otherwise, CaptureBreak)
+        return self.attempt(limited, otherwise, CaptureBreak, RecursionError)
 
     def save(self) -> Saved:
         """Return where the interpretation is, so that it can begin here again; ``release`` it in the end."""
@@ -800,6 +800,11 @@ class Machine:
         found = pure(self, "len", (value,))
         self._lengths[value.ir] = (found, self.graph.builder)
         return found
+
+    def note_length(self, value: Symbol, like: Symbol) -> None:
+        """Note that a list of the run is as long as another one."""
+        if not like.foreign:
+            self._lengths[value.ir] = (self.length(like), self.graph.builder)
 
     def is_length(self, value: Symbol) -> bool:
         """Return whether ``value`` is the length of a list or text."""

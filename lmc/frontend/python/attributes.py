@@ -84,10 +84,9 @@ def read(machine: Machine, owner: Abstract, name: str) -> Abstract:
             return BoundMethod(Const(held), owner)
     if isinstance(owner, Slice) and name in ("start", "stop", "step"):
         return getattr(owner, name)
-    if isinstance(owner, Raised):
-        return _of_exception(machine, owner, name)
-    if isinstance(owner, Super):
-        return _of_super(machine, owner, name)
+    of_kind = _READERS.get(type(owner))
+    if of_kind is not None:
+        return of_kind(machine, owner, name)
     kind = class_of(machine, owner)
     if isinstance(owner, Symbol) and objects.is_object(machine, owner):
         return BoundMethod(name, owner)
@@ -209,6 +208,8 @@ def _of_class(machine: Machine, owner: Abstract, kind: type, held: Any, name: st
     if isinstance(held, classmethod):
         machine.graph.reads.add_attribute(kind, name, getattr(kind, name, None))
         return BoundMethod(Const(held.__func__), Const(kind))
+    if isinstance(held, functools.partialmethod):
+        return _partial_method(machine, owner, kind, name, held)
     if isinstance(held, Bindable):
         found: Any = getattr(kind, name)
         machine.graph.reads.add_attribute(kind, name, found)
@@ -216,6 +217,21 @@ def _of_class(machine: Machine, owner: Abstract, kind: type, held: Any, name: st
     if hasattr(type(held), "__get__"):
         raise machine.unsupported(f"the attribute {name!r} of {with_article(kind.__name__)}")
     return _guarded(machine, kind, name)
+
+
+def _partial_method(machine: Machine, owner: Abstract, kind: type, name: str, held: Any) -> Partial:
+    """``functools.partialmethod`` of a method, or of a program, bound to an object."""
+    base = next(base for base in kind.__mro__ if name in vars(base))
+    machine.graph.reads.add_global(vars(base), name, held)
+    function: Any = held.func
+    if isinstance(function, FunctionType):
+        bound: Abstract = BoundMethod(Const(function), owner)
+    elif isinstance(function, Bindable) and isinstance(owner, Const):
+        bound = Const(function.__get__(owner.value, kind))
+    else:
+        raise machine.unsupported(f"the attribute {name!r} of {with_article(kind.__name__)}")
+    given = {key: Const(value) for key, value in held.keywords.items()}
+    return Partial(bound, tuple(map(Const, held.args)), given)
 
 
 def _of_super(machine: Machine, owner: Super, name: str) -> Abstract:
@@ -247,6 +263,20 @@ def _of_super(machine: Machine, owner: Super, name: str) -> Abstract:
     if not hasattr(type(held), "__get__"):
         return _guarded(machine, base, name)
     raise machine.unsupported(f"`super().{name}`")
+
+
+def _of_function(machine: Machine, owner: Function, name: str) -> Abstract:
+    if name != "__name__":
+        raise machine.unsupported(f"the attribute {name!r} of {describe(machine, owner)}")
+    return Const(owner.definition.name)
+
+
+_READERS: dict[type[Abstract], Callable[..., Abstract]] = {
+    Raised: _of_exception,
+    Super: _of_super,
+    Function: _of_function,
+}
+"""How attributes are read of abstract values of one kind."""
 
 
 def _of_object(machine: Machine, owner: Const, name: str) -> Abstract:
@@ -298,6 +328,9 @@ def _of_user_object(machine: Machine, owner: Const, name: str) -> Abstract:
         return Const(found.__func__)
     if isinstance(found, classmethod):
         return BoundMethod(Const(found.__func__), Const(kind))
+    if isinstance(found, functools.partialmethod):
+        machine.graph.reads.add_method(held, name)
+        return _partial_method(machine, owner, kind, name, found)
     if isinstance(found, Bindable):
         return Const(getattr(held, name))
     if isinstance(held, enum.Enum) and name in ("name", "value"):

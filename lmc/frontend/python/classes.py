@@ -16,10 +16,10 @@ from functools import lru_cache
 from types import FunctionType, WrapperDescriptorType
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
-from lmc.frontend.emit.operands import class_of, concat, host_call
+from lmc.frontend.emit.operands import PLAIN_TYPES, class_of, concat, host_call, is_scalar
 from lmc.frontend.harmless import is_standard_module
-from lmc.frontend.heap.cells import InstanceCell
-from lmc.frontend.heap.values import NONE, Abstract, Const, Raised, Symbol, Tuple
+from lmc.frontend.heap.cells import DictCell, GrownCell, InstanceCell, ListCell
+from lmc.frontend.heap.values import NONE, Abstract, Const, Poison, Raised, Symbol, Tuple, Unbound, Union
 from lmc.frontend.python import attributes
 from lmc.frontend.python.conversions import to_text
 from lmc.frontend.python.operators import binary, negated, run_now, truth
@@ -284,6 +284,64 @@ _GENERATED: Mapping[str, Callable[..., Abstract]] = {
     "__delattr__": _frozen("__delattr__", "delete"),
     **{f"__{name}__": _comparison(name) for name in ("eq", "lt", "le", "gt", "ge")},
 }
+
+
+# Functions of dataclasses
+
+
+def fields_of(machine: Machine, given: Abstract) -> Abstract:
+    """``dataclasses.fields(given)``."""
+    kind = given.value if isinstance(given, Const) and isinstance(given.value, type) else class_of(machine, given)
+    if kind is None or not dataclasses.is_dataclass(kind):
+        raise machine.unsupported("`fields` of this")
+    found = dataclasses.fields(kind)
+    machine.graph.reads.add_attribute(kind, "__dataclass_fields__", getattr(kind, "__dataclass_fields__"))  # noqa: B009
+    return Tuple(tuple(map(Const, found)))
+
+
+def replaced(machine: Machine, given: Abstract, **changes: Abstract) -> Abstract:
+    """``dataclasses.replace(given, **changes)``."""
+    cell = machine.cell(given)
+    every = dataclasses.fields(cell.kind) if isinstance(cell, InstanceCell) and _is_dataclass(cell.kind) else ()
+    if not isinstance(cell, InstanceCell) or not every or not all(each.init for each in every):
+        raise machine.unsupported("`replace` of this")
+    kept = {each.name: attributes.read(machine, given, each.name) for each in every if each.name not in changes}
+    return machine.rules.call(Const(cell.kind), [], {**changes, **kept})
+
+
+def _is_dataclass(kind: Any) -> bool:
+    """Return whether ``kind`` is a dataclass without parameters of ``__init__`` that are no fields."""
+    return dataclasses.is_dataclass(kind) and len(dataclasses.fields(kind)) == len(kind.__dataclass_fields__)
+
+
+def as_dict(machine: Machine, given: Abstract) -> Abstract:
+    """``dataclasses.asdict(given)``."""
+    cell = machine.cell(given)
+    if not isinstance(cell, InstanceCell) or not _is_dataclass(cell.kind):
+        raise machine.unsupported("`asdict` of this")
+    return _as_data(machine, given)
+
+
+def _as_data(machine: Machine, value: Abstract) -> Abstract:
+    """A field as ``asdict`` gives it: containers are new ones."""
+    if isinstance(value, Union | Poison | Unbound):
+        return machine.cases(value, lambda one: _as_data(machine, one))
+    cell = machine.cell(value)
+    if isinstance(cell, InstanceCell) and _is_dataclass(cell.kind):
+        names = tuple(each.name for each in dataclasses.fields(cell.kind))
+        values = [_as_data(machine, attributes.read(machine, value, name)) for name in names]
+        return machine.new(DictCell(names, tuple(values)))
+    if isinstance(cell, ListCell):
+        return machine.new(ListCell(tuple(_as_data(machine, item) for item in cell.items)))
+    if isinstance(cell, DictCell) and cell.kind is dict:
+        return machine.new(DictCell(cell.keys, tuple(_as_data(machine, item) for item in cell.values)))
+    if isinstance(cell, GrownCell) and cell.value.type.element in PLAIN_TYPES:  # type: ignore[attr-defined] - a list's
+        return machine.list_of(cell.value)
+    if isinstance(value, Tuple) and value.kind is tuple:
+        return Tuple(tuple(_as_data(machine, item) for item in value.items))
+    if not is_scalar(value):
+        raise machine.unsupported("`asdict` of an object that holds this")
+    return value
 
 
 # Special methods

@@ -6,18 +6,23 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from lmc.frontend.emit.operands import describe, is_text, pure, type_of_value
+from lmc.frontend.emit import objects
+from lmc.frontend.emit.operands import concat, describe, is_text, pure, type_of_value
 from lmc.frontend.heap.cells import (
     InstanceCell,
+    ListCell,
 )
 from lmc.frontend.heap.values import (
     Abstract,
     Const,
     Poison,
     Raised,
+    Symbol,
     Unbound,
     Union,
+    View,
 )
+from lmc.frontend.python.iteration import known_items
 from lmc.frontend.python.operators import run_now, truth
 from lmc.ir.types import BOOL, FLOAT, INT, TEXT, Type
 from lmc.ir.types import NONE as NONE_TYPE
@@ -45,6 +50,9 @@ def to_text(machine: Machine, value: Abstract, name: str = "str") -> Abstract:
         return own
     if isinstance(value, Const):
         return machine.rules.object_call(name, getattr(builtins, name), [value])
+    if isinstance(value, View) and not objects.is_object(machine, value.owner):
+        items = machine.new(ListCell(tuple(known_items(machine, value, "its text is needed"))))
+        return concat(machine, (Const(f"dict_{value.what}("), to_text(machine, items, "repr"), Const(")")))
     if isinstance(machine.cell(value), InstanceCell):
         raise machine.stop("the text of this object holds its address", "use a field of it")
     if isinstance(value, Raised) and name == "str" and value.symbol is None and value.made is None:
@@ -65,7 +73,7 @@ def formatted(machine: Machine, value: Abstract, spec: Abstract) -> Abstract:
     own = machine.special("__format__", value, spec)
     if own is not None:
         return own
-    if isinstance(spec, Const) and spec.value == "":
+    if isinstance(spec, Const) and spec.value == "" and not (isinstance(value, Symbol) and value.foreign):
         return to_text(machine, value)
     cell = machine.cell(value)
     if isinstance(cell, InstanceCell):

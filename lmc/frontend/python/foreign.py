@@ -7,16 +7,17 @@ writes is read in the run everywhere (``Machine.written``): the capture begins a
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import CellType
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.emit.operands import constant, host_call
+from lmc.frontend.emit.operands import constant, host_call, pure
 from lmc.frontend.guards import CONTAINERS, mutable_parts
 from lmc.frontend.heap.values import Abstract, Const, Symbol, Tuple
 from lmc.ir.core import Effect
-from lmc.ir.types import ANY
+from lmc.ir.types import ANY, BOOL
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -87,6 +88,7 @@ def variable(machine: Machine, holder: Holder, name: str) -> Variable:
 
 def read_variable(machine: Machine, holder: Holder, name: str) -> Symbol:
     """Read a variable in the run."""
+    machine.graph.note_hooks(holder.get(name) if isinstance(holder, dict) else holder)
     return host_call(machine, variable(machine, holder, name).read, (), effect=Effect.READS, origin=f"{name!r}")
 
 
@@ -143,8 +145,28 @@ def call_container(machine: Machine, receiver: Symbol, name: str, args: Args, kw
     kind = receiver.kind
     assert kind is not None
     reads = name in _READING or (name in _READING_SETS and kind is set)
-    effect = Effect.READS if reads else Effect.WRITES
+    effect = Effect.READS if reads and not machine.graph.hooked else Effect.WRITES
     return host_call(machine, getattr(kind, name), [receiver, *args], kwargs, effect=effect, result_type=ANY)
+
+
+def iterator(machine: Machine, value: Abstract) -> Symbol:
+    """``iter(value)`` of an object whose iteration may run code of the user's."""
+    return host_call(machine, iter, (value,), effect=Effect.WRITES)
+
+
+def advanced(machine: Machine, given: Abstract) -> tuple[Symbol, Symbol]:
+    """Return whether such an iterator has another item, and which."""
+    step = host_call(machine, next_item, (given,), effect=Effect.WRITES)
+    step = dataclasses.replace(step, kind=tuple)
+    goes_on = pure(machine, "getitem", (step, Const(0)), gives=BOOL, raises=False)
+    return goes_on, pure(machine, "getitem", (step, Const(1)), raises=False)
+
+
+def next_item(given: Any) -> tuple[bool, Any]:
+    """Return whether an iterator has another item, and which, as a host function."""
+    for item in given:
+        return True, item
+    return False, None
 
 
 def call_value(function: Any, *args: Any, **kwargs: Any) -> Any:

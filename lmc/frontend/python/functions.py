@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import functools
 import heapq
 import operator
@@ -17,7 +18,7 @@ from lmc.frontend.heap.values import (
     Abstract,
     Partial,
 )
-from lmc.frontend.python import object_methods
+from lmc.frontend.python import classes, object_methods
 from lmc.frontend.python.constructors import new_dict, new_list, new_range, new_tuple, set_of
 from lmc.frontend.python.conversions import conversion, formatted, new_text, to_bool, to_text
 from lmc.frontend.python.folds import extreme, quantifier, sorted_items, sum_of
@@ -98,6 +99,9 @@ FUNCTIONS: Mapping[Any, Handler] = {
     delattr: delete_attribute,
     functools.partial: lambda _, function, *args, **kwargs: Partial(function, args, kwargs),
     type: type_of,
+    dataclasses.fields: classes.fields_of,
+    dataclasses.replace: classes.replaced,
+    dataclasses.asdict: classes.as_dict,
     iter: iterator,
     next: advanced,
     map: mapped,

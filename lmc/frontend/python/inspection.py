@@ -31,7 +31,7 @@ from lmc.frontend.heap.values import (
     Union,
     View,
 )
-from lmc.frontend.python import attributes
+from lmc.frontend.python import attributes, run_attributes
 from lmc.frontend.python.operators import binary, run_now, truth
 from lmc.ir.core import Effect
 from lmc.ir.types import BOOL, TEXT, ListType
@@ -96,12 +96,17 @@ def is_instance(machine: Machine, value: Abstract, kinds: Abstract) -> Abstract:
     if isinstance(value, Union | Poison | Unbound):
         return machine.cases(value, lambda one: is_instance(machine, one, kinds))
     wanted = _classes(machine, kinds)
-    found = class_of(machine, value)
+    found = run_attributes.class_known(machine, value) if isinstance(value, Symbol) else class_of(machine, value)
     if isinstance(value, Function):
         found = type(is_instance)
-    if found is None or wanted is None:
-        return machine.rules.class_test(value, kinds)
+    if wanted is None:
+        raise machine.unsupported(f"the class of {describe(machine, value)}")
     _check_plain(machine, wanted)
+    if found is None and isinstance(value, Symbol):
+        given = Const(wanted[0]) if len(wanted) == 1 else Tuple(tuple(map(Const, wanted)))
+        return host_call(machine, isinstance, (value, given), effect=Effect.PURE, result_type=BOOL)
+    if found is None:
+        raise machine.unsupported(f"the class of {describe(machine, value)}")
     return Const(issubclass(found, tuple(wanted)))
 
 
@@ -186,6 +191,8 @@ def type_of(machine: Machine, *given: Abstract) -> Abstract:
     if len(given) == 1 and isinstance(value, Union | Poison | Unbound):
         return machine.cases(value, lambda one: type_of(machine, one))
     found = class_of(machine, value) if len(given) == 1 else None
+    if len(given) == 1 and isinstance(value, Symbol):
+        found = run_attributes.class_known(machine, value)
     if found is not None:
         return Const(found)
     if len(given) != 1 or not isinstance(value, Raised | Symbol):

@@ -6,8 +6,10 @@ import enum
 import inspect
 import operator
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from lmc.frontend.control.conditions import common
 from lmc.frontend.emit import objects
 from lmc.frontend.emit.budget import MAX_COPIED, MAX_UNION
 from lmc.frontend.emit.operands import describe, element_type, host_call, pure, schema_of_value, text_symbol
@@ -49,6 +51,9 @@ def get_item(machine: Machine, owner: Abstract, key: Abstract) -> Abstract:
     if isinstance(owner, Tuple):
         return _tuple_item(machine, owner, key)
     cell = machine.cell(owner)
+    given = _given_list(machine, owner, key) if known is None else None
+    if given is not None:
+        return given
     if isinstance(cell, ListCell | DictCell) and known is None:
         _check_flat(machine, owner, cell)
     if objects.is_object(machine, owner):
@@ -88,6 +93,24 @@ def _check_flat(machine: Machine, owner: Abstract, cell: ListCell | DictCell) ->
     if not objects.is_flat(machine, owner) and not stays_apart(machine, held):
         assert isinstance(owner, Ref)
         objects.escape(machine, owner)
+
+
+def _given_list(machine: Machine, owner: Abstract, key: Abstract) -> Abstract | None:
+    """One of the lists that an argument holds, which its caller sees as well; None where ``owner`` is no such thing."""
+    cell = machine.cell(owner)
+    if not isinstance(owner, Ref) or owner.address not in machine.read_only or isinstance(key, Slice):
+        return None
+    held = cell.items if isinstance(cell, ListCell) else cell.values if isinstance(cell, DictCell) else ()
+    cells = [machine.cell(each) for each in held]
+    grown = [each.value.type for each in cells if isinstance(each, GrownCell)]
+    if not grown or not all(
+        isinstance(each, GrownCell) or (isinstance(each, ListCell) and not each.items) for each in cells
+    ):
+        return None
+    element = reduce(common, grown)
+    made = machine.new(GrownCell(pure(machine, "getitem", (owner, key), gives=element)))
+    machine.read_only.add(made.address)
+    return made
 
 
 def _outside(machine: Machine, owner: Abstract, key: Abstract) -> Abstract:

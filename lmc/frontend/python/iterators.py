@@ -7,7 +7,7 @@ from types import BuiltinFunctionType, MethodDescriptorType
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.emit import objects
-from lmc.frontend.emit.operands import describe, pure
+from lmc.frontend.emit.operands import describe, may_run_code, operand, pure
 from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, GeneratorCell, IteratorCell, RowsCell
 from lmc.frontend.heap.values import (
     FALSE,
@@ -36,6 +36,11 @@ def _take_items(machine: Machine, *given: Abstract) -> None:
     for each in given:
         if isinstance(machine.cell(each), GeneratorCell | IteratorCell):
             raise machine.unsupported("an iterator over another iterator")
+        if isinstance(each, Symbol) and may_run_code(machine, "iter", [operand(machine, each)]):
+            raise machine.stop(
+                f"an iterator takes items of {describe(machine, each)}, which may run code of its own for each of them",
+                "take a list of them before: list(x)",
+            )
     machine.watch(*given)
 
 
@@ -132,9 +137,10 @@ def iterator(machine: Machine, *given: Abstract) -> Abstract:
 
 
 def _first(machine: Machine, generator: Ref, default: tuple[Abstract, ...]) -> Abstract:
-    """The first item of a generator that nothing else can ask for another one."""
+    """The next item of a generator; of one that nothing else can ask for another one the first."""
     if machine.is_held(generator):
-        raise machine.unsupported("`next` of a generator that has a name")
+        found = machine.rules.next_item(generator)
+        return found or (default[0] if default else machine.raise_new(StopIteration))
     return machine.rules.call(Const(first_or_default if default else first), [generator, *default], {})
 
 

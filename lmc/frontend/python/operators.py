@@ -19,7 +19,17 @@ from lmc.frontend.disorder import (
     holds_address,
 )
 from lmc.frontend.emit import objects
-from lmc.frontend.emit.operands import PLAIN_TYPES, class_of, concat, describe, is_scalar, is_text, pure
+from lmc.frontend.emit.operands import (
+    PLAIN_TYPES,
+    class_of,
+    concat,
+    describe,
+    host_call,
+    is_scalar,
+    is_text,
+    pure,
+    type_of_value,
+)
 from lmc.frontend.harmless import is_deeply_harmless
 from lmc.frontend.heap.cells import DictCell, GrownCell, InstanceCell, ListCell, ObjectCell, SetCell
 from lmc.frontend.heap.values import (
@@ -42,7 +52,8 @@ from lmc.frontend.heap.values import (
 )
 from lmc.frontend.python.library.kinds import class_given
 from lmc.frontend.sizes import grows
-from lmc.ir.types import ANY, BOOL, TEXT, JsonType, ListType
+from lmc.ir.core import Effect
+from lmc.ir.types import ANY, BOOL, INT, TEXT, JsonType, ListType
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -164,6 +175,8 @@ def binary(machine: Machine, name: str, left: Abstract, right: Abstract) -> Abst
     found = _by_special(machine, name, left, right)
     if found is not None:
         return found
+    if name not in _IN_RUN and all(is_scalar(each) or isinstance(each, Symbol) for each in (left, right)):
+        return _by_function(machine, name, left, right)
     if name not in _IN_RUN or not (_is_operand(machine, left) and _is_operand(machine, right)):
         if name in ("eq", "ne"):
             return _equal(machine, name, left, right)
@@ -172,6 +185,12 @@ def binary(machine: Machine, name: str, left: Abstract, right: Abstract) -> Abst
         )
     found = pure(machine, name, (left, right))
     return machine.list_of(found) if isinstance(found.type, ListType) else _of_class(machine, name, found, left, right)
+
+
+def _by_function(machine: Machine, name: str, *values: Abstract) -> Symbol:
+    """An operator that no builtin of the graph stands for."""
+    whole = {type_of_value(machine, value) for value in values} == {INT}
+    return host_call(machine, getattr(operator, name), values, effect=Effect.PURE, result_type=INT if whole else ANY)
 
 
 def _of_class(machine: Machine, name: str, found: Symbol, *values: Abstract) -> Abstract:
@@ -332,6 +351,8 @@ def unary(machine: Machine, name: str, value: Abstract) -> Abstract:
     own = machine.special(f"__{name}__", value)
     if own is not None:
         return own
+    if name not in _IN_RUN and (is_scalar(value) or isinstance(value, Symbol)):
+        return _by_function(machine, name, value)
     if name not in _IN_RUN:
         raise machine.unsupported(f"the operator {name} of {describe(machine, value)}")
     return _of_class(machine, name, pure(machine, name, (value,)), value)

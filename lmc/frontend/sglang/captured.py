@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from lmc.frontend.control.conditions import adopt, branch
 from lmc.frontend.core import META
 from lmc.frontend.emit.operands import host_call
 from lmc.frontend.handles import branches as own_branches
@@ -41,6 +42,7 @@ from lmc.frontend.heap.values import (
 )
 from lmc.frontend.messages import Several
 from lmc.frontend.python.iteration import known_items
+from lmc.frontend.python.methods import call_method
 from lmc.frontend.refusals import described
 from lmc.frontend.sglang import expressions
 from lmc.frontend.sglang.expressions import Gen, Image, RoleBegin, RoleEnd, Select, Video
@@ -251,6 +253,14 @@ def _leave_copy(machine: Machine, block: Block, group: Abstract) -> None:
     _join(machine, group)
 
 
+def _messages(machine: Machine, handle: Abstract) -> Abstract:
+    del handle
+    raise machine.stop(
+        "the messages of a state are known only when the program runs",
+        "nothing has to change: it goes on eagerly from here; the messages of a finished run are in its result",
+    )
+
+
 def _nothing(machine: Machine, handle: Abstract) -> Abstract:
     del machine, handle
     return NONE
@@ -327,13 +337,28 @@ def _gather(machine: Machine, cell: BranchesCell) -> None:
     gathered: dict[str, list[Abstract]] = {}
     for handle in cell.handles:
         for name, value in variables(machine, handle).items():
-            if name in known:
-                continue
-            if isinstance(value, Union | Poison):
-                raise machine.unsupported("joining a variable that only some ways have")
-            gathered.setdefault(name, []).append(value)
+            if name not in known:
+                gathered.setdefault(name, []).append(value)
     for name, values in gathered.items():
-        _set_variable(machine, cell.source, Const(name), machine.new(ListCell(tuple(values))))
+        made = machine.new(ListCell(()))
+        for value in values:
+            _gather_one(machine, cell.source, name, made, value)
+
+
+def _gather_one(machine: Machine, source: Abstract, name: str, made: Abstract, value: Abstract) -> None:
+    """Put a variable of a branch into the list of the state; it may be there on some ways only."""
+    if isinstance(value, Union):
+        first, second = value.first, value.second
+
+        def one(held: Abstract) -> None:
+            _gather_one(machine, source, name, made, held)
+
+        adopt(machine, branch(machine, value.flag, lambda: one(first), lambda: one(second)))
+    elif isinstance(value, Poison):
+        raise machine.stop(value.cause, value.remedy)
+    elif not isinstance(value, Unbound):
+        call_method(machine, made, "append", [value], {})
+        _set_variable(machine, source, Const(name), made)
 
 
 # Functions and programs
@@ -412,6 +437,7 @@ _LANGUAGE = Language(
             "var_scope": _scope,
             "fork": _fork,
             "copy": _copy,
+            "messages": _messages,
             "sync": _nothing,
             "error": _nothing,
             **{role: _role(role) for role in ("system", "user", "assistant")},

@@ -10,6 +10,7 @@ from hypothesis import given, note, settings
 from benchmarks.captured_share import Program, corpus
 from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
+from tests.driver.levels import check_levels
 from tests.frontend.condition_strategies import CONDITIONS_HEADER, conditional_programs
 from tests.frontend.container_strategies import CONTAINERS_HEADER, container_programs
 from tests.frontend.handle_strategies import HANDLES_HEADER, handle_programs
@@ -43,17 +44,24 @@ def with_own_list(source: str) -> str:
 
 
 def check_rows(
-    program: Any, make: Callable[[], tuple[Any, ...]], others: list[Any], watch: Callable[[], Any] | None = None
+    program: Any,
+    make: Callable[[], tuple[Any, ...]],
+    others: list[Any],
+    watch: Callable[[], Any] | None = None,
+    *,
+    levels: bool = False,
 ) -> None:
     """Capture ``program``; it is equal to plain Python on these and all other arguments.
 
-    ``watch`` tells what a run leaves behind.
+    ``watch`` tells what a run leaves behind; ``levels``: plans of each level are compared as well.
     """
     EFFECTS.clear()
     found = capture(program, bind(program, make(), {}))
     assert EFFECTS == []
     note(str(found.breaks))
     check(program, make, captured=found, watch=watch)
+    if levels:
+        check_levels(found, make)
     for other in others:
         if found.matches(bind(program, other(), {})):
             check(program, other, captured=found, watch=watch)
@@ -98,6 +106,6 @@ def test_random_programs_are_plain_python(name: str, folder):
         others = [other, ("e" + other[0], *other[1:]), ("t", *args[1:])]
         reset = getattr(module, "reset", lambda: None)
         makers = [lambda given=given: (reset(), *given[:3], list(given[3]))[1:] for given in (args, *others)]
-        check_rows(module.program, makers[0], makers[1:], getattr(module, "left", None))
+        check_rows(module.program, makers[0], makers[1:], getattr(module, "left", None), levels=name == "objects")
 
     run()
