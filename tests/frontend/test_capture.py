@@ -1,21 +1,22 @@
 """What a capture costs and what it never does."""
 
 import pytest
-from lmc.frontend.resume import resume
 
-from lmc.frontend import emitting
 from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
+from lmc.frontend.continuation.going_on import go_on
 from lmc.frontend.eager import EagerSession
 from lmc.frontend.eager_runs import run_eager
+from lmc.frontend.emit import graph
 from lmc.frontend.function import JittedFunction
+from lmc.frontend.tools import tool
 from lmc.frontend.variants import inputs_of
 from lmc.ir.core import HostFunction
-from lmc.ir.errors import CaptureError, LmcError
+from lmc.ir.errors import CaptureError
 from lmc.ir.interpreter import interpret
 from lmc.ir.ops import ConcatOp, ExtendOp, HostCallOp
 from lmc.ir.toy import ToyEngine
-from tests.frontend.harness import EFFECTS, check, effect
+from tests.frontend.harness import check, effect
 from tests.work import calls_of
 
 
@@ -52,7 +53,7 @@ def calls(s, a: str, n: int):
 
 def calls_of_capture(program, n):
     bound = bind(program, ("q", n), {})
-    program.transformed  # noqa: B018 - made once for all captures
+    capture(program, bind(program, ("q", 2), {}))  # reads the source once for all captures
     captures = []
     calls = calls_of(lambda: captures.append(capture(program, bound)))
     assert captures[0].breaks == ()
@@ -61,7 +62,7 @@ def calls_of_capture(program, n):
 
 @pytest.mark.parametrize("program", [chain, fan, calls])
 def test_captures_are_linear(program):
-    assert calls_of_capture(program, 1000) < 12 * calls_of_capture(program, 100)
+    assert calls_of_capture(program, 360) < 12 * calls_of_capture(program, 36)
 
 
 def test_the_text_of_a_message_goes_into_its_op():
@@ -97,21 +98,26 @@ def test_locations_are_the_users_lines():
     assert lines[:4] == [0, 2, 4, 4]
 
 
+@tool
+def plain_effect(text: str) -> None:
+    effect(text)
+
+
 def test_host_functions_are_named_by_module_and_source():
     @JittedFunction
     def program(s, a: str):
-        effect(a)
-        effect(a)
+        plain_effect(a)
+        plain_effect(a)
         print(a)
 
     captured = capture(program, bind(program, ("x",), {}))
     assert [(found.name, found.target) for found in captured.module.hosts] == [
-        ("effect", "tests.frontend.harness:effect"),
+        ("plain_effect", "tests.frontend.test_capture:plain_effect"),
         ("print", "builtins:print"),
     ]
     assert all(isinstance(found, HostFunction) and len(found.digest) == 64 for found in captured.module.hosts)
     ids = [op.id for op in captured.module.main.body.ops if type(op) is HostCallOp]
-    assert ids == ["program/@effect", "program/@effect#1", "program/@print"]
+    assert ids == ["program/@plain_effect", "program/@plain_effect#1", "program/@print"]
 
 
 def test_unbounded_recursion_is_a_break():
@@ -121,8 +127,8 @@ def test_unbounded_recursion_is_a_break():
         return endless(n + 1)
 
     (found,) = capture(endless, bind(endless, (1,), {})).breaks
-    assert "endless() is 100 calls deep" in found.cause
-    assert "bound the recursion" in found.remedy
+    assert "endless() is called more than 40 levels deep" in found.cause
+    assert "bound the depth" in found.remedy
 
 
 def test_recursion_of_an_inner_function_is_a_break():
@@ -134,16 +140,16 @@ def test_recursion_of_an_inner_function_is_a_break():
         return down(0)
 
     (found,) = capture(program, bind(program, (1,), {})).breaks
-    assert "the program calls itself too deep" in found.cause
+    assert "down() is called more than 40 levels deep" in found.cause
     assert found.location is not None
 
 
-def test_a_capture_that_does_not_end_is_a_break(monkeypatch):
-    monkeypatch.setattr(emitting, "_MAX_OPS", 100)
+def test_a_capture_that_is_too_long_is_a_break(monkeypatch):
+    monkeypatch.setattr(graph, "MAX_OPS", 100)
 
     @JittedFunction
     def endless(s):
-        while True:
+        for _ in range(300):
             s.gen("x", max_tokens=1)
 
     (found,) = capture(endless, bind(endless, (), {})).breaks
@@ -154,8 +160,8 @@ def test_a_capture_that_does_not_end_is_a_break(monkeypatch):
 def test_a_program_in_a_host_call_that_nobody_saw_is_refused():
     programs = {"leaf": leaf}
 
+    @tool
     def sneaky(a):
-        print(end="")  # which makes it more than a part of the program
         return programs["leaf"](a)
 
     @JittedFunction
@@ -175,34 +181,19 @@ def broken(s, a: str):
     s += a
     effect("once", a)
     x = s.gen("x", max_tokens=3)
-    hash(x)  # known when the program runs, and another in each process
+    str({"a", "b"})  # in an order that Python draws
     effect("after", x)
     return s.gen("y", max_tokens=3)
-
-
-def test_a_continuation_without_an_answer_is_an_error_not_a_second_call():
-    bound = bind(broken, ("q",), {})
-    captured = capture(broken, bound)
-    memo = interpret(captured.module, inputs_of(captured, bound), ToyEngine(), hosts=captured.hosts).memo
-    assert memo is not None
-    for missing in ("broken/x", "broken/@effect"):
-        EFFECTS.clear()
-        rest = {op_id: results for op_id, results in memo.items() if op_id != missing}
-        with pytest.raises(LmcError, match="took another way when it went on eagerly") as caught:
-            resume(captured, bound, rest, EagerSession(ToyEngine()))
-        assert missing in caught.value.cause
-        assert ".eager()" in (caught.value.remedy or "")
-        assert EFFECTS == []
 
 
 def test_a_continuation_counts_only_what_it_ran_and_reports_its_text():
     bound = bind(broken, ("q",), {})
     captured = capture(broken, bound)
-    memo = interpret(captured.module, inputs_of(captured, bound), ToyEngine(), hosts=captured.hosts).memo
-    assert memo is not None
+    live = interpret(captured.module, inputs_of(captured, bound), ToyEngine(), hosts=captured.hosts).live
+    assert live is not None
     heard = []
     session = EagerSession(ToyEngine(), on_text=lambda *event: heard.append(event))
-    outcome = resume(captured, bound, memo, session)
+    outcome = go_on(captured, bound, live, session)
     assert list(session.profile) == ["broken/y"]
     assert {event[:3] for event in heard} == {("broken/y", "y", 0)}
     assert "".join(event[3] for event in heard) == outcome.value

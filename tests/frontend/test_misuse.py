@@ -3,10 +3,10 @@
 import contextlib
 
 import pytest
-from lmc.frontend.resume import resume
 
 from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
+from lmc.frontend.continuation.going_on import go_on
 from lmc.frontend.eager import EagerSession
 from lmc.frontend.eager_runs import run_eager
 from lmc.frontend.function import JittedFunction
@@ -27,7 +27,7 @@ def by_graph(program, *args) -> Outcome:
     bound = bind(built, args, {})
     captured = capture(built, bound)
     outcome = interpret(captured.module, inputs_of(captured, bound), ToyEngine(), hosts=captured.hosts)
-    return outcome if outcome.memo is None else resume(captured, bound, outcome.memo, EagerSession(ToyEngine()))
+    return outcome if outcome.live is None else go_on(captured, bound, outcome.live, EagerSession(ToyEngine()))
 
 
 # Each: a program, whose last line is the mistake unless it says so, the cause and the remedy.

@@ -80,9 +80,10 @@ FUNCTIONS: Mapping[Any, Callable[..., Abstract]] = {
 
 def append_together(machine: Machine, left: Abstract, right: Abstract) -> Abstract | None:
     """``+`` of what is appended; None where neither is anything of the kind."""
-    if not isinstance(left, Appended) and not isinstance(right, Appended):
+    if not isinstance(left, Appended):
         refuse_addition(machine, left, right)
-        return None
+        if not isinstance(right, Appended):
+            return None
     parts: list[Any] = []
     for value in (left, right):
         made = value.made if isinstance(value, Appended) else value

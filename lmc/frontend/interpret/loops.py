@@ -83,12 +83,13 @@ def unrolled(
 
 
 def _round(machine: Machine, node: ast.For | ast.While, target: int, given: Given | None) -> None:
-    machine.activation.loops.append(target)
+    loops = machine.activation.loops
+    loops.append(target)
     try:
         with nullcontext() if given is None else machine.within(node, "body", given):
             machine.rules.execute(node.body)
     finally:
-        machine.activation.loops.pop()
+        loops.pop()
 
 
 def run_while(machine: Machine, node: ast.While) -> None:
