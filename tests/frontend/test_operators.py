@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
-from tests.frontend.test_broken_programs import places
 
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.tools import tool
-from lmc.ir.errors import CaptureError
-from tests.frontend.harness import check, effect, operations_of, stop_at
+from tests.frontend.harness import check, effect
+from tests.frontend.interpret.forced import breaks, check_breaks
 from tests.frontend.operator_strategies import OPERATORS_HEADER, operator_arguments, operator_programs
 from tests.frontend.strategies import load
 
@@ -195,10 +194,7 @@ def test_the_truth_of_a_result_is_asked_once_wherever_a_capture_ends(test, make)
 
     for rounds in (1, 2) if test is asserted else (0, 2):  # pytest gives a failed assertion another text
         check(program, (rounds,))
-    for end in places(operations_of(program, (1,), {})):
-        with pytest.MonkeyPatch.context() as patch:
-            stop_at(patch, end)
-            check(program, (1,))
+    check_breaks(program, lambda: (1,), {}, 4)
 
 
 class Backwards(Number):
@@ -226,8 +222,7 @@ def test_reversed_asks_the_object_itself(make):
     check(program)
 
 
-@pytest.mark.parametrize("end", range(1, 12))
-def test_what_was_taken_apart_is_not_gone_over_again(end, monkeypatch):
+def test_what_was_taken_apart_is_not_gone_over_again():
     @JittedFunction
     def program(s):
         first, second = numbered(1)
@@ -235,8 +230,7 @@ def test_what_was_taken_apart_is_not_gone_over_again(end, monkeypatch):
         effect("behind", second)
         return s.gen("x", max_tokens=2)
 
-    stop_at(monkeypatch, end)
-    check(program)
+    check_breaks(program, tuple, {}, 9)
 
 
 def added(s):
@@ -327,10 +321,5 @@ def test_random_operators_agree_with_plain_python(folder, made, args, end):
         module.restore()
         return (*args, module.LIVE[given_name])
 
-    with pytest.MonkeyPatch.context() as patch:
-        if end is not None:
-            stop_at(patch, end)
-        try:
-            check(module.program, fresh)
-        except CaptureError as error:
-            assert "this is the middle" in error.cause  # noqa: PT017
+    with breaks(lambda step, _node: step == end):
+        check(module.program, fresh)

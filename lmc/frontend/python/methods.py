@@ -394,10 +394,11 @@ def _get(machine: Machine, receiver: Abstract, key: Abstract, default: Abstract 
     if known is not None:
         index = cell.index(known[0])
         return default if index is None else cell.values[index]
+    apart = objects.is_flat(machine, receiver) or stays_apart(machine, cell.values)
+    if not is_scalar(key) or (cell.keys and not apart):  # only a hash table asks a key for its hash
+        return _of_object(machine, receiver, "get", key, default)
     if not cell.keys:
         return default
-    if not objects.is_flat(machine, receiver) and not stays_apart(machine, cell.values):
-        return _of_object(machine, receiver, "get", key, default)
     there = pure(machine, "contains", (Tuple(tuple(map(Const, cell.keys))), key))
     return machine.choose(truth_symbol(machine, there), lambda: get_item(machine, receiver, key), lambda: default)
 

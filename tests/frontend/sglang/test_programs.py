@@ -11,7 +11,7 @@ from tests.frontend.sglang import programs
 from tests.frontend.sglang.programs import CHARACTER, EVERY, FEW_SHOT
 
 # What decides by what was said, or asks for what only a run knows, goes on as plain Python from there.
-CONTINUED = {"tool_use", "react", "gives_up", "decides_in_branches", "cot_decoding", "reads_messages"}
+CONTINUED = {"tool_use", "react", "gives_up", "decides_in_branches", "cot_decoding", "reads_messages", "one_for_each"}
 
 
 def facts(state: sgl.ProgramState) -> dict[str, Any]:
