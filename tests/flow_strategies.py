@@ -40,8 +40,7 @@ class FlowAuthor(Author):
     """Writes regions too. ``runs`` are the numbers that tell the runs of the open regions apart.
 
     ``views`` are the lists of contexts. A context that comes into a region, or out of one, counts as raw text, which
-    only forbids more. ``guards`` counts the open bodies of ``cf.try``: in those ops may raise. A program that has
-    any does not break (``catches``).
+    only forbids more. ``guards`` counts the open bodies of ``cf.try``: in those ops may raise.
     """
 
     depth: int = 0
@@ -51,17 +50,10 @@ class FlowAuthor(Author):
     errors: list[tuple[Value, ...]] = field(default_factory=list[tuple[Value, ...]])
     regions_so_far: int = 0
     guards: int = 0
-    catches: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.catches = self.draw(st.booleans())
 
     @property
     def steps(self) -> list[Callable[[], None]]:
-        regions = [self.cond, self.loop, self.map, self.race]
-        if self.catches:
-            regions += [self.protect] * 2
+        regions = [self.cond, self.loop, self.map, self.race, self.protect]
         raising = self.raising * 2 if self.guards else []
         return [*super().steps, *raising, *(regions * 2 if self.depth else [])]
 
@@ -240,14 +232,10 @@ class FlowAuthor(Author):
         if self.draw(st.booleans()):
             self.leave()
             return True
-        listed = tuple(self.draw(st.lists(st.sampled_from(self.values), max_size=2)))
-        if self.catches or self.draw(st.booleans()):
-            frame = {"names": [[f"x{index}", {"leaf": index}] for index in range(len(listed))]}
-            record = json.dumps({"cells": [], "frames": [frame]})
-            self.builder.emit(BreakOp, values=listed, cause="eval(x)", record=record)
-            return True
-        ids = tuple(f"main/merged/{index}" for index in range(len(listed)))
-        self.builder.emit(BreakOp, values=listed, ids=ids, counts=(1,) * len(ids), cause="eval(x)")
+        listed = tuple(self.draw(st.lists(st.sampled_from([*self.values, *self.modes]), max_size=3)))
+        frame = {"names": [[f"x{index}", {"leaf": index}] for index in range(len(listed))]}
+        record = json.dumps({"cells": [], "frames": [frame]})
+        self.builder.emit(BreakOp, values=listed, cause="eval(x)", record=record)
         return True
 
     def flag(self) -> Value:

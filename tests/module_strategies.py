@@ -65,7 +65,6 @@ class _Body(RegionBody):
         self._ids = 0
         self._may_leave = True
         self._may_change = True
-        self._catches = draw(st.booleans())
 
     def function(self, name: str, with_regions: bool) -> Function:
         parameters = [self._value(self._draw(value_types)) for _ in range(self._draw(st.integers(0, 3)))]
@@ -264,7 +263,7 @@ class _Body(RegionBody):
             self._emit(builder, AssumeOp, [], value=value, expected=self._draw(literals))
 
     def _leave(self, builder: Builder) -> None:
-        if not self._catches and self._draw(st.integers(0, 4)) == 0:
+        if self._draw(st.integers(0, 4)) == 0:
             self._break(builder)
             return
         context = self._context(builder)
@@ -281,20 +280,6 @@ class _Body(RegionBody):
 
     def _break(self, builder: Builder) -> None:
         values = self._not_contexts()
-        if self._draw(st.booleans()):
-            self._break_with_record(builder, values)
-            return
-        ids = [self._id() for _ in values]
-        builder.emit(
-            BreakOp,
-            values=values,
-            ids=tuple(found["id"] for found in ids),
-            counts=(1,) * len(ids),
-            occurrences=tuple(number for found in ids for number in found["occurrences"]),
-            cause=self._draw(texts),
-        )
-
-    def _break_with_record(self, builder: Builder, values: tuple[Value, ...]) -> None:
         names = [[self._draw(texts), {"leaf": index}] for index in range(len(values))]
         hosts = [{"host": host.name} for host in self._hosts]
         record = {"cells": [{"list": hosts}], "frames": [{"names": names, "path": [["body", 0]]}], "root": {"cell": 0}}

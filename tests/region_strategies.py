@@ -35,7 +35,7 @@ class RegionBody(ABC):
     """Draws ops with regions.
 
     ``_may_leave`` says whether a region may leave the program at this place, ``_may_change`` whether ops on objects may
-    stand there, ``_catches`` whether the function may have a ``cf.try``, and so no ``lm.break``.
+    stand there.
     """
 
     _draw: st.DrawFn
@@ -43,7 +43,6 @@ class RegionBody(ABC):
     _hosts: list[HostFunction]
     _may_leave: bool
     _may_change: bool
-    _catches: bool
 
     @abstractmethod
     def _ops(self, builder: Builder, count: int, depth: int) -> None:
@@ -62,9 +61,7 @@ class RegionBody(ABC):
         """Append an ``lm.return`` or an ``lm.break``."""
 
     def _region_op(self, builder: Builder, depth: int) -> None:
-        kinds = [self._cond, self._loop, self._map, self._race, self._of_tests]
-        if self._catches:
-            kinds.append(self._try)
+        kinds = [self._cond, self._loop, self._map, self._race, self._try, self._of_tests]
         self._draw(st.sampled_from(kinds))(builder, depth - 1)
 
     def _cond(self, builder: Builder, depth: int) -> None:

@@ -4,8 +4,7 @@ Plain Python calls the uses of one name ``f/x``, ``f/x#1``, ``f/x#2`` and so on.
 not at all, so which use it is becomes a value of the program. In an id ``*`` stands for the number of a use (nothing
 for the first, else ``#k``) and ``$`` for a plain number; ``f/view$/x*`` becomes ``f/view3/x#1``.
 
-Calls of the user's functions are not counted but told apart by where they stand, so their ids have no holes. In loops,
-maps and races the numbers of rounds and elements follow, outermost first: ``f/@save`` becomes ``f/@save@2.0``.
+Calls of the user's functions are not counted but told apart by where they stand, so their ids have no holes.
 """
 
 from __future__ import annotations
@@ -48,11 +47,6 @@ def without_holes(template: str) -> str:
 def each_round_id(loop_id: str) -> str:
     """The id of the map that does for each round what rounds of this loop do without needing each other."""
     return f"{loop_id}/@each"
-
-
-def round_id(op_id: str, rounds: Sequence[int]) -> str:
-    """The id in such rounds; itself outside of any."""
-    return f"{op_id}@{'.'.join(map(str, rounds))}" if rounds else op_id
 
 
 def _filled(hole: str, number: int) -> str:

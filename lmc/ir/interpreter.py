@@ -16,9 +16,7 @@ from lmc.ir.live import Live
 from lmc.ir.ops import BreakOp, HostCallOp, ReturnOp, SamplingOp, SelectOp, UnreachableOp
 from lmc.ir.profile import OpProfile, Profile, Recording, Usage, length_bins
 from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp, TryOp
-from lmc.ir.regions import LEAVING, RegionOp, may_break
-
-Memo = dict[str, tuple[Any, ...]]
+from lmc.ir.regions import LEAVING, RegionOp
 
 
 @dataclass(frozen=True)
@@ -27,8 +25,7 @@ class Outcome:
 
     ``value``, ``variables`` and ``text`` are the program's result, its names on the root context and its transcript,
     ``messages`` the roles and contents of a chat.
-    ``memo`` is None, or, where the run ended at ``lm.break``, the results of what ran by op id: the eager continuation
-    takes them from there. ``live`` is what it takes instead where the op has a record. ``broken_at`` is that op.
+    ``broken_at`` is the ``lm.break`` that ended the run, if one did; the eager continuation starts from ``live``.
     ``profile`` says what each op cost, and which ways were taken.
     """
 
@@ -36,7 +33,6 @@ class Outcome:
     variables: dict[str, Any]
     text: str
     profile: Profile
-    memo: Memo | None = None
     messages: Sequence[Mapping[str, str]] = ()
     broken_at: BreakOp | None = None
     live: Live | None = None
@@ -65,8 +61,6 @@ def interpret(
     environment = bind_parameters(body.parameters, inputs)
     found = constraints or semantics.NO_CONSTRAINTS
     machine = _Machine(engine, environment, dict(hosts or {}), run_seed, instance, found)
-    if may_break(body):
-        machine.log = {}
     try:
         machine.run_ops(body)
         end = body.terminator
@@ -77,7 +71,7 @@ def interpret(
             located(error, machine.failed.location)
         raise
     try:
-        return outcome(end, environment, machine.recording.profile(module.name), machine.log)
+        return outcome(end, environment, machine.recording.profile(module.name))
     except Exception as error:  # a transcript that the template refuses, say
         located(error, end.location)
         raise
@@ -95,14 +89,8 @@ def bind_parameters(parameters: Sequence[Value], inputs: Mapping[str, Any]) -> d
     return {parameter: inputs[parameter.name] for parameter in parameters}
 
 
-def outcome(
-    terminator: Op, environment: Mapping[Value, Any], profile: Profile, log: Mapping[str, tuple[Any, ...]] | None = None
-) -> Outcome:
-    """Return what a run gives that ended at ``terminator``.
-
-    ``log`` holds the results of the ops with an id that ran, by ``semantics.runtime_id``; it is needed for
-    ``lm.break``, whose memo it is, together with what the op itself lists.
-    """
+def outcome(terminator: Op, environment: Mapping[Value, Any], profile: Profile) -> Outcome:
+    """Return the outcome of a run that ended at ``terminator``."""
     if isinstance(terminator, ReturnOp):
         leaves = [environment[value] for value in terminator.values]
         names = zip(terminator.variable_names, terminator.variables, strict=True)
@@ -116,12 +104,9 @@ def outcome(
             profile=profile,
             messages=environment[terminator.context].message_list(),
         )
-    if isinstance(terminator, BreakOp) and terminator.record:
+    if isinstance(terminator, BreakOp):
         live = Live(terminator.record, tuple(environment[value] for value in terminator.values))
         return Outcome(None, {}, "", profile, broken_at=terminator, live=live)
-    if isinstance(terminator, BreakOp):
-        memo = {**(log or {}), **semantics.listed_results(terminator, environment)}
-        return Outcome(None, {}, "", profile, memo, broken_at=terminator)
     if isinstance(terminator, UnreachableOp):
         raise InputError(
             f"the run came to {terminator.NAME}, but no run should",
@@ -171,8 +156,7 @@ def failed_profile(error: BaseException | None, seconds: float) -> OpProfile | N
 class _Machine:
     """Runs ops one after the other. All blocks share one environment, since names are unique in a function.
 
-    ``rounds`` are the numbers of the rounds and elements that are under way, outermost first. ``failed`` is the op that
-    raised ``failure``, the innermost one.
+    ``failed`` is the op that raised ``failure``, the innermost one.
 
     Recursion is as deep as regions are nested, which the verifier has bounded.
     """
@@ -184,8 +168,6 @@ class _Machine:
     instance: int
     constraints: Constraints = semantics.NO_CONSTRAINTS
     recording: Recording = field(default_factory=Recording)
-    log: Memo | None = None
-    rounds: tuple[int, ...] = ()
     failure: Exception | None = None
     failed: Op | None = None
 
@@ -203,17 +185,11 @@ class _Machine:
                 self.failure, self.failed = error, op
             raise
         self.environment.update(zip(op.results, results, strict=True))
-        if self.log is not None and isinstance(op, SamplingOp | SelectOp | HostCallOp):
-            self.log[semantics.runtime_id(op, self.environment, self.rounds)] = results
 
-    def _region(self, block: Block, arguments: Sequence[Any], number: int | None) -> tuple[Any, ...]:
+    def _region(self, block: Block, arguments: Sequence[Any]) -> tuple[Any, ...]:
         """Return what a region's terminator lists. Raises ``Left`` where it leaves the program."""
         self.environment.update(zip(block.parameters, arguments, strict=True))
-        around = self.rounds
-        if number is not None:
-            self.rounds = (*around, number)
         self.run_ops(block)
-        self.rounds = around
         end = block.terminator
         if isinstance(end, LEAVING):
             raise control_flow.Left(end)
@@ -246,16 +222,14 @@ class _Machine:
         def region(block: Block, arguments: Sequence[Any], number: int | None) -> tuple[Any, ...]:
             if isinstance(op, LoopOp) and block is op.body and number is not None:
                 recording.round(op.id, number + 1)
-            return self._region(block, arguments, number)
+            return self._region(block, arguments)
 
         return control_flow.run(op, self.environment, region)
 
     def _run_try(self, op: TryOp) -> tuple[Any, ...]:
-        around = self.rounds
-        results = control_flow.run(op, self.environment, self._region)
+        results = control_flow.run(op, self.environment, lambda block, arguments, _: self._region(block, arguments))
         error = results[1]
         if error is not None:
-            self.rounds = around
             if error is self.failure and self.failed is not None:
                 control_flow.caught_at(error, self.failed)
             self.failure = self.failed = None

@@ -209,7 +209,7 @@ class LocalCallOp(Op):
 class HostCallOp(Op):
     """Call a function of the user's program. ``host`` names a module symbol; ``declared`` repeats its effect.
 
-    ``id`` has no holes: calls are told apart by where they stand, and in loops by the round (``lmc.ir.ids``).
+    ``id`` has no holes: calls are told apart by where they stand (``lmc.ir.ids``).
 
     ``early``: a run may start the call before it is known whether the region that holds it runs
     (``lmc.ir.early``). Where that is not so what it gave is dropped, so it says nothing about results.
@@ -319,34 +319,18 @@ class UnreachableOp(Op):
 class BreakOp(Op):
     """End of what could be captured; the program goes on eagerly.
 
-    ``record`` says what is live here (``lmc.ir.live``); ``values`` are its leaves. ``cause`` and ``remedy`` are for the
-    user.
-
-    Without a record, the results of all ops with an id that ran take the place of running those again. So do ``values``
-    (``counts[i]`` for each of ``ids``, flattened), for calls that were found to give what others give; ``occurrences``
-    are the numbers in the holes of ``ids``.
+    ``record`` describes what is live here (``lmc.ir.live``), ``values`` are its leaves. The user reads ``cause`` and
+    ``remedy``.
     """
 
     values: tuple[Value, ...] = operands(())
-    ids: tuple[str, ...] = attribute(())
-    counts: tuple[int, ...] = attribute(())
-    occurrences: tuple[Value, ...] = operands(())
     cause: str = attribute("")
     remedy: str = attribute("")
-    record: str = attribute("")
+    record: str = attribute()
 
     def verify(self) -> None:
-        if self.record:
-            if self.ids or self.counts or self.occurrences:
-                raise self.fail("lists results by id beside a record", "leave them out")
-            try:
-                hosts_of(self.record, len(self.values))
-            except InputError as error:
-                raise self.fail(error.cause, "lmc/ir/live.py says how records are written") from None
-            expect_results(self)
-            return
-        fits = len(self.ids) == len(self.counts) and sum(self.counts) == len(self.values)
-        if not fits or min(self.counts, default=0) < 0:
-            raise self.fail("ids, counts and values don't fit together")
-        expect_occurrences(self, self.ids, self.occurrences)
+        try:
+            hosts_of(self.record, len(self.values))
+        except InputError as error:
+            raise self.fail(error.cause, "lmc/ir/live.py says how records are written") from None
         expect_results(self)

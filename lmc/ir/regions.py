@@ -100,18 +100,13 @@ class RegionOp(Op):
         return Effect.LOCAL in self.effects
 
     @cached_property
-    def breaks(self) -> bool:
-        """Return whether the captured part may end inside, at a break with a memo."""
-        return any(map(may_break, self.regions))
-
-    @cached_property
     def leaves(self) -> bool:
         """Return whether the program, or its captured part, may end inside."""
         return any(map(may_leave, self.regions))
 
     @cached_property
     def has_ids(self) -> bool:
-        """Return whether an op inside has an id, under which its results are kept."""
+        """Return whether an op inside has an id (``has_id``)."""
         return any(map(has_id, self._inner))
 
     @cached_property
@@ -165,14 +160,6 @@ def is_local(op: Op) -> bool:
     return op.changes_objects if isinstance(op, RegionOp) else op.effect is Effect.LOCAL
 
 
-def may_break(block: Block) -> bool:
-    """Return whether the captured part may end in this block or a region of it, at a break with a memo."""
-    end = block.terminator
-    return (isinstance(end, BreakOp) and not end.record) or any(
-        isinstance(op, RegionOp) and op.breaks for op in block.ops
-    )
-
-
 def may_leave(block: Block) -> bool:
     """Return whether the program may end in this block or in a region of it, other than by an exception.
 
@@ -184,7 +171,7 @@ def may_leave(block: Block) -> bool:
 
 
 def has_id(op: Op) -> bool:
-    """Return whether the op, or one in its regions, has an id, under which its results are kept."""
+    """Return whether the op, or one in its regions, has an id: it reports text, or calls a function of the user's."""
     return op.has_ids if isinstance(op, RegionOp) else isinstance(op, SamplingOp | SelectOp | HostCallOp)
 
 

@@ -16,17 +16,15 @@ from lmc.ir.context import Context
 from lmc.ir.core import Op, Value
 from lmc.ir.engine import Generation, Request, derive_seed
 from lmc.ir.errors import LmcError, PlanMismatchError
-from lmc.ir.ids import fill_holes, round_id
+from lmc.ir.ids import fill_holes
 from lmc.ir.ops import (
     AssumeOp,
     BeginOp,
-    BreakOp,
     ConcatOp,
     ContextOp,
     EndOp,
     ExtendOp,
     FreeOp,
-    HostCallOp,
     KeepOp,
     LocalCallOp,
     PrefillOp,
@@ -62,13 +60,8 @@ def is_local(op: Op) -> bool:
     return type(op) in _EVALUATORS or (isinstance(op, SamplingOp) and op.forced is not None)
 
 
-def runtime_id(op: SamplingOp | SelectOp | HostCallOp, environment: Environment, rounds: Sequence[int] = ()) -> str:
-    """The id under which this run of the op draws, reports and is recorded: ``op.id`` with its holes filled.
-
-    That of a host call tells its ``rounds``: of the loops around it which round, of maps and races which element.
-    """
-    if isinstance(op, HostCallOp):
-        return round_id(op.id, rounds)
+def runtime_id(op: SamplingOp | SelectOp, environment: Environment) -> str:
+    """Return the id under which this run of the op draws and reports: ``op.id`` with its holes filled."""
     if not op.occurrences:
         return op.id
     return fill_holes(op.id, [environment[value] for value in op.occurrences])
@@ -157,16 +150,6 @@ def _forced(op: SamplingOp, context: Context, tokenizer: Tokenizer, constraints:
     generation = forced_generation(op, op.forced or (), tokenizer)
     count = op.n if isinstance(op, SampleOp) else 1
     return generation_results(op, context, [generation] * count, constraints)
-
-
-def listed_results(op: BreakOp, environment: Environment) -> dict[str, tuple[Any, ...]]:
-    """Return what an ``lm.break`` lists: results by id, with the holes of all ids filled."""
-    values = iter(environment[value] for value in op.values)
-    numbers = iter(environment[value] for value in op.occurrences)
-    return {
-        fill_holes(op_id, numbers): tuple(next(values) for _ in range(count))
-        for op_id, count in zip(op.ids, op.counts, strict=True)
-    }
 
 
 def _meta(generation: Generation, tokenizer: Tokenizer) -> dict[str, Any]:

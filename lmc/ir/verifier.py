@@ -19,7 +19,6 @@ from lmc.ir.layout import MAX_INTEGER_BITS, Field, Layout, exceeds_bounds, is_tu
 from lmc.ir.live import hosts_of
 from lmc.ir.ops import BreakOp, HostCallOp
 from lmc.ir.printer import print_name, print_symbol, print_type, print_value
-from lmc.ir.region_ops import TryOp
 from lmc.ir.regions import LEAVING, RegionOp
 from lmc.ir.types import SIMPLE_TYPES, JsonType, ListType, Type
 from lmc.ir.wording import with_article
@@ -112,8 +111,6 @@ class _FunctionVerifier:
         self._visible: set[str] = set()
         self._open: list[list[str]] = []
         self._ids = UniqueIds()
-        self._catches = False
-        self._breaks: list[BreakOp] = []
         self._kept = KvHintRules()
 
     def run(self) -> None:
@@ -137,8 +134,6 @@ class _FunctionVerifier:
                 self._leave(item.owner)
             else:
                 self._finish(item.op)
-        if self._catches and self._breaks:
-            raise self._breaks[0].fail("can't stand in a function with cf.try", "a caught error has no id in its memo")
 
     def _enter(self, block: Block, owner: RegionOp | None) -> None:
         kind = "function" if owner is None else "region"
@@ -202,14 +197,10 @@ class _FunctionVerifier:
             self._check_symbol(op, field, getattr(op, field.name))
         if isinstance(op, BreakOp):
             self._check_break(op)
-        self._catches = self._catches or isinstance(op, TryOp)
         if layout.has_id and getattr(op, "id", None) is not None:
             self._check_id(op)
 
     def _check_break(self, op: BreakOp) -> None:
-        if not op.record:
-            self._breaks.append(op)
-            return
         for name in sorted(hosts_of(op.record, len(op.values))):
             if name not in self._hosts:
                 raise op.fail(f"no host function is called {print_symbol(name)}", "declare it at the top of the module")

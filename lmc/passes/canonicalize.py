@@ -28,7 +28,6 @@ from lmc.passes.control_folds import FlowWalk
 from lmc.passes.exposure import exposed_values
 from lmc.passes.kv_hints import with_true_hints
 from lmc.passes.making import make_op
-from lmc.passes.recorded import recorded_ops
 from lmc.passes.rope import Rope
 
 # One walk nearly always does: another one follows only where an op lost a user after it was passed. A module made for
@@ -114,7 +113,6 @@ class _Walk(FlowWalk):
         super().__init__(block, partial(owner.applied, context))
         self.owner = owner
         self.context = context
-        self.recorded = {value for op in recorded_ops(block) for value in op.results}
         self.visitors: dict[type[Op], Callable[[Any], None]] = {
             ExtendOp: self._extend,
             SectionsOp: self._sections,
@@ -220,7 +218,7 @@ class _Walk(FlowWalk):
             op = dataclasses.replace(op, choices=choices)
         new_context, value, scores = op.results
         [*others, choice] = choices
-        if others or not isinstance(choice, str) or value in self.recorded or not self.expect(scores, 0):
+        if others or not isinstance(choice, str) or not self.expect(scores, 0):
             self.emit(op)
             return
         self.owner.applied(

@@ -19,7 +19,6 @@ from lmc.ir.wording import with_count
 from lmc.passes.base import Pass, PassContext
 from lmc.passes.forced_tokens import Unforced, forced_tokens
 from lmc.passes.making import with_ops
-from lmc.passes.recorded import recorded_ops
 
 # What stands for the vocabulary of a target that is not known: each byte is a token.
 _BYTES = Vocabulary([*(bytes([byte]) for byte in range(256)), b""], special_ids=[256], eos_id=256)
@@ -128,7 +127,6 @@ class _Rewrite:
         self.first = first
         self.context = context
         self.read: set[Value] = {value for op in walk((body,)) for value in op.operands}
-        self.read.update(value for op in recorded_ops(body) for value in op.results)
 
     def run(self) -> Block:
         return self._block(self.body)

@@ -14,7 +14,6 @@ from lmc.passes.base import FunctionPass, PassContext
 from lmc.passes.exposure import exposed_values, touches
 from lmc.passes.kv_hints import with_true_hints
 from lmc.passes.making import with_ops
-from lmc.passes.recorded import recorded_ops
 
 # What names an op or plans it, and so says nothing about its results.
 _NAMING = frozenset({"id", "occurrences", "name", "wave", "group", "early", "expected_tokens"})
@@ -32,8 +31,7 @@ class EliminateCommonSubexpressions(FunctionPass):
     an object of its own, or sees what the ones before have changed. Ops that touch a list or object which somebody may
     change, or which the caller gets back, are left alone (``lmc.passes.exposure``): two equal lists must stay two.
 
-    The merged generation keeps the id of the first one. An ``lm.break`` still lists both ids, with the same values;
-    where it can't, ops that have an id stay (``lmc.passes.recorded``).
+    The merged generation keeps the id of the first one.
 
     A region sees what the blocks around it have computed, so an op in it may become one of theirs. Ops of two regions
     are never merged: the other one may not have run. Ops that hold regions stay.
@@ -84,7 +82,6 @@ class _Walk:
         self.owner = owner
         self.context = context
         self.exposed = exposed_values(body)
-        self.recorded = recorded_ops(body)
         self.first_of: dict[Hashable, Op] = {}
         self.replaced: dict[Value, Value] = {}
 
@@ -104,7 +101,6 @@ class _Walk:
             if first is None:
                 self.first_of[key] = op
                 added.append(key)
-            if first is None or original in self.recorded:
                 kept.append(op)
             elif not _gives_the_same_again(op):
                 kept.append(op)

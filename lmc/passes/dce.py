@@ -22,13 +22,12 @@ class EliminateDeadCode(FunctionPass):
     Of conditionals, loops and maps that stay, what they compute for nobody is dropped too.
 
     What is read in the end are the operands of the terminator: the returned values, the names on the root context and
-    its text; after a break, everything the eager continuation needs.
+    its text; of ``lm.break``, what its record names as live.
 
     An op is dropped if it does not write, changes no object of this run and cannot raise by the meaning of the
     program. So an unused ``int(answer)`` or host call stays, since it may raise and the program would then end there. A
     model call (``billable``) is dropped although its engine may fail: failing to serve an answer that nobody reads is
-    no part of what a program means. ``py.assume`` counts as a write and stays. What an eager continuation asks for by
-    id stays too (``lmc.passes.recorded``).
+    no part of what a program means. ``py.assume`` counts as a write and stays.
 
     ``lm.keep`` and ``lm.free`` keep nothing alive, and go with what they are about.
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from lmc.ir.core import Block, Effect, Op, Value, walk
 from lmc.ir.region_ops import ConditionOp, LoopOp, RaceOp, TryOp, YieldOp, guarded_ops
 from lmc.ir.regions import LEAVING, RegionOp
-from lmc.passes.recorded import recorded_ops
 
 _KEPT = frozenset({Effect.LOCAL, Effect.WRITES})
 
@@ -22,7 +21,6 @@ class Liveness:
     def __init__(self, body: Block) -> None:
         self.ops: set[Op] = set()
         self.values: set[Value] = set()
-        self._recorded = recorded_ops(body)
         self._guarded = guarded_ops(body)
         self._givers: dict[Value, Op] = {}
         self._sources: dict[Value, list[Value]] = {}
@@ -73,8 +71,7 @@ class Liveness:
         raises = op.raises_itself if isinstance(op, RegionOp) else op.may_raise and (around or not op.billable)
         if raises and (around or op not in self._guarded):
             return True
-        writes = not isinstance(op, RegionOp) and (op.effect in _KEPT or isinstance(op, LEAVING))
-        return writes or op in self._recorded
+        return not isinstance(op, RegionOp) and (op.effect in _KEPT or isinstance(op, LEAVING))
 
     def _mark_op(self, op: Op) -> None:
         if op not in self.ops:

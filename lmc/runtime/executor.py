@@ -13,7 +13,7 @@ from lmc.ir.constraints import Constraints
 from lmc.ir.core import Value
 from lmc.ir.engine import Engine
 from lmc.ir.errors import InputError, LmcError, located
-from lmc.ir.interpreter import Memo, Outcome, bind_parameters, outcome
+from lmc.ir.interpreter import Outcome, bind_parameters, outcome
 from lmc.ir.ops import SamplingOp
 from lmc.ir.planned import Place, Planned
 from lmc.ir.profile import Profile, Recording
@@ -207,7 +207,6 @@ class _Batch:
         self._stage: Stage = around.prepared.main.whole
         self._values: dict[Value, Any] = {}
         self._recording = Recording()
-        self._log: Memo | None = {} if around.prepared.may_break else None
 
     async def run(self) -> None:
         """First what all instances share, then as many of them at a time as the window allows."""
@@ -217,7 +216,7 @@ class _Batch:
             await machine.run()
             if machine.end is None:
                 self._stage = self._around.prepared.own
-                self._values, self._recording, self._log = machine.environment, machine.recording, machine.log
+                self._values, self._recording = machine.environment, machine.recording
             positions = iter(range(len(self._order)))
             workers = [asyncio.ensure_future(self._work(positions)) for _ in self._order[: self._resources.window]]
             try:
@@ -261,7 +260,7 @@ class _Batch:
         if not isinstance(end, Left):
             return Finished(None, None if end is None else end.located(), profile)
         try:
-            return Finished(outcome(end.op, end.environment, profile, machine.log), None, profile)
+            return Finished(outcome(end.op, end.environment, profile), None, profile)
         except Exception as error:  # a transcript that the template refuses, say
             return Finished(None, located(error, end.op.location), profile)
 
@@ -277,16 +276,7 @@ class _Batch:
     def _machine(
         self, around: Surroundings, stage: Stage, values: dict[Value, Any], *, instance: int, position: int
     ) -> Machine:
-        log = None if self._log is None else dict(self._log)
-        return Machine(
-            around,
-            stage,
-            values,
-            ask=ask,
-            instance=instance,
-            position=position,
-            log=log,
-        )
+        return Machine(around, stage, values, ask=ask, instance=instance, position=position)
 
 
 def _bind(plan: Plan, inputs: Mapping[str, Any]) -> dict[Value, Any]:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from lmc.ir import semantics
 from lmc.ir.core import Op, Value
 from lmc.ir.errors import located
-from lmc.ir.interpreter import Memo
-from lmc.ir.ops import FreeOp, HostCallOp, KeepOp, PrefillOp, PyCallOp, SampleOp, SamplingOp, SelectOp
+from lmc.ir.ops import FreeOp, KeepOp, PrefillOp, PyCallOp, SampleOp, SamplingOp
 from lmc.ir.regions import LEAVING, RegionOp
 from lmc.ir.statements import RAISING
 from lmc.runtime.early_calls import EarlyCalls
@@ -75,7 +74,7 @@ class Frame:
     before it goes on, since that may end it still earlier. ``end`` is what did, once the frame is over.
 
     ``place`` is where it stands in the order of requests (``in_flight.Priority``), ``rounds`` are the numbers of the
-    rounds and elements around it. ``log`` takes results by id, where a memo may be needed.
+    rounds and elements around it.
     """
 
     def __init__(
@@ -88,7 +87,6 @@ class Frame:
         place: tuple[int, ...],
         owner: Owner | None = None,
         rounds: tuple[int, ...] = (),
-        log: Memo | None = None,
     ) -> None:
         self.machine = machine
         self.body = body
@@ -96,7 +94,6 @@ class Frame:
         self.place = place
         self.owner = owner
         self.rounds = rounds
-        self.log = log
         self.end: Ending | None = None
         self.is_awake = False
         self.is_over = False
@@ -138,8 +135,6 @@ class Frame:
         self._active.pop(index, None)
         op = self.body.ops[index]
         self.environment.update(zip(op.results, results, strict=True))
-        if self.log is not None and isinstance(op, SamplingOp | SelectOp | HostCallOp):
-            self.log[semantics.runtime_id(op, self.environment, self.rounds)] = results
         for dependent in self.body.dependents[index]:
             waits = self._waits.get(dependent)
             if waits is None:  # it belongs to another stage

@@ -20,7 +20,6 @@ from lmc.ir.core import Op, Value
 from lmc.ir.engine import PrefixCaching
 from lmc.ir.errors import LmcError, RequestCancelledError
 from lmc.ir.hosts import Answer
-from lmc.ir.interpreter import Memo
 from lmc.ir.planned import Place
 from lmc.ir.profile import OpProfile, Recording
 from lmc.runtime.calls_to_come import CallsToCome
@@ -82,8 +81,7 @@ class Call:
 class Machine:
     """One run of a stage of a plan. ``environment`` holds the values known before and takes the results.
 
-    ``ask`` starts what can't be evaluated on the spot (``lmc.runtime.operations``). ``log`` takes the results of ops
-    that have an id, by ``semantics.runtime_id``; None where no memo may be needed.
+    ``ask`` starts what can't be evaluated on the spot (``lmc.runtime.operations``).
     """
 
     def __init__(
@@ -95,7 +93,6 @@ class Machine:
         ask: Ask,
         instance: int,
         position: int,
-        log: Memo | None = None,
     ) -> None:
         self.recording = Recording()
         self.around = around
@@ -112,17 +109,12 @@ class Machine:
         self._loop = asyncio.get_running_loop()
         steps = around.prepared.steps_to_come if stage is not around.prepared.shared else ()
         self.to_come = CallsToCome(around.outlook, steps, self._place_at)
-        self._root = Frame(self, around.prepared.main, environment, stage=stage, place=(position,), log=log)
+        self._root = Frame(self, around.prepared.main, environment, stage=stage, place=(position,))
 
     @property
     def environment(self) -> dict[Value, Any]:
         """The values of the program's own body."""
         return self._root.environment
-
-    @property
-    def log(self) -> Memo | None:
-        """The results of what has an id, by that."""
-        return self._root.log
 
     @property
     def end(self) -> Ending | None:

@@ -15,7 +15,7 @@ from lmc.ir.core import Op, Value, walk
 from lmc.ir.early import EarlyStart, early_starts
 from lmc.ir.ops import AssumeOp, FreeOp, HostCallOp, KeepOp, LocalCallOp, PrefillOp, SamplingOp, SelectOp
 from lmc.ir.ordering import Objects, objects_of, uses
-from lmc.ir.regions import RegionOp, may_break
+from lmc.ir.regions import RegionOp
 from lmc.ir.types import holds_context
 from lmc.runtime.beginnings import Step as StepToCome
 from lmc.runtime.beginnings import steps_to_come
@@ -91,8 +91,7 @@ class PreparedPlan:
     """A plan with what every run of it needs. Make one with ``prepare``.
 
     ``stages`` says how many instructions ask the engine. ``shared`` are the instructions that give the same for every
-    instance of a batch (literal contexts and the prefills of their prefixes), ``own`` all others. ``may_break`` says
-    whether a run may need its memo.
+    instance of a batch (literal contexts and the prefills of their prefixes), ``own`` all others.
     """
 
     plan: Plan
@@ -100,7 +99,6 @@ class PreparedPlan:
     stages: int
     shared: Stage
     own: Stage
-    may_break: bool
 
     @cached_property
     def steps_to_come(self) -> tuple[StepToCome, ...]:
@@ -125,7 +123,6 @@ def prepare(plan: Plan) -> PreparedPlan:
         stages=next(stages),
         shared=_stage([index for index in everything if index in shared], body.instructions, _NOT_EARLY),
         own=_stage(own, body.instructions, main.early),
-        may_break=may_break(block),
     )
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from lmc.ir import control_flow
 from lmc.ir.core import Op
-from lmc.ir.interpreter import Memo
 from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp, TryOp
 from lmc.ir.regions import RegionOp
 from lmc.runtime.frames import Ending, Failed, Frame
@@ -64,7 +63,7 @@ class _Run(ABC):
             self.cancel()
             self._frame.fail(self._index, error)
 
-    def _make(self, body: PreparedBody, values: Sequence[Any], number: int | None, log: Memo | None) -> Frame:
+    def _make(self, body: PreparedBody, values: Sequence[Any], number: int | None) -> Frame:
         """A frame of a region, with values for its parameters. ``number`` is that of the round or element."""
         around = self._frame
         rank = around.body.ranks[self._index]
@@ -76,7 +75,6 @@ class _Run(ABC):
             place=(*around.place, rank) if number is None else (*around.place, rank, number),
             owner=self,
             rounds=around.rounds if number is None else (*around.rounds, number),
-            log=log,
         )
 
 
@@ -91,7 +89,7 @@ class _CondRun(_Run):
         frame.machine.begun.region_is_skipped(skipped, frame.rounds)
         frame.machine.to_come.skipped(frame, skipped)
         frame.machine.recording.branch(op.id, then=takes_then)
-        self._child = self._make(chosen, (), None, frame.log)
+        self._child = self._make(chosen, (), None)
 
     def start(self) -> None:
         self._frame.begin(self._index, self)
@@ -113,7 +111,7 @@ class _TryRun(_Run):
     def __init__(self, frame: Frame, index: int, op: TryOp) -> None:
         super().__init__(frame, index)
         self._op = op
-        self._child = self._make(self._bodies[0], (), None, frame.log)
+        self._child = self._make(self._bodies[0], (), None)
 
     def start(self) -> None:
         self._frame.begin(self._index, self)
@@ -173,7 +171,7 @@ class _LoopRun(_Run):
                 self._frame.finish(self._index, tuple(values))
 
     def _next(self, body: PreparedBody, values: Sequence[Any]) -> Frame:
-        return self._make(body, values, self._rounds, self._frame.log)
+        return self._make(body, values, self._rounds)
 
     def _go_on(self, body: PreparedBody, values: Sequence[Any]) -> None:
         self._child = self._next(body, values)
@@ -208,10 +206,6 @@ class _ElementsRun(_Run):
     def _finish(self) -> None:
         """All elements that are needed have come to their ends."""
 
-    def _log(self, number: int) -> Memo | None:  # noqa: ARG002 - a race tells them apart
-        """Return where the element's results go."""
-        return self._frame.log
-
     def _need_up_to(self, number: int) -> None:
         """The element ``number`` decides: those after it are needless."""
         self._needed = min(self._needed, number + 1)
@@ -222,7 +216,7 @@ class _ElementsRun(_Run):
         begun: list[Frame] = []
         while self._started < self._needed and len(self._under_way) < self._window:
             number = self._started
-            frame = self._make(self._bodies[0], self._elements[number], number, self._log(number))
+            frame = self._make(self._bodies[0], self._elements[number], number)
             self._under_way[number] = frame
             self._started += 1
             begun.append(frame)
@@ -268,19 +262,11 @@ class _RaceRun(_ElementsRun):
 
     def __init__(self, frame: Frame, index: int, op: RaceOp) -> None:
         super().__init__(frame, index, op)
-        self._logs: list[Memo] = []
         self._decided: tuple[Any, ...] | Ending = ()  # what the last element yielded, where none decides
 
     def doomed(self, frame: Frame) -> None:
         """The element will fail, but a lower one may win."""
         self._need_up_to(self._number(frame))
-
-    def _log(self, number: int) -> Memo | None:  # noqa: ARG002 - they come in order
-        """Its own: that of an element after the winner is dropped."""
-        if self._frame.log is None:
-            return None
-        self._logs.append({})
-        return self._logs[-1]
 
     def _ended(self, frame: Frame) -> None:
         number = self._number(frame)
@@ -297,9 +283,6 @@ class _RaceRun(_ElementsRun):
         self._go_on()
 
     def _finish(self) -> None:
-        if self._frame.log is not None:
-            for log in self._logs[: self._needed]:
-                self._frame.log.update(log)
         if isinstance(self._decided, tuple):
             self._frame.finish(self._index, control_flow.race_results(self._decided))
         else:

@@ -99,7 +99,7 @@ module @flow {
       cf.cond %ok ^then() {
         lm.return %e (%total) {structure = "{\"leaf\":0}"}                                        loc("flow.py":17)
       } ^otherwise() {
-        lm.break {cause = "eval()"}                                                               loc("flow.py":18)
+        lm.break {cause = "eval()", record = "{\"cells\":[],\"frames\":[{\"begin\":true}]}"} loc("flow.py":18)
       }
       cf.unreachable
     }

@@ -112,7 +112,7 @@ def test_a_plan_that_ends_in_a_break(tmp_path: Path):
     assert "run the program itself" in caught.value.remedy
 
 
-BREAKS_SOMETIMES = """
+BREAKS_SOMETIMES = r"""
 module @f {
   func @f(%flag: !bool, %dims: !list<!text>) {
     %c = lm.context : !ctx
@@ -121,8 +121,12 @@ module @f {
       %e, %t = lm.gen %d (%i) {id = "f/view$", max_tokens = 3, temperature = 1.0} : !ctx, !text
       cf.yield (%t)
     }
-    cf.cond %flag ^then() { lm.break {cause = "eval() is called"} loc("f.py":7) } ^otherwise() { cf.yield {} }
-    lm.return %c (%ts) {structure = "{\\"leaf\\":0}"}
+    cf.cond %flag ^then() {
+      lm.break {cause = "eval() is called", record = "{\"cells\":[],\"frames\":[{\"begin\":true}]}"} loc("f.py":7)
+    } ^otherwise() {
+      cf.yield {}
+    }
+    lm.return %c (%ts) {structure = "{\"leaf\":0}"}
   }
 }
 """

@@ -15,6 +15,7 @@ from lmc.ir.region_ops import TryOp
 from lmc.ir.toy import ToyEngine
 from lmc.ir.verifier import verify
 from tests.flow_strategies import flow_programs
+from tests.ir.breaks import BREAK, live_text
 from tests.ir.unrolling import unroll
 from tests.program_strategies import Program
 
@@ -53,7 +54,7 @@ def test_random_programs_do_what_they_do_unrolled(program: Program):
     found = interpret(program.module, program.inputs, ToyEngine(), **options)
     expected = interpret(flat, program.inputs, ToyEngine(), **options)
     assert (found.value, found.variables, found.text) == (expected.value, expected.variables, expected.text)
-    assert (found.memo, found.live) == (expected.memo, expected.live)
+    assert found.live == expected.live
     assert [(op_id, cost.usage) for op_id, cost in found.profile.ops.items()] == [
         (op_id, cost.usage) for op_id, cost in expected.profile.ops.items()
     ]
@@ -64,7 +65,7 @@ def test_random_programs_do_the_same_when_read_back(program: Program):
     options: dict[str, Any] = {"hosts": program.hosts, "constraints": program.constraints}
     found = interpret(program.module, program.inputs, ToyEngine(), **options)
     again = interpret(parse_verified(print_module(program.module)), program.inputs, ToyEngine(), **options)
-    assert (found.value, found.text, found.memo, found.usage) == (again.value, again.text, again.memo, again.usage)
+    assert (found.value, found.text, found.usage) == (again.value, again.text, again.usage)
     assert found.live == again.live
 
 
@@ -269,13 +270,13 @@ def test_an_error_that_is_raised_again_has_the_line_of_that():
     assert caught.value.__notes__ == ["in the program at try.py:9"]
 
 
-BREAK = f"""
+BREAKS = f"""
 %before = host.call @tell (%n) {{id = "m/@before"}} : !any
 %one = py.call add (%n, 1) : !int
 %d = cf.cond %f : !ctx ^then() {{
   %d1, %t = lm.gen %s (%zero) {{id = "m/t*", max_tokens = 3}} : !ctx, !text
   %ms, %q, %meta = lm.select %d1 ["yes", "no"] {{id = "m/q"}} : !ctx, !text, !any
-  lm.break (%t, %q) (%one) {{cause = "eval(x)", counts = [1, 1], ids = ["m/merged", "m/same*"]}}
+  {live_text(["t", "q", "d1", "one"], cause="eval(x)")}
 }} ^otherwise() {{
   cf.yield (%s)
 }}
@@ -284,26 +285,25 @@ lm.return %d (%after, %n) {VALUES}
 """
 
 
-def test_a_break_in_a_region_ends_the_run_with_the_results_of_all_that_ran():
+def test_a_break_in_a_region_ends_the_run_with_what_is_live():
     told: list[Any] = []
-    outcome = run(BREAK, told=told)
+    outcome = run(BREAKS, told=told)
     assert (outcome.value, outcome.variables, outcome.text) == (None, {}, "")
     assert outcome.broken_at is not None
     assert outcome.broken_at.cause == "eval(x)"
     assert told == [3]
-    assert outcome.memo is not None
-    assert [*outcome.memo] == ["m/@before", "m/t", "m/q", "m/merged", "m/same#4"]
-    assert outcome.memo["m/@before"] == (None,)
-    context, text = outcome.memo["m/t"]
+    assert outcome.live is not None
+    assert outcome.live.record == outcome.broken_at.record
+    text, choice, context, number = outcome.live.values
     assert context.transcript() == "Say: " + text
-    assert outcome.memo["m/merged"] == (text,)
-    assert outcome.memo["m/same#4"] == outcome.memo["m/q"][1:2]
+    assert choice in ("yes", "no")
+    assert number == 4
 
 
-def test_a_run_that_does_not_come_to_a_break_has_no_memo():
+def test_a_run_that_does_not_come_to_a_break_has_nothing_live():
     told: list[Any] = []
-    outcome = run(BREAK, told=told, f=False)
-    assert (outcome.memo, outcome.broken_at) == (None, None)
+    outcome = run(BREAKS, told=told, f=False)
+    assert (outcome.live, outcome.broken_at) == (None, None)
     assert outcome.value == [None, 3]
     assert told == [3, "after"]
 
@@ -312,27 +312,24 @@ def test_a_break_ends_the_loops_around_it():
     told: list[Any] = []
     outcome = run(
         f"%m = cf.loop (%zero) : !int ^condition(%i: !int) {{ {tell('%i')} "
-        "%stop = py.call eq (%i, 2) : !bool cf.cond %stop ^then() { lm.break {} } ^otherwise() { cf.yield {} } "
+        f"%stop = py.call eq (%i, 2) : !bool cf.cond %stop ^then() {{ {BREAK} }} ^otherwise() {{ cf.yield {{}} }} "
         "cf.condition %f (%i) } ^body(%j: !int) { %k = py.call add (%j, 1) : !int cf.yield (%k) } lm.return %s",
         told=told,
     )
     assert told == [0, 1, 2]
-    assert outcome.memo == {"m/@w@0": (None,), "m/@w@1": (None,), "m/@w@2": (None,)}
+    assert outcome.broken_at is not None
 
 
-def test_host_calls_are_told_apart_by_rounds_and_elements():
+def test_host_calls_run_in_the_order_of_rounds_and_elements():
     told: list[Any] = []
-    outcome = run(
+    run(
         f"cf.map (%xs) ^body(%i: !int, %x: !text) {{ %m = cf.loop (%i) : !int ^condition(%a: !int) {{ "
         f"%go = py.call lt (%a, 2) : !bool {tell('%a', 'v')} cf.condition %go (%a) }} ^body(%b: !int) {{ "
         f"cf.cond %f ^then() {{ {tell('%x')} cf.yield {{}} }} ^otherwise() {{ cf.yield {{}} }} "
-        "%k = py.call add (%b, 1) : !int cf.yield (%k) } cf.yield {} } lm.break {}",
+        "%k = py.call add (%b, 1) : !int cf.yield (%k) } cf.yield {} } lm.return %s",
         told=told,
     )
     assert told == [0, "a", 1, "a", 2, 1, "b", 2, 2]
-    assert outcome.memo is not None
-    conditions = ["m/@v@0.0", "m/@v@0.1", "m/@v@0.2", "m/@v@1.0", "m/@v@1.1", "m/@v@2.0"]
-    assert sorted(outcome.memo) == [*conditions, "m/@w@0.0", "m/@w@0.1", "m/@w@1.0"]
 
 
 def test_an_error_in_a_region_has_its_own_line():

@@ -4,12 +4,12 @@ import pytest
 
 from lmc.ir.core import Value
 from lmc.ir.ids import UniqueIds, count_holes, fill_holes
-from lmc.ir.ops import BreakOp, GenOp, HostCallOp, SelectOp
-from lmc.ir.semantics import listed_results, runtime_id
-from lmc.ir.types import CTX, INT, TEXT
+from lmc.ir.ops import GenOp, SelectOp
+from lmc.ir.semantics import runtime_id
+from lmc.ir.types import CTX, INT
 from tests.ir.region_ops import make
 
-C, T, N, M = Value("c", CTX), Value("t", TEXT), Value("n", INT), Value("m", INT)
+C, N, M = Value("c", CTX), Value("n", INT), Value("m", INT)
 
 
 @pytest.mark.parametrize(
@@ -34,19 +34,6 @@ def test_the_id_of_a_run_is_filled_from_values():
     assert runtime_id(make(GenOp, context=C, id="f/x"), {}) == "f/x"
     assert runtime_id(make(GenOp, context=C, id="f/x*", occurrences=(N,)), environment) == "f/x#2"
     assert runtime_id(make(SelectOp, context=C, id="$/x*", occurrences=(N, M)), environment) == "2/x"
-
-
-def test_the_id_of_a_host_call_tells_its_rounds():
-    call = make(HostCallOp, host="h", id="f/@h#1")
-    assert runtime_id(call, {}) == "f/@h#1"
-    assert runtime_id(call, {}, (2,)) == "f/@h#1@2"
-    assert runtime_id(call, {}, (0, 12)) == "f/@h#1@0.12"
-    assert runtime_id(make(GenOp, context=C, id="f/x"), {}, (2,)) == "f/x"
-
-
-def test_a_break_lists_results_under_filled_ids():
-    op = make(BreakOp, values=(T, C, T), ids=("a$*", "b", "c*"), counts=(1, 2, 0), occurrences=(M, N, N))
-    assert listed_results(op, {T: "t", C: "c", N: 1, M: 7}) == {"a7#1": ("t",), "b": ("c", "t"), "c#1": ()}
 
 
 def test_exclusive_regions_begin_with_the_ids_from_before():

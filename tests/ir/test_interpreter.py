@@ -12,6 +12,7 @@ from lmc.ir.parser import parse_verified
 from lmc.ir.printer import print_module
 from lmc.ir.toy import ToyEngine
 from lmc.ir.verifier import verify
+from tests.ir.breaks import live_text
 from tests.ir.region_ops import MapOp, YieldOp, make
 from tests.program_strategies import Program, programs
 
@@ -36,7 +37,7 @@ RETURNS = (
     'lm.return %5 (%v, %w, %s) (%t, %v) {structure = "{\\"dict\\":[[{\\"literal\\":\\"verdict\\"},{\\"leaf\\":0}],'
     '[{\\"literal\\":\\"rest\\"},{\\"tuple\\":[{\\"leaf\\":1},{\\"leaf\\":2}]}]]}", variable_names = ["on_topic", "v"]}'
 )
-BREAKS = 'lm.break (%5, %v, %3, %t, %m) {cause = "eval(x)", counts = [2, 3], ids = ["judge/v", "judge/on_topic"]}'
+BREAKS = live_text(["5", "v", "t"], cause="eval(x)")
 INPUTS = {"essay": "An essay.", "dims": ["style", "facts"]}
 
 
@@ -62,7 +63,7 @@ def test_random_programs_run_and_their_text_means_the_same(program: Program):
 
 def test_value_variables_and_text():
     outcome = run(judge())
-    assert outcome.memo is None
+    assert outcome.live is None
     assert list(outcome.value) == ["verdict", "rest"]
     assert outcome.value["verdict"] == outcome.variables["v"]
     looked_up, samples = outcome.value["rest"]
@@ -99,14 +100,13 @@ def test_samples_depend_on_run_seed_and_instance_and_nothing_else():
     assert len({tuple(samples(instance=index)) for index in range(4)}) > 1
 
 
-def test_a_break_gives_the_results_that_the_continuation_needs():
+def test_a_break_gives_what_is_live():
     outcome = run(judge(BREAKS))
     assert (outcome.value, outcome.variables, outcome.text) == (None, {}, "")
-    assert outcome.memo is not None
-    context, verdict = outcome.memo["judge/v"]
+    assert outcome.live is not None
+    context, verdict, choice = outcome.live.values
     assert context.transcript().endswith(verdict)
-    assert [*outcome.memo] == ["judge/on_topic", "judge/lookup", "judge/v", "judge/s"]
-    assert outcome.memo["judge/on_topic"][1] in ("yes", "no")
+    assert choice in ("yes", "no")
     assert verdict == run(judge()).value["verdict"]
 
 
@@ -177,7 +177,7 @@ module @early {
 def test_a_program_may_return_in_a_region(flag: bool, other: bool, value: object, variables: dict[str, object]):
     module = parse_verified(EARLY)
     ended = interpret(module, {"flag": flag, "other": other}, ToyEngine())
-    assert (ended.value, ended.variables, ended.memo) == (value, variables, None)
+    assert (ended.value, ended.variables, ended.live) == (value, variables, None)
 
 
 LOCATED = """

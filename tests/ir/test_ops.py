@@ -106,7 +106,7 @@ def host(*results: Value, **fields: Any) -> Op:
         host(arguments=(T, 1), keywords=("x",), declared="pure"),
         make(AssumeOp, value=N, expected=1),
         make(ReturnOp, context=C, values=(T,), structure='{"leaf":0}', variables=(N,), variable_names=("n",)),
-        make(BreakOp, values=(C, T, N), ids=("a", "b"), counts=(2, 1)),
+        make(BreakOp, values=(C, T, N), record=RECORD),
         make(
             BreakOp, values=(C, T), record='{"cells":[{"list":[{"leaf":1}]}],"frames":[{"names":[["s",{"leaf":0}]]}]}'
         ),
@@ -267,12 +267,8 @@ def test_what_is_right_verifies(op: Op):
             "lm.return: structure names 2 leaves for 1 value",
         ),
         (make(ReturnOp, U, context=C), "lm.return: results are (!text), should be ()"),
-        (make(BreakOp, ids=("a",)), "lm.break: ids, counts and values don't fit together"),
-        (make(BreakOp, ids=("a",), counts=(1,)), "lm.break: ids, counts and values don't fit together"),
-        (make(BreakOp, values=(T,), ids=("a", "b"), counts=(2, -1)), "lm.break: ids, counts and values don't fit"),
-        (make(BreakOp, U), "lm.break: results are (!text), should be ()"),
         (make(BreakOp, U, record=RECORD), "lm.break: results are (!text), should be ()"),
-        (make(BreakOp, record=RECORD, ids=("a",), counts=(0,)), "lm.break: lists results by id beside a record"),
+        (make(BreakOp, record=""), "lm.break: not a record"),
         (make(BreakOp, record="{"), "lm.break: not a record"),
         (make(BreakOp, record="[" * 100_000), "lm.break: not a record"),
         (make(BreakOp, record="[]"), "lm.break: a record is an object"),

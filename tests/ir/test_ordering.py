@@ -2,6 +2,7 @@ from lmc.ir.ordering import objects_of, waits_of
 from lmc.ir.parser import parse, parse_verified
 from lmc.ir.region_ops import LoopOp
 from tests.backend.programs import JUDGE, TOOLS
+from tests.ir.breaks import BREAK
 
 
 def test_branches_of_a_fork_wait_for_their_context_only():
@@ -103,8 +104,8 @@ GEN = '%d{0}, %t{0} = lm.gen %c {{id = "g{0}"}} : !ctx, !text '
 
 
 def test_what_has_an_id_waits_for_an_op_that_may_leave():
-    """Its results would be in the log of a run that ended before it."""
-    leaving = "cf.cond %flag ^then() { lm.break {} } ^otherwise() { cf.yield {} } "
+    """Its text would be reported by a run that ended before it."""
+    leaving = "cf.cond %flag ^then() { " + BREAK + " } ^otherwise() { cf.yield {} } "
     forced = '%d, %t = lm.gen %c {constraint = @k, forced = [1], id = "g", max_tokens = 1} : !ctx, !text '
     text = REGIONS.replace("  host @get", '  constraint @k = regex "a"\n  host @get')
 

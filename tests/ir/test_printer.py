@@ -51,7 +51,7 @@ module @judge {
     lm.return %9 (%14, %v) (%7) {structure = "{\\"leaf\\":1}", variable_names = ["on_topic"]}
   }
   func @broken(%essay: !text) {
-    lm.break (%essay) {cause = "eval(x)", counts = [1], ids = ["broken/a"]}
+    lm.break (%essay) {cause = "eval(x)", record = "{\\"cells\\":[{\\"list\\":[{\\"leaf\\":0}]}],\\"frames\\":[{}]}"}
   }
   func @flow(%flag: !bool, %start: !ctx, %items: !list<!text>) {
     %n = py.call len (%items) : !int
@@ -76,7 +76,7 @@ module @judge {
     %found, %best = cf.race (%items, %views) : !bool, !text ^body(%at: !int, %said: !text, %in: !ctx) {
       cf.yield (%flag, %said)
     }
-    lm.break (%best) (%m) {cause = "eval(x)", counts = [1], ids = ["flow/z*"]}
+    lm.break (%best, %m) {cause = "eval(x)", record = "{\\"cells\\":[],\\"frames\\":[{}]}", remedy = "leave it out"}
   }
   func @caught(%text: !text, %c: !ctx) {
     %ok, %error, %n = cf.try (0) {base = true, id = "caught/@cf.try"} : !bool, !any, !int ^body() {

@@ -7,14 +7,15 @@ import pytest
 from lmc.ir.analysis import context_tree, critical_path, dependence_graph
 from lmc.ir.builder import Builder
 from lmc.ir.core import Block, Effect, Module, Value, op_class, op_names
-from lmc.ir.ops import BreakOp, ConcatOp, GenOp, HostCallOp
+from lmc.ir.ops import ConcatOp, GenOp, HostCallOp
 from lmc.ir.ordering import waits_of
 from lmc.ir.parser import parse
 from lmc.ir.printer import print_module
 from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp, YieldOp
-from lmc.ir.regions import RegionOp, effects_of, is_write, may_break, may_leave
+from lmc.ir.regions import RegionOp, effects_of, is_write, may_leave
 from lmc.ir.types import ANY, BOOL, CTX, INT, TEXT
 from lmc.ir.verifier import MAX_REGION_DEPTH, verify
+from tests.ir.breaks import BREAK
 from tests.ir.region_ops import make
 from tests.ir.region_programs import GEN, TEMPLATE, first, module
 
@@ -60,24 +61,22 @@ def test_what_may_raise_by_itself(body: str, raises: bool):
     assert first(body).may_raise is raises
 
 
-def test_breaks_are_found_wherever_they_stand():
-    cond = "cf.cond %f ^then() { lm.break {} } ^otherwise() { cf.yield {} }"
+def test_ends_of_the_program_are_found_wherever_they_stand():
+    cond = "cf.cond %f ^then() { " + BREAK + " } ^otherwise() { cf.yield {} }"
     loop = f"cf.loop ^condition() {{ cf.condition %f }} ^body() {{ {cond} cf.yield {{}} }}"
-    returns = cond.replace("lm.break {}", "lm.return %c")
-    for body, breaks, leaves in (
-        (cond, True, True),
-        (loop, True, True),
-        (returns, False, True),
-        (loop.replace(cond, returns), False, True),
-        ("cf.cond %f ^then() { cf.yield {} } ^otherwise() { cf.yield {} }", False, False),
+    returns = cond.replace(BREAK, "lm.return %c")
+    for body, leaves in (
+        (cond, True),
+        (loop, True),
+        (returns, True),
+        (loop.replace(cond, returns), True),
+        ("cf.cond %f ^then() { cf.yield {} } ^otherwise() { cf.yield {} }", False),
     ):
         found = module(body).main.body
-        assert may_break(found) is breaks
         assert may_leave(found)  # main returns
         op = found.ops[0]
         assert isinstance(op, RegionOp)
-        assert (op.breaks, op.leaves) == (breaks, leaves)
-    assert may_break(Block((), (make(BreakOp),)))
+        assert op.leaves is leaves
 
 
 def test_free_values_come_from_outside_and_each_once():
@@ -111,7 +110,7 @@ def test_flows_say_where_values_go():
     race = first("%r, %d = cf.race (%cs) : !bool, !ctx ^body(%i: !int, %e: !ctx) { cf.yield (%f, %e) }")
     assert isinstance(race, RaceOp)
     assert named(race.flows()) == [("cs", "e"), ("f", "r"), ("e", "d")]
-    stopped = first("%r = cf.cond %f : !text ^then() { lm.break {} } ^otherwise() { cf.yield (%x) }")
+    stopped = first("%r = cf.cond %f : !text ^then() { " + BREAK + " } ^otherwise() { cf.yield (%x) }")
     assert isinstance(stopped, CondOp)
     assert named(stopped.flows()) == [("x", "r")]
 

@@ -132,7 +132,7 @@ class _Unroller:
         mapping = {value: self.value(value) for value in op.operands}
         fields: dict[str, Any] = {"results": tuple(Value(self.builder.fresh_name(), v.type) for v in op.results)}
         numbers = [self.machine.environment[mapping[value]] for value in getattr(op, "occurrences", ())]
-        if numbers and not isinstance(op, BreakOp):
+        if numbers:
             *first, last = op.id.split("$") if "$" in op.id else [op.id]  # type: ignore[attr-defined]
             pieces = [f"{piece}{number}" for piece, number in zip(first, numbers, strict=False)]
             fields["id"] = "".join(pieces) + last.replace("*", f"#{numbers[-1]}" if numbers[-1] else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -106,10 +107,15 @@ def readable(outcome: Outcome) -> dict[str, list[Any]]:
     """Return what a run hands to the eager continuation, contexts as messages and texts: how they came to be is no part
     of what they are.
     """
-    live = {} if outcome.live is None else {outcome.live.record: outcome.live.values}
+    if outcome.live is None:
+        return {}
+    values = outcome.live.values
+    lists = [value for value in values if isinstance(value, list)]
     return {
-        name: [(value.message_list(), value.transcript()) if isinstance(value, Context) else value for value in results]
-        for name, results in {**(outcome.memo or {}), **live}.items()
+        outcome.live.record: [
+            (value.message_list(), value.transcript()) if isinstance(value, Context) else value for value in values
+        ],
+        "same objects": [[value is other for other in lists] for value in lists],
     }
 
 
@@ -148,7 +154,6 @@ class _Author:
         self.values = list(parameters)
         self.is_chat = draw(st.booleans())
         self.contexts: list[Value] = []
-        self.results: list[Op] = []
         self.new_context()
 
     @property
@@ -188,23 +193,17 @@ class _Author:
         return Module("f", (Function("f", self.builder.block()),), SYMBOLS, HOSTS)
 
     def stop_at_break(self) -> None:
-        """As capture does: everything that ran is listed, by id."""
-        ran = self.results
-        self.builder.emit(
-            BreakOp,
-            values=tuple(value for op in ran for value in op.results if value.type != CTX),
-            ids=tuple(op.id for op in ran),  # type: ignore[attr-defined]
-            counts=tuple(sum(value.type != CTX for value in op.results) for op in ran),
-            cause="test",
-        )
+        """As capture does: the record names what is live, contexts too."""
+        live = self.draw(st.lists(st.sampled_from([*self.values, *self.contexts]), max_size=6))
+        names = [[f"x{index}", {"leaf": index}] for index in range(len(live))]
+        record = json.dumps({"cells": [], "frames": [{"names": names}]})
+        self.builder.emit(BreakOp, values=tuple(live), cause="test", record=record)
 
     def emit(self, kind: type[Op], *types: Type, **fields: Any) -> tuple[Value, ...]:
         location = Location("program.py", len(self.builder.ops) + 1)
         results = self.builder.emit(kind, types, location=location, **fields)
         self.values += [value for value in results if value.type != CTX]
         self.contexts += [value for value in results if value.type == CTX]
-        if "id" in fields:
-            self.results.append(self.builder.ops[-1])
         return results
 
     def context(self) -> Value:
@@ -218,7 +217,7 @@ class _Author:
         return tuple(self.draw(st.lists(st.sampled_from(_PIECES) | texts, max_size=4)))
 
     def id(self) -> str:
-        return f"f/{len(self.results)}"
+        return f"f/{len(self.builder.ops)}"
 
     def new_context(self) -> None:
         (context,) = self.emit(ContextOp, CTX)

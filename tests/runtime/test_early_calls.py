@@ -18,6 +18,7 @@ from lmc.ir.toy import ToyEngine
 from lmc.passes.base import PassContext
 from lmc.passes.start_reads_early import StartReadsEarly
 from lmc.runtime.executor import Executor, Limits
+from tests.ir.breaks import live_text
 from tests.runtime.engines import HeldEngine
 
 LONG = 20.0
@@ -556,19 +557,19 @@ BREAKS = """
       {otherwise}
       cf.yield ("no")
     }}
-    cf.cond %yes ^then() {{ lm.break {{cause = "x"}} }} ^otherwise() {{ cf.yield {{}} }}
+    cf.cond %yes ^then() {{ {end} }} ^otherwise() {{ cf.yield {{}} }}
 """
 
 
 @pytest.mark.parametrize("taken", [True, False])
-def test_the_memo_holds_what_the_program_came_to_and_nothing_else(taken: bool):
+def test_a_break_behind_a_call_that_began_early_gives_what_the_program_came_to(taken: bool):
     async def scenario() -> None:
         tool = Tool()
-        run = Run(module_of(BREAKS), look=tool)
+        run = Run(module_of(BREAKS, end=live_text(["r"])), look=tool)
         end = run.start(taken=taken)
         await until(lambda: tool.calls == [("q",)])
         run.engine.answer("f/d")
-        memo = (await end).memo
-        assert ("f/@look" in memo) is taken
+        live = (await end).live
+        assert live.values == ("saw ('q',)" if taken else "no",)
 
     check(scenario)

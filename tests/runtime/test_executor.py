@@ -25,6 +25,7 @@ from lmc.runtime.events import TokenEvent
 from lmc.runtime.executor import Executor, Finished, Instance, Limits
 from tests.backend.programs import JUDGE, TOOLS, plan_of
 from tests.compiled_constraints import toy_constraints
+from tests.ir.breaks import live_text
 from tests.runtime.engines import HeldEngine, LateEngine
 from tests.runtime.programs import programs
 
@@ -65,7 +66,7 @@ def ends(call: Callable[[], Outcome]) -> tuple[Any, ...]:
         outcome = call()
     except Exception as error:
         return type(error), getattr(error, "cause", str(error))
-    return outcome.value, outcome.variables, outcome.text, outcome.memo, outcome.live
+    return outcome.value, outcome.variables, outcome.text, outcome.live
 
 
 def same_as_interpreter(module: Module, engine: Engine) -> None:
@@ -465,21 +466,22 @@ def test_host_functions_of_a_batch_run_in_a_bounded_number_of_threads():
     assert all(name.startswith("lmc-host") for name in names)
 
 
-def test_a_break_gives_its_memo():
-    text = """
-    module @f {
-      func @f(%x: !text) {
+def test_a_break_gives_what_is_live():
+    text = f"""
+    module @f {{
+      func @f(%x: !text) {{
         %0 = lm.context : !ctx
-        %1, %a = lm.gen %0 {id = "f/a", max_tokens = 2} : !ctx, !text
-        lm.break (%1, %a, %x) {cause = "a loop", counts = [2, 1], ids = ["f/a", "f/b"]}
-      }
-    }
+        %1, %a = lm.gen %0 {{id = "f/a", max_tokens = 2}} : !ctx, !text
+        {live_text(["1", "a", "x"])}
+      }}
+    }}
     """
     expected = interpret(parse(text), {"x": "y"}, ToyEngine())
     outcome = run(Executor(ToyEngine(), plan_of(text), {}), {"x": "y"})
-    assert outcome.memo == expected.memo
-    assert outcome.memo is not None
-    assert outcome.memo["f/b"] == ("y",)
+    assert outcome.live == expected.live
+    assert outcome.live is not None
+    context, said, given = outcome.live.values
+    assert (context.transcript(), given) == (said, "y")
 
 
 def test_ten_thousand_generations_cost_little_each():

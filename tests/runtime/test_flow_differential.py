@@ -51,7 +51,7 @@ def end(run: Callable[[], Outcome]) -> tuple[Any, ...]:
         outcome = run()
     except Exception as error:
         return type(error), str(error), getattr(error, "__notes__", [])
-    return repr((outcome.value, outcome.variables)), outcome.text, outcome.memo, outcome.live
+    return repr((outcome.value, outcome.variables)), outcome.text, outcome.live
 
 
 def same_as_interpreter(program: Program, engine: Engine) -> None:

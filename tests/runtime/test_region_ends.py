@@ -9,6 +9,7 @@ from lmc.ir.parser import parse_verified
 from lmc.ir.toy import ToyEngine
 from lmc.runtime.events import TokenEvent
 from lmc.runtime.executor import Executor, Finished, Instance
+from tests.ir.breaks import live_text
 from tests.runtime.engines import HeldEngine, LateEngine
 from tests.runtime.region_texts import INPUTS, LEAF, TEMPLATE, TOY, Step, executor, gen, module, run, stepwise
 
@@ -95,27 +96,26 @@ BREAK = f"""
   %good = py.call eq (%y, "b") : !bool
   cf.yield (%good, %t.r)
 }}
-cf.cond %f ^then() {{ lm.break {{cause = "eval()"}} }} ^otherwise() {{ cf.yield {{}} }}
+cf.cond %f ^then() {{ {live_text(["before", "ts", "won", "best"])} }} ^otherwise() {{ cf.yield {{}} }}
 {gen("after")}
 lm.return %after
 """
 
 
 @pytest.mark.parametrize("engine", [ToyEngine, LateEngine])
-def test_a_break_gives_the_results_of_all_that_ran_before_it(engine: type[ToyEngine]):
+def test_a_break_gives_what_is_live(engine: type[ToyEngine]):
     expected = interpret(module(BREAK), INPUTS, ToyEngine(), hosts={"tell": str.upper})
     found = asyncio.run(executor(BREAK, engine(), tell=str.upper).run(INPUTS))
-    assert found.memo == expected.memo
-    assert found.memo is not None
-    assert sorted(found.memo) == sorted(
-        ["m/before", *(f"m/a{n}" for n in ("", "#1", "#2")), *(f"m/@tell@{n}" for n in range(3)), "m/r", "m/r#1"]
-    )
+    assert found.live == expected.live
+    assert found.live is not None
+    assert found.broken_at is not None
 
 
-def test_a_memo_and_events_hold_what_is_computed_once_for_a_batch():
+def test_a_break_and_events_hold_what_is_computed_once_for_a_batch():
     text = TEMPLATE.replace("  func", '  constraint @k = regex "A"\n  func').replace(
         "BODY",
-        '%d, %t = lm.gen %s {constraint = @k, forced = [65], id = "m/k", max_tokens = 1} : !ctx, !text lm.break {}',
+        '%d, %t = lm.gen %s {constraint = @k, forced = [65], id = "m/k", max_tokens = 1} : !ctx, !text '
+        + live_text(["t"]),
     )
     instances = [Instance(number, INPUTS) for number in range(2)]
     ends: dict[int, Finished] = {}
@@ -124,13 +124,11 @@ def test_a_memo_and_events_hold_what_is_computed_once_for_a_batch():
     running = Executor(ToyEngine(), plan, {}).run_batch(instances, range(2), ends.__setitem__, on_event=events.append)
     asyncio.run(running)
     assert [(event.instance, event.op_id, event.text) for event in events] == [(0, "m/k", "b"), (1, "m/k", "b")]
-    expected = interpret(parse_verified(text), INPUTS, ToyEngine()).memo
-    assert expected is not None
-    assert list(expected) == ["m/k"]
     for number in range(2):
         outcome = ends[number].outcome
         assert outcome is not None
-        assert outcome.memo == expected
+        assert outcome.live is not None
+        assert outcome.live.values == ("b",)
 
 
 def test_coming_to_where_no_run_should_is_an_error_at_its_line():
