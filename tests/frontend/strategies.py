@@ -459,3 +459,10 @@ def arguments() -> st.SearchStrategy[tuple[str, str, int, list[str]]]:
     """Arguments of such a program."""
     text = st.sampled_from(["", "x", "12", "hello there", "x y", "é{}%"])
     return st.tuples(text, text, st.integers(-1, 3), st.lists(st.sampled_from(["w", "x y", ""]), max_size=3))
+
+
+def with_own_list(source: str) -> str:
+    """``source`` with a copy of its argument ``words`` in its result: an argument itself can't be a part of that."""
+    head, _, last = source.rstrip().rpartition("\n")
+    last = re.sub(r"\bwords\b", "list(words)", last)
+    return f"{head}\n{last}\n"

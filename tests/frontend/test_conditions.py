@@ -13,7 +13,7 @@ from tests.frontend.condition_strategies import CONDITIONS_HEADER, conditional_p
 from tests.frontend.corpus import conditions
 from tests.frontend.corpus.conditions.cases import CONDITIONS
 from tests.frontend.harness import check, stop_at_the_end
-from tests.frontend.strategies import load
+from tests.frontend.strategies import load, with_own_list
 
 for found in pkgutil.iter_modules(conditions.__path__):
     importlib.import_module(f"{conditions.__name__}.{found.name}")
@@ -61,7 +61,7 @@ def test_random_programs_are_mostly_captured_with_their_conditions(folder):
     @settings(max_examples=100)
     @given(conditional_programs())
     def look(source):
-        program = load(CONDITIONS_HEADER + "@jit\n" + source, folder).program
+        program = load(CONDITIONS_HEADER + "@jit\n" + with_own_list(source), folder).program
         captured = capture(program, bind(program, ("x", "b", 1, ["w"]), {}))
         if captured.breaks or any(isinstance(op, CondOp) for op in captured.module.main.body.ops):
             whole.append(not captured.breaks)

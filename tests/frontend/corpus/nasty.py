@@ -104,7 +104,9 @@ def programs_from_closures(s, a):
     return x, y, z, w, s.text()
 
 
-@case(make=lambda: (["a", "b", "", "dd"],), stops="`next` of a generator that has a name can't be captured yet")
+@case(
+    make=lambda: (["a", "b", "", "dd"],), stops="the result of enumerate() is known only when the program runs, but its"
+)
 def lazy_generator(s, items):
     g = (effect("item", i) or f"{i}{x}" for i, x in enumerate(items) if x)
     first = next(g)

@@ -172,4 +172,4 @@ class Researcher:
 
 for one in ("run", "asks_another", "with_tools_in_a_list", "partial_programs"):
     on(Researcher, one)
-on(Researcher, "partial_methods", stops="may run its own code")
+on(Researcher, "partial_methods")

@@ -271,7 +271,7 @@ def select_from_tool_list(s, a: str):
     return choice, f"{options}"
 
 
-@case("w", stops="a function that is made in the program can't be part of the graph")
+@case("w")
 def tool_results_are_chained(s, a: str):
     found = details(a)
     found["extra"] if False else None

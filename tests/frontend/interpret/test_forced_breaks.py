@@ -8,8 +8,8 @@ from hypothesis import given, note, settings
 from benchmarks.captured_share import Program
 from lmc.frontend.arguments import bind
 from tests.frontend.interpret.forced import check_breaks
-from tests.frontend.interpret.test_programs import CORPUS, FULL, STRATEGIES, with_own_list
-from tests.frontend.strategies import arguments, load
+from tests.frontend.interpret.test_programs import CORPUS, FULL, STRATEGIES
+from tests.frontend.strategies import arguments, load, with_own_list
 
 MOST = 1_000 if FULL else 1
 """Statements and steps of a program before which it breaks."""

@@ -1,6 +1,5 @@
 """What the abstract interpreter captures whole does what plain Python does: every corpus, and random programs."""
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +17,7 @@ from tests.frontend.harness import EFFECTS, check
 from tests.frontend.library_strategies import LIBRARY_HEADER, library_programs
 from tests.frontend.loop_strategies import LOOPS_HEADER, looping_programs
 from tests.frontend.object_strategies import OBJECTS_HEADER, object_programs
-from tests.frontend.strategies import HEADER, arguments, load, programs
+from tests.frontend.strategies import HEADER, arguments, load, programs, with_own_list
 from tests.frontend.turn_strategies import TURNS_HEADER, turn_programs
 
 FULL = settings.default.max_examples > 100  # type: ignore[union-attr]
@@ -34,13 +33,6 @@ STRATEGIES = {
     "library": (LIBRARY_HEADER, library_programs()),
     "turns": (TURNS_HEADER, turn_programs()),
 }
-
-
-def with_own_list(source: str) -> str:
-    """``source`` with a copy of its argument ``words`` in its result: an argument itself can't be a part of that."""
-    head, _, last = source.rstrip().rpartition("\n")
-    last = re.sub(r"\bwords\b", "list(words)", last)
-    return f"{head}\n{last}\n"
 
 
 def check_rows(

@@ -153,7 +153,7 @@ def the_exception_is_looked_at(s, a: str):
     return n, s.gen("y", max_tokens=2)
 
 
-@condition("reports() may ask for the exception that is handled here")
+@condition("what exc_info() does is not known to the capture")
 def the_exception_is_looked_at_by_a_function(s, a: str):
     s += a
     x = s.gen("x", regex="[0-9a-c]")
