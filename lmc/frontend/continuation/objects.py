@@ -95,9 +95,7 @@ class Objects:
 
 
 def iterator_at(source: Any, index: int) -> Iterator[Any]:
-    """An iterator over ``source`` that has given ``index`` items; below 0: it is used up."""
-    if index < 0:
-        return iter(())
+    """An iterator over ``source`` that has given ``index`` items."""
     found = iter(source)
     if type(source) in (list, tuple) and hasattr(found, "__setstate__"):
         found.__setstate__(index)
@@ -319,9 +317,18 @@ def _function(objects: Objects, node: Node) -> Any:
 
 def _iterator(objects: Objects, node: Node) -> Any:
     source = node["iterator"]
-    if "cell" in source:
-        objects.filled(source["cell"])
-    return iterator_at(objects.value(source), node["index"])
+    _fill_all(objects, source)
+    found = objects.value(source)
+    return iterator_at(found() if "called" in node else found, node["index"])
+
+
+def _fill_all(objects: Objects, node: Any) -> None:
+    """Fill the objects that a picture names itself."""
+    if isinstance(node, dict) and "cell" in node:
+        objects.filled(node["cell"])
+    else:
+        for part in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+            _fill_all(objects, part)
 
 
 def _branches(objects: Objects, node: Node) -> Any:

@@ -51,6 +51,7 @@ from lmc.frontend.heap.values import (
     View,
 )
 from lmc.frontend.messages import Generation, Message, Section, Selection, Several
+from lmc.frontend.python.iteration import has_other_keys
 from lmc.frontend.sections import Sections
 from lmc.frontend.source.files import Unsupported
 from lmc.frontend.source.functions import Definition
@@ -391,7 +392,17 @@ def _instance(pictures: Pictures, address: int, cell: InstanceCell) -> Picture:
 
 
 def _iterator(pictures: Pictures, _address: int, cell: IteratorCell) -> Picture:
-    return {"iterator": pictures.value(cell.source), "index": -1 if cell.exhausted else cell.index}
+    if cell.exhausted:
+        return {"iterator": {"tuple": []}, "index": 0}
+    if cell.index < 0:
+        raise pictures.machine.stop(
+            "the program goes on eagerly where only a run knows how far an iterator is", "make a list of it: list(x)"
+        )
+    if has_other_keys(pictures.machine, cell):
+        raise pictures.machine.stop("a dict gets other keys while the program goes over it", "go over a copy: list(x)")
+    if cell.made is None:
+        return {"iterator": pictures.value(cell.source), "index": cell.index}
+    return {"iterator": pictures.value(cell.made), "index": cell.index, "called": True}
 
 
 def _object(pictures: Pictures, _address: int, cell: ObjectCell) -> Picture:

@@ -396,7 +396,7 @@ class Join:
         skip = {*own, *self._dead}
         if not all(self.machine.can_be_stored(value, skip, self.states[side]) for value in _held_by(cell)):
             raise NoCommonFormError(_no_common_form(self.machine))
-        if any(address in self.machine.read_only or address in self.machine.watched for address in own):
+        if any(address in self.machine.read_only or self.machine.is_watched(address) for address in own):
             raise NoCommonFormError(_no_common_form(self.machine))
         machine = self.machine
         with self.phis.at(side):
@@ -429,9 +429,16 @@ class Join:
         return InstanceCell(left.kind, tuple(dict.fromkeys((*left.names, *right.names))))
 
     def _iterators(self, path: Path, left: IteratorCell, right: IteratorCell) -> Cell | None:
-        if (left.index, left.exhausted) != (right.index, right.exhausted):
+        if (left.index, left.exhausted, left.keys) != (right.index, right.exhausted, right.keys):
             return None
-        return IteratorCell(self.value((*path, "source"), left.source, right.source), left.index, left.exhausted)
+        made = left.made
+        if left.made is None or right.made is None:
+            if left.made is not right.made:
+                return None
+        else:
+            made = self.value((*path, "made"), left.made, right.made)
+        source = self.value((*path, "source"), left.source, right.source)
+        return dataclasses.replace(left, source=source, made=made)
 
     def _generators(self, path: Path, left: GeneratorCell, right: GeneratorCell) -> Cell | None:
         names = [name for name, _ in left.given]
@@ -653,7 +660,8 @@ def rebuilt_cell(cell: Cell, change: Any) -> Cell:
     if isinstance(cell, DictCell):
         return DictCell(cell.keys, tuple(change(index, item) for index, item in enumerate(cell.values)))
     if isinstance(cell, IteratorCell):
-        return IteratorCell(change("source", cell.source), cell.index, cell.exhausted)
+        made = None if cell.made is None else change("made", cell.made)
+        return dataclasses.replace(cell, source=change("source", cell.source), made=made)
     if isinstance(cell, GeneratorCell):
         return dataclasses.replace(cell, given=tuple((name, change(name, value)) for name, value in cell.given))
     if isinstance(cell, HandleCell):

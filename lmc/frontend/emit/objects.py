@@ -193,8 +193,10 @@ def changed(machine: Machine, owner: Abstract) -> None:
     machine.objects.changes += 1
     if isinstance(owner, Ref):
         machine.check_change(owner)
-    elif any(isinstance(machine.state.get(address), ObjectCell) for address in machine.watched):
-        machine.check_change(Ref(machine.watched[0]))
+    else:
+        for address, _ in machine.watched:
+            if isinstance(machine.state.get(address), ObjectCell):
+                machine.check_change(Ref(address))
 
 
 def view(machine: Machine, given: View) -> Symbol:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.disorder import CAUSE, REMEDY, is_disordered
@@ -11,7 +11,7 @@ from lmc.frontend.emit.budget import MAX_DOMAIN, MAX_TEXT_PARTS
 from lmc.frontend.emit.raises import Classes
 from lmc.frontend.expressions import Expression
 from lmc.frontend.harmless import is_fixed, is_harmless_type
-from lmc.frontend.heap.cells import DictCell, GrownCell, ListCell, ObjectCell, SetCell
+from lmc.frontend.heap.cells import DictCell, GrownCell, IteratorCell, ListCell, ObjectCell, SetCell
 from lmc.frontend.heap.values import (
     SCALARS,
     Abstract,
@@ -177,6 +177,9 @@ def _cell(machine: Machine, value: Ref) -> Operand:
         return Operand(
             cell.value.ir, ANY, False, None, machine.state.holds_foreign, cell.value.origin, local=True, kind=cell.kind
         )
+    if isinstance(cell, IteratorCell) and isinstance(cell.source, Symbol) and not cell.index:
+        machine.state.put(value.address, replace(cell, index=-1))
+        return operand(machine, cell.source)
     raise machine.stop(f"{describe(machine, value)} can't be part of the graph", "take what is needed out of it before")
 
 

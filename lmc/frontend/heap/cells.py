@@ -102,12 +102,17 @@ class InstanceCell(Cell):
 class IteratorCell(Cell):
     """An iterator of known items that has given ``index`` of them.
 
-    ``source`` is a list's reference, which is read at each step as Python does, or a tuple of the items.
+    ``source`` is a list's reference, which is read at each step as Python does, a tuple of the items, or a list of the
+    run. ``made`` is the call that makes such an iterator, where the items are those at the time of the call. ``index``
+    is below 0 where a list of the run was gone over: only a run knows how far. ``keys`` are those of a dict when it
+    was made, which may not get others.
     """
 
     source: Abstract
     index: int
     exhausted: bool = False
+    made: Abstract | None = None
+    keys: tuple[Any, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

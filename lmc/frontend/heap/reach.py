@@ -98,7 +98,7 @@ def values_of(cell: Cell) -> list[Abstract]:
     if isinstance(cell, DictCell):
         return [*cell.values, cell.factory]
     if isinstance(cell, IteratorCell):
-        return [cell.source]
+        return [cell.source] if cell.made is None else [cell.source, cell.made]
     if isinstance(cell, GeneratorCell):
         return [*(value for _, value in cell.given), *map(Ref, cell.frames)]
     if isinstance(cell, HandleCell):

@@ -33,6 +33,7 @@ from lmc.frontend.heap.values import NONE, TRUE, Abstract, Const, Poison, Ref, S
 from lmc.frontend.interpret.comprehensions import consume
 from lmc.frontend.python import foreign as outside
 from lmc.frontend.python.iteration import Counted, items_of, known_items, next_item
+from lmc.frontend.python.iteration import over as iterator_over
 from lmc.frontend.python.iterators import row
 from lmc.frontend.python.library import polyfills
 from lmc.frontend.python.operators import truth
@@ -308,7 +309,7 @@ def _over_live(machine: Machine, node: ast.For, iterable: Abstract) -> None:
 
 def _iterator(machine: Machine, iterable: Abstract) -> Ref | Counted:
     cell = machine.cell(iterable)
-    if isinstance(cell, IteratorCell):
+    if isinstance(cell, IteratorCell) and not isinstance(cell.source, Symbol):
         assert isinstance(iterable, Ref)
         return iterable
     handled = machine.special("__iter__", iterable)
@@ -324,7 +325,7 @@ def _iterator(machine: Machine, iterable: Abstract) -> Ref | Counted:
         raise machine.unsupported(f"going over {describe(machine, iterable)}")
     if isinstance(iterable, Const) and is_immutable(iterable.value):
         iterable = Tuple(tuple(items))
-    return machine.new(IteratorCell(iterable, 0))
+    return iterator_over(machine, iterable)
 
 
 def _over_generator(machine: Machine, node: ast.For, generator: Ref) -> None:
@@ -433,7 +434,7 @@ def _counted_for(machine: Machine, node: ast.For, items: Counted, *, is_own: boo
         lambda: machine.length(current()),
         item,
         over,
-        given=(items.live or items.value) if is_own else None,
+        given=(items.iterator or items.live or items.value) if is_own else None,
     )
 
 

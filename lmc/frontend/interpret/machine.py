@@ -239,8 +239,8 @@ class Machine:
         """The role blocks that are open, innermost last."""
         self.turn_marks: dict[int, int] = {}
         """How many of them were open where a loop, a call or a ``try`` began, by what its exits leave for."""
-        self.watched: list[int] = []
-        """Addresses of lists and dicts of which an iterator holds the items as they are now."""
+        self.watched: list[tuple[int, Ref]] = []
+        """Addresses of lists and dicts of which an iterator holds the items as they are now, and the iterator."""
         self.objects = RunObjects()
         self.read_only: set[int] = set()
         """Addresses of containers that the caller holds as well: an argument, data of the user's."""
@@ -344,12 +344,21 @@ class Machine:
             return behind
         return behind | {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 
-    def watch(self, *values: Abstract) -> None:
-        """From here on ``values`` may not change: what goes over them has taken their items."""
+    def watch(self, iterator: Ref, *values: Abstract) -> None:
+        """As long as ``iterator`` is there ``values`` may not change: it has taken their items."""
         for value in values:
             held = value.owner if isinstance(value, View) else value
             if isinstance(held, Ref) and not isinstance(self.cell(held), IteratorCell | GeneratorCell):
-                self.watched.append(held.address)
+                self.watched.append((held.address, iterator))
+
+    def unwatch(self, mark: int) -> None:
+        """Forget the iterators since ``mark`` that nothing can ask for an item any more."""
+        if len(self.watched) > mark:
+            self.watched[mark:] = [pair for pair in self.watched[mark:] if self.is_held(pair[1])]
+
+    def is_watched(self, address: int) -> bool:
+        """Return whether an iterator holds the items of a container as they are now."""
+        return any(address == each for each, _ in self.watched)
 
     def check_change(self, value: Ref) -> None:
         """End the capture where a container may not change."""
@@ -363,7 +372,7 @@ class Machine:
                 "a list or dict is changed that a tool was given, whose result may be or hold it",
                 "pass a copy of it to the tool: list(x), dict(x)",
             )
-        if value.address in self.watched:
+        if self.is_watched(value.address):
             raise self.stop(
                 "a list or dict is changed while an iterator goes over it (enumerate, zip, map and the like)",
                 "go over a copy: list(x)",

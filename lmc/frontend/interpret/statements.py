@@ -84,11 +84,8 @@ def run_statement(machine: Machine, node: ast.stmt) -> None:
     machine.at(node)
     machine.activation.statement, machine.activation.block = node, machine.graph.builder
     mark = len(machine.watched)
-    try:
-        handler(machine, node)
-    finally:
-        if not isinstance(node, ast.Assign | ast.AnnAssign):  # which may keep an iterator
-            del machine.watched[mark:]
+    handler(machine, node)
+    machine.unwatch(mark)
 
 
 def _expression(machine: Machine, node: ast.Expr) -> None:

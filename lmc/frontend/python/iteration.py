@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.disorder import CAUSE, REMEDY, is_disordered
 from lmc.frontend.emit import objects
@@ -22,6 +22,7 @@ from lmc.frontend.heap.values import (
     Unbound,
     Union,
     View,
+    same_literal,
 )
 from lmc.frontend.python import foreign
 from lmc.ir.statements import UNPACKING
@@ -36,10 +37,15 @@ _NO_ITERATION = (int, float, bool, type(None))
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Items that only a run counts: a list or text, which is read by index. ``live`` is a list that may change."""
+    """Items that only a run counts: a list or text, which is read by index.
+
+    ``live`` is a list that may change; ``iterator`` is an iterator with these items, at its beginning.
+    """
 
     value: Symbol
     live: Ref | None = None
+    iterator: Ref | None = None
+    iterator: Ref | None = None
 
 
 def items_of(machine: Machine, value: Abstract) -> list[Abstract] | Counted | None:
@@ -74,7 +80,22 @@ def items_of(machine: Machine, value: Abstract) -> list[Abstract] | Counted | No
         if is_disordered(set(cell.items)):
             raise machine.stop(CAUSE, REMEDY)
         return [Const(item) for item in set(cell.items)]
+    if isinstance(cell, IteratorCell) and isinstance(cell.source, Symbol):
+        return opened(machine, value, cell)
     return list(cell.handles) if isinstance(cell, BranchesCell) else None
+
+
+def opened(machine: Machine, iterator: Abstract, cell: IteratorCell) -> Counted:
+    """The items of an iterator that only a run counts, which this uses up."""
+    assert isinstance(iterator, Ref)
+    assert isinstance(cell.source, Symbol)
+    if cell.index:
+        raise machine.stop(
+            "an iterator over items that only a run counts is gone over again",
+            "make a list of it first: list(x)",
+        )
+    machine.state.put(iterator.address, replace(cell, index=-1))
+    return Counted(cell.source, iterator=machine.new(cell))
 
 
 def items_in_any_order(machine: Machine, value: Abstract) -> list[Abstract] | Counted | None:
@@ -156,6 +177,35 @@ def _indexed(machine: Machine, source: Abstract) -> Sequence[Abstract] | None:
     return found if isinstance(found, list) else None
 
 
+def over(machine: Machine, source: Abstract) -> Ref:
+    """A new iterator over a container, which reads it at each step."""
+    return machine.new(IteratorCell(source, 0, keys=_keys_of(machine, source)))
+
+
+def _keys_of(machine: Machine, source: Abstract) -> tuple[Any, ...] | None:
+    cell = machine.cell(source.owner if isinstance(source, View) else source)
+    return cell.keys if isinstance(cell, DictCell) else None
+
+
+def has_other_keys(machine: Machine, cell: IteratorCell) -> bool:
+    """Return whether a dict got other keys since an iterator over it was made."""
+    now, old = _keys_of(machine, cell.source), cell.keys
+    if now is old or now is None or old is None:
+        return False
+    return len(now) != len(old) or not all(
+        type(one) is type(other) and same_literal(one, other) for one, other in zip(now, old, strict=True)
+    )
+
+
+def _check_keys(machine: Machine, cell: IteratorCell) -> None:
+    if not has_other_keys(machine, cell):
+        return
+    now = _keys_of(machine, cell.source)
+    if now is not None and cell.keys is not None and len(now) != len(cell.keys):
+        machine.raise_new(RuntimeError, "dictionary changed size during iteration")
+    raise machine.stop("a dict gets other keys while the program goes over it", "go over a copy: list(x)")
+
+
 def next_item(machine: Machine, iterator: Abstract) -> Abstract | None:
     """The next item of an iterator of known items; None at its end."""
     assert isinstance(iterator, Ref)
@@ -164,10 +214,12 @@ def next_item(machine: Machine, iterator: Abstract) -> Abstract | None:
     found = _indexed(machine, cell.source)
     if found is None:
         raise machine.unsupported("an iterator over items that only a run counts")
+    if not cell.exhausted:
+        _check_keys(machine, cell)
     if cell.exhausted or cell.index >= len(found):
-        machine.state.put(iterator.address, IteratorCell(cell.source, cell.index, exhausted=True))
+        machine.state.put(iterator.address, replace(cell, exhausted=True))
         return None
-    machine.state.put(iterator.address, IteratorCell(cell.source, cell.index + 1))
+    machine.state.put(iterator.address, replace(cell, index=cell.index + 1))
     return found[cell.index]
 
 

@@ -22,7 +22,7 @@ from lmc.frontend.heap.values import (
     Tuple,
     View,
 )
-from lmc.frontend.python.iteration import Counted, items_of, known_items, next_item
+from lmc.frontend.python.iteration import Counted, items_of, known_items, next_item, opened, over
 from lmc.frontend.python.library.polyfills import first, first_or_default
 from lmc.frontend.python.operators import binary, truth
 from lmc.frontend.python.picking import holds_handles
@@ -31,35 +31,54 @@ if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
 
 
-def _take_items(machine: Machine, *given: Abstract) -> None:
-    """Note that an iterator takes the items of these as they are now, though Python takes them one by one."""
+def _taken(machine: Machine, *given: Abstract) -> list[Abstract]:
+    """What an iterator takes the items of now, though Python takes them one by one."""
+    found: list[Abstract] = []
     for each in given:
-        if isinstance(machine.cell(each), GeneratorCell | IteratorCell):
+        cell = machine.cell(each)
+        if (
+            isinstance(cell, IteratorCell)
+            and isinstance(cell.source, Symbol)
+            and isinstance(each, Ref)
+            and not machine.is_held(each)
+        ):
+            found.append(opened(machine, each, cell).value)
+        elif isinstance(cell, GeneratorCell | IteratorCell) or objects.kind_of(machine, each) is objects.ITERATOR:
             raise machine.unsupported("an iterator over another iterator")
-        if isinstance(each, Symbol) and may_run_code(machine, "iter", [operand(machine, each)]):
+        elif isinstance(each, Symbol) and may_run_code(machine, "iter", [operand(machine, each)]):
             raise machine.stop(
                 f"an iterator takes items of {describe(machine, each)}, which may run code of its own for each of them",
                 "take a list of them before: list(x)",
             )
-    machine.watch(*given)
+        else:
+            found.append(each)
+    return found
+
+
+def _iterator(machine: Machine, source: Abstract, function: Any, args: Sequence[Abstract], **kwargs: Abstract) -> Ref:
+    """An iterator over ``source``, the items of containers among ``args`` as they are now."""
+    made = machine.new(IteratorCell(source, 0, made=Partial(Const(function), tuple(args), kwargs)))
+    machine.watch(made, *args)
+    return made
 
 
 def enumerated(machine: Machine, given: Abstract, start: Abstract = ZERO) -> Abstract:
     """``enumerate(given, start)``."""
-    _take_items(machine, given)
     if isinstance(machine.cell(given), BranchArrayCell | RowsCell):
         return machine.new(RowsCell("enumerate", (given,), start))
-    items = items_of(machine, given)
+    (taken,) = _taken(machine, given)
+    items = items_of(machine, taken)
     if isinstance(items, list):
         numbers = [binary(machine, "add", start, Const(index)) for index in range(len(items))]
-        return _iterator(machine, [Tuple(pair) for pair in zip(numbers, items, strict=True)])
+        pairs = [Tuple(pair) for pair in zip(numbers, items, strict=True)]
+        return _iterator(machine, Tuple(tuple(pairs)), enumerate, (given, start))
     if isinstance(items, Counted) and not items.value.foreign:
         found = pure(machine, "enumerate", (items.value, start))
         machine.columns[found.ir] = (start, items.value)
-        found = _copied(machine, found)
-        return found if items.live is None else Symbol(found.ir, "the result of enumerate()")
-    found = _copied(machine, pure(machine, "enumerate", (given, start)))
-    return Symbol(found.ir, "the result of enumerate()", foreign=found.foreign)
+    else:
+        found = pure(machine, "enumerate", (taken, start))
+    copy = Symbol(found.ir, "the result of enumerate()", foreign=found.foreign)
+    return _iterator(machine, _copied(machine, copy), enumerate, (given, start))
 
 
 def _copied(machine: Machine, items: Symbol) -> Symbol:
@@ -77,40 +96,37 @@ def row(machine: Machine, items: Symbol, position: Abstract) -> Abstract:
     return Tuple((binary(machine, "add", start, position), pure(machine, "getitem", (source, position), raises=False)))
 
 
-def _iterator(machine: Machine, items: Sequence[Abstract]) -> Abstract:
-    return machine.new(IteratorCell(Tuple(tuple(items)), 0))
-
-
 def _holds_handles(machine: Machine, given: Abstract, items: Any) -> bool:
     return isinstance(machine.cell(given), BranchesCell) or (isinstance(items, list) and holds_handles(machine, items))
 
 
 def zipped(machine: Machine, *given: Abstract, strict: Abstract = FALSE) -> Abstract:
     """``zip(*given)``."""
-    _take_items(machine, *given)
     if any(isinstance(machine.cell(each), BranchArrayCell | RowsCell) for each in given):
         return machine.new(RowsCell("zip", given, strict=bool(machine.concrete(strict))))
-    columns = [items_of(machine, each) for each in given]
+    taken = _taken(machine, *given)
+    columns = [items_of(machine, each) for each in taken]
+    named = {} if strict is FALSE else {"strict": strict}
     if strict is FALSE and [] in columns:
-        return _iterator(machine, [])
-    held = any(_holds_handles(machine, *pair) for pair in zip(given, columns, strict=True))
+        return _iterator(machine, Tuple(()), zip, given)
+    held = any(_holds_handles(machine, *pair) for pair in zip(taken, columns, strict=True))
     if held and not all(isinstance(column, list) for column in columns):
         return machine.new(RowsCell("zip", given, strict=bool(machine.concrete(strict))))
     if all(isinstance(column, list) for column in columns):
         known = [column for column in columns if isinstance(column, list)]
         if machine.concrete(strict) and len({*map(len, known)}) > 1:
             raise machine.unsupported("`zip(strict=True)` of different lengths")
-        return _iterator(machine, [Tuple(row) for row in zip(*known, strict=False)])
-    return _copied(machine, pure(machine, "zip", given, {} if strict is FALSE else {"strict": strict}))
+        return _iterator(machine, Tuple(tuple(map(Tuple, zip(*known, strict=False)))), zip, given, **named)
+    return _iterator(machine, _copied(machine, pure(machine, "zip", taken, named)), zip, given, **named)
 
 
 def reversed_items(machine: Machine, given: Abstract) -> Abstract:
     """``reversed(given)``."""
-    _take_items(machine, given)
-    items = items_of(machine, given)
+    (taken,) = _taken(machine, given)
+    items = items_of(machine, taken)
     if isinstance(items, list):
-        return _iterator(machine, items[::-1])
-    return _copied(machine, pure(machine, "reversed", (given,)))
+        return _iterator(machine, Tuple(tuple(items[::-1])), reversed, (given,))
+    return _iterator(machine, _copied(machine, pure(machine, "reversed", (taken,))), reversed, (given,))
 
 
 def iterator(machine: Machine, *given: Abstract) -> Abstract:
@@ -127,7 +143,7 @@ def iterator(machine: Machine, *given: Abstract) -> Abstract:
         return objects.iterator(machine, given[0])
     items = items_of(machine, given[0])
     if isinstance(items, list):
-        return machine.new(IteratorCell(given[0], 0))
+        return over(machine, given[0])
     if not isinstance(items, Counted):
         raise machine.unsupported(f"an iterator over {describe(machine, given[0])}")
     if items.live is None or items.live.address in machine.read_only:
@@ -176,7 +192,8 @@ def _advanced_in_run(machine: Machine, iterator: Abstract, default: Sequence[Abs
 def _check_simple(machine: Machine, function: Abstract, name: str) -> None:
     """End the capture where a function of the program is called for each item: that belongs where the item is taken."""
     held = function.value if isinstance(function, Const) else None
-    if held is not None and not isinstance(held, type | BuiltinFunctionType | MethodDescriptorType):
+    own = isinstance(held, type) and held.__module__ != "builtins"
+    if held is not None and (own or not isinstance(held, type | BuiltinFunctionType | MethodDescriptorType)):
         raise machine.unsupported(f"`{name}` with a function of the program")
     if isinstance(function, Function | BoundMethod | Partial):
         raise machine.unsupported(f"`{name}` with a function of the program")
@@ -185,18 +202,17 @@ def _check_simple(machine: Machine, function: Abstract, name: str) -> None:
 def mapped(machine: Machine, function: Abstract, *given: Abstract) -> Abstract:
     """``map(function, *given)``."""
     _check_simple(machine, function, "map")
-    _take_items(machine, *given)
-    columns = [known_items(machine, each, "`map` goes over it") for each in given]
-    rows = list(zip(*columns, strict=False))
-    return _iterator(machine, [machine.rules.call(function, list(row), {}) for row in rows])
+    columns = [known_items(machine, each, "`map` goes over it") for each in _taken(machine, *given)]
+    made = [machine.rules.call(function, list(row), {}) for row in zip(*columns, strict=False)]
+    return _iterator(machine, Tuple(tuple(made)), map, (function, *given))
 
 
 def filtered(machine: Machine, function: Abstract, given: Abstract) -> Abstract:
     """``filter(function, given)``."""
     _check_simple(machine, function, "filter")
-    _take_items(machine, given)
+    (taken,) = _taken(machine, given)
     kept: list[Abstract] = []
-    for item in known_items(machine, given, "`filter` goes over it"):
+    for item in known_items(machine, taken, "`filter` goes over it"):
         test = (
             item if isinstance(function, Const) and function.value is None else machine.rules.call(function, [item], {})
         )
@@ -205,4 +221,4 @@ def filtered(machine: Machine, function: Abstract, given: Abstract) -> Abstract:
             raise machine.unsupported("`filter` by what only a run knows")
         if flag.value:
             kept.append(item)
-    return _iterator(machine, kept)
+    return _iterator(machine, Tuple(tuple(kept)), filter, (function, given))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.heap.cells import DictCell, GeneratorCell, InstanceCell, IteratorCell, ListCell
+from lmc.frontend.heap.cells import GeneratorCell, InstanceCell, IteratorCell
 from lmc.frontend.heap.values import (
     Abstract,
     BoundMethod,
@@ -16,7 +16,6 @@ from lmc.frontend.heap.values import (
     Function,
     Partial,
     Tuple,
-    View,
 )
 from lmc.frontend.python import attributes
 from lmc.frontend.python.items import get_item
@@ -123,7 +122,6 @@ def combined(machine: Machine, held: Any, args: Args, kwargs: Kwargs) -> Abstrac
         for each in args:
             if _is_lazy(machine, each):
                 raise machine.unsupported("an iterator over another iterator")
-        machine.watch(*[each for each in args if isinstance(machine.cell(each), ListCell | DictCell) or _is_view(each)])
     given: list[Any] = [
         [(place, index) for index in range(len(column))] if takes else machine.concrete(each)
         for place, (each, column, takes) in enumerate(zip(args, columns, with_items, strict=True))
@@ -134,7 +132,11 @@ def combined(machine: Machine, held: Any, args: Args, kwargs: Kwargs) -> Abstrac
     if len(rows) > _MOST_ROWS:
         raise machine.stop(f"{name}() gives more than {_MOST_ROWS:,} rows", "combine fewer items")
     made = [Tuple(tuple(fill if part is None else columns[part[0]][part[1]] for part in row)) for row in rows]
-    return machine.new(IteratorCell(Tuple(tuple(made)), 0))
+    call = Partial(Const(itertools.zip_longest), tuple(args), dict(kwargs)) if lazy else None
+    found = machine.new(IteratorCell(Tuple(tuple(made)), 0, made=call))
+    if lazy:
+        machine.watch(found, *args)
+    return found
 
 
 GETTERS = (operator.itemgetter, operator.attrgetter)
@@ -154,7 +156,3 @@ def got(machine: Machine, getter: Any, value: Abstract) -> Abstract:
             one = attributes.read(machine, one, part)
         found.append(one)
     return found[0] if len(found) == 1 else Tuple(tuple(found))
-
-
-def _is_view(value: Abstract) -> bool:
-    return isinstance(value, View)
