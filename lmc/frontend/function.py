@@ -29,10 +29,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 LIBRARY: set[Callable[..., Any]] = set()
 """Functions of lmc's own that are given a handle, and so are a part of the program that calls them."""
 
+AT_CAPTURE: set[Callable[..., Any]] = set()
+"""Functions of lmc's own that a capture calls itself, with what is known to it: they change nothing."""
+
 
 def part_of_programs(function: F) -> F:
     """Declare one of ``LIBRARY``: it is written like a function of the user's, and captured like one."""
     LIBRARY.add(function)
+    return function
+
+
+def called_at_capture(function: F) -> F:
+    """Declare one of ``AT_CAPTURE``."""
+    AT_CAPTURE.add(function)
     return function
 
 

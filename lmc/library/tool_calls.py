@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 import pydantic
 
-from lmc.frontend.function import part_of_programs
+from lmc.frontend.function import called_at_capture, part_of_programs
 from lmc.frontend.messages import message
 from lmc.frontend.refusals import bad, described
 from lmc.frontend.state import State
@@ -78,6 +78,7 @@ def call_tools(
     return s.gen(name, **options)
 
 
+@called_at_capture
 def describe_tools(tools: Sequence[Tool[..., Any]]) -> str:
     """What a model has to be told before ``call_tools``: each tool with its docstring and JSON schema, and the form.
 
@@ -96,6 +97,7 @@ def describe_tools(tools: Sequence[Tool[..., Any]]) -> str:
     return "\n".join(lines)
 
 
+@called_at_capture
 def _known(tools: Sequence[Tool[..., Any]], errors: Errors) -> tuple[tuple[str, ...], _Known]:
     """The choices of a round, and each tool with its arguments. Raises ``CaptureError``."""
     if not isinstance(tools, list | tuple) or not tools:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.emit.graph import UNKNOWN
 from lmc.frontend.emit.operands import pure
-from lmc.frontend.function import LIBRARY
+from lmc.frontend.function import AT_CAPTURE, LIBRARY
 from lmc.frontend.handles import forms, programs
 from lmc.frontend.handles.appending import append
 from lmc.frontend.handles.arrays import item
@@ -21,8 +21,9 @@ from lmc.frontend.handles.making import FUNCTIONS
 from lmc.frontend.handles.misuse import refuse_variable
 from lmc.frontend.handles.reading import get, holds, meta, text, variable
 from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, HandleCell, ListCell
-from lmc.frontend.heap.values import NONE, Abstract, Appended, BoundMethod, Const, Ref, RoleTurn, Symbol, same
+from lmc.frontend.heap.values import NONE, Abstract, Appended, BoundMethod, Const, Ref, RoleTurn, Symbol, Tuple, same
 from lmc.frontend.messages import Message
+from lmc.frontend.python.foreign import current
 from lmc.frontend.python.picking import one_of
 from lmc.frontend.source.functions import POLYFILLS
 from lmc.ir.errors import CaptureError
@@ -187,6 +188,17 @@ def contains_of(machine: Machine, container: Abstract, item: Abstract) -> Abstra
     return holds(machine, container, item) if isinstance(machine.cell(container), HandleCell) else None
 
 
+def _object(machine: Machine, value: Abstract, use: str) -> Any:
+    """``value`` for a function of lmc's own that is called now, which runs no code of the user's."""
+    value = current(machine, value)
+    cell = machine.cell(value)
+    if isinstance(value, Tuple) and value.kind is tuple:
+        return tuple(_object(machine, each, use) for each in value.items)
+    if isinstance(cell, ListCell):
+        return [_object(machine, each, use) for each in cell.items]
+    return machine.concrete(value, use)
+
+
 _FUNCTIONS: Mapping[Any, Callable[..., Abstract]] = {**FUNCTIONS, **forms.FUNCTIONS}
 
 
@@ -198,6 +210,11 @@ def call_function(machine: Machine, held: Any, args: Args, kwargs: Kwargs) -> Ab
         return _fitting(machine, held.__name__, handler, args, kwargs)
     own = isinstance(held, FunctionType) and (held.__module__ or "").partition(".")[0] == "lmc"
     if own and held.__code__.co_filename != POLYFILLS:
+        if held in AT_CAPTURE:
+            use = f"{held.__name__}() needs it now"
+            given = [_object(machine, each, use) for each in args]
+            named = {name: _object(machine, each, use) for name, each in kwargs.items()}
+            return machine.lifted(machine.checked(held, *given, **named))
         if held not in LIBRARY:
             raise machine.unsupported(f"{held.__name__}() of lmc's own")
         return machine.rules.inline(held, args, kwargs)

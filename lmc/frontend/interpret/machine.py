@@ -942,7 +942,7 @@ class Machine:
 
     def at(self, node: Any) -> Location:
         """The line of a node, which ops get from here on."""
-        if not self.activation.definition.is_polyfill or self.graph.location is None:
+        if not self.activation.definition.is_own or self.graph.location is None:
             self.graph.location = Location(self.activation.definition.file, node.lineno)
         return self.graph.location
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
+from lmc.frontend.locations import is_user_file
 from lmc.frontend.scopes import FunctionScope, rebound_names
 from lmc.frontend.sites import Sites
 from lmc.frontend.source.files import Unsupported, check_same, class_around, definition_in, parse_file, source_of_file
@@ -102,14 +103,14 @@ class Definition:
         return ({}, {}, {}) if isinstance(self.node, ast.Lambda) else live_names(self.node)
 
     @property
-    def is_polyfill(self) -> bool:
-        """Return whether it stands for a function of Python's own: what it does happens at the line of its call."""
-        return self.file == POLYFILLS
+    def is_own(self) -> bool:
+        """Return whether it is one of lmc's own: what it does happens at the line of its call."""
+        return not is_user_file(self.file)
 
     @property
     def sites(self) -> Sites | None:
         """Return where its control flow stands."""
-        return None if isinstance(self.node, ast.Lambda) or self.is_polyfill else Sites.of(self.node, self.file)
+        return None if isinstance(self.node, ast.Lambda) or self.is_own else Sites.of(self.node, self.file)
 
     def inner(self, node: FunctionNode) -> Definition:
         """A function that is written in this one; the same object each time."""
