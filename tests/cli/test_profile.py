@@ -25,7 +25,7 @@ def answer(s, topic: str):
     else:
         s.gen("short", max_tokens=6, temperature=1.0)
     if topic == "bad":
-        raise ValueError("a bad topic")
+        raise ValueError("a bad topic: " + s["first"])
     return s["first"]
 
 

@@ -289,11 +289,17 @@ def test_a_saved_plan_is_run(lmc, program: str, tmp_path: Path):
     found = json.loads(from_plan.out)
     assert found == expected
     assert json.loads(lmc("run", "judge.lmir", *arguments).out) == found
-    data = write(tmp_path, {"essay": "a", "dims": ["tone"]}, {"esay": "b"}, {"essay": "a", "dims": []})
+    data = write(
+        tmp_path,
+        {"essay": "a", "dims": ["tone"]},
+        {"esay": "b"},
+        {"essay": "a", "dims": []},
+        {"essay": "a", "strict": False},
+    )
     lines = lmc("run", "judge.json", "--input", data, "--json", *TOY).out.splitlines()
     rows = sorted(map(json.loads, lines), key=itemgetter("index"))
-    assert [row["error"] is None for row in rows] == [True, False, False]
-    assert "the plan is for a length of 1" in rows[2]["error"]
+    assert [row["error"] is None for row in rows] == [True, False, True, False]
+    assert "argument strict is false, but the plan is for true only" in rows[3]["error"]
 
 
 def test_a_saved_plan_with_functions_needs_its_program(lmc, program: str):

@@ -41,7 +41,7 @@ def breaks(s, task: str):
 def lists(s, parts: list[str], times: int):
     for _ in range(times):
         s += parts[0]
-    return s.gen("a", max_tokens=2)
+    return s.gen("a", max_tokens=times)
 """
 TOY = ("--model", "toy")
 TASKS = [f"{'abc'[number % 3]} task {number}" for number in range(9)]

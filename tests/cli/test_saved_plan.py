@@ -36,7 +36,7 @@ def nested(s, opts: Options, pair: dict[str, int]):
 def looped(s, dims: list[str]):
     for dim in dims:
         s += dim
-        s.gen("a", max_tokens=2)
+        s.gen("a", max_tokens=len(dims))
     return len(dims)
 
 

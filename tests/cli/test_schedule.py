@@ -122,7 +122,7 @@ def test_rows_of_another_form_are_named(lmc):
 def lists(s, parts: list[str], times: int):
     for _ in range(times):
         s += parts[0]
-    return s.gen("a", max_tokens=2)
+    return s.gen("a", max_tokens=times)
 """)
     Path("lists.jsonl").write_text('{"parts": ["a"], "times": 1}\n{"parts": ["a"], "times": 2}\n')
     said = lmc("schedule", "lists.py", "--input", "lists.jsonl", "--model", "toy")
