@@ -3,6 +3,7 @@
 `LMC_TEST_FULL=1` (make test-full) raises the counts. Fixtures and strategies of one package live in its own folder.
 """
 
+import importlib
 import os
 from pathlib import Path
 
@@ -22,6 +23,9 @@ os.environ["LMC_GRAMMAR_CACHE"] = "off"
 
 import hypothesis
 import pytest
+
+# Tests that put sys.modules back would forget what is imported on first use.
+importlib.import_module("lmc.frontend.capture")
 
 # Wall-clock deadlines say more about the machine than about the code. The quick profile is derandomized: the same
 # commit gives the same verdict; the full one draws new cases every time and prints how to repeat a failure.

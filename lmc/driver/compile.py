@@ -15,7 +15,6 @@ from lmc.backend.plan import Plan
 from lmc.driver.constraints import check, start, warn
 from lmc.frontend.arguments import Bound
 from lmc.frontend.breaks import Break
-from lmc.frontend.capture import capture
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.variants import Captured, VariantCache, inputs_of
 from lmc.grammar.sharing import ConstraintCache
@@ -103,10 +102,16 @@ def compile_program(
     runs of the program measured.
     """
     with collection_paused():
-        captured = capture(function, bound)
+        captured = _capture(function, bound)
         return compile_captured(
             captured, target, level, tokenizer, cache=cache, profile=profile, order_sections=order_sections
         )
+
+
+def _capture(function: JittedFunction, bound: Bound | None) -> Captured:
+    from lmc.frontend.capture import capture  # a saved plan is run without it
+
+    return capture(function, bound)
 
 
 def compile_captured(
@@ -176,7 +181,7 @@ class Variants:
             captured = self._captures.find(bound)
             if captured is None:
                 with collection_paused():
-                    captured = capture(function, bound)
+                    captured = _capture(function, bound)
                 self._captures.add(captured)
             # A compiled form keeps its capture alive, so the id stays its own.
             key = (id(captured), target, tokenizer, level, None if profile is None else profile.digest, order_sections)

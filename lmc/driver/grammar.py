@@ -15,7 +15,6 @@ from lmc.driver.errors import UsageError
 from lmc.driver.options import Wish
 from lmc.driver.programs import load_program
 from lmc.driver.registry import load_tokenizer
-from lmc.frontend.capture import capture
 from lmc.grammar.compiling import compile_source, remark_of
 from lmc.grammar.facts import Facts
 from lmc.grammar.sharing import source_of
@@ -153,6 +152,8 @@ def excerpt(given: Given, error: ConstraintError) -> str | None:
 
 def _of_program(spec: str) -> list[Given]:
     """The constraints of a program's generations, each once, in the order of the program."""
+    from lmc.frontend.capture import capture  # a constraint that is given as text needs no capture
+
     module = capture(load_program(spec), None).module
     symbols = {entry.name: entry for entry in module.constraints}
     found: dict[str, Given] = {}

@@ -25,7 +25,6 @@ from lmc.driver.saved_arguments import signature_of
 from lmc.driver.service import Service, service
 from lmc.driver.start import Arguments
 from lmc.driver.windows import Part, Waiting, WindowedRun
-from lmc.frontend.capture import capture
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.variants import Captured
 from lmc.ir.constraints import Constraints, Reader
@@ -70,7 +69,11 @@ class SavedRunner:
         target = resolve_target(options.wish)
         plan = load_saved_plan(path, options)
         _refuse_break(plan)
-        captured = None if program is None or not (plan.hosts or plan.classes) else capture(program, None)
+        captured = None
+        if program is not None and (plan.hosts or plan.classes):
+            from lmc.frontend.capture import capture  # most plans call nothing
+
+            captured = capture(program, None)
         return cls(plan, target, options, _hosts_of(plan, captured), readers_of(plan, captured))
 
     @property
