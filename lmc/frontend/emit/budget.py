@@ -1,8 +1,8 @@
 """All limits of a capture. Beyond one, the capture ends at that statement; it never fails."""
 
-MAX_STEPS = 200_000
+MAX_STEPS = 1_000_000
 """Statements and expressions that are interpreted."""
-MAX_OPS = 50_000
+MAX_OPS = 500_000
 MAX_DEPTH = 60
 """Regions in each other; the verifier's own limit is 64."""
 MAX_CALLS = 40
@@ -10,7 +10,7 @@ MAX_CALLS = 40
 MAX_INLINED_STEPS = 4_000
 MAX_INLINED_OPS = 200
 """Of a function that could be called in the run instead."""
-MAX_UNROLLED_FOR = 400
+MAX_UNROLLED_FOR = 20_000
 MAX_UNROLLED_WHILE = 24
 MAX_ATTEMPTS = 40
 """Rounds until the fixed point of a loop."""
