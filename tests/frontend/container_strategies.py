@@ -231,6 +231,7 @@ class ContainerWriter:
             "ask",
             "helper",
             "by_key",
+            "best",
             "match",
         ]
         kinds += self.of_libraries("queue", "counter", "group")
@@ -567,6 +568,23 @@ class ContainerWriter:
             call = f"{self.pick('max', 'min', 'sorted')}({source}, key=lambda q: {key})"
             return self.bind("texts", "t", f"str({call}) if {xs} else 'none'")
         return self.bind("texts", "t", f"{self.pick('max', 'min')}({xs}, key=lambda q: {key}, default={text})")
+
+    def _best(self) -> list[str]:
+        """A name that is nothing before a loop, and a tuple of some round behind it."""
+        best, item, text = self.fresh("best"), self.fresh("x"), self.text()
+        first = self.pick("None", "None", "''", f"({text}, 0)", f"(0, {text}, 'e')")
+        made = self.pick(
+            f"({item}, {text})", f"({text}, 1)", f"(1, ({item}, {text}))", f"{item}", f"({item}, 2, {best})"
+        )
+        test = self.pick(self.condition(), f"{best} is None", f"not {best}", f"len(str({best})) < 9")
+        self.names["texts"].append(item)
+        self.loops += 1
+        body = self.arm(2) if self.loops < 3 and self.one_in(2) else []
+        self.loops -= 1
+        self.names["texts"].remove(item)
+        lines = [f"{best} = {first}", f"for {item} in {self.items()}:", f"    if {test}: {best} = {made}", *body]
+        value = self.pick(f"str({best})", f"str({best}[0]) if {best} else 'none'", f"str({best} == ({text}, 1))")
+        return [*lines, *self.bind("texts", "t", value)]
 
     def _match(self) -> list[str]:
         """A ``match`` on the parts of a container; its patterns bind texts and lists."""

@@ -147,13 +147,14 @@ class CondPhis:
             return self.flag
         irs: list[Any] = []
         kinds: list[Type] = []
-        foreign = False
+        foreign = local = False
         for side, value in enumerate((left, right)):
             with self.at(side):
                 found = operand(self.machine, value)
             irs.append(found.ir)
             kinds.append(found.type)
             foreign = foreign or found.foreign
+            local = local or found.local
         domain = merged_domain(left, right)
         classes = {class_of_phi(value) for value in (left, right)}
         return self._result(
@@ -162,6 +163,7 @@ class CondPhis:
             origin_of(left, right),
             domain=domain,
             foreign=foreign,
+            local=local,
             kind=classes.pop() if len(classes) == 1 else None,
         )
 

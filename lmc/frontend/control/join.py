@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lmc.frontend.emit import objects
+from lmc.frontend.emit import objects, operands
 from lmc.frontend.emit.budget import MAX_UNION
 from lmc.frontend.emit.operands import pure, type_of_value
 from lmc.frontend.heap.cells import (
@@ -256,10 +256,12 @@ class Join:
 
     def _union(self, path: Path, left: Abstract, right: Abstract) -> Abstract:
         flag = self.phis.flag
-        if flag is None:
-            return self.phis.selected(path, left, right) or _no_common_form(self.machine)
-        if _leaves(left) + _leaves(right) > MAX_UNION:
-            return _no_common_form(self.machine)
+        selected = self.phis.selected(path, left, right) if flag is None else None
+        if selected is not None:
+            return selected
+        if flag is None or _leaves(left) + _leaves(right) > MAX_UNION:
+            is_value = operands.is_value(left) and operands.is_value(right)
+            return self.phis.merge(path, left, right) if is_value else _no_common_form(self.machine)
         first, second = self.exported((*path, "first"), 0, left), self.exported((*path, "second"), 1, right)
         for one in (first, second):
             if isinstance(one, Poison):

@@ -151,7 +151,8 @@ class LoopPhis:
         with self.at(1):
             back = operand(self.machine, right)
         kind = common(initial.type, back.type)
-        slot = self._slot(path, kind, origin_of(right, left), foreign=initial.foreign or back.foreign)
+        foreign, local = initial.foreign or back.foreign, initial.local or back.local
+        slot = self._slot(path, kind, origin_of(right, left), foreign=foreign, local=local)
         slot.initial, slot.back, slot.attempt = initial.ir, back.ir, self.attempt
         return slot.parameter
 
@@ -162,21 +163,22 @@ class LoopPhis:
         known = self.slots.get(path)
         with self.at(0):
             filler, kind = unused(self.machine, value.type if known is None else known.parameter.type)
-        slot = self._slot(path, common(kind, value.type), value.origin, foreign=value.foreign)
+        slot = self._slot(path, common(kind, value.type), value.origin, foreign=value.foreign, local=value.local)
         slot.initial, slot.back, slot.attempt = filler, value.ir, self.attempt
         return dataclasses.replace(value, ir=slot.parameter.ir, expression=None)
 
-    def _slot(self, path: Path, kind: Type, origin: str, *, foreign: bool) -> Slot:
+    def _slot(self, path: Path, kind: Type, origin: str, *, foreign: bool, local: bool) -> Slot:
         found = self.slots.get(path)
         if found is None:
-            found = self.slots[path] = Slot(Symbol(self.machine.graph.value(kind), origin, foreign=foreign))
+            made = Symbol(self.machine.graph.value(kind), origin, foreign=foreign, local=local)
+            found = self.slots[path] = Slot(made)
             self.grew = True
             return found
-        wider = common(found.parameter.type, kind)
-        if wider != found.parameter.type or (foreign and not found.parameter.foreign):
-            found.parameter = Symbol(
-                self.machine.graph.value(wider), origin, foreign=foreign or found.parameter.foreign
-            )
+        held = found.parameter
+        wider = common(held.type, kind)
+        foreign, local = foreign or held.foreign, local or held.local
+        if (wider, foreign, local) != (held.type, held.foreign, held.local):
+            found.parameter = Symbol(self.machine.graph.value(wider), origin, foreign=foreign, local=local)
             self.grew = True
         return found
 

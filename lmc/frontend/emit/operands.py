@@ -122,11 +122,32 @@ def operand(machine: Machine, value: Abstract) -> Operand:
         return _cell(machine, value)
     if isinstance(value, Raised):
         return operand(machine, machine.exception(value))
+    if is_value(value):
+        return operand(machine, machine.cases(value, lambda one: _phi_input(machine, one)))
     if isinstance(value, Slice):
         raise machine.stop("a slice object is handed on", "slice the text or the list itself: x[a:b]")
     if isinstance(value, Poison):
         raise machine.stop(value.cause, value.remedy)
     raise machine.stop(f"{describe(machine, value)} can't be part of the graph", "take what is needed out of it before")
+
+
+def is_value(value: Abstract) -> bool:
+    """Return whether ``value`` can be one value of the run: nothing that the program could change is in it."""
+    if isinstance(value, Const):
+        return value.is_literal
+    if isinstance(value, Tuple):
+        return value.kind is tuple and all(map(is_value, value.items))
+    if isinstance(value, Union):
+        return is_value(value.first) and is_value(value.second)
+    return isinstance(value, Symbol | Concat)
+
+
+def _phi_input(machine: Machine, value: Abstract) -> Abstract:
+    if isinstance(value, Const):
+        return value
+    found = operand(machine, value)
+    origin = found.origin or "what a condition decides"
+    return Symbol(found.ir, origin, foreign=found.foreign, local=found.local)
 
 
 def _constant(machine: Machine, value: Any) -> Operand:
