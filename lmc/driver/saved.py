@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from lmc.driver.start import Arguments
 from lmc.driver.windows import Part, Waiting, WindowedRun
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.variants import Captured
+from lmc.ir.builtins import PureBuiltin, lookup
 from lmc.ir.constraints import Constraints, Reader
 from lmc.ir.core import HostFunction
 from lmc.ir.errors import InputError
@@ -192,21 +194,40 @@ def _broken(op: BreakOp) -> InputError:
 
 
 def _hosts_of(plan: Plan, captured: Captured | None) -> dict[str, Callable[..., Any]]:
-    if not plan.hosts:
-        return {}
+    """The functions that the plan calls: builtins, which any IR may call, and those of the program."""
+    found = {host.name: builtin.run for host in plan.hosts if (builtin := _builtin(host)) is not None}
+    own = [host for host in plan.hosts if host.name not in found]
+    if not own:
+        return found
     if captured is None:
         raise UsageError(
-            f"the plan calls {', '.join(host.target for host in plan.hosts)}",
+            f"the plan calls {', '.join(host.target for host in own)}",
             remedy="name the program that has them: --program PROGRAM.py[:name]",
         )
-    known = {(host.target, host.digest): captured.hosts[host.name] for host in captured.module.hosts}
-    missing = [host for host in plan.hosts if (host.target, host.digest) not in known]
-    if missing:
-        raise _not_there(missing[0], captured.module.hosts, captured.function.name)
-    return {host.name: known[host.target, host.digest] for host in plan.hosts}
+    wanted, known = _alike(own), _alike(captured.module.hosts)
+    for key, hosts in wanted.items():
+        if len(known[key]) != len(hosts):
+            raise _not_there(hosts[0], captured, ambiguous=len(known[key]) > 0)
+        found |= {host.name: captured.hosts[each.name] for host, each in zip(hosts, known[key], strict=True)}
+    return found
 
 
-def _not_there(host: HostFunction, known: Sequence[HostFunction], program: str) -> InputError:
-    changed = any(entry.target == host.target for entry in known)
-    cause = "has changed since the plan was compiled" if changed else f"is not called by {program}"
+def _builtin(host: HostFunction) -> PureBuiltin | None:
+    module, _, name = host.target.partition(":")
+    return lookup(name) if module == PureBuiltin.__module__ else None
+
+
+def _alike(hosts: Sequence[HostFunction]) -> dict[tuple[str, str], list[HostFunction]]:
+    """``hosts`` by what a plan knows of them: what a function made twice, or objects of one class, are in order."""
+    found: dict[tuple[str, str], list[HostFunction]] = defaultdict(list)
+    for host in hosts:
+        found[host.target, host.digest].append(host)
+    return found
+
+
+def _not_there(host: HostFunction, captured: Captured, *, ambiguous: bool) -> InputError:
+    changed = any(entry.target == host.target for entry in captured.module.hosts)
+    cause = "has changed since the plan was compiled" if changed else f"is not called by {captured.function.name}"
+    if ambiguous:
+        cause = f"is one of several alike in {captured.function.name}, which the plan does not tell apart"
     return InputError(f"the function {host.target} {cause}", remedy="compile the plan again, or run the program itself")

@@ -1,6 +1,7 @@
 import json
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -102,6 +103,59 @@ def test_a_plan_can_not_name_a_function_that_the_program_does_not_call(tmp_path:
     with pytest.raises(InputError, match="os:system is not called by other"):
         SavedRunner.load(str(path), TOY, other)
     assert programs.SIDE_EFFECTS == []
+
+
+def saying(word: str) -> Callable[[str], str]:
+    @lmc.tool(effect="reads")
+    def say(text: str) -> str:
+        return word + text
+
+    return say
+
+
+ONE, TWO = saying("one "), saying("two ")
+SUBJECTS = [re.compile("a+"), re.compile("b+")]
+
+
+@lmc.jit
+def alike(s: lmc.State, first: bool) -> list[str]:
+    s += "x"
+    text = s.gen("a", max_tokens=4) + "ab"
+    found = [SUBJECTS[0].sub("X", text)] if first else []
+    return [ONE(text), *found, SUBJECTS[1].sub("Y", text), TWO(text)]
+
+
+def test_functions_that_look_alike_are_told_apart(tmp_path: Path):
+    runner = SavedRunner.load(save(tmp_path, alike), TOY, alike)
+    for first in (True, False):
+        [(_, result)] = runner.run_rows([[(0, ((), {"first": first}))]])
+        assert result.value == alike.on("toy", seed=4)(first)
+
+
+def test_functions_that_can_not_be_told_apart_are_not_called(tmp_path: Path):
+    path = save(tmp_path, alike, {"first": False})  # one pattern; the program has two
+    with pytest.raises(InputError, match=r"re:Pattern\(\) is one of several alike in alike") as caught:
+        SavedRunner.load(path, TOY, alike)
+    assert caught.value.remedy == "compile the plan again, or run the program itself"
+
+
+BUILTIN = r"""
+module @f {
+  host @py.len = "lmc.ir.builtins:len" sha256 "DIGEST" reads
+  func @f(%text: !text) {
+    %c = lm.context : !ctx
+    %n = host.call @py.len (%text) {declared = "reads", id = "f/@py.len"} : !int
+    lm.return %c (%n) {structure = "{\"leaf\":0}"}
+  }
+}
+"""
+
+
+def test_a_builtin_needs_no_program(tmp_path: Path):
+    path = tmp_path / "f.lmir"
+    path.write_text(BUILTIN.replace("DIGEST", "0" * 64))
+    [(_, result)] = SavedRunner.load(str(path), TOY, None).run_rows([[(0, ((), {"text": "abc"}))]])
+    assert result.value == 3
 
 
 def test_a_plan_that_ends_in_a_break(tmp_path: Path):
