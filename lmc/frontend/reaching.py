@@ -7,7 +7,9 @@ import functools
 import gc
 import inspect
 import sys
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextvars import ContextVar
 from functools import lru_cache
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -17,9 +19,17 @@ import pydantic
 from lmc.frontend.harmless import SPECIAL, is_standard_module
 from lmc.frontend.locations import is_own_file
 from lmc.frontend.tools import Tool
+from lmc.ir.wording import with_article
 
 _MOST = 20_000
 """How many objects are looked at; a function that refers to more of them may reach any."""
+_THREAD_STATE = {
+    "sqlite3": ("connect", "Connection"),
+    "decimal": ("getcontext", "setcontext", "localcontext"),
+    "threading": ("local", "current_thread", "get_ident", "get_native_id"),
+    "contextvars": ("ContextVar", "copy_context"),
+}
+"""What belongs to the thread that makes or asks for it, by standard module."""
 RECEIVER = object()
 """Stands for the object that a captured method belongs to, which a capture keeps alive nowhere."""
 _PLAIN = frozenset({str, int, float, bool, bytes, complex, type(None), range, CodeType})
@@ -68,6 +78,24 @@ def reaches_hooks(root: Any) -> bool:
     if isinstance(function, FunctionType) and function.__code__.co_flags & inspect.CO_GENERATOR:
         return True
     return _finds([root], lambda value: has_hooks(value if isinstance(value, type) else type(value)))
+
+
+def thread_state(root: Any) -> str | None:
+    """Return the name of what belongs to one thread that ``root`` is or refers to; None where there is nothing."""
+    loaded = {module: names for module, names in _THREAD_STATE.items() if module in sys.modules}
+    bound = {id(getattr(sys.modules[module], name)) for module, names in loaded.items() for name in names}
+    found: list[str] = []
+
+    def is_state(value: Any) -> bool:
+        kind = value if isinstance(value, type) else type(value)
+        if id(value) in bound:
+            found.append(value.__name__)
+        elif issubclass(kind, threading.local | ContextVar):
+            found.append(with_article(kind.__name__))
+        return bool(found)
+
+    _finds([root], is_state)
+    return found[0] if found else None
 
 
 def _finds(left: list[Any], is_wanted: Callable[[Any], bool]) -> bool:

@@ -14,7 +14,7 @@ from lmc.frontend.emit.budget import MAX_DEPTH, MAX_OPS
 from lmc.frontend.expressions import Expression, evaluate
 from lmc.frontend.guards import ReadGuards, ValueGuard
 from lmc.frontend.hosts import HostTable, plain_name
-from lmc.frontend.reaching import RECEIVER, reaches, reaches_hooks
+from lmc.frontend.reaching import RECEIVER, reaches, reaches_hooks, thread_state
 from lmc.frontend.sites import SiteTable
 from lmc.ir.builder import Builder
 from lmc.ir.core import Block, Constraint, Op, Value
@@ -44,6 +44,7 @@ class Graph:
         changeable: Collection[int] = (),
     ) -> None:
         self.receiver = receiver
+        self._of_any_thread: list[Any] = []
         self.receiver_used = False
         """Whether the object of the captured method is used for more than its attributes."""
         self.changeable = changeable
@@ -166,6 +167,19 @@ class Graph:
                 '(@lmc.tool(effect="reads") or "pure")',
             )
         self.writers.append(root)
+
+    def check_thread(self, value: Any) -> None:
+        """End the capture where ``value``, a function or object of the run's, depends on the thread that it runs in."""
+        if any(value is known for known in self._of_any_thread):
+            return
+        state = thread_state(value)
+        if state is not None:
+            label = plain_name(value) + "()" if callable(value) else with_article(type(value).__name__)
+            raise self.stop(
+                f"{label} uses state of its thread ({state}), and the next function may run in another thread",
+                "do all that needs it in one function, and declare that (@lmc.tool)",
+            )
+        self._of_any_thread.append(value)
 
     def note_hooks(self, value: Any) -> None:
         """Note what gives objects to the run: a function, or an object that exists before."""

@@ -33,6 +33,7 @@ from lmc.frontend.schemas import JsonSchema
 from lmc.frontend.sizes import CAUSE as SIZE_CAUSE
 from lmc.frontend.sizes import REMEDY as SIZE_REMEDY
 from lmc.frontend.sizes import is_too_large
+from lmc.frontend.tools import Tool
 from lmc.ir import builtins
 from lmc.ir.core import Effect, Value
 from lmc.ir.ops import ConcatOp, HostCallOp, PyCallOp
@@ -165,6 +166,8 @@ def constant(machine: Machine, value: Any) -> Symbol:
     graph = machine.graph
     if not is_fixed(value):
         graph.check_apart(value)
+        if not isinstance(value, Tool):
+            graph.check_thread(value)
         if not isinstance(value, type):
             graph.note_hooks(value)
     found = host_op(
@@ -377,6 +380,8 @@ def host_call(
         effect = Effect.WRITES if may_run_code(machine, "", operands) else Effect.READS
     if result_type not in PLAIN_TYPES:
         machine.graph.note_hooks(function)
+    if not isinstance(function, Tool):
+        machine.graph.check_thread(function)
     if effect is Effect.WRITES and taints:
         machine.graph.check_apart(function)
     host, name = machine.graph.hosts.function(function, effect)
@@ -394,10 +399,14 @@ def host_call(
     )
 
 
+JSON_IS_SHARED = ("answers are shared",)
+"""Among the places that the program writes: answers whose fields and items are read in order."""
+
+
 def _note_shared(machine: Machine, operands: Sequence[Operand]) -> None:
     """Answers of classes that go where others may change them: their fields are read in order from the beginning on."""
     if any(isinstance(each.type, JsonType) for each in operands):
-        machine.note_write(("answers are shared",), None, was_read=machine.reads_fields)
+        machine.note_write(JSON_IS_SHARED, None, was_read=machine.reads_fields)
 
 
 def host_op(

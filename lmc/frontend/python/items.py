@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.control.conditions import common
 from lmc.frontend.emit import objects
 from lmc.frontend.emit.budget import MAX_COPIED, MAX_UNION
-from lmc.frontend.emit.operands import describe, element_type, host_call, pure, schema_of_value, text_symbol
+from lmc.frontend.emit.operands import (
+    JSON_IS_SHARED,
+    describe,
+    element_type,
+    host_call,
+    pure,
+    schema_of_value,
+    text_symbol,
+)
 from lmc.frontend.harmless import is_standard_module
 from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, ListCell
 from lmc.frontend.heap.values import (
@@ -129,8 +137,10 @@ def _outside(machine: Machine, owner: Abstract, key: Abstract) -> Abstract:
         return _sliced(machine, owner, key)
     schema = schema_of_value(machine, owner)
     part = schema.items.get(known[0]) if schema is not None and known is not None and type(known[0]) is str else None
-    gives = None if part is None or part.type == ANY else part.type
-    return pure(machine, "getitem", (owner, key), gives=gives)
+    if part is None or part.type == ANY or JSON_IS_SHARED in machine.written:
+        return pure(machine, "getitem", (owner, key))
+    machine.reads_fields = True
+    return pure(machine, "getitem", (owner, key), gives=part.type)
 
 
 def _gives_items(value: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pydantic
 
-from lmc.frontend.emit.operands import class_of, host_call, pure, schema_of_value
+from lmc.frontend.emit.operands import JSON_IS_SHARED, class_of, host_call, pure, schema_of_value
 from lmc.frontend.harmless import is_standard_module
 from lmc.frontend.heap.values import Abstract, BoundMethod, Const, Symbol
 from lmc.frontend.python.foreign import get_attribute
@@ -57,9 +57,6 @@ def _field(machine: Machine, owner: Symbol, schema: JsonSchema, name: str) -> Ab
     value = pure(machine, "field", (owner, Const(name), Const(part.key), *default), gives=kind, origin=origin)
     # A whole number is one in JSON, whatever its class makes of it.
     return pure(machine, "float", (value,)) if part.type == FLOAT else value
-
-
-JSON_IS_SHARED = ("answers are shared",)
 
 
 def _of_member(machine: Machine, owner: Symbol, kind: type[enum.Enum], name: str) -> Abstract:

@@ -78,7 +78,7 @@ def uses_an_object_with_a_database(s, a: str):
     return store.add(first)
 
 
-@case("w")
+@case("w", stops="uses state of its thread")
 def leaves_a_value_in_its_thread(s, a: str):
     s += a
     put(s.gen("x", max_tokens=2))
@@ -86,7 +86,7 @@ def leaves_a_value_in_its_thread(s, a: str):
     return taken()
 
 
-@case("w")
+@case("w", stops="of a ContextVar")
 def sets_a_context_variable(s, a: str):
     s += a
     enter(s.gen("x", max_tokens=2))
