@@ -166,7 +166,7 @@ def is_local(op: Op) -> bool:
 
 
 def may_break(block: Block) -> bool:
-    """Return whether the captured part may end in this block or in a region of it, at an ``lm.break`` that needs a memo."""
+    """Return whether the captured part may end in this block or its regions, at an ``lm.break`` that needs a memo."""
     end = block.terminator
     return (isinstance(end, BreakOp) and not end.record) or any(
         isinstance(op, RegionOp) and op.breaks for op in block.ops
