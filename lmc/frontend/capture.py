@@ -397,6 +397,7 @@ def rules(machine: Machine, finish: Callable[[Abstract], None]) -> Rules:
         execute=partial(statements.execute, machine),
         assign=partial(statements.assign, machine),
         evaluate=partial(expressions.evaluate, machine),
+        test=partial(expressions.test, machine),
         call=partial(calls.call, machine),
         finish=finish,
         append_together=partial(append_together, machine),

@@ -53,7 +53,7 @@ def test_what_runs_behind_a_break_is_not_in_the_graph():
     [(place, cause)] = share.breaks
     line = in_part.function.__code__.co_firstlineno + 4
     assert place == f"tests/benchmarks/test_captured_share.py:{line}"
-    assert "looks at the running function itself" in cause
+    assert "the program runs code that it makes itself" in cause
     assert line_of(share) == ["own/in_part", "4", "1", "25%", place, cause]
 
 

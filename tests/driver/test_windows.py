@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import lmc
 from lmc.driver import start, windows
 from lmc.driver.defaults import Wish
 from lmc.driver.run import Runner
@@ -15,6 +16,14 @@ from lmc.ir.errors import InputError
 from lmc.runtime.executor import Executor
 from tests.driver import programs
 from tests.runtime.engines import LateEngine
+
+
+@lmc.jit
+def limited(s: lmc.State, limit: int) -> str:
+    """A variant for each limit: that has to be known when the program is captured."""
+    s += "How many?"
+    return s.gen("answer", max_tokens=limit)
+
 
 RUNNER = Runner(programs.judge, Options(Wish("toy")))
 
@@ -85,9 +94,9 @@ def test_parts_are_read_when_those_before_have_started(starts: list[list[int]]):
 
 def test_a_window_is_of_no_more_variants_than_are_kept(monkeypatch: pytest.MonkeyPatch, starts: list[list[int]]):
     monkeypatch.setattr(start, "MAX_VARIANTS", 2)
-    runner = Runner(programs.turns, Options(Wish("toy")))
-    lengths = [1, 2, 1, 2, 3, 3, 1, 1, 2, 3]
-    rows: list[Entry] = [(number, ((), {"questions": ["q"] * length})) for number, length in enumerate(lengths)]
+    runner = Runner(limited, Options(Wish("toy")))
+    limits = [1, 2, 1, 2, 3, 3, 1, 1, 2, 3]
+    rows: list[Entry] = [(number, ((), {"limit": limit})) for number, limit in enumerate(limits)]
     taken: list[int] = []
     prepare = start.Start.prepare_window
 
@@ -98,7 +107,7 @@ def test_a_window_is_of_no_more_variants_than_are_kept(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(start.Start, "prepare_window", noted)
     found = dict(runner.run_rows([rows]))
-    assert [len(found[number].value) for number in range(10)] == lengths
+    assert [len(found[number].variables["answer"].encode()) for number in range(10)] == limits
     assert taken == [4, 4, 2]
 
 

@@ -141,6 +141,7 @@ def test_what_a_default_holds_changes_in_the_run():
     captured = capture(program, bind(program, (), {}))
     assert keep.__defaults__ == ([],)
     assert not check(program, captured=captured).breaks
+    assert keep.__defaults__
     keep.__defaults__[0].clear()
 
 

@@ -10,7 +10,7 @@ from lmc.frontend.disorder import CAUSE, REMEDY, is_disordered
 from lmc.frontend.emit.budget import MAX_DOMAIN, MAX_TEXT_PARTS
 from lmc.frontend.emit.raises import Classes
 from lmc.frontend.expressions import Expression
-from lmc.frontend.harmless import is_fixed, is_harmless_type
+from lmc.frontend.harmless import is_fixed, is_harmless_type, is_standard_module
 from lmc.frontend.heap.cells import DictCell, GrownCell, IteratorCell, ListCell, ObjectCell, SetCell
 from lmc.frontend.heap.values import (
     SCALARS,
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 PLAIN_TYPES = frozenset({TEXT, INT, FLOAT, BOOL, NONE})
 _BUILDERS = frozenset({"list", "tuple", "dict"})
 """Builtins that hold their arguments: of a container of the program's own that is a copy."""
-_HOLDING = frozenset({"list", "tuple", "dict", "set", "list.replaced"})
 _NOT_LOOKING = frozenset({"is", "is_not", "tuple", "list", "dict", "bound", "choose", "list.replaced", "list.with"})
 """Builtins that call no method of their arguments."""
 _LOOKING_AT_CONTAINERS = frozenset(
@@ -252,9 +251,7 @@ def pure(
     named = dict(keywords or {})
     if name in _BUILDERS:
         machine.ends.copied.update(value.address for value in arguments if isinstance(value, Ref))
-    operands = [operand(machine, value) for value in (*arguments, *named.values())]
-    if name in _HOLDING:
-        _note_shared(machine, operands)
+    operands = _in_order(machine, name, [operand(machine, value) for value in (*arguments, *named.values())])
     types = [each.type for each in operands]
     result_type = gives or builtin.result_type(types[: len(arguments)])
     if origin is None:
@@ -374,8 +371,8 @@ def host_call(
     named = dict(keywords or {})
     machine.ends.copied.update(value.address for value in (*arguments, *named.values()) if isinstance(value, Ref))
     operands = [operand(machine, value) for value in (*arguments, *named.values())]
-    if effect is Effect.WRITES:
-        _note_shared(machine, operands)
+    if (effect is Effect.WRITES or not _is_known(function)) and any(map(_may_hold_answers, operands)):
+        machine.note_write(ANSWERS_ARE_SHARED, None, was_read=machine.reads_answers)
     if effect is Effect.PURE and any(each.foreign for each in operands):
         effect = Effect.WRITES if may_run_code(machine, "", operands) else Effect.READS
     if result_type not in PLAIN_TYPES:
@@ -399,14 +396,30 @@ def host_call(
     )
 
 
-JSON_IS_SHARED = ("answers are shared",)
-"""Among the places that the program writes: answers whose fields and items are read in order."""
+ANSWERS_ARE_SHARED = ("answers are shared",)
+"""Among the places that the program writes: answers that a function of the user's was given. It may change them or hand
+them on, so that they are read in order from the beginning on."""
 
 
-def _note_shared(machine: Machine, operands: Sequence[Operand]) -> None:
-    """Answers of classes that go where others may change them: their fields are read in order from the beginning on."""
-    if any(isinstance(each.type, JsonType) for each in operands):
-        machine.note_write(JSON_IS_SHARED, None, was_read=machine.reads_fields)
+def _may_hold_answers(each: Operand) -> bool:
+    """Return whether ``each`` may be or hold an object that a generation gave and that can change."""
+    return not each.foreign and not each.follows and not each.holds_scalars
+
+
+def _is_known(function: Any) -> bool:
+    """Return whether ``function`` is Python's or lmc's own: what it is declared to do is all that it does."""
+    module = getattr(function, "__module__", None) or ""
+    return is_standard_module(module) or (module.partition(".")[0] == "lmc" and not isinstance(function, Tool))
+
+
+def _in_order(machine: Machine, name: str, operands: list[Operand]) -> list[Operand]:
+    """The operands of a builtin; answers that others may change are objects from outside."""
+    if name in _NOT_LOOKING or not any(map(_may_hold_answers, operands)):
+        return operands
+    if ANSWERS_ARE_SHARED not in machine.written:
+        machine.reads_answers = True
+        return operands
+    return [replace(each, foreign=True) if _may_hold_answers(each) else each for each in operands]
 
 
 def host_op(

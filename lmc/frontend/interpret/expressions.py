@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.emit.operands import concat
@@ -52,10 +53,16 @@ def _unary(machine: Machine, node: ast.UnaryOp) -> Abstract:
     return operators.unary(machine, operators.UNARY[type(node.op)], value)
 
 
-def _compare(machine: Machine, node: ast.Compare) -> Abstract:
+def _compare(
+    machine: Machine, node: ast.Compare, wanted: Callable[[Machine, Abstract], Abstract] | None = None
+) -> Abstract:
+    """Comparisons in a row: the result of the last one that is made, or what ``wanted`` makes of it."""
+
     def further(index: int, left: Abstract) -> Abstract:
         right = evaluate(machine, node.comparators[index])
         found = operators.compare(machine, node.ops[index], left, right)
+        if wanted is not None:
+            found = wanted(machine, found)
         if index + 1 == len(node.ops):
             return found
         return if_true(machine, found, lambda: further(index + 1, right), lambda: found)
@@ -67,11 +74,52 @@ def if_true(
     machine: Machine, value: Abstract, then: Callable[[], Abstract], otherwise: Callable[[], Abstract]
 ) -> Abstract:
     """One of two expressions, by whether ``value`` is true."""
-    flag = machine.decided(operators.truth(machine, value))
+    return _choose(machine, operators.truth(machine, value), then, otherwise)
+
+
+def _choose(
+    machine: Machine, truth: Abstract, then: Callable[[], Abstract], otherwise: Callable[[], Abstract]
+) -> Abstract:
+    flag = machine.decided(truth)
     if isinstance(flag, Const):
         return then() if flag.value else otherwise()
     assert isinstance(flag, Symbol)
     return machine.choose(flag, then, otherwise)
+
+
+def test(machine: Machine, node: ast.expr) -> Abstract:
+    """Return whether an expression is true as a condition: `and`, `or`, `not` ask each operand for its truth once."""
+    if not isinstance(node, ast.UnaryOp | ast.BoolOp | ast.IfExp | ast.Compare):
+        return operators.truth(machine, evaluate(machine, node))
+    around = machine.graph.location
+    machine.at(node)
+    found = _test(machine, node)
+    machine.graph.location = around
+    return found
+
+
+def _test(machine: Machine, node: ast.UnaryOp | ast.BoolOp | ast.IfExp | ast.Compare) -> Abstract:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return operators.negated(machine, test(machine, node.operand))
+    if isinstance(node, ast.IfExp):
+        flag = test(machine, node.test)
+        return _choose(machine, flag, lambda: test(machine, node.body), lambda: test(machine, node.orelse))
+    if isinstance(node, ast.Compare):
+        return _compare(machine, node, operators.truth)
+    if isinstance(node, ast.BoolOp):
+        found = partial(test, machine, node.values[-1])
+        for each in reversed(node.values[:-1]):
+            found = partial(_tested, machine, each, found, ends=isinstance(node.op, ast.Or))
+        return found()
+    return operators.truth(machine, _unary(machine, node))
+
+
+def _tested(machine: Machine, node: ast.expr, further: Callable[[], Abstract], *, ends: bool) -> Abstract:
+    """The truth of an operand of `and` or `or` and of what follows it; ``ends`` is the one that ends the expression."""
+    flag = test(machine, node)
+    if ends:
+        return _choose(machine, flag, lambda: Const(True), further)
+    return _choose(machine, flag, further, lambda: Const(False))
 
 
 def _bool_op(machine: Machine, node: ast.BoolOp) -> Abstract:
@@ -96,8 +144,8 @@ def _known_to_be(value: Abstract, *, there: bool) -> Abstract:
 
 
 def _if_expression(machine: Machine, node: ast.IfExp) -> Abstract:
-    test = evaluate(machine, node.test)
-    return if_true(machine, test, lambda: evaluate(machine, node.body), lambda: evaluate(machine, node.orelse))
+    flag = test(machine, node.test)
+    return _choose(machine, flag, lambda: evaluate(machine, node.body), lambda: evaluate(machine, node.orelse))
 
 
 def _joined(machine: Machine, node: ast.JoinedStr) -> Abstract:

@@ -36,7 +36,6 @@ from lmc.frontend.python.iteration import Counted, items_of, known_items, next_i
 from lmc.frontend.python.iteration import over as iterator_over
 from lmc.frontend.python.iterators import row
 from lmc.frontend.python.library import polyfills
-from lmc.frontend.python.operators import truth
 from lmc.ir.types import ANY, TEXT, ListType
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ def run_while(machine: Machine, node: ast.While) -> None:
         depth = len(machine.narrowings)
         for _ in range(MAX_UNROLLED_WHILE):
             machine.at(node)
-            flag = machine.decided(truth(machine, machine.rules.evaluate(node.test)))
+            flag = machine.decided(machine.rules.test(node.test))
             if not isinstance(flag, Const):
                 raise NotKnownError
             if not flag.value:
@@ -120,7 +119,7 @@ def _counted_while(machine: Machine, node: ast.While) -> None:
 
     def test() -> Abstract:
         machine.at(node)
-        flag = truth(machine, machine.rules.evaluate(node.test))
+        flag = machine.rules.test(node.test)
         machine.at(node)
         return flag
 

@@ -136,6 +136,7 @@ class Rules:
     execute: Callable[[Sequence[Any]], None]
     assign: Callable[[Any, Abstract], None]
     evaluate: Callable[[Any], Abstract]
+    test: Callable[[Any], Abstract]
     call: Callable[[Abstract, Sequence[Abstract], Mapping[str, Abstract]], Abstract]
     finish: Callable[[Abstract], None]
     append_together: Callable[[Abstract, Abstract], Abstract | None]
@@ -206,7 +207,7 @@ class Machine:
         self.graph = graph
         self.written: dict[Any, Any] = {} if written is None else written
         """Places outside the program that it writes, with what keeps their ids: they are read in the run alone."""
-        self.reads_fields = False
+        self.reads_answers = False
         """Whether fields of answers are read by ops that passes may move: nothing else holds the objects."""
         self.makers: dict[Any, Any] = {}
         """Makers of objects of the user's classes, as host functions."""

@@ -43,7 +43,7 @@ def run_match(machine: Machine, node: ast.Match) -> None:
         def guard() -> Abstract:
             bind()
             assert case.guard is not None
-            return operators.truth(machine, machine.rules.evaluate(case.guard))
+            return machine.rules.test(case.guard)
 
         def take() -> None:
             bind()

@@ -15,7 +15,7 @@ from lmc.frontend.handles.misuse import refuse_deletion
 from lmc.frontend.heap.cells import BranchesCell, ListCell
 from lmc.frontend.heap.values import NONE, Abstract, Const, Raised, Symbol, same
 from lmc.frontend.interpret import calls, comprehensions, loops, names, patterns, protected
-from lmc.frontend.interpret.expressions import evaluate, make_function
+from lmc.frontend.interpret.expressions import evaluate, make_function, test
 from lmc.frontend.interpret.machine import MadeError
 from lmc.frontend.python import attributes, foreign, items, iteration, operators
 from lmc.ir.errors import LmcError
@@ -147,7 +147,7 @@ def _augmented(machine: Machine, node: ast.AugAssign) -> None:
 
 
 def _if(machine: Machine, node: ast.If) -> None:
-    flag = machine.decided(operators.truth(machine, evaluate(machine, node.test)))
+    flag = machine.decided(test(machine, node.test))
     machine.at(node)
     if isinstance(flag, Const):
         execute(machine, node.body if flag.value else node.orelse)
@@ -223,7 +223,7 @@ def _raise(machine: Machine, node: ast.Raise) -> None:
 
 
 def _assert(machine: Machine, node: ast.Assert) -> None:
-    flag = machine.decided(operators.truth(machine, evaluate(machine, node.test)))
+    flag = machine.decided(test(machine, node.test))
 
     def fail() -> None:
         args = () if node.msg is None else (evaluate(machine, node.msg),)

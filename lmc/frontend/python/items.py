@@ -13,7 +13,7 @@ from lmc.frontend.control.conditions import common
 from lmc.frontend.emit import objects
 from lmc.frontend.emit.budget import MAX_COPIED, MAX_UNION
 from lmc.frontend.emit.operands import (
-    JSON_IS_SHARED,
+    ANSWERS_ARE_SHARED,
     describe,
     element_type,
     host_call,
@@ -137,10 +137,8 @@ def _outside(machine: Machine, owner: Abstract, key: Abstract) -> Abstract:
         return _sliced(machine, owner, key)
     schema = schema_of_value(machine, owner)
     part = schema.items.get(known[0]) if schema is not None and known is not None and type(known[0]) is str else None
-    if part is None or part.type == ANY or JSON_IS_SHARED in machine.written:
-        return pure(machine, "getitem", (owner, key))
-    machine.reads_fields = True
-    return pure(machine, "getitem", (owner, key), gives=part.type)
+    gives = None if part is None or part.type == ANY or ANSWERS_ARE_SHARED in machine.written else part.type
+    return pure(machine, "getitem", (owner, key), gives=gives)
 
 
 def _gives_items(value: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pydantic
 
-from lmc.frontend.emit.operands import JSON_IS_SHARED, class_of, host_call, pure, schema_of_value
+from lmc.frontend.emit.operands import ANSWERS_ARE_SHARED, class_of, host_call, pure, schema_of_value
 from lmc.frontend.harmless import is_standard_module
 from lmc.frontend.heap.values import Abstract, BoundMethod, Const, Symbol
 from lmc.frontend.python.foreign import get_attribute
@@ -49,9 +49,9 @@ def _field(machine: Machine, owner: Symbol, schema: JsonSchema, name: str) -> Ab
     """A field of an answer. Once anything else may hold the object, it is read in order."""
     part = schema.attributes[name]
     origin = f"the attribute {name!r} of {owner.origin}"
-    if JSON_IS_SHARED in machine.written:
+    if ANSWERS_ARE_SHARED in machine.written:
         return host_call(machine, get_attribute, (owner, Const(name)), effect=Effect.READS, origin=origin)
-    machine.reads_fields = True
+    machine.reads_answers = True
     kind = part.type if part.kind is None else json_of(machine.graph.json_types.name(schema_of(part.kind)))
     default = () if part.required else (Const(part.default),)
     value = pure(machine, "field", (owner, Const(name), Const(part.key), *default), gives=kind, origin=origin)
