@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 _LOOKS_AT_IT = frozenset(["exc_info", "exception", "format_exc", "print_exc"])
 _MAX_FUNCTIONS = 1000
-
-
-def asks_for_exceptions(node: ast.AST) -> bool:
-    """Whether ``node`` itself names what asks for it."""
-    match node:
-        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.keyword(arg=name) | ast.alias(name=name):
-            return name in _LOOKS_AT_IT
-        case _:
-            return False
 
 
 def looks_at_exceptions(value: Any) -> bool:

@@ -107,7 +107,3 @@ def check_branching(name: str, on: Any) -> None:
     """Raise ``CaptureError`` where ``on`` is nothing that elements could have a branch of."""
     if on is not None and not issubclass(type(on), State):
         raise bad(f"lmc.{name}(…, on=…) is given something else than a state", f"give it one: lmc.{name}(…, on=s)")
-
-
-FORMS = {id(form): form.__name__ for form in (cond, while_loop, map, race)}
-"""The names of the forms, by identity."""

@@ -170,13 +170,6 @@ class ReadGuards:
         else:
             self._add("method", owner, name, lambda _: _shadow(owner, name), _shadow(owner, name))
 
-    def add_kind(self, owner: Any, name: str, value: Any) -> None:
-        """The class of ``owner.name``, None where there is none."""
-        if id(owner) == self._receiver:
-            self._add("kind", owner, name, lambda receiver: type(getattr(receiver, name, None)), type(value))
-        else:
-            self._add("kind", owner, name, lambda _: type(getattr(owner, name, None)), type(value))
-
     def hold(self, receiver: tuple[Any, ...] = ()) -> bool:
         """Return whether every read would give the same again, of ``receiver`` where it read the captured method's."""
         owner = receiver[0] if receiver else None
@@ -186,11 +179,6 @@ class ReadGuards:
     def attributes(self) -> frozenset[str]:
         """Names of the attributes that were read."""
         return frozenset(name for kind, _, name in self._reads if kind == "attribute")
-
-    def earlier(self, kind: str, owner: Any, name: str, value: Any) -> Any:
-        """Return what a read gave in the capture if that can't have been changed in place, else ``value``."""
-        found = self._reads.get((kind, id(owner), name))
-        return found.snapshot.value if found is not None and type(found.snapshot.value) in _SCALARS else value
 
     def note(self, value: Any) -> None:
         """Take in a value from outside that is held by other means."""

@@ -143,12 +143,6 @@ SPECIAL = frozenset(
 )
 
 
-def is_harmless(value: Any) -> bool:
-    """Return whether operators on ``value`` run no code of the user's (items of a container are not looked at)."""
-    kind = type(value)
-    return kind in _LITERALS or kind in _CONTAINERS or is_harmless_type(kind)
-
-
 def is_deeply_harmless(value: Any, depth: int = 16) -> bool:
     """The same for ``value`` and every item in it."""
     kind = type(value)

@@ -54,10 +54,6 @@ class HostTable:
         """The symbol of the builtin ``name``, where a call of it has to stay in order with the user's functions."""
         return self._names.get(("builtin", name, Effect.READS))
 
-    def builtin_of(self, symbol: str) -> str | None:
-        """The builtin that ``symbol`` calls, None where it calls anything else."""
-        return next((key[1] for key, name in self._names.items() if name == symbol and key[0] == "builtin"), None)
-
     def _kept(self, function: Any) -> Callable[[], Any]:
         """Return what gives ``function`` when it is called; of the receiver's methods it keeps the function alone."""
         method = function.function if isinstance(function, Tool) else function

@@ -6,9 +6,6 @@ import ast
 from collections.abc import Iterable
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
-HELD = "_lmc_held"
-"""Begins the names of what the transform keeps from one statement to those right behind it."""
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -61,21 +58,6 @@ class FunctionScope:
             else:
                 inner = inside or isinstance(node, _COMPREHENSIONS)
                 stack.extend((child, inner) for child in ast.iter_child_nodes(node))
-
-
-def names_bound_in(statements: Iterable[ast.AST]) -> set[str]:
-    """The names that ``statements`` bind or delete in the function they stand in, without what is only held."""
-    scope = FunctionScope(ast.Lambda(ast.arguments([], [], None, [], [], None, []), ast.Constant(None)))
-    for statement in statements:
-        scope.collect(statement)
-    bound = scope.local - scope.declared_global - scope.declared_nonlocal
-    return {name for name in bound if not name.startswith(HELD)}
-
-
-def comprehension_names(node: Comprehension) -> set[str]:
-    """The names that the ``for`` parts of a comprehension bind."""
-    targets = [generator.target for generator in node.generators]
-    return {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
 
 
 def rebound_names(tree: ast.AST) -> frozenset[str]:

@@ -361,7 +361,10 @@ def _call_user_function(machine: Machine, function: FunctionType, args: Args, kw
     must = any(_stays(machine, value) for value in values)
     flags = function.__code__.co_flags
     if flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
-        raise machine.unsupported(f"{function.__name__}(), which is asynchronous,")
+        raise machine.stop(
+            f"{function.__name__}() is async, and is called as a plain function: its result is a coroutine",
+            "declare it with @lmc.tool: the call then waits for its result",
+        )
     try:
         definition = definition_of(function)
     except Unsupported as reason:

@@ -53,7 +53,7 @@ from lmc.frontend.heap.values import (
 from lmc.frontend.python.library.kinds import class_given
 from lmc.frontend.sizes import grows
 from lmc.ir.core import Effect
-from lmc.ir.types import ANY, BOOL, INT, TEXT, JsonType, ListType
+from lmc.ir.types import ANY, BOOL, INT, TEXT, ListType
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -539,11 +539,6 @@ def _one_of(machine: Machine, items: Sequence[Abstract], item: Abstract) -> Abst
         if isinstance(flag, Const) and flag.value:
             return TRUE
     return FALSE
-
-
-def is_json(value: Abstract) -> bool:
-    """Return whether ``value`` is the value of a schema, or an object of the run."""
-    return isinstance(value, Symbol) and (value.type == ANY or isinstance(value.type, JsonType))
 
 
 __all__ = ["PLAIN_TYPES", "TEXT", "binary", "compare", "contains", "identical", "negated", "truth", "unary"]

@@ -28,7 +28,7 @@ class Definition:
 
     ``cells`` are the variables of the functions around it that exist outside the program, ``rebound`` the names that
     some function of its file may bind anew in the module or in an enclosing function. ``class_name`` is the class it is
-    written in. ``first_line`` is that of its code object. ``function`` is the function itself where it exists outside
+    written in. ``function`` is the function itself where it exists outside
     the program, ``outer`` the definition that it is written in where the program makes it.
     """
 
@@ -39,7 +39,6 @@ class Definition:
     cells: Mapping[str, CellType]
     rebound: frozenset[str]
     class_name: str | None = None
-    first_line: int = 0
     function: FunctionType | None = None
     outer: Definition | None = None
     _inner: dict[int, Definition] = field(default_factory=dict[int, "Definition"])
@@ -118,7 +117,7 @@ class Definition:
         if found is None:
             name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
             found = self._inner[id(node)] = Definition(
-                node, name, self.file, self.globals, self.cells, self.rebound, self.class_name, node.lineno, outer=self
+                node, name, self.file, self.globals, self.cells, self.rebound, self.class_name, outer=self
             )
         return found
 
@@ -175,7 +174,6 @@ def _definition_of(held: _Identity, _code: _Identity) -> Definition:
         cells,
         rebound_names(tree),
         around,
-        code.co_firstlineno,
         function,
     )
 

@@ -218,10 +218,6 @@ def endless(iterator):
         yield next(iterator)
 
 
-def keys_of(items, key):
-    return [key(item) for item in items]
-
-
 def extreme(name, better, iterable, key, *default):
     begun = False
     best = highest = None
