@@ -177,7 +177,10 @@ def next_item(machine: Machine, iterable: Ref) -> Abstract | None:
 
     while not found:
         if not isinstance(machine.cell(source), IteratorCell):
-            raise machine.unsupported("`next` of a generator over items that only a run counts")
+            raise machine.stop(
+                "the next item is taken from a generator over items that only a run counts",
+                "go over the items with `for`, or make a list of them and take its items",
+            )
         item = iteration.next_item(machine, source)
         if item is None:
             return None

@@ -213,7 +213,10 @@ def next_item(machine: Machine, iterator: Abstract) -> Abstract | None:
     assert isinstance(cell, IteratorCell)
     found = _indexed(machine, cell.source)
     if found is None:
-        raise machine.unsupported("an iterator over items that only a run counts")
+        raise machine.stop(
+            "the next item is taken from an iterator over items that only a run counts",
+            "go over the items with `for`, or make a list of them and take its items: list(x)[0]",
+        )
     if not cell.exhausted:
         _check_keys(machine, cell)
     if cell.exhausted or cell.index >= len(found):

@@ -76,7 +76,7 @@ async def later(x):
     return x
 
 
-@case("w", stops="later(), which is asynchronous, can't be captured yet")
+@case("w", stops="later() is async, and is called as a plain function")
 def awaits_elsewhere(s, a: str):
     s += asyncio.run(later(a))
     return s.gen("g", max_tokens=2)

@@ -104,7 +104,7 @@ def programs_from_closures(s, a):
     return x, y, z, w, s.text()
 
 
-@case(make=lambda: (["a", "b", "", "dd"],), stops="an iterator over items that only a run counts")
+@case(make=lambda: (["a", "b", "", "dd"],), stops="from an iterator over items that only a run counts")
 def lazy_generator(s, items):
     g = (effect("item", i) or f"{i}{x}" for i, x in enumerate(items) if x)
     first = next(g)
