@@ -403,18 +403,25 @@ them on, so that they are read in order from the beginning on."""
 
 def _may_hold_answers(each: Operand) -> bool:
     """Return whether ``each`` may be or hold an object that a generation gave and that can change."""
-    return not each.foreign and not each.follows and not each.holds_scalars
+    return (each.local or not each.foreign) and not each.follows and not each.holds_scalars
 
 
 def _is_known(function: Any) -> bool:
     """Return whether ``function`` is Python's or lmc's own: what it is declared to do is all that it does."""
-    module = getattr(function, "__module__", None) or ""
-    return is_standard_module(module) or (module.partition(".")[0] == "lmc" and not isinstance(function, Tool))
+    if isinstance(function, Tool):
+        return False
+    owner = getattr(function, "__objclass__", None) or getattr(function, "__self__", function)  # of a method in C
+    kind = owner if isinstance(owner, type) else type(owner)
+    module = getattr(function, "__module__", None) or kind.__module__
+    return is_standard_module(module) or module.partition(".")[0] == "lmc"
 
 
 def _in_order(machine: Machine, name: str, operands: list[Operand]) -> list[Operand]:
-    """The operands of a builtin; answers that others may change are objects from outside."""
-    if name in _NOT_LOOKING or not any(map(_may_hold_answers, operands)):
+    """The operands of a builtin; answers that others may change are objects from outside.
+
+    Of objects of the run it is known whether they hold any.
+    """
+    if name in _NOT_LOOKING or not any(_may_hold_answers(each) and not each.local for each in operands):
         return operands
     if ANSWERS_ARE_SHARED not in machine.written:
         machine.reads_answers = True

@@ -306,6 +306,41 @@ def changes(s, a: str):
     return d, v
 
 
+def rename_first(people):
+    people[0]["name"] = "bob"
+    return people[0]
+
+
+@case("w")
+def changed_in_a_list(s, a: str):
+    s += a
+    d = s.gen("d", schema=OBJECT, max_tokens=300)
+    before = d["name"]
+    people = [d, {"name": "ann"}]
+    same = rename_first(people)
+    s += d["name"]
+    same["name"] = "eve"
+    s += d["name"]
+    return before, d, same is d, people[0]["name"]
+
+
+@case("w")
+def changed_in_a_growing_list(s, a: str):
+    s += a
+    people = []
+    while len(people) < 3:
+        d = s.gen("d", schema=OBJECT, max_tokens=300)
+        people.append(d)
+        if len(d["name"]) % 2:
+            break
+    rename_first(people)
+    s += people[0]["name"] + d["name"]
+    for each in people:
+        each["name"] += "!"
+    s += d["name"]
+    return people, d
+
+
 @case("w")
 def retries(s, a: str):
     s += a
