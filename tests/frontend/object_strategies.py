@@ -14,6 +14,8 @@ import functools
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pydantic import BaseModel, Field
+
 from lmc.frontend.function import JittedFunction as jit
 from lmc.frontend.tools import tool
 from tests.frontend.harness import effect
@@ -189,6 +191,11 @@ class Pair(NamedTuple):
         return self.left + self.right
 
 
+class Fact(BaseModel):
+    word: str = Field(max_length=2)
+    lines: list[str] = Field(min_length=1, max_length=2)
+
+
 class Level(enum.Enum):
     LOW = "yes"
     HIGH = "no"
@@ -248,6 +255,28 @@ def fetched(word: str):
     return Wide(word[:2]) if "e" in word else Box(word[:3], len(word)).put(word)
 
 
+@tool
+def grown(items: list) -> int:
+    effect("grown", len(items))
+    if len(items) < 5:
+        items.append("g")
+    return len(items)
+
+
+@tool
+def emptied(items: list) -> str:
+    effect("emptied")
+    return items.pop() if items else "none"
+
+
+@tool
+def spoiled(fact):
+    effect("spoiled", fact.word)
+    fact.word = fact.word[:1] + "s"
+    fact.lines = [*fact.lines[-1:], "s"]
+    return fact.lines
+
+
 def bump(by=1):
     global COUNT
     COUNT += by
@@ -300,7 +329,7 @@ CONDITIONS = (
     "s.gen(dtype=bool, temperature=1.0)",
     'len(s.gen("h", max_tokens=2, temperature=1.0)) > 3',
 )
-KINDS = ("texts", "numbers", "boxes", "notes", "points", "pairs", "slots", "lists", "boxlists", "calls", "things")
+KINDS = ("texts", "numbers", "boxes", "notes", "points", "pairs", "slots", "lists", "boxlists", "calls", "things", "facts")
 
 
 class ObjectWriter:
@@ -317,6 +346,8 @@ class ObjectWriter:
             self.names["notes"] = ["NOTE"]
             self.names["lists"] = ["LINES", "ROWS[0]"]
         self.things = draw(st.integers(0, 2)) == 0
+        self.facts = draw(st.integers(0, 2)) == 0
+        self.spoils = draw(st.booleans())  # a function that gets the whole answer lets the graph read all in order
         self.count = 0
         self.budget = draw(st.integers(4, 12))
         self.loops = 0
@@ -350,6 +381,7 @@ class ObjectWriter:
             "lists": self.pick("[]", f"[{text}]", f"found({text})"),
             "boxlists": self.pick("[]", f"[Box({text}), Wide('k')]"),
             "things": f"fetched({text})",
+            "facts": "s.gen('f', schema=Fact, temperature=1.0)",
             "calls": self.pick("shout", "(lambda text: text + '?')", "Box.twice", "functools.partial(shout, end='.')"),
         }[kind]
 
@@ -395,6 +427,9 @@ class ObjectWriter:
         if self.names["things"]:
             thing = self.a("things")
             options += [f"str({thing})", f'f"{{{thing}}}"', f"' '.join({thing})", f"{thing}.name", f"{thing}.label()"]
+        if self.names["facts"]:
+            fact = self.a("facts")
+            options = [name, f"{fact}.word", f"'-'.join({fact}.lines)", f"str(len({fact}.lines))", f"str({fact}.lines)"]
         return self.pick(*options)
 
     def number(self) -> str:
@@ -456,6 +491,8 @@ class ObjectWriter:
             kinds += ["module"] * 2
         if self.things:
             kinds += ["thing"] * 20
+        if self.facts:
+            kinds = [*["fact"] * 8, "text", "text", "gen", *[kind for kind in kinds if kind in ("if", "loop", "try")]]
         if self.loops:
             kinds += ["leave"]
         return getattr(self, f"_{self.pick(*kinds)}")()
@@ -583,6 +620,29 @@ class ObjectWriter:
             )
         ]
 
+    def _fact(self) -> list[str]:
+        """An answer that is an object, or what is done with one: functions change it, or a list in it."""
+        if not self.names["facts"] or self.one_in(4):
+            name = self.fresh("f")
+            line = f"{name} = {self.made('facts')}"
+            self.names["facts"].append(name)
+            return [line]
+        fact, other, name = self.pick(*self.names["facts"]), self.a("facts"), self.fresh("k")
+        if self.one_in(4):
+            self.names["lists"].append(name)
+            return [f"{name} = {fact}.lines"]
+        read = self.pick(f"len({fact}.lines)", f"{fact}.lines", f"{fact}.word", f"{other}.lines[-1:]")
+        change = self.pick(
+            f"grown({fact}.lines)",
+            f"emptied({fact}.lines)",
+            f"grown({fact}.lines if {self.condition()} else {other}.lines)",
+            f"emptied({self.a('lists')})",
+            f"spoiled({fact})" if self.spoils else f"emptied({other}.lines)",
+            f"for {name} in {fact}.lines: s += {name}",
+            f"if {other}.word in {fact}.lines: emptied({fact}.lines)",
+        )
+        return [f"s += str({read})", change, f"s += str({read})"]
+
     def _if(self) -> list[str]:
         lines = [f"if {self.condition()}:", *self.block(3)]
         return [*lines, "else:", *self.block(3)] if self.one_in(2) else lines
@@ -654,6 +714,7 @@ class ObjectWriter:
         slots = [f"{name}.size" for name in self.names["slots"]]
         lists = [f"list({name})" for name in self.names["lists"]]
         boxes += [f"({name}.name, {name}.size, list({name}.items))" for name in self.names["things"]]
+        boxes += [f"({name}.word, list({name}.lines))" for name in self.names["facts"]]
         parts = [*self.names["texts"], *self.names["numbers"], *self.names["points"], *self.names["pairs"]]
         result = ", ".join([*parts, *boxes, *notes, *slots, *lists])
         body = [*lines, f"return [{result}]"]

@@ -370,8 +370,9 @@ def host_call(
     """
     named = dict(keywords or {})
     machine.ends.copied.update(value.address for value in (*arguments, *named.values()) if isinstance(value, Ref))
-    operands = [operand(machine, value) for value in (*arguments, *named.values())]
-    if (effect is Effect.WRITES or not _is_known(function)) and any(map(_may_hold_answers, operands)):
+    values = (*arguments, *named.values())
+    operands = [operand(machine, value) for value in values]
+    if (effect is Effect.WRITES or not _is_known(function)) and any(map(_hands_on, values, operands)):
         machine.note_write(ANSWERS_ARE_SHARED, None, was_read=machine.reads_answers)
     if effect is Effect.PURE and any(each.foreign for each in operands):
         effect = Effect.WRITES if may_run_code(machine, "", operands) else Effect.READS
@@ -399,6 +400,16 @@ def host_call(
 ANSWERS_ARE_SHARED = ("answers are shared",)
 """Among the places that the program writes: answers that a function of the user's was given. It may change them or hand
 them on, so that they are read in order from the beginning on."""
+
+
+def _hands_on(value: Abstract, each: Operand) -> bool:
+    """Return whether a function that gets ``value`` may get an answer or a part of one that can change.
+
+    A list of texts may be one, but the program's own.
+    """
+    if isinstance(each.type, ListType) and not isinstance(value, Ref):
+        return not each.foreign and not each.follows
+    return _may_hold_answers(each)
 
 
 def _may_hold_answers(each: Operand) -> bool:
