@@ -39,21 +39,26 @@ class ValueGuard:
 class Snapshot:
     """A value as it was: equal by value for literals and containers of them, by identity for anything else.
 
-    Containers whose ids are ``live`` count as anything else.
+    Containers whose ids are ``live`` count as anything else; those of ``held`` have to be the same objects as well.
     """
 
-    __slots__ = ("_frozen", "_live", "value")
+    __slots__ = ("_frozen", "_held", "_live", "value")
 
-    def __init__(self, value: Any, live: frozenset[int] = frozenset()) -> None:
+    def __init__(self, value: Any, live: frozenset[int] = frozenset(), held: frozenset[int] = frozenset()) -> None:
         self.value = value
         self._live = live
-        self._frozen = _freeze(value, 0, live)
+        self._held = held
+        self._frozen = _freeze(value, 0, live, held)
+
+    def holding(self, held: frozenset[int]) -> Snapshot:
+        """Return the same where these containers have to be the same objects."""
+        return Snapshot(self.value, self._live, held)
 
     def matches(self, value: Any) -> bool:
         """Return whether ``value`` is the same still."""
         if value is self.value and type(value) in _SCALARS:
             return True
-        return _freeze(value, 0, self._live) == self._frozen
+        return _freeze(value, 0, self._live, self._held) == self._frozen
 
 
 class _Same:
@@ -79,10 +84,12 @@ class _TooDeep:
     __hash__ = None  # type: ignore[assignment] - only ever compared
 
 
-def _freeze(value: Any, depth: int, live: frozenset[int] = frozenset()) -> Any:
+def _freeze(value: Any, depth: int, live: frozenset[int] = frozenset(), held: frozenset[int] = frozenset()) -> Any:
     kind = type(value)
     if live and id(value) in live:
         return _Same(value)
+    if held and id(value) in held:
+        return (_Same(value), _freeze(value, depth, live, held - {id(value)}))
     if kind in (float, complex):  # 0.0 equals -0.0, and no NaN equals itself
         return (kind.__name__, repr(value))
     if kind in _SCALARS:
@@ -96,14 +103,17 @@ def _freeze(value: Any, depth: int, live: frozenset[int] = frozenset()) -> Any:
     if depth >= _MAX_DEPTH and kind in CONTAINERS:
         return _TooDeep()
     if kind is list or isinstance(value, tuple):
-        return (_Same(kind), [_freeze(entry, depth + 1, live) for entry in value])
+        return (_Same(kind), [_freeze(entry, depth + 1, live, held) for entry in value])
     if kind is dict:
         return (
             "dict",
-            [(_freeze(key, depth + 1, live), _freeze(entry, depth + 1, live)) for key, entry in value.items()],
+            [
+                (_freeze(key, depth + 1, live, held), _freeze(entry, depth + 1, live, held))
+                for key, entry in value.items()
+            ],
         )
     if kind in (set, frozenset):  # in the order in which it is gone over
-        return (kind.__name__, [_freeze(entry, depth + 1, live) for entry in value])
+        return (kind.__name__, [_freeze(entry, depth + 1, live, held) for entry in value])
     return _Same(value)
 
 
@@ -118,7 +128,8 @@ class ReadGuards:
 
     Attributes of ``receiver``, the object that a captured method belongs to, are read from that of the run: it is not
     kept alive. ``exclusive`` says that it was also read from somewhere else, so that they hold for this object alone.
-    ``live`` are ids of containers that the graph itself changes, which are held by identity.
+    ``live`` are ids of containers that the graph itself changes, which are held by identity, ``held`` those of
+    containers that the graph hands on: they are held by value and by identity.
     """
 
     def __init__(self, receiver: tuple[Any, ...] = (), live: frozenset[int] = frozenset()) -> None:
@@ -126,6 +137,7 @@ class ReadGuards:
         self._owners: list[Any] = []  # keeps what ids stand for alive
         self._receiver = id(receiver[0]) if receiver else None
         self._live = live
+        self._held: frozenset[int] = frozenset()
         self.exclusive = False
 
     def seen(self, kind: str, owner: Any, name: str, value: Any) -> bool:
@@ -151,6 +163,20 @@ class ReadGuards:
         mutable_parts(value, parts)
         self._owners += parts.values()
         self._live |= parts.keys()
+
+    def hold_objects(self, value: Any) -> None:
+        """From here on what was read has to give the same lists, dicts and sets where it gave those in ``value``."""
+        parts: dict[int, Any] = {}
+        if type(value) in MUTABLE_CONTAINERS:
+            parts[id(value)] = value
+        else:
+            mutable_parts(value, parts)
+        if parts.keys() <= self._held:
+            return
+        self._owners += parts.values()
+        self._held |= parts.keys()
+        for key, entry in self._reads.items():
+            self._reads[key] = _Read(entry.read, entry.snapshot.holding(self._held))
 
     def add_cell(self, cell: CellType, name: str, value: Any) -> None:
         """A variable of an enclosing function."""
@@ -187,7 +213,7 @@ class ReadGuards:
     def _add(self, kind: str, owner: Any, name: str, read: Callable[[Any], Any], value: Any) -> None:
         key = (kind, id(owner), name)
         if key not in self._reads:
-            self._reads[key] = _Read(read, Snapshot(value, self._live))
+            self._reads[key] = _Read(read, Snapshot(value, self._live, self._held))
             self.note(value)
             if id(owner) != self._receiver:
                 self._owners.append(owner)

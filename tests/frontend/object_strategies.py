@@ -1,7 +1,7 @@
 """Random programs over objects of their own and from outside: aliases, changes, branches, loops, exceptions, helpers.
 
-Special methods of the classes log effects. ``reset`` puts the objects of the module back, ``left`` tells what a run
-left behind in them.
+Special methods of the classes log effects. ``reset`` puts the objects of the module back, ``exchange`` puts equal ones
+in the place of some, ``left`` tells what a run left behind in them.
 """
 
 from typing import Any
@@ -233,6 +233,11 @@ def reset():
     ROWS[:] = KEPT[3:]
 
 
+def exchange():
+    BOX.items, WIDE.items, NOTE.tags = list(BOX.items), list(WIDE.items), list(NOTE.tags)
+    ROWS[:] = [list(row) for row in ROWS]
+
+
 def left():
     return [vars(BOX), vars(WIDE), repr(vars(NOTE)), LINES, TABLE, ROWS, COUNT]
 
@@ -329,7 +334,20 @@ CONDITIONS = (
     "s.gen(dtype=bool, temperature=1.0)",
     'len(s.gen("h", max_tokens=2, temperature=1.0)) > 3',
 )
-KINDS = ("texts", "numbers", "boxes", "notes", "points", "pairs", "slots", "lists", "boxlists", "calls", "things", "facts")
+KINDS = (
+    "texts",
+    "numbers",
+    "boxes",
+    "notes",
+    "points",
+    "pairs",
+    "slots",
+    "lists",
+    "boxlists",
+    "calls",
+    "things",
+    "facts",
+)
 
 
 class ObjectWriter:

@@ -9,7 +9,7 @@ from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.guards import Snapshot
-from tests.frontend.harness import check
+from tests.frontend.harness import EFFECTS, check
 
 WORD = "one"
 WORDS: list[Any] = ["a", {"k": ("b", 1)}]
@@ -78,6 +78,30 @@ def test_equal_values_hold_whatever_object_they_are(monkeypatch):
     monkeypatch.setitem(globals(), "WORDS", ["a", {"k": ("b", 1)}])
     monkeypatch.setitem(globals(), "WORD", "".join(["o", "ne"]))
     assert holds(captured)
+
+
+HELD: dict[str, Any] = {"items": []}
+
+
+def log():
+    EFFECTS.append("log")
+
+
+@JittedFunction
+def hands_on(s, a: str):
+    items = HELD["items"]
+    s += a
+    log()
+    items.append(s.gen("g", max_tokens=2))
+    return len(HELD["items"])
+
+
+def test_a_container_that_the_graph_hands_on_is_the_same_object():
+    captured = check(hands_on, lambda: (HELD["items"].clear(), "x")[1:])
+    HELD["items"].clear()
+    assert captured.matches(bind(hands_on, ("x",), {}))
+    HELD["items"] = []
+    assert not captured.matches(bind(hands_on, ("x",), {}))
 
 
 def test_a_container_changed_in_place(monkeypatch):

@@ -119,7 +119,7 @@ class Pictures:
 
     def host(self, value: Any) -> Picture:
         """An object from outside the program."""
-        return {"host": self.machine.graph.hosts.constant(value)}
+        return {"host": self.machine.graph.constant(value)}
 
     def check_identities(self) -> None:
         """Raise ``CaptureBreak`` where a live object of the run may be a copy of another live one."""

@@ -82,6 +82,11 @@ class Graph:
         """Return what ends the capture before the statement that is interpreted."""
         return CaptureBreak(Break(self.location, cause, remedy))
 
+    def constant(self, value: Any) -> str:
+        """The symbol of an object from outside. The graph holds for that object alone."""
+        self.reads.hold_objects(value)
+        return self.hosts.constant(value)
+
     def value(self, kind: Type, wish: str | None = None) -> Value:
         """A value of a name that is free."""
         return Value(self.builder.fresh_name(wish), kind)

@@ -171,7 +171,7 @@ def constant(machine: Machine, value: Any) -> Symbol:
             graph.note_hooks(value)
     found = host_op(
         machine,
-        graph.hosts.constant(value),
+        graph.constant(value),
         "constant",
         effect=Effect.PURE,
         result_type=ANY,

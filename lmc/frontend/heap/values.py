@@ -237,6 +237,10 @@ class Poison(Abstract):
     cause: str
     remedy: str
 
+    def cause_of(self, name: str) -> str:
+        """Return the cause where it is read by its name."""
+        return f"{name!r} {self.cause.removeprefix('this ')}" if self.cause.startswith("this ") else self.cause
+
 
 NONE = Const(None)
 TRUE = Const(True)

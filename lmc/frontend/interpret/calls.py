@@ -613,7 +613,8 @@ def bound_arguments(
         bound = signature.bind(*args, **kwargs)
     except TypeError:
         raise machine.stop(
-            f"the arguments do not fit {definition.name}{signature}", "give it the arguments that it takes"
+            f"the arguments do not fit {definition.name}({ast.unparse(arguments)})",
+            "give it the arguments that it takes",
         ) from None
     bound.apply_defaults()
     found: dict[str, Abstract] = {}

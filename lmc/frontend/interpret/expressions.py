@@ -225,7 +225,10 @@ def _call(machine: Machine, node: ast.Call) -> Abstract:
     for keyword in node.keywords:
         value = evaluate(machine, keyword.value)
         if keyword.arg is None:
-            kwargs.update(items.keyword_arguments(machine, value))
+            for name, each in items.keyword_arguments(machine, value):
+                if name in kwargs:
+                    raise machine.stop(f"`**` gives the argument {name!r}, which is given already", "give it once")
+                kwargs[name] = each
         else:
             kwargs[keyword.arg] = value
     machine.direct = node

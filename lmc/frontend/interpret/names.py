@@ -38,7 +38,7 @@ def read_name(machine: Machine, name: str) -> Abstract:
     value = machine.state.get((frame, name))
     assert isinstance(value, Abstract)
     if isinstance(value, Poison):
-        raise machine.stop(value.cause, value.remedy)
+        raise machine.stop(value.cause_of(name), value.remedy)
     if isinstance(value, Unbound) or (isinstance(value, Union) and isinstance(value.second, Unbound)):
         value = bound(machine, value, name, local=frame == machine.activation.frames[0])
         machine.state.put((frame, name), value)

@@ -401,6 +401,9 @@ def keyword_pairs(machine: Machine, given: Abstract) -> list[tuple[Any, Abstract
     raise machine.unsupported(f"`**` of {describe(machine, given)}")
 
 
-def keyword_arguments(machine: Machine, given: Abstract) -> dict[str, Abstract]:
-    """``f(**given)``."""
-    return {str(key): value for key, value in keyword_pairs(machine, given)}
+def keyword_arguments(machine: Machine, given: Abstract) -> list[tuple[str, Abstract]]:
+    """Return what ``f(**given)`` gives, by name."""
+    pairs = keyword_pairs(machine, given)
+    if not all(type(key) is str for key, _ in pairs):
+        raise machine.stop("`**` takes a dict whose keys are not all texts", "use texts as keys")
+    return pairs

@@ -141,3 +141,21 @@ def asserts(s, a: str):
     assert a == "a"
     s.gen("x", max_tokens=2)
     assert len(a) > 3, "too short"
+
+
+@case("a", stops="`**` gives the argument 'word', which is given already")
+def an_argument_given_twice(s, a: str):
+    more = {"word": s.gen("x", max_tokens=2)}
+    try:
+        return dict(word=a, **more)
+    except TypeError:
+        return "twice"
+
+
+@case("a", stops="`**` takes a dict whose keys are not all texts")
+def an_argument_without_a_name(s, a: str):
+    x = s.gen("x", max_tokens=2)
+    try:
+        return dict(**{1: x})
+    except TypeError as error:
+        return str(error)

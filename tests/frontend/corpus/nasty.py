@@ -256,7 +256,7 @@ def thrower(s, a):
     return g
 
 
-@case(make=lambda: (["ok", "bad", "z"],), stops="this differs between the ways through the condition or loop")
+@case(make=lambda: (["ok", "bad", "z"],), stops="differs between the ways through the condition or loop")
 def exceptions_cross_programs(s, items):
     out = []
     for i in items:

@@ -97,7 +97,15 @@ def test_random_programs_are_plain_python(name: str, folder):
         module = load(header + "@jit\n" + source, folder)
         others = [other, ("e" + other[0], *other[1:]), ("t", *args[1:])]
         reset = getattr(module, "reset", lambda: None)
-        makers = [lambda given=given: (reset(), *given[:3], list(given[3]))[1:] for given in (args, *others)]
-        check_rows(module.program, makers[0], makers[1:], getattr(module, "left", None), levels=name == "objects")
+        exchange = getattr(module, "exchange", lambda: None)
+        make = lambda given: (*given[:3], list(given[3]))  # noqa: E731
+        makers = [lambda given=given: (reset(), exchange(), make(given))[-1] for given in others]
+        check_rows(
+            module.program,
+            lambda: (reset(), make(args))[-1],
+            makers,
+            getattr(module, "left", None),
+            levels=name == "objects",
+        )
 
     run()

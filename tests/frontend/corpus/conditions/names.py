@@ -54,7 +54,7 @@ def nonlocal_in_an_arm(s, a: str):
     return count
 
 
-@condition("this differs between the ways through the condition or loop")
+@condition("differs between the ways through the condition or loop")
 def an_iterator_is_advanced_in_an_arm(s, a: str):
     s += a
     words = iter(["one", "two", "three"])
@@ -65,7 +65,7 @@ def an_iterator_is_advanced_in_an_arm(s, a: str):
     return list(words)
 
 
-@condition("this differs between the ways through the condition or loop")
+@condition("differs between the ways through the condition or loop")
 def an_iterator_of_a_closure_is_advanced_in_an_arm(s, a: str):
     def counter():
         numbers = iter([1, 2, 3])
@@ -83,7 +83,7 @@ def an_iterator_of_a_closure_is_advanced_in_an_arm(s, a: str):
     return take()
 
 
-@condition("this differs between the ways through the condition or loop")
+@condition("differs between the ways through the condition or loop")
 def an_iterator_under_another_one_is_advanced_in_an_arm(s, a: str):
     s += a
     words = iter(["one", "two", "three", "four"])
@@ -109,7 +109,7 @@ def a_generator_is_advanced_in_an_arm(s, a: str):
     return list(found)
 
 
-@condition("this differs between the ways through the condition or loop")
+@condition("differs between the ways through the condition or loop")
 def a_generator_expression_is_used_up_in_an_arm(s, a: str):
     s += a
     found = (word + "!" for word in ["one", "two"])

@@ -24,7 +24,7 @@ def a_closure_made_in_each_round(s, a: str):
     return out
 
 
-@looped("this differs between the ways through the condition or loop")
+@looped("differs between the ways through the condition or loop")
 def a_closure_kept_from_a_round(s, a: str):
     s += a
     put = None
@@ -148,7 +148,7 @@ def a_generator_over_an_unknown_text(s, a: str):
     return out
 
 
-@looped("this differs between the ways through the condition or loop")
+@looped("differs between the ways through the condition or loop")
 def a_generator_made_before_and_advanced_in_rounds(s, a: str):
     s += a
     numbers = iter(["1", "2", "3", "4", "5", "6"])
