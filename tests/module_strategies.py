@@ -28,6 +28,7 @@ from lmc.ir.ops import (
     GenOp,
     HostCallOp,
     LocalCallOp,
+    MessagesOp,
     PrefillOp,
     PyCallOp,
     ReturnOp,
@@ -154,13 +155,15 @@ class _Body(RegionBody):
 
     def _plain_context_op(self, builder: Builder) -> None:
         context = self._context(builder)
-        kind = self._draw(st.sampled_from([BeginOp, EndOp, PrefillOp, TranscriptOp]))
+        kinds = [BeginOp, EndOp, PrefillOp, TranscriptOp, *([MessagesOp] if self._may_change else [])]
+        kind = self._draw(st.sampled_from(kinds))
         fields: dict[str, Any] = {}
         if kind is BeginOp:
             fields["role"] = self._draw(st.sampled_from(ROLES))
         if kind is PrefillOp:
             fields["scope"] = self._draw(st.sampled_from(PREFILL_SCOPES))
-        self._emit(builder, kind, [TEXT if kind is TranscriptOp else CTX], context=context, **fields)
+        result = TEXT if kind is TranscriptOp else ANY if kind is MessagesOp else CTX
+        self._emit(builder, kind, [result], context=context, **fields)
 
     def _sampling(self) -> dict[str, Any]:
         draw = self._draw

@@ -23,6 +23,7 @@ from lmc.ir.ops import (
     GenOp,
     HostCallOp,
     LocalCallOp,
+    MessagesOp,
     PyCallOp,
     ReturnOp,
     SampleOp,
@@ -113,7 +114,8 @@ class Author:
         """Return what makes and changes objects of the run; nothing where ops may not write."""
         if not any(effect == "writes" for _, effect in self.hosts):
             return []
-        return [self.new_object, self.change_object, self.change_object, self.look_at_object, self.alias_of_object]
+        changes = [self.new_object, self.messages, self.change_object, self.change_object]
+        return [*changes, self.look_at_object, self.alias_of_object]
 
     def leave(self) -> None:
         """Return some of what was computed."""
@@ -227,6 +229,9 @@ class Author:
 
     def transcript(self) -> None:
         self.emit(TranscriptOp, TEXT, context=self.context())
+
+    def messages(self) -> None:
+        self.objects.update(self.emit(MessagesOp, ANY, context=self.context()))
 
     def concat(self) -> None:
         self.emit(ConcatOp, TEXT, text=self.text())

@@ -17,7 +17,7 @@ from lmc.ir.errors import LmcError
 from lmc.ir.verifier import verify
 
 FORMAT = "lmc.plan"
-VERSION = 14
+VERSION = 15
 MAX_CHARACTERS = 256 * 2**20
 
 

@@ -31,7 +31,7 @@ from lmc.ir.rules import (
     expect_text_parts,
 )
 from lmc.ir.structure import leaf_count
-from lmc.ir.types import CTX, TEXT, holds_context, type_of
+from lmc.ir.types import ANY, CTX, TEXT, holds_context, type_of
 from lmc.ir.wording import with_count
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "HostCallOp",
     "KeepOp",
     "LocalCallOp",
+    "MessagesOp",
     "PrefillOp",
     "PyCallOp",
     "ReturnOp",
@@ -134,6 +135,21 @@ class TranscriptOp(Op):
         if len(self.since) > 1:
             raise self.fail("a text has one beginning", "give since one context, or leave it out")
         expect_results(self, TEXT)
+
+
+@register("lm.messages")
+class MessagesOp(Op):
+    """The messages of a context, the open turn last: a new list of dicts (role, content), an object of this run."""
+
+    context: Value = operand()
+
+    @property
+    def effect(self) -> Effect:
+        return Effect.LOCAL
+
+    def verify(self) -> None:
+        expect_context(self, self.context)
+        expect_results(self, ANY)
 
 
 @register("text.concat")

@@ -27,6 +27,7 @@ from lmc.ir.ops import (
     FreeOp,
     KeepOp,
     LocalCallOp,
+    MessagesOp,
     PrefillOp,
     PyCallOp,
     SampleOp,
@@ -195,6 +196,10 @@ def _transcript(op: TranscriptOp, environment: Environment, _tokenizer: Tokenize
     return tuple(context.added_since(environment[before]) for before in op.since) or (context.transcript(),)
 
 
+def _messages(op: MessagesOp, environment: Environment, _tokenizer: Tokenizer) -> tuple[Any, ...]:
+    return (environment[op.context].message_list(),)
+
+
 def _concat(op: ConcatOp, environment: Environment, _tokenizer: Tokenizer) -> tuple[Any, ...]:
     return (join_text(op.text, environment),)
 
@@ -236,6 +241,7 @@ _EVALUATORS: dict[type[Op], Callable[[Any, Environment, Tokenizer], tuple[Any, .
     KeepOp: _hint,
     FreeOp: _hint,
     TranscriptOp: _transcript,
+    MessagesOp: _messages,
     ConcatOp: _concat,
     PyCallOp: _py_call,
     LocalCallOp: _local_call,

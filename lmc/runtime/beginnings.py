@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.ir import semantics
 from lmc.ir.context import Context
-from lmc.ir.core import Attribute, Block, Op, Value
+from lmc.ir.core import Attribute, Block, Effect, Op, Value
 from lmc.ir.ops import (
     AssumeOp,
     BeginOp,
@@ -17,7 +17,6 @@ from lmc.ir.ops import (
     ExtendOp,
     FreeOp,
     KeepOp,
-    LocalCallOp,
     PrefillOp,
     PyCallOp,
     SamplingOp,
@@ -192,7 +191,7 @@ class _Finder:
 
 def _is_pure(op: Op) -> bool:
     """Return whether an op may be evaluated ahead of its turn."""
-    if isinstance(op, AssumeOp | KeepOp | FreeOp | LocalCallOp):
+    if isinstance(op, AssumeOp | KeepOp | FreeOp) or op.effect is Effect.LOCAL:
         return False
     return semantics.is_local(op) and not (isinstance(op, PyCallOp) and op.function in RAISING)
 

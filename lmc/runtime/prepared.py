@@ -11,9 +11,9 @@ from itertools import count
 from lmc.backend.plan import Body, Instruction, Plan
 from lmc.ir import semantics
 from lmc.ir.cached import cached_property
-from lmc.ir.core import Op, Value, walk
+from lmc.ir.core import Effect, Op, Value, walk
 from lmc.ir.early import EarlyStart, early_starts
-from lmc.ir.ops import AssumeOp, FreeOp, HostCallOp, KeepOp, LocalCallOp, PrefillOp, SamplingOp, SelectOp
+from lmc.ir.ops import AssumeOp, FreeOp, HostCallOp, KeepOp, PrefillOp, SamplingOp, SelectOp
 from lmc.ir.ordering import Objects, objects_of, uses
 from lmc.ir.regions import RegionOp
 from lmc.ir.types import holds_context
@@ -250,7 +250,8 @@ def _shared(ops: Sequence[Op]) -> set[int]:
     constant: set[Value] = set()
     found: set[int] = set()
     for index, op in enumerate(ops):
-        runs_alone = semantics.is_local(op) and not isinstance(op, AssumeOp | KeepOp | FreeOp | LocalCallOp)
+        runs_alone = semantics.is_local(op) and op.effect is not Effect.LOCAL
+        runs_alone = runs_alone and not isinstance(op, AssumeOp | KeepOp | FreeOp)
         if isinstance(op, PrefillOp):
             runs_alone = op.scope == "batch"
         if runs_alone and all(value in constant for value in op.operands):

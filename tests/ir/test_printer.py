@@ -41,6 +41,7 @@ module @judge {
     lm.keep %9 {next_use = 2}
     lm.keep %9 (%10) {next_use = 3}
     %11 = lm.transcript %9 : !text
+    %m = lm.messages %9 : !any
     lm.free %9 (%10, %11)
     lm.free %5 {next_use = 4}
     %12 = text.concat [%11, "."] : !text

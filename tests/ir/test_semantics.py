@@ -19,6 +19,7 @@ from lmc.ir.ops import (
     ExtendOp,
     GenOp,
     HostCallOp,
+    MessagesOp,
     PrefillOp,
     PyCallOp,
     ReturnOp,
@@ -52,6 +53,7 @@ def test_contexts_are_made_and_extended():
     assert run(make(EndOp, D, context=C), c=opened).role is None
     assert run(make(PrefillOp, D, context=C), c=message) is message
     assert run(make(TranscriptOp, T, context=C), c=message) == "<|im_start|>user\nb<|im_end|>\n"
+    assert run(make(MessagesOp, Value("a", ANY), context=C), c=message) == [{"role": "user", "content": "b"}]
 
 
 def test_texts_are_joined_and_builtins_called():

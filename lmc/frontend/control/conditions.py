@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.control.exits import NORMAL, Exit, Left, Outcome, Way
 from lmc.frontend.control.join import Join, Path
-from lmc.frontend.emit.operands import merged_domain, operand, pure
+from lmc.frontend.emit.operands import merged_domain, operand, pure, united
 from lmc.frontend.heap.state import State
-from lmc.frontend.heap.values import FALSE, SCALARS, TRUE, Abstract, Const, Symbol
+from lmc.frontend.heap.values import FALSE, SCALARS, TRUE, Abstract, Const, Domain, Symbol
 from lmc.ir.builder import Builder
 from lmc.ir.core import Value
 from lmc.ir.ids import without_holes
@@ -132,6 +132,10 @@ class CondPhis:
     def address(self, path: Path) -> int:  # noqa: ARG002
         """A new object."""
         return self.machine.allocate()
+
+    def domain(self, path: Path, left: Domain, right: Domain) -> Domain:  # noqa: ARG002
+        """All of these texts."""
+        return united(left, right)
 
     @contextmanager
     def at(self, side: int) -> Generator[None]:

@@ -51,6 +51,7 @@ from lmc.frontend.heap.values import (
     BoundMethod,
     Concat,
     Const,
+    Domain,
     Function,
     Lent,
     Managed,
@@ -114,6 +115,10 @@ class Phis(Protocol):
 
     def address(self, path: Path) -> int:
         """Return where two objects are joined that the sides made."""
+        ...
+
+    def domain(self, path: Path, left: Domain, right: Domain) -> Domain:
+        """Return which texts may be on either side."""
         ...
 
 
@@ -484,7 +489,10 @@ class Join:
         if left.kind is not right.kind:
             return None
         value = self.value((*path, "object"), left.value, right.value)
-        return ObjectCell(value, left.kind, left.ordered and right.ordered) if isinstance(value, Symbol) else None
+        if not isinstance(value, Symbol):
+            return None
+        domain = self.phis.domain((*path, "domain"), left.domain, right.domain)
+        return ObjectCell(value, left.kind, left.ordered and right.ordered, domain)
 
     def _is_seen_cell(self, cell: Cell) -> bool:
         seen = True
@@ -686,7 +694,7 @@ def rebuilt_cell(cell: Cell, change: Any) -> Cell:
         handles = tuple(change(index, handle) for index, handle in enumerate(cell.handles))
         return BranchesCell(handles, change("source", cell.source), change("base", cell.base))
     if isinstance(cell, ObjectCell):
-        return ObjectCell(change("object", cell.value), cell.kind, cell.ordered)
+        return dataclasses.replace(cell, value=change("object", cell.value))
     return cell
 
 

@@ -25,9 +25,9 @@ from lmc.frontend.control.conditions import (
 )
 from lmc.frontend.control.exits import NORMAL, Exit, Left, Outcome, Way
 from lmc.frontend.control.join import Join, Path, rebuilt_cell
-from lmc.frontend.emit.budget import MAX_ATTEMPTS, MAX_SELECTED
-from lmc.frontend.emit.operands import operand, pure
-from lmc.frontend.heap.cells import Cell
+from lmc.frontend.emit.budget import MAX_ATTEMPTS, MAX_GROWTHS, MAX_SELECTED
+from lmc.frontend.emit.operands import merged_domain, operand, pure, united
+from lmc.frontend.heap.cells import Cell, ObjectCell
 from lmc.frontend.heap.reach import names_of
 from lmc.frontend.heap.state import Content, Place, State
 from lmc.frontend.heap.values import (
@@ -36,6 +36,7 @@ from lmc.frontend.heap.values import (
     Abstract,
     Concat,
     Const,
+    Domain,
     Function,
     Ref,
     Symbol,
@@ -81,6 +82,7 @@ class LoopPhis:
         self.entry = entry
         self._around = around
         self._addresses: dict[Path, int] = {}
+        self._domains: dict[Path, tuple[Domain, int]] = {}
         self._candidates: dict[Path, list[Abstract]] = {}
         self._inside: set[Value] = set()
 
@@ -136,6 +138,18 @@ class LoopPhis:
             self._addresses[path] = self.machine.allocate()
         return self._addresses[path]
 
+    def domain(self, path: Path, left: Domain, right: Domain) -> Domain:
+        """All texts of all attempts so far; not known where they become more again and again."""
+        found = united(left, right)
+        known, growths = self._domains.get(path, (found, 0))
+        wider = united(known, found)
+        if wider != known:
+            growths += 1
+            wider = wider if growths <= MAX_GROWTHS else None
+            self.grew = True
+        self._domains[path] = (wider, growths)
+        return wider
+
     @contextmanager
     def at(self, side: int) -> Generator[None]:
         """Append to the block before the loop, or to the end of a round."""
@@ -152,7 +166,8 @@ class LoopPhis:
             back = operand(self.machine, right)
         kind = common(initial.type, back.type)
         foreign, local = initial.foreign or back.foreign, initial.local or back.local
-        slot = self._slot(path, kind, origin_of(right, left), foreign=foreign, local=local)
+        domain = self.domain(path, merged_domain(left), merged_domain(right))
+        slot = self._slot(path, kind, origin_of(right, left), domain=domain, foreign=foreign, local=local)
         slot.initial, slot.back, slot.attempt = initial.ir, back.ir, self.attempt
         return slot.parameter
 
@@ -163,14 +178,16 @@ class LoopPhis:
         known = self.slots.get(path)
         with self.at(0):
             filler, kind = unused(self.machine, value.type if known is None else known.parameter.type)
-        slot = self._slot(path, common(kind, value.type), value.origin, foreign=value.foreign, local=value.local)
+        domain = self.domain(path, value.domain, value.domain)
+        flags = {"foreign": value.foreign, "local": value.local}
+        slot = self._slot(path, common(kind, value.type), value.origin, domain=domain, **flags)
         slot.initial, slot.back, slot.attempt = filler, value.ir, self.attempt
-        return dataclasses.replace(value, ir=slot.parameter.ir, expression=None)
+        return dataclasses.replace(value, ir=slot.parameter.ir, expression=None, domain=domain)
 
-    def _slot(self, path: Path, kind: Type, origin: str, *, foreign: bool, local: bool) -> Slot:
+    def _slot(self, path: Path, kind: Type, origin: str, *, domain: Domain, foreign: bool, local: bool) -> Slot:
         found = self.slots.get(path)
         if found is None:
-            made = Symbol(self.machine.graph.value(kind), origin, foreign=foreign, local=local)
+            made = Symbol(self.machine.graph.value(kind), origin, domain=domain, foreign=foreign, local=local)
             found = self.slots[path] = Slot(made)
             self.grew = True
             return found
@@ -178,8 +195,9 @@ class LoopPhis:
         wider = common(held.type, kind)
         foreign, local = foreign or held.foreign, local or held.local
         if (wider, foreign, local) != (held.type, held.foreign, held.local):
-            found.parameter = Symbol(self.machine.graph.value(wider), origin, foreign=foreign, local=local)
-            self.grew = True
+            made = Symbol(self.machine.graph.value(wider), origin, domain=domain, foreign=foreign, local=local)
+            found.parameter, self.grew = made, True
+        found.parameter = dataclasses.replace(found.parameter, domain=domain)
         return found
 
 
@@ -429,6 +447,7 @@ def _shapes(header: State, phis: LoopPhis) -> dict[Place, Any]:
         if isinstance(held, Cell):
             parts: list[Any] = [type(held).__name__, names_of(held)]
             rebuilt_cell(held, lambda name, value: parts.append((name, shape(value))) or value)
+            parts.append(held.domain if isinstance(held, ObjectCell) else None)
             return tuple(parts)
         if isinstance(held, Symbol):
             return ("symbol", slots.get(held.ir, held.ir.name))
@@ -454,4 +473,4 @@ def _shapes(header: State, phis: LoopPhis) -> dict[Place, Any]:
         return type(start) is not int or start < phis.watermark
 
     found = {place: shape(held) for place, held in header.changed_since(phis.entry).items() if is_old(place)}
-    return {**found, "flags": (header.tainted, header.holds_foreign)}
+    return {**found, "flags": (header.tainted, header.holds_foreign, phis.machine.objects.changed_unseen)}

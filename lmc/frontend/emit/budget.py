@@ -18,6 +18,9 @@ MAX_UNION = 8
 MAX_SELECTED = 4
 """Objects older than a loop that a name may move between from round to round."""
 MAX_DOMAIN = 12
+"""Texts that a value is known to be one of."""
+MAX_GROWTHS = 3
+"""How often such texts become more between the attempts of one loop."""
 MAX_TEXT_PARTS = 64
 """Parts of a text that is put together later; a longer one becomes an op, so that chains of texts stay linear."""
 MAX_RESTARTS = 12

@@ -9,16 +9,30 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lmc.frontend.disorder import CAUSE, REMEDY
-from lmc.frontend.emit.operands import Operand, describe, is_scalar, may_run_code, operand, pure
+from lmc.frontend.emit.operands import (
+    Operand,
+    class_of,
+    describe,
+    domain_of_cell,
+    domain_of_items,
+    is_scalar,
+    may_run_code,
+    merged_domain,
+    operand,
+    pure,
+    united,
+)
 from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, ListCell, ObjectCell, SetCell
 from lmc.frontend.heap.values import (
     NONE,
     Abstract,
     Concat,
     Const,
+    Domain,
     Ref,
     Slice,
     Symbol,
@@ -26,7 +40,7 @@ from lmc.frontend.heap.values import (
     View,
 )
 from lmc.ir.ops import LocalCallOp
-from lmc.ir.types import ANY, BOOL, JsonType, Type, list_of
+from lmc.ir.types import ANY, BOOL, TEXT, JsonType, Type, list_of
 from lmc.ir.types import NONE as NONE_TYPE
 
 if TYPE_CHECKING:
@@ -147,15 +161,17 @@ def escape(machine: Machine, value: Ref) -> None:
 
 def escaped(machine: Machine, cell: Cell, value: Abstract = NONE) -> ObjectCell:
     """A container as an object of the run; ``value`` is what messages name."""
+    domain = domain_of_cell(cell)
     if isinstance(cell, ListCell):
-        return ObjectCell(local(machine, "list", [stored(machine, each) for each in cell.items]), list)
+        made = local(machine, "list", [stored(machine, each) for each in cell.items])
+        return ObjectCell(made, list, domain=domain)
     if isinstance(cell, GrownCell):
-        return ObjectCell(local(machine, "list_from", (cell.value,)), list)
+        return ObjectCell(local(machine, "list_from", (cell.value,)), list, domain=domain)
     if isinstance(cell, DictCell) and cell.kind is dict:
-        return ObjectCell(local(machine, "dict", pairs_in(machine, cell)), dict)
+        return ObjectCell(local(machine, "dict", pairs_in(machine, cell)), dict, domain=domain)
     if isinstance(cell, SetCell):
         items = sorted(cell.items, key=repr)
-        return ObjectCell(local(machine, "set", list(map(Const, items))), set, len(items) < 2)
+        return ObjectCell(local(machine, "set", list(map(Const, items))), set, len(items) < 2, domain)
     raise machine.stop(
         f"{describe(machine, value)} is put into a container whose keys or length only a run knows",
         "keep the texts and numbers that are needed of it",
@@ -188,12 +204,19 @@ def symbol_of(machine: Machine, value: Abstract) -> Symbol:
     return found
 
 
-def changed(machine: Machine, owner: Abstract) -> None:
-    """Note that an object of the run changes. Ends the capture where an iterator goes over it by a copy."""
+def changed(machine: Machine, owner: Abstract, added: Domain = None) -> None:
+    """Note that an object of the run changes. Ends the capture where an iterator goes over it by a copy.
+
+    ``added`` are the texts among which all items are, or keys, that it gets.
+    """
     machine.objects.changes += 1
     if isinstance(owner, Ref):
         machine.check_change(owner)
+        cell = machine.cell(owner)
+        if isinstance(cell, ObjectCell) and cell.domain is not None:
+            machine.state.put(owner.address, replace(cell, domain=united(cell.domain, added)))
     else:
+        machine.objects.changed_unseen = True
         for address, _ in machine.watched:
             if isinstance(machine.state.get(address), ObjectCell):
                 machine.check_change(Ref(address))
@@ -212,7 +235,22 @@ def listed(machine: Machine, value: Abstract) -> Symbol:
         changed(machine, value)
         found = local(machine, "list_from", (value,), gives=list_of(ANY))
         return Symbol(found.ir, found.origin, foreign=machine.state.holds_foreign, local=True)
-    return pure(machine, "list_from", (view(machine, value) if isinstance(value, View) else value,))
+    given = value
+    if isinstance(value, View):
+        given = value.owner if value.what == "keys" else view(machine, value)
+    gives = None if domain_of_items(machine, given) is None else list_of(TEXT)
+    return pure(machine, "list_from", (given,), gives=gives)
+
+
+def counted(machine: Machine, value: Abstract) -> Symbol:
+    """The items of an object of the run as they are now, for a loop; of ``d.items()``, keys and values apart."""
+    if not isinstance(value, View) or value.what != "items" or machine.has_arrays:
+        return listed(machine, value)
+    keys, values = (listed(machine, View(value.owner, what)) for what in ("keys", "values"))
+    machine.rows[keys.ir] = lambda position: Tuple(
+        tuple(pure(machine, "getitem", (each, position), raises=False) for each in (keys, values))
+    )
+    return keys
 
 
 def get_item(machine: Machine, owner: Abstract, key: Abstract) -> Abstract:
@@ -231,16 +269,24 @@ def get_item(machine: Machine, owner: Abstract, key: Abstract) -> Abstract:
 
 def set_item(machine: Machine, owner: Abstract, key: Abstract, value: Abstract) -> None:
     """``owner[key] = value``; in the place of a part of a list come the items of ``value``, taken by value."""
-    changed(machine, owner)
     if isinstance(key, Slice):
+        changed(machine, owner, domain_of_items(machine, value))
         local(machine, "setslice", (owner, key.start, key.stop, key.step, value), gives=NONE_TYPE)
         return
+    changed(machine, owner, merged_domain(value if kind_of(machine, owner) is list else key))
     local(machine, "setitem", (owner, stored(machine, key), stored(machine, value)), gives=NONE_TYPE)
+
+
+def added_items(machine: Machine, owner: Abstract, *given: Abstract) -> Domain:
+    """The texts that an object of the run may get as items of other containers. A dict takes pairs as well."""
+    if kind_of(machine, owner) is dict and not all(class_of(machine, each) is dict for each in given):
+        return None
+    return united(*(domain_of_items(machine, each) for each in given))
 
 
 def delete_item(machine: Machine, owner: Abstract, key: Abstract) -> None:
     """``del owner[key]``."""
-    changed(machine, owner)
+    changed(machine, owner, ())
     if isinstance(key, Slice):
         local(machine, "delslice", (owner, key.start, key.stop, key.step), gives=NONE_TYPE)
         return
@@ -252,7 +298,7 @@ IN_PLACE = {"add": "iadd", "mul": "imul", "or_": "ior", "and_": "iand", "sub": "
 
 def in_place(machine: Machine, name: str, owner: Abstract, value: Abstract) -> Abstract:
     """Return what ``owner <name>= value`` leaves under its name; ``value`` is taken by value."""
-    changed(machine, owner)
+    changed(machine, owner, added_items(machine, owner, value))
     found = local(machine, IN_PLACE[name], (looked_into(machine, owner), value))
     return item(machine, found) if isinstance(owner, Symbol) else owner
 

@@ -11,13 +11,14 @@ from lmc.frontend.emit.budget import MAX_DOMAIN, MAX_TEXT_PARTS
 from lmc.frontend.emit.raises import Classes
 from lmc.frontend.expressions import Expression
 from lmc.frontend.harmless import is_fixed, is_harmless_type, is_standard_module
-from lmc.frontend.heap.cells import DictCell, GrownCell, IteratorCell, ListCell, ObjectCell, SetCell
+from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, IteratorCell, ListCell, ObjectCell, SetCell
 from lmc.frontend.heap.values import (
     SCALARS,
     Abstract,
     Appended,
     Concat,
     Const,
+    Domain,
     Poison,
     Raised,
     Ref,
@@ -277,7 +278,7 @@ def pure(
     (result,) = machine.emit(
         PyCallOp, (result_type,), may_raise=may_raise, function=name, arguments=ir, keywords=tuple(named)
     )
-    domain = _domain_of(builtin, arguments, named, result_type)
+    domain = _domain_of(machine, builtin, arguments, named, result_type)
     if not all(each.follows for each in operands):
         is_local = result_type not in PLAIN_TYPES and any(each.local for each in operands)
         return Symbol(result, origin, domain=domain, local=is_local)
@@ -285,41 +286,80 @@ def pure(
     return Symbol(result, origin, expression, domain)
 
 
-_SAME_ITEMS = frozenset({"sorted", "reversed", "slice", "list_from"})
+_SAME_ITEMS = frozenset({"sorted", "reversed", "slice", "list_from"}).union(
+    {"list.without", "list.without_first", "list.deleted"}
+)
 _OF_TEXTS = frozenset(
     {"add", "getitem", "slice", "str.strip", "str.lstrip", "str.rstrip", "str.removeprefix", "str.removesuffix"}
 ).union({"str.lower", "str.upper", "str.title", "str.capitalize", "str.casefold", "str.swapcase", "str.replace"})
 """Builtins that give a text of a text, and that are worked out for each of a few texts."""
 
 
-def merged_domain(*values: Abstract) -> tuple[Any, ...] | None:
-    """The constants that a phi of these may be; of lists, those in them. None where that is not known, or many."""
-    found: dict[tuple[type, Any], Any] = {}
-    for value in values:
-        if isinstance(value, Const) and value.is_literal:
-            possible: tuple[Any, ...] | None = (value.value,)
-        else:
-            possible = value.domain if isinstance(value, Symbol) else None
-        if possible is None:
+def united(*domains: Domain) -> Domain:
+    """The texts of all of these domains."""
+    found: dict[str, None] = {}
+    for domain in domains:
+        if domain is None:
             return None
-        found.update(((type(each), each), each) for each in possible)
-    return tuple(found.values()) if len(found) <= MAX_DOMAIN else None
+        found.update(dict.fromkeys(domain))
+    return tuple(found) if len(found) <= MAX_DOMAIN else None
+
+
+def merged_domain(*values: Abstract) -> Domain:
+    """The texts that a phi of these may be, or that a list of these may hold."""
+    return united(*map(_domain, values))
+
+
+def _domain(value: Abstract) -> Domain:
+    if isinstance(value, Const):
+        return (value.value,) if type(value.value) is str else None
+    return value.domain if isinstance(value, Symbol) else None
+
+
+def domain_of_items(machine: Machine, value: Abstract) -> Domain:
+    """The texts among which all items of a container are, or its keys."""
+    if isinstance(value, Symbol):
+        return value.domain if isinstance(value.type, ListType) else None
+    if isinstance(value, Tuple):
+        return merged_domain(*value.items)
+    if isinstance(value, View):
+        return domain_of_items(machine, value.owner) if value.what == "keys" else None
+    cell = machine.cell(value)
+    if isinstance(cell, ObjectCell):
+        return None if machine.objects.changed_unseen else cell.domain
+    return None if cell is None else domain_of_cell(cell)
+
+
+def domain_of_cell(cell: Cell) -> Domain:
+    """The same of a container whose items are known, or that is a value of the run."""
+    if isinstance(cell, GrownCell):
+        return cell.value.domain
+    if isinstance(cell, ListCell):
+        return merged_domain(*cell.items)
+    if isinstance(cell, DictCell | SetCell):
+        items = cell.keys if isinstance(cell, DictCell) else sorted(cell.items, key=repr)
+        return merged_domain(*map(Const, items))
+    return None
 
 
 def _domain_of(
-    builtin: builtins.PureBuiltin, arguments: Sequence[Abstract], named: Mapping[str, Abstract], gives: Type
-) -> tuple[Any, ...] | None:
+    machine: Machine,
+    builtin: builtins.PureBuiltin,
+    arguments: Sequence[Abstract],
+    named: Mapping[str, Abstract],
+    gives: Type,
+) -> Domain:
     """The texts that a call gives, or that are in the list that it gives, where its arguments tell."""
     first = arguments[0] if arguments else None
     if builtin.name == "list":
         return merged_domain(*arguments)
+    if isinstance(gives, ListType) and (builtin.name in _SAME_ITEMS or builtin.name == "add"):
+        lists = arguments if builtin.name == "add" else arguments[:1]
+        return united(*(domain_of_items(machine, each) for each in lists))
     if not isinstance(first, Symbol) or first.domain is None:
         return None
     if isinstance(first.type, ListType):
-        if builtin.name == "add":
-            return merged_domain(*arguments)
-        keeps = builtin.name in _SAME_ITEMS or (builtin.name == "getitem" and gives == first.type.element)
-        return first.domain if keeps else None
+        return first.domain if builtin.name == "getitem" and gives == first.type.element else None
     if (
         gives != TEXT
         or builtin.name not in _OF_TEXTS
@@ -515,7 +555,7 @@ def text_symbol(machine: Machine, text: Concat) -> Symbol:
     return made
 
 
-def _joined_domain(text: Concat) -> tuple[str, ...] | None:
+def _joined_domain(text: Concat) -> Domain:
     """The texts that a text may be whose parts are each one of a few."""
     found: list[str] = [""]
     for part in text.parts:

@@ -1,15 +1,16 @@
-"""What a handle is asked for: variables, their meta data, its text."""
+"""What a handle is asked for: variables, their meta data, its text and messages."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.handles.cores import context_of, core_of, named, refuse, variables
+from lmc.frontend.heap.cells import ObjectCell
 from lmc.frontend.heap.values import NONE, UNBOUND, Abstract, Const, Poison, Symbol, Unbound, Union
 from lmc.frontend.refusals import near
 from lmc.frontend.state import UnknownVariableError
-from lmc.ir.ops import TranscriptOp
-from lmc.ir.types import TEXT
+from lmc.ir.ops import MessagesOp, TranscriptOp
+from lmc.ir.types import ANY, TEXT
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -88,3 +89,9 @@ def text(machine: Machine, handle: Abstract) -> Abstract:
     """``s.text()``."""
     (result,) = machine.emit(TranscriptOp, (TEXT,), context=context_of(machine, handle).ir)
     return Symbol(result, "the text of the state")
+
+
+def messages(machine: Machine, handle: Abstract) -> Abstract:
+    """``s.messages()`` of SGLang's language."""
+    (result,) = machine.emit(MessagesOp, (ANY,), context=context_of(machine, handle).ir)
+    return machine.new(ObjectCell(Symbol(result, "the messages of the state"), list))

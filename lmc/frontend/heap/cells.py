@@ -10,7 +10,7 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.heap.values import NONE, Abstract, Poison, Symbol
+from lmc.frontend.heap.values import NONE, Abstract, Domain, Poison, Symbol
 from lmc.ir.core import Value
 
 if TYPE_CHECKING:
@@ -228,9 +228,11 @@ class ObjectCell(Cell):
     """A Python object that exists in the run only, made there by the program; each operation on it is an ordered op.
 
     ``kind`` is its class, one of Python's own. ``value`` names the object: no change gives another one. ``ordered``
-    says whether its items have the order that they have in plain Python, which is not so of some sets.
+    says whether its items have the order that they have in plain Python, which is not so of some sets. ``domain`` are
+    the texts that may be among its items, or its keys.
     """
 
     value: Symbol
     kind: type
     ordered: bool = True
+    domain: Domain = None

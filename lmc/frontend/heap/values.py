@@ -21,6 +21,10 @@ SCALARS = frozenset({type(None), bool, int, float, str})
 """Classes whose instances are literals of the IR."""
 
 
+Domain = tuple[str, ...] | None
+"""The texts that a value may be, or that may be items of a container, or keys of a dict. None: not known, or many."""
+
+
 class Abstract:
     """Base of all abstract values."""
 
@@ -44,7 +48,7 @@ class Symbol(Abstract):
     """A value that only a run knows.
 
     ``origin`` is what messages call it. ``expression`` says how it follows from the arguments; None where a model, a
-    tool or a draw had a part in it. ``domain`` are the constants that it may be, where these are known. ``kind`` is its
+    tool or a draw had a part in it. ``domain`` are the texts that it may be, or that may be in it. ``kind`` is its
     Python class, where that is known and its type is ``!any``. ``foreign``: it may be an object that functions of the
     user's can change, so that looking into it is ordered with calls of those. ``local``: it may be an object of the
     run, where it is not foreign.
@@ -53,7 +57,7 @@ class Symbol(Abstract):
     ir: Value
     origin: str = "a value"
     expression: Expression | None = None
-    domain: tuple[Any, ...] | None = None
+    domain: Domain = None
     kind: type | None = None
     foreign: bool = False
     local: bool = False

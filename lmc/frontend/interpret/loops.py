@@ -249,7 +249,7 @@ def _over_object(machine: Machine, node: ast.For, iterable: Abstract) -> None:
         _over_live(machine, node, iterable)
         return
     machine.attempt(
-        lambda: _over_copy(machine, node, objects.listed(machine, iterable)),
+        lambda: _over_copy(machine, node, objects.counted(machine, iterable)),
         lambda: _over_live(machine, node, iterable),
         NotKnownError,
     )

@@ -187,10 +187,12 @@ class RunObjects:
     ``changes`` counts the ops that may have changed one. ``defaults``: one may be a ``defaultdict``, which reading an
     item changes. ``inner`` are the addresses of those that may be in another one. ``copies`` are lists of what
     iterators give, made when those were: they do not follow what the iterators go over. ``escaping`` are the addresses
-    of containers that are just becoming objects of the run, outermost first.
+    of containers that are just becoming objects of the run, outermost first. ``changed_unseen``: one was changed that
+    may have an address, but was reached through a value.
     """
 
     changes: int = 0
+    changed_unseen: bool = False
     defaults: bool = False
     inner: set[int] = field(default_factory=set[int])
     copies: set[Value] = field(default_factory=set[Value])
@@ -255,8 +257,8 @@ class Machine:
         """The call that is about to begin, where its value is that of the function called."""
         self.ends = Ends()
         self.rules: Rules = _NO_RULES
-        self.columns: dict[Value, tuple[Abstract, Symbol]] = {}
-        """Lists that ``enumerate`` gave, with the first number and the list that it goes over."""
+        self.rows: dict[Value, Callable[[Abstract], Abstract]] = {}
+        """Lists of tuples that a loop reads part by part: what reads the tuple at a position."""
         self._next = 1
         self._steps = 0
         self._most_steps = self._most_ops = sys.maxsize

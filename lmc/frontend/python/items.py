@@ -186,11 +186,21 @@ def _one(machine: Machine, items: tuple[Abstract, ...], key: Any, name: str) -> 
         machine.raise_new(TypeError, *error.args if name == "tuple" else (str(error).replace("tuple", name),))
 
 
-def _listed(machine: Machine, owner: Abstract, key: Abstract) -> Abstract:
-    """An item of known ones, by an index that only a run knows."""
+def _listed(machine: Machine, owner: Tuple, key: Abstract) -> Abstract:
+    """An item of a tuple, by an index that only a run knows."""
+    if not isinstance(key, Slice) and stays_apart(machine, owner.items):
+        return picked(machine, owner.items, key, "tuple")
+    if _holds_containers(machine, owner):
+        objects.stored(machine, owner)
     if isinstance(key, Slice):
-        return _sliced(machine, pure(machine, "tuple", owner.items if isinstance(owner, Tuple) else ()), key)
+        return _sliced(machine, pure(machine, "tuple", owner.items), key)
     return pure(machine, "getitem", (owner, key))
+
+
+def _holds_containers(machine: Machine, value: Abstract) -> bool:
+    if isinstance(value, Tuple):
+        return any(_holds_containers(machine, each) for each in value.items)
+    return machine.cell(value) is not None
 
 
 def _list_item(machine: Machine, cell: ListCell | GrownCell, key: Abstract) -> Abstract:

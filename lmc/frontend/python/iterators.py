@@ -73,8 +73,11 @@ def enumerated(machine: Machine, given: Abstract, start: Abstract = ZERO) -> Abs
         pairs = [Tuple(pair) for pair in zip(numbers, items, strict=True)]
         return _iterator(machine, Tuple(tuple(pairs)), enumerate, (given, start))
     if isinstance(items, Counted) and not items.value.foreign:
-        found = pure(machine, "enumerate", (items.value, start))
-        machine.columns[found.ir] = (start, items.value)
+        source = items.value
+        found = pure(machine, "enumerate", (source, start))
+        machine.rows[found.ir] = lambda position: Tuple(
+            (binary(machine, "add", start, position), row(machine, source, position))
+        )
     else:
         found = pure(machine, "enumerate", (taken, start))
     copy = Symbol(found.ir, "the result of enumerate()", foreign=found.foreign)
@@ -88,12 +91,9 @@ def _copied(machine: Machine, items: Symbol) -> Symbol:
 
 
 def row(machine: Machine, items: Symbol, position: Abstract) -> Abstract:
-    """The item at a position: of what ``enumerate`` gives a number, and an item of the list that it goes over."""
-    columns = machine.columns.get(items.ir)
-    if columns is None:
-        return pure(machine, "getitem", (items, position), raises=False)
-    start, source = columns
-    return Tuple((binary(machine, "add", start, position), pure(machine, "getitem", (source, position), raises=False)))
+    """The item at a position of a list that a loop goes over."""
+    read = machine.rows.get(items.ir)
+    return pure(machine, "getitem", (items, position), raises=False) if read is None else read(position)
 
 
 def _holds_handles(machine: Machine, given: Abstract, items: Any) -> bool:

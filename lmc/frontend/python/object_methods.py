@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lmc.frontend.disorder import CAUSE, REMEDY
 from lmc.frontend.emit.objects import (
+    added_items,
     changed,
     escape,
     is_flat,
@@ -22,9 +24,9 @@ from lmc.frontend.emit.objects import (
     symbol_of,
     view,
 )
-from lmc.frontend.emit.operands import describe
+from lmc.frontend.emit.operands import describe, merged_domain, united
 from lmc.frontend.heap.cells import DictCell, ObjectCell, SetCell
-from lmc.frontend.heap.values import NONE, Abstract, Concat, Const, Ref, Symbol, Tuple, View
+from lmc.frontend.heap.values import NONE, Abstract, Concat, Const, Domain, Ref, Symbol, Tuple, View
 from lmc.frontend.python.iteration import Counted, items_of, known_items
 from lmc.ir import object_builtins
 from lmc.ir.types import ANY, BOOL, INT, Type, list_of
@@ -94,6 +96,9 @@ _TAKE_ITEMS = _FRESH.union(
     ["difference_update", "intersection_update", "symmetric_difference_update"],
 )
 """Methods that take the items of their arguments, and keep no argument itself."""
+_ADDED = {"append": 0, "add": 0, "setdefault": 0, "insert": 1}
+"""The argument that is put into a container as an item, or as a key."""
+_ADD_NOTHING = frozenset(["pop", "popitem", "remove", "discard", "clear", "sort", "reverse"])
 _COMPARING = frozenset(["remove", "index", "count", "sort", "discard"])
 """Methods that compare items, which may run code of the user's where an item comes from outside."""
 
@@ -142,7 +147,7 @@ def method(machine: Machine, owner: Abstract, name: str, args: Args, kwargs: Kwa
     if kind is list and name == "sort" and "key" in kwargs:
         raise machine.unsupported("`sort` by key of a list that only a run counts")
     if name not in _LOOKS:
-        changed(machine, owner)
+        changed(machine, owner, _added(machine, owner, name, args, kwargs))
     ordered = all(_is_ordered(machine, each) for each in (owner, *args))
     values = (Const(name), symbol_of(machine, owner), *given)
     gives = NONE_TYPE if name in _NOTHING and kind is not None else _TYPES.get(name, ANY)
@@ -151,7 +156,9 @@ def method(machine: Machine, owner: Abstract, name: str, args: Args, kwargs: Kwa
     found = local(machine, "method", values, named, gives)
     if gives == NONE_TYPE:
         if not ordered and isinstance(owner, Ref):
-            machine.state.put(owner.address, ObjectCell(symbol_of(machine, owner), kind or set, ordered=False))
+            cell = machine.cell(owner)
+            assert isinstance(cell, ObjectCell)
+            machine.state.put(owner.address, replace(cell, ordered=False))
         return NONE
     if gives in (INT, BOOL):
         return found
@@ -164,6 +171,16 @@ def method(machine: Machine, owner: Abstract, name: str, args: Args, kwargs: Kwa
     if name == "pop" and not ordered and kind is set:
         raise machine.stop(CAUSE, REMEDY)
     return item(machine, found)
+
+
+def _added(machine: Machine, owner: Abstract, name: str, args: Args, kwargs: Kwargs) -> Domain:
+    """The texts among which all items are, or keys, that a method adds to an object of the run."""
+    if name in _ADD_NOTHING:
+        return ()
+    if name in ("extend", "update"):
+        return united(added_items(machine, owner, *args), tuple(kwargs))
+    place = _ADDED.get(name)
+    return None if place is None or len(args) <= place else merged_domain(args[place])
 
 
 def _is_ordered(machine: Machine, value: Abstract) -> bool:

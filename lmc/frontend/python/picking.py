@@ -51,9 +51,9 @@ def by_key(machine: Machine, keys: Sequence[Any], values: Sequence[Abstract], ke
     return one_of(machine, values, pure(machine, "getitem", (table, key), gives=INT))
 
 
-def picked(machine: Machine, items: Sequence[Abstract], key: Abstract) -> Abstract:
-    """``items[key]`` of a list; a run raises what Python does where there is none."""
-    numbers = pure(machine, "list", [Const(number) for number in range(len(items))], raises=False)
+def picked(machine: Machine, items: Sequence[Abstract], key: Abstract, kind: str = "list") -> Abstract:
+    """``items[key]`` of a list or tuple; a run raises what Python does where there is none."""
+    numbers = pure(machine, kind, [Const(number) for number in range(len(items))], raises=False)
     return one_of(machine, items, pure(machine, "getitem", (numbers, key)))
 
 

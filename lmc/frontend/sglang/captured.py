@@ -18,7 +18,7 @@ from lmc.frontend.handles.generating import checked_name, generate, known_parts
 from lmc.frontend.handles.generating import select as own_select
 from lmc.frontend.handles.handles import METHODS, role_turn
 from lmc.frontend.handles.language import Language
-from lmc.frontend.handles.reading import meta, variable
+from lmc.frontend.handles.reading import messages, meta, variable
 from lmc.frontend.heap.cells import BranchesCell, GrownCell, HandleCell, ListCell
 from lmc.frontend.heap.values import (
     NONE,
@@ -253,14 +253,6 @@ def _leave_copy(machine: Machine, block: Block, group: Abstract) -> None:
     _join(machine, group)
 
 
-def _messages(machine: Machine, handle: Abstract) -> Abstract:
-    del handle
-    raise machine.stop(
-        "the messages of a state are known only when the program runs",
-        "nothing has to change: it goes on eagerly from here; the messages of a finished run are in its result",
-    )
-
-
 def _nothing(machine: Machine, handle: Abstract) -> Abstract:
     del machine, handle
     return NONE
@@ -437,7 +429,7 @@ _LANGUAGE = Language(
             "var_scope": _scope,
             "fork": _fork,
             "copy": _copy,
-            "messages": _messages,
+            "messages": messages,
             "sync": _nothing,
             "error": _nothing,
             **{role: _role(role) for role in ("system", "user", "assistant")},

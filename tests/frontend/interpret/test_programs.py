@@ -16,6 +16,7 @@ from tests.frontend.handle_strategies import HANDLES_HEADER, handle_programs
 from tests.frontend.harness import EFFECTS, check
 from tests.frontend.library_strategies import LIBRARY_HEADER, library_programs
 from tests.frontend.loop_strategies import LOOPS_HEADER, looping_programs
+from tests.frontend.name_strategies import NAMES_HEADER, named_programs
 from tests.frontend.object_strategies import OBJECTS_HEADER, object_programs
 from tests.frontend.strategies import HEADER, arguments, load, programs, with_own_list
 from tests.frontend.turn_strategies import TURNS_HEADER, turn_programs
@@ -31,6 +32,7 @@ STRATEGIES = {
     "handles": (HANDLES_HEADER, handle_programs()),
     "objects": (OBJECTS_HEADER, object_programs()),
     "library": (LIBRARY_HEADER, library_programs()),
+    "names": (NAMES_HEADER, named_programs()),
     "turns": (TURNS_HEADER, turn_programs()),
 }
 

@@ -391,6 +391,23 @@ def reads_messages(s, text):
     return s.messages()
 
 
+@sgl.function
+def changes_messages(s, text):
+    s += sgl.user(text)
+    first, second = s.messages(), s.messages()
+    for _ in range(2):
+        s += sgl.assistant(sgl.gen("answer", max_tokens=2, temperature=1.0))
+        if "e" in s["answer"]:
+            s += sgl.user("Why?")
+    first[0]["content"] = s["answer"]
+    first.append({"role": "user", "content": "more"})
+    roles = [message["role"] for message in s.messages()]
+    with s.user():
+        s += "open " + str(len(roles))
+        first += s.messages()[-1:]
+    return first, second, first is second, roles
+
+
 EVERY: dict[str, tuple[Any, dict[str, Any]]] = {
     "few_shot_qa": (few_shot_qa, {"question": "What is the capital of Spain?"}),
     "multi_turn": (multi_turn, {"question_1": "Who are you?", "question_2": "Who made you?"}),
@@ -429,6 +446,7 @@ EVERY: dict[str, tuple[Any, dict[str, Any]]] = {
     "keeps_values": (keeps_values, {"text": "hm"}),
     "sampled": (sampled, {"text": "So ", "limit": 12}),
     "defaults": (defaults, {"text": "Say: "}),
+    "changes_messages": (changes_messages, {"text": "Hello"}),
     "reads_messages": (reads_messages, {"text": "hello"}),
 }
 """Every program with arguments for it."""

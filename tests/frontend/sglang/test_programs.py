@@ -10,9 +10,6 @@ import lmc.frontend.sglang as sgl
 from tests.frontend.sglang import programs
 from tests.frontend.sglang.programs import CHARACTER, EVERY, FEW_SHOT
 
-# What decides by what was said, or asks for what only a run knows, goes on as plain Python from there.
-CONTINUED = {"tool_use", "react", "gives_up", "decides_in_branches", "cot_decoding", "reads_messages", "one_for_each"}
-
 
 def facts(state: sgl.ProgramState) -> dict[str, Any]:
     """All that a state shows."""
@@ -54,7 +51,7 @@ def test_every_way_of_running_agrees(name: str, temperature: float):
     agreed(name, temperature=temperature)
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if name not in CONTINUED])
+@pytest.mark.parametrize("name", EVERY)
 def test_the_whole_program_is_in_the_graph(name: str):
     function, arguments = EVERY[name]
     assert function.compile(**arguments, backend="toy").compiled.breaks == ()
