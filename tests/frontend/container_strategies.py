@@ -218,7 +218,7 @@ class ContainerWriter:
     def statement(self) -> list[str]:
         if not self.names["lists"]:
             return self._list()
-        kinds = ["if"] * 6 + ["change"] * 8 + ["iterator"] * 3 + ["take"] * 3 + ["alias"] * 2
+        kinds = ["if"] * 6 + ["change"] * 8 + ["iterator"] * 3 + ["take"] * 3 + ["alias"] * 2 + ["rebind"] * 2
         kinds += [
             "list",
             "dict",
@@ -311,6 +311,11 @@ class ContainerWriter:
             self.names["lists"].append(f"{box}['k']")
             return [f"{box} = {{'k': {name}, 'l': {other}}}"]
         return self.bind(kind, {"lists": "ys", "iterators": "jt"}.get(kind, kind[0] + "o"), name)
+
+    def _rebind(self) -> list[str]:
+        """A new list under a name that a loop may go over."""
+        xs = self.known("lists")
+        return [f"{xs} = [{self.text()}, 'm']"] if "[" not in xs and not self.in_function else self._alias()
 
     def _iterator(self) -> list[str]:
         xs = self.known("lists")

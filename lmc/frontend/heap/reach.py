@@ -34,6 +34,8 @@ def is_reached(state: State, address: int, roots: Iterable[Place], skip: Collect
         place = waiting.pop()
         if place in seen:
             continue
+        if place == address:
+            return True
         seen.add(place)
         for found in references(state.get(place)):
             if found == address:

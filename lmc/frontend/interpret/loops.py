@@ -389,7 +389,8 @@ def _unrolled_for(machine: Machine, node: ast.For, iterator: Ref) -> None:
             "pass the list in as an argument of texts or numbers, whose rounds only a run counts",
         )
 
-    unrolled(machine, node, rounds, [("iterator", iterator)])
+    with machine.going_over(iterator):
+        unrolled(machine, node, rounds, [("iterator", iterator)])
 
 
 def _live_for(machine: Machine, node: ast.For, iterator: Ref) -> None:
@@ -427,14 +428,9 @@ def _counted_for(machine: Machine, node: ast.For, items: Counted, *, is_own: boo
     def item(position: Abstract) -> Abstract:
         return row(machine, current(), position) if over is None else over.item()
 
-    _by_number(
-        machine,
-        node,
-        lambda: machine.length(current()),
-        item,
-        over,
-        given=(items.iterator or items.live or items.value) if is_own else None,
-    )
+    given = (items.iterator or items.live or items.value) if is_own else None
+    with machine.going_over(items.live):
+        _by_number(machine, node, lambda: machine.length(current()), item, over, given=given)
 
 
 def _by_number(

@@ -188,7 +188,8 @@ class RunObjects:
     item changes. ``inner`` are the addresses of those that may be in another one. ``copies`` are lists of what
     iterators give, made when those were: they do not follow what the iterators go over. ``escaping`` are the addresses
     of containers that are just becoming objects of the run, outermost first. ``changed_unseen``: one was changed that
-    may have an address, but was reached through a value.
+    may have an address, but was reached through a value. ``gone_over`` are the addresses of lists and iterators that
+    loops under way read in each round.
     """
 
     changes: int = 0
@@ -197,6 +198,7 @@ class RunObjects:
     inner: set[int] = field(default_factory=set[int])
     copies: set[Value] = field(default_factory=set[Value])
     escaping: list[int] = field(default_factory=list[int])
+    gone_over: list[int] = field(default_factory=list[int])
 
 
 class Machine:
@@ -333,8 +335,18 @@ class Machine:
                 assert isinstance(cell, FrameCell)
                 live = self._live(activation) if frame == own else None
                 found += [(frame, name) for name in cell.names if live is None or name in live]
-        found += [turn.handle.address for turn in self.turns]
-        return found
+        return [*found, *self.objects.gone_over, *(turn.handle.address for turn in self.turns)]
+
+    @contextmanager
+    def going_over(self, value: Ref | None) -> Generator[None]:
+        """A loop that reads a list or an iterator in each round: it stays the same object, whatever names hold."""
+        held = self.objects.gone_over
+        mark = len(held)
+        held += [] if value is None else [value.address]
+        try:
+            yield
+        finally:
+            del held[mark:]
 
     @staticmethod
     def _live(activation: Activation) -> frozenset[str] | None:

@@ -268,3 +268,41 @@ def lists_of_the_same_length_are_sorted(s, a: str):
         xs[0] = letter
         xs[:] = [xs[1], xs[0]]
     return xs
+
+
+@looped(stops="differs between the ways through the condition or loop")
+def a_name_of_what_a_loop_goes_over_is_bound_anew(s, a: str):
+    s += a
+    xs = s.gen("x", max_tokens=4).split("e")
+    out = []
+    for x in xs:
+        out.append(x)
+        if len(xs) < 4:
+            xs.append("n" + s.gen("y", max_tokens=1))
+        xs = [x, "m"]
+    return out, xs
+
+
+@looped()
+def the_names_of_a_form_that_is_changed_in_rounds(s, a: str):
+    s += a
+    form = {"name": s.gen("name", max_tokens=2), "city": s.gen("city", max_tokens=2)}
+    wrong = [field for field, value in form.items() if "e" not in value]
+    rounds = 0
+    while wrong and rounds < 3:
+        again = {}
+        for field in wrong:
+            again[field] = s.gen(field, max_tokens=2, temperature=1.0)
+        form |= again
+        wrong = [field for field, value in form.items() if "e" not in value]
+        rounds += 1
+    return form, wrong, s["name"]
+
+
+@looped()
+def a_container_of_a_tuple_is_changed(s, a: str):
+    s += a
+    first, second = {}, {"p": "k"}
+    for letter in s.gen("x", max_tokens=4):
+        (first, second)[s.gen(dtype=bool, temperature=1.0)][letter] = a
+    return first, second
