@@ -48,6 +48,15 @@ def shouted(items):
         yield item + "!"
 
 
+def careful(items):
+    for item in items:
+        try:
+            yield item + "?"
+        except (ValueError, IndexError, GeneratorExit):
+            effect("careful", item)
+            raise
+
+
 def last(items):
     out = "none"
     for item in items:
@@ -150,7 +159,7 @@ class ContainerWriter:
                 f"(q + '?' for q in {xs})",
                 f"(q for q in {xs} if q != {self.pick(*self.names['texts'])})",
                 f"[q for q in {xs} if {self.pick('q', self.pick(*CONDITIONS))}]",
-                f"shouted({xs})",
+                f"{self.pick('shouted', 'shouted', 'careful')}({xs})",
                 *options[2:],
             ]
         if self.names["iterators"]:
@@ -330,7 +339,7 @@ class ContainerWriter:
                 f"itertools.islice({xs}, 1, None)",
                 f"itertools.cycle({xs} or ['z'])",
             ),
-            f"shouted({xs})",
+            f"{self.pick('shouted', 'shouted', 'careful')}({xs})",
             f"iter({self.items()})",
         )
         if "cycle" in value:

@@ -41,6 +41,7 @@ from lmc.frontend.heap.values import (
     Poison,
     Raised,
     Ref,
+    RoleTurn,
     Super,
     Symbol,
     Tuple,
@@ -50,7 +51,7 @@ from lmc.frontend.heap.values import (
     parts_of,
 )
 from lmc.frontend.interpret import names
-from lmc.frontend.interpret.machine import Activation
+from lmc.frontend.interpret.machine import Activation, Within
 from lmc.frontend.locations import is_own_file
 from lmc.frontend.python import attributes, classes, foreign, object_methods
 from lmc.frontend.python.conversions import formatted, to_text
@@ -530,13 +531,20 @@ def inline(
     return _inlined(machine, definition, frames, given, decides=decides, direct=direct)
 
 
-def run_generator(machine: Machine, cell: GeneratorCell, each: Callable[[Abstract], None]) -> None:
-    """Interpret a generator function; ``each`` takes what it yields."""
+def run_generator(
+    machine: Machine, cell: GeneratorCell, each: Callable[[Abstract], None], *, managed: bool = False
+) -> None:
+    """Interpret a generator function; ``each`` takes what it yields. ``managed``: it gets the exceptions of that, too."""
     assert isinstance(cell.definition, Definition)
     caller = machine.activation
 
     def consumed(item: Abstract) -> None:
         """Back in the frame of the consumer, for one item."""
+        if not managed and any(map(_sees_exits, machine.activation.within)):
+            raise machine.stop(
+                f"{machine.activation.definition.name}() yields inside a `try` or `with` that sees how a block is left",
+                "yield outside of it, or make a list",
+            )
         machine.activations.append(caller)
         try:
             each(item)
@@ -544,6 +552,21 @@ def run_generator(machine: Machine, cell: GeneratorCell, each: Callable[[Abstrac
             machine.activations.pop()
 
     _inlined(machine, cell.definition, cell.frames, dict(cell.given), consumed)
+
+
+def _sees_exits(within: Within) -> bool:
+    """Return whether a construct would take an exit of the consumer, which is interpreted in it, for one of its own."""
+    node = within.node
+    if isinstance(node, ast.With):
+        return not all(isinstance(each, RoleTurn) for _, managers in within.given for each in parts_of(managers))
+    if not isinstance(node, ast.Try):
+        return False
+    leaves = any(isinstance(part, ast.Return | ast.Break | ast.Continue) for part in _parts(node.finalbody))
+    return leaves or within.block == "handlers" or (within.block == "body" and bool(node.handlers))
+
+
+def _parts(nodes: Sequence[ast.AST]) -> list[ast.AST]:
+    return [part for node in nodes for part in ast.walk(node)]
 
 
 def _inlined(

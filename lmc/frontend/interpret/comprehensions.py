@@ -125,7 +125,7 @@ def generator(machine: Machine, node: ast.GeneratorExp) -> Abstract:
     return machine.new(GeneratorCell(node, activation.frames, (("", first),), activation))
 
 
-def consume(machine: Machine, iterable: Ref, each: Consume) -> None:
+def consume(machine: Machine, iterable: Ref, each: Consume, *, managed: bool = False) -> None:
     """Interpret ``each`` for every item of a generator, where it gives the item."""
     cell = machine.cell(iterable)
     assert isinstance(cell, GeneratorCell)
@@ -133,7 +133,7 @@ def consume(machine: Machine, iterable: Ref, each: Consume) -> None:
         return
     machine.state.put(iterable.address, replace(cell, used=True))
     if not isinstance(cell.definition, ast.GeneratorExp):
-        machine.rules.run_generator(cell, each)
+        machine.rules.run_generator(cell, each, managed=managed)
         return
     node, activation = cell.definition, cell.activation
     caller = machine.activation

@@ -154,7 +154,7 @@ class Rules:
     check_kept: Callable[[str, Sequence[Abstract]], None]
     leave_with: Callable[[Exit, Abstract], None]
     end_turn: Callable[[RoleTurn], None]
-    run_generator: Callable[[Any, Callable[[Abstract], None]], None]
+    run_generator: Callable[..., None]
     collected: Callable[[Ref], Abstract]
     consume: Callable[[Ref, Callable[[Abstract], None]], None]
     next_item: Callable[[Ref], Abstract | None]

@@ -413,7 +413,7 @@ def _with_generator(
         for where, part in zip(kept, held.items, strict=True):
             machine.state.put(where, part)
 
-    comprehensions.consume(machine, manager.generator, each)
+    comprehensions.consume(machine, manager.generator, each, managed=True)
     code, returned = (machine.state.get(where) for where in kept)
     assert isinstance(code, Abstract)
     assert isinstance(returned, Abstract)

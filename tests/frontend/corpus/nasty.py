@@ -322,3 +322,24 @@ def global_name_is_bound(s, a):
     x = s.gen("x", max_tokens=2)
     NAME = old
     return x, NAME
+
+
+def pieces(log):
+    for piece in ("a", "b"):
+        try:
+            yield piece
+        except ValueError:
+            log.append("not the generator's")
+
+
+@case("w", stops="pieces() yields inside a `try` or `with` that sees how a block is left")
+def an_exception_behind_a_yield(s, a: str):
+    s += a
+    log: list[str] = []
+    try:
+        for piece in pieces(log):
+            log.append(piece + s.gen("g", max_tokens=1))
+            raise ValueError(piece)
+    except ValueError as error:
+        log.append(str(error))
+    return log
