@@ -534,7 +534,7 @@ def inline(
 def run_generator(
     machine: Machine, cell: GeneratorCell, each: Callable[[Abstract], None], *, managed: bool = False
 ) -> None:
-    """Interpret a generator function; ``each`` takes what it yields. ``managed``: it gets the exceptions of that, too."""
+    """Interpret a generator function; ``each`` takes what it yields. ``managed``: its exceptions are those of both."""
     assert isinstance(cell.definition, Definition)
     caller = machine.activation
 
