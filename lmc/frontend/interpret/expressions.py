@@ -123,15 +123,49 @@ def _tested(machine: Machine, node: ast.expr, further: Callable[[], Abstract], *
 
 
 def _bool_op(machine: Machine, node: ast.BoolOp) -> Abstract:
+    return _first_to_decide(machine, node, lambda last: evaluate(machine, last), lambda value, _flag: value)
+
+
+def _first_to_decide(
+    machine: Machine,
+    node: ast.BoolOp,
+    last: Callable[[ast.expr], Abstract],
+    decided: Callable[[Abstract, Abstract], Abstract],
+) -> Abstract:
+    """What ``last`` makes of the last operand, or ``decided`` of one before it and its truth, which is asked once."""
+    ends = isinstance(node.op, ast.Or)
+
     def further(index: int) -> Abstract:
-        value = evaluate(machine, node.values[index])
+        operand = node.values[index]
         if index + 1 == len(node.values):
-            return value
-        if isinstance(node.op, ast.And):
-            return if_true(machine, value, lambda: further(index + 1), lambda: _known_to_be(value, there=False))
-        return if_true(machine, value, lambda: _known_to_be(value, there=True), lambda: further(index + 1))
+            return last(operand)
+        value, flag = _with_truth(machine, operand)
+
+        def take() -> Abstract:
+            return decided(_known_to_be(value, there=ends), Const(ends))
+
+        def go_on() -> Abstract:
+            return further(index + 1)
+
+        return _choose(machine, flag, take if ends else go_on, go_on if ends else take)
 
     return further(0)
+
+
+def _with_truth(machine: Machine, node: ast.expr) -> tuple[Abstract, Abstract]:
+    """The value of an operand of `and` or `or`, and whether it is true; operands of its own are asked once, too."""
+    if not isinstance(node, ast.BoolOp):
+        value = evaluate(machine, node)
+        return value, operators.truth(machine, value)
+    pair = _first_to_decide(
+        machine,
+        node,
+        lambda last: Tuple(_with_truth(machine, last)),
+        lambda value, flag: Tuple((value, flag)),
+    )
+    if isinstance(pair, Tuple) and len(pair.items) == 2:
+        return pair.items[0], pair.items[1]
+    raise machine.unsupported("`and` and `or` in each other here")
 
 
 def _known_to_be(value: Abstract, *, there: bool) -> Abstract:

@@ -6,6 +6,7 @@
 # pyright: reportGeneralTypeIssues=false, reportOptionalMemberAccess=false, reportUnboundVariable=false, reportUnusedExpression=false
 
 from lmc.frontend.function import JittedFunction
+from lmc.frontend.tools import tool
 from tests.frontend.corpus.cases import case
 from tests.frontend.harness import effect
 
@@ -343,3 +344,26 @@ def an_exception_behind_a_yield(s, a: str):
     except ValueError as error:
         log.append(str(error))
     return log
+
+
+class Truth:
+    def __init__(self, text):
+        self.text = text
+
+    def __bool__(self):
+        effect("asked", self.text)
+        return "e" in self.text
+
+
+@tool
+def truth_of(text: str):
+    return Truth(text)
+
+
+@case("w")
+def operands_are_asked_once(s, a: str):
+    s += a
+    x, y = truth_of(s.gen("x", max_tokens=2)), truth_of(a)
+    first = (x and y) or a
+    second = (x or y) and (y or x) and a
+    return first is a, second is a
