@@ -125,7 +125,7 @@ def taken(machine: Machine, value: Abstract) -> Abstract:
 
 def _argument(machine: Machine, name: str, value: Abstract) -> Abstract:
     """An argument of a method."""
-    if isinstance(value, View):
+    if isinstance(value, View) and is_object(machine, value.owner):
         return view(machine, value)
     if name not in _TAKE_ITEMS:
         return stored(machine, value)

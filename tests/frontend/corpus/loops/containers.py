@@ -306,3 +306,14 @@ def a_container_of_a_tuple_is_changed(s, a: str):
     for letter in s.gen("x", max_tokens=4):
         (first, second)[s.gen(dtype=bool, temperature=1.0)][letter] = a
     return first, second
+
+
+@looped()
+def a_view_of_a_known_dict_is_put_into_a_set(s, a: str):
+    s += a
+    d = {"p": a}
+    seen, pairs = set(), []
+    while len(pairs) < 4 and "e" in s.gen("x", max_tokens=2, temperature=1.0):
+        seen.update(d.keys())
+        pairs.extend(d.items())
+    return sorted(seen), pairs
