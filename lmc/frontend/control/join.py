@@ -261,10 +261,11 @@ class Join:
 
     def _union(self, path: Path, left: Abstract, right: Abstract) -> Abstract:
         flag = self.phis.flag
-        selected = self.phis.selected(path, left, right) if flag is None else None
-        if selected is not None:
-            return selected
-        if flag is None or _leaves(left) + _leaves(right) > MAX_UNION:
+        if flag is None:
+            found = self.phis.selected(path, left, right) or self._object_of_run(path, left, right)
+            if found is not None:
+                return found
+        if flag is None or len(leaves(left)) + len(leaves(right)) > MAX_UNION:
             is_value = operands.is_value(left) and operands.is_value(right)
             return self.phis.merge(path, left, right) if is_value else _no_common_form(self.machine)
         first, second = self.exported((*path, "first"), 0, left), self.exported((*path, "second"), 1, right)
@@ -272,6 +273,35 @@ class Join:
             if isinstance(one, Poison):
                 return one
         return Union(flag, first, second)
+
+    def _object_of_run(self, path: Path, left: Abstract, right: Abstract) -> Abstract | None:
+        """One of several containers as one value of the run, whose changes all that hold them see.
+
+        Raises ``NotInRunError`` where they are no objects of the run yet, and could be.
+        """
+        apart: list[int] = []
+        for state, side in zip(self.states, (left, right), strict=True):
+            for each in leaves(side):
+                if isinstance(each, Ref) and not isinstance(state.get(each.address), ObjectCell):
+                    if not objects.can_escape(self.machine, each, state):
+                        return None
+                    apart.append(each.address)
+                elif not isinstance(each, Ref) and not operands.is_value(each):
+                    return None
+        if apart:
+            raise NotInRunError(apart)
+        return self.phis.merge(path, self._named(0, left), self._named(1, right))
+
+    def _named(self, side: int, value: Abstract) -> Abstract:
+        """The value of the run that ``value`` is."""
+        if isinstance(value, Union):
+            given = (value.flag, self._named(side, value.first), self._named(side, value.second))
+            with self.phis.at(side):
+                return pure(self.machine, "choose", given, raises=False)
+        if isinstance(value, Ref):
+            with self.phis.at(side):
+                return objects.looked_into(self.machine, value)
+        return value
 
     # What one side alone knows
 
@@ -645,6 +675,14 @@ _FORMS: dict[type[Cell], str] = {
 """The method that joins two cells of a class; None where they have no common form."""
 
 
+class NotInRunError(Exception):
+    """A name is one of several containers from round to round, which have to be objects of the run for that."""
+
+    def __init__(self, addresses: Sequence[int]) -> None:
+        super().__init__()
+        self.addresses = addresses
+
+
 class NoCommonFormError(Exception):
     """Two cells of one object can't become one."""
 
@@ -734,8 +772,9 @@ def _presence(value: Abstract) -> tuple[Abstract, Abstract]:
     return TRUE, value
 
 
-def _leaves(value: Abstract) -> int:
-    return _leaves(value.first) + _leaves(value.second) if isinstance(value, Union) else 1
+def leaves(value: Abstract) -> list[Abstract]:
+    """Return the values one of which ``value`` is."""
+    return [*leaves(value.first), *leaves(value.second)] if isinstance(value, Union) else [value]
 
 
 def _alike(left: Abstract, right: Abstract) -> bool:

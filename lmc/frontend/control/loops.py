@@ -24,7 +24,8 @@ from lmc.frontend.control.conditions import (
     unused,
 )
 from lmc.frontend.control.exits import NORMAL, Exit, Left, Outcome, Way
-from lmc.frontend.control.join import Join, Path, rebuilt_cell
+from lmc.frontend.control.join import Join, NotInRunError, Path, leaves, rebuilt_cell
+from lmc.frontend.emit import objects
 from lmc.frontend.emit.budget import MAX_ATTEMPTS, MAX_GROWTHS, MAX_SELECTED
 from lmc.frontend.emit.operands import merged_domain, operand, pure, united
 from lmc.frontend.heap.cells import Cell, ObjectCell
@@ -107,7 +108,7 @@ class LoopPhis:
 
     def selected(self, path: Path, left: Abstract, right: Abstract) -> Abstract | None:
         """Return which of a few objects older than the loop a place names: one flag for each of them but the last."""
-        found = [*_leaves(left), *_leaves(right)]
+        found = [*leaves(left), *leaves(right)]
         if not all(isinstance(each, Ref) and each.address < self.watermark for each in found):
             return None
         known = self._candidates.setdefault(path, [])
@@ -201,10 +202,6 @@ class LoopPhis:
         return found
 
 
-def _leaves(value: Abstract) -> list[Abstract]:
-    return [*_leaves(value.first), *_leaves(value.second)] if isinstance(value, Union) else [value]
-
-
 @dataclass(slots=True, eq=False)
 class LoopParts:
     """What a loop does: ``test`` says whether there is another round (a flag, or a constant), ``body`` is one.
@@ -276,17 +273,35 @@ def _fixed_point(machine: Machine, parts: LoopParts, go: Abstract, leave: Exit) 
             del graph.builder.ops[mark:], graph.value_guards[guards:]
             return _once(machine, parts, go)
         way = outcome.ways[NORMAL]
-        phis.end(body, way.state)
-        join = Join(machine, phis, (entry, way.state), entry, watermark)
-        places.update((place, None) for place in way.state.changed_since(entry) if not join.is_young(place))
-        header = join.run(list(places), parts.dead)
         assert isinstance(way.payload, Tuple)
         goes_on, code, value = way.payload.items
         left = _LeftBy(exits, leave, parts.otherwise is not None)
-        if left.is_apart:
-            left.code = phis.merge(("exit",), Const(0), code)
-        if left.has_payload:
-            left.value = join.value(("payload",), UNBOUND, value)
+        ends = len(graph.builder.ops), len(body.ops)
+        while True:
+            phis.end(body, way.state)
+            join = Join(machine, phis, (entry, way.state), entry, watermark)
+            places.update((place, None) for place in way.state.changed_since(entry) if not join.is_young(place))
+            try:
+                header = join.run(list(places), parts.dead)
+                if left.is_apart:
+                    left.code = phis.merge(("exit",), Const(0), code)
+                if left.has_payload:
+                    left.value = join.value(("payload",), UNBOUND, value)
+                break
+            except NotInRunError as reason:
+                del graph.builder.ops[ends[0] :], body.ops[ends[1] :]
+                older = [address for address in reason.addresses if address < watermark]
+                if older:
+                    machine.state = entry
+                    machine.host_counts = dict(counts)
+                    del graph.builder.ops[mark:], graph.value_guards[guards:]
+                    for address in older:
+                        objects.escape(machine, Ref(address))
+                    return _fixed_point(machine, parts, go, leave)
+                with phis.at(1):
+                    for address in reason.addresses:
+                        objects.escape(machine, Ref(address))
+                ends = len(graph.builder.ops), len(body.ops)
         found = _shapes(header, phis)
         if not phis.grew and found == shapes and known == len(exits):
             return _append(machine, parts, phis, header=header, body=body, go=(go, goes_on), left=left)

@@ -27,6 +27,8 @@ from lmc.frontend.emit.operands import (
     united,
 )
 from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, ListCell, ObjectCell, SetCell
+from lmc.frontend.heap.reach import values_of
+from lmc.frontend.heap.state import State
 from lmc.frontend.heap.values import (
     NONE,
     Abstract,
@@ -141,6 +143,24 @@ def stored(machine: Machine, value: Abstract) -> Abstract:
         f"{describe(machine, value)} is put into a container whose keys or length only a run knows",
         "keep it in a list or dict of its own, with keys that are written in the program",
     )
+
+
+def can_escape(machine: Machine, value: Abstract, state: State, within: frozenset[int] = frozenset()) -> bool:
+    """Return whether ``escape`` succeeds for a container, or ``stored`` for what is in one."""
+    if isinstance(value, Const | Symbol | Concat):
+        return True
+    if isinstance(value, Tuple):
+        return all(can_escape(machine, each, state, within) for each in value.items)
+    cell = state.get(value.address) if isinstance(value, Ref) else None
+    if isinstance(cell, ObjectCell):
+        return cell.ordered and cell.kind is not ITERATOR
+    if not isinstance(value, Ref) or not isinstance(cell, ListCell | GrownCell | DictCell | SetCell):
+        return False
+    if value.address in machine.read_only or value.address in within or machine.is_watched(value.address):
+        return False
+    if (isinstance(cell, DictCell) and cell.kind is not dict) or (isinstance(cell, SetCell) and len(cell.items) > 1):
+        return False
+    return all(can_escape(machine, each, state, within | {value.address}) for each in values_of(cell))
 
 
 def escape(machine: Machine, value: Ref) -> None:
