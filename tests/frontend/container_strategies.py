@@ -244,6 +244,8 @@ class ContainerWriter:
             "match",
         ]
         kinds += self.of_libraries("queue", "counter", "group")
+        if not self.in_function:
+            kinds += ["rebind"] * 3
         if self.loops < 2:
             kinds += ["for"] * 6 + ["while", "while", "index", "each_row", "drain"]
         if self.loops:
@@ -322,9 +324,24 @@ class ContainerWriter:
         return self.bind(kind, {"lists": "ys", "iterators": "jt"}.get(kind, kind[0] + "o"), name)
 
     def _rebind(self) -> list[str]:
-        """A new list under a name that a loop may go over."""
-        xs = self.known("lists")
-        return [f"{xs} = [{self.text()}, 'm']"] if "[" not in xs and not self.in_function else self._alias()
+        """Another container under a name that others may be aliases of, or that rounds of a loop carry."""
+        kind = self.pick(*[kind for kind in ("lists", "lists", "lists", "dicts", "sets") if self.names[kind]])
+        name, text = self.known(kind), self.text()
+        if kind == "dicts":
+            return [f"{name} = {self.pick(f'{{**{name}, {text}: a}}', f'dict({name})', '{}', self.known('dicts'))}"]
+        if kind == "sets":
+            return [f"{name} = {self.pick(f'{name} | {{{text}}}', f'set({name})', 'set()', self.known('sets'))}"]
+        value = self.pick(
+            f"{name}[1:]",
+            f"({name} + [{text}])[-3:]",
+            f"[q for q in {name} if q != {text}]",
+            f"[{text}]",
+            f"[{text}, 'm']",
+            "[]",
+            f"list({name})",
+            f"{self.known('lists')}[:2]",
+        )
+        return [f"{name} = {value}"]
 
     def _iterator(self) -> list[str]:
         xs = self.known("lists")
@@ -352,6 +369,13 @@ class ContainerWriter:
         it = self.known("iterators")
         if self.one_in(4):
             return self.bind("lists", "xs", self.pick(f"list({it})", f"sorted({it})", f"[*{it}]"))
+        if self.one_in(5):
+            (begun,) = self.bind("texts", "t", "'none'")
+            return [
+                begun,
+                f"for {self.names['texts'][-1]} in {it}:",
+                f"    {self.pick('break', f'if {self.condition()}: break')}",
+            ]
         value = self.pick(
             *[f"next({it}, 'end')"] * 5,
             f"'-'.join({it})",
@@ -615,7 +639,7 @@ class ContainerWriter:
             guard = f" if {self.condition()}" if self.one_in(3) else ""
             lines += [f"    case {pattern}{guard}:", f"        s.append({shown})"]
             if "rest" in bound and self.one_in(2):
-                lines += [f"        {self.pick(f'rest.append({text})', f'{xs}.extend(rest[:2])')}"]
+                lines += [f"        {self.pick(f'rest.append({text})', f'{xs}.extend(map(str, rest[:2]))')}"]
             lines += ["    " + line for line in self.arm(2)]
         return [*lines, "    case _:", *["    " + line for line in self.arm(1)]]
 

@@ -66,6 +66,7 @@ from lmc.frontend.heap.values import (
     Unbound,
     Union,
     View,
+    alternatives,
     parts_of,
     rebuilt,
     same,
@@ -265,7 +266,7 @@ class Join:
             found = self.phis.selected(path, left, right) or self._object_of_run(path, left, right)
             if found is not None:
                 return found
-        if flag is None or len(leaves(left)) + len(leaves(right)) > MAX_UNION:
+        if flag is None or len(alternatives(left)) + len(alternatives(right)) > MAX_UNION:
             is_value = operands.is_value(left) and operands.is_value(right)
             return self.phis.merge(path, left, right) if is_value else _no_common_form(self.machine)
         first, second = self.exported((*path, "first"), 0, left), self.exported((*path, "second"), 1, right)
@@ -281,7 +282,7 @@ class Join:
         """
         apart: list[int] = []
         for state, side in zip(self.states, (left, right), strict=True):
-            for each in leaves(side):
+            for each in alternatives(side):
                 if isinstance(each, Ref) and not isinstance(state.get(each.address), ObjectCell):
                     if not objects.can_escape(self.machine, each, state):
                         return None
@@ -483,7 +484,8 @@ class Join:
         if not same_code or names != [name for name, _ in right.given]:
             return None
         values = self._values(path, [value for _, value in left.given], [value for _, value in right.given])
-        return dataclasses.replace(left, given=tuple(zip(names, values, strict=True)))
+        given = tuple(zip(names, values, strict=True))
+        return dataclasses.replace(left, given=given, running=left.running or right.running)
 
     def _branches(self, path: Path, left: BranchesCell, right: BranchesCell) -> Cell | None:
         if len(left.handles) != len(right.handles):
@@ -770,11 +772,6 @@ def _presence(value: Abstract) -> tuple[Abstract, Abstract]:
     if isinstance(value, Union) and isinstance(value.second, Unbound):
         return value.flag, value.first
     return TRUE, value
-
-
-def leaves(value: Abstract) -> list[Abstract]:
-    """Return the values one of which ``value`` is."""
-    return [*leaves(value.first), *leaves(value.second)] if isinstance(value, Union) else [value]
 
 
 def _alike(left: Abstract, right: Abstract) -> bool:

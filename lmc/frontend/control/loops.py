@@ -24,7 +24,7 @@ from lmc.frontend.control.conditions import (
     unused,
 )
 from lmc.frontend.control.exits import NORMAL, Exit, Left, Outcome, Way
-from lmc.frontend.control.join import Join, NotInRunError, Path, leaves, rebuilt_cell
+from lmc.frontend.control.join import Join, NotInRunError, Path, rebuilt_cell
 from lmc.frontend.emit import objects
 from lmc.frontend.emit.budget import MAX_ATTEMPTS, MAX_GROWTHS, MAX_SELECTED
 from lmc.frontend.emit.operands import merged_domain, operand, pure, united
@@ -43,6 +43,7 @@ from lmc.frontend.heap.values import (
     Symbol,
     Tuple,
     Union,
+    alternatives,
     parts_of,
     rebuilt,
     same,
@@ -108,7 +109,7 @@ class LoopPhis:
 
     def selected(self, path: Path, left: Abstract, right: Abstract) -> Abstract | None:
         """Return which of a few objects older than the loop a place names: one flag for each of them but the last."""
-        found = [*leaves(left), *leaves(right)]
+        found = [*alternatives(left), *alternatives(right)]
         if not all(isinstance(each, Ref) and each.address < self.watermark for each in found):
             return None
         known = self._candidates.setdefault(path, [])

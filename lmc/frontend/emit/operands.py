@@ -28,6 +28,7 @@ from lmc.frontend.heap.values import (
     Unbound,
     Union,
     View,
+    alternatives,
     is_literal,
 )
 from lmc.frontend.schemas import JsonSchema
@@ -123,7 +124,7 @@ def operand(machine: Machine, value: Abstract) -> Operand:
         return _cell(machine, value)
     if isinstance(value, Raised):
         return operand(machine, machine.exception(value))
-    if is_value(value):
+    if isinstance(value, Union) and all(isinstance(each, Ref) or is_value(each) for each in alternatives(value)):
         return operand(machine, machine.cases(value, lambda one: _phi_input(machine, one)))
     if isinstance(value, Slice):
         raise machine.stop("a slice object is handed on", "slice the text or the list itself: x[a:b]")

@@ -117,7 +117,7 @@ class IteratorCell(Cell):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GeneratorCell(Cell):
-    """A generator that has not begun, or is used up.
+    """A generator that has not begun, is used up, or is running: something goes over it, or did in part.
 
     ``definition`` is the function or generator expression, ``frames`` those that it closes over, ``given`` its
     arguments, or the first iterable of an expression under the name "".
@@ -128,6 +128,7 @@ class GeneratorCell(Cell):
     given: tuple[tuple[str, Abstract], ...]
     activation: Any = None
     used: bool = False
+    running: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -261,6 +261,11 @@ def is_literal(value: Any) -> bool:
     return type(value) in SCALARS
 
 
+def alternatives(value: Abstract) -> list[Abstract]:
+    """Return the values one of which ``value`` is."""
+    return [*alternatives(value.first), *alternatives(value.second)] if isinstance(value, Union) else [value]
+
+
 def same(left: Abstract, right: Abstract) -> bool:
     """Return whether two values are certainly the same object, or literals that nothing tells apart."""
     if left is right:

@@ -127,15 +127,18 @@ def generator(machine: Machine, node: ast.GeneratorExp) -> Abstract:
 
 def consume(machine: Machine, iterable: Ref, each: Consume, *, managed: bool = False) -> None:
     """Interpret ``each`` for every item of a generator, where it gives the item."""
-    cell = machine.cell(iterable)
-    assert isinstance(cell, GeneratorCell)
+    cell = _begun(machine, iterable)
     if cell.used:
         return
-    machine.state.put(iterable.address, replace(cell, used=True))
-    if not isinstance(cell.definition, ast.GeneratorExp):
+    machine.state.put(iterable.address, replace(cell, running=True))
+    if isinstance(cell.definition, ast.GeneratorExp):
+        _give_each(machine, cell, cell.definition, each)
+    else:
         machine.rules.run_generator(cell, each, managed=managed)
-        return
-    node, activation = cell.definition, cell.activation
+    machine.state.put(iterable.address, replace(cell, used=True))
+
+
+def _give_each(machine: Machine, cell: GeneratorCell, node: ast.GeneratorExp, each: Consume) -> None:
     caller = machine.activation
 
     def give() -> None:
@@ -147,13 +150,23 @@ def consume(machine: Machine, iterable: Ref, each: Consume, *, managed: bool = F
         finally:
             machine.activations[-1] = inner
 
-    run(machine, node.generators, cell.given[0][1], give, activation)
+    run(machine, node.generators, cell.given[0][1], give, cell.activation)
+
+
+def _begun(machine: Machine, iterable: Ref) -> GeneratorCell:
+    cell = machine.cell(iterable)
+    assert isinstance(cell, GeneratorCell)
+    if cell.running:
+        raise machine.stop(
+            "items are taken from a generator that the program goes over, or did in part",
+            "make a list of it first: list(x)",
+        )
+    return cell
 
 
 def next_item(machine: Machine, iterable: Ref) -> Abstract | None:
     """The next item of a generator expression, which goes over items that are known one by one; None at its end."""
-    cell = machine.cell(iterable)
-    assert isinstance(cell, GeneratorCell)
+    cell = _begun(machine, iterable)
     node = cell.definition
     if cell.used:
         return None

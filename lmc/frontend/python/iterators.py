@@ -21,6 +21,7 @@ from lmc.frontend.heap.values import (
     Symbol,
     Tuple,
     View,
+    same,
 )
 from lmc.frontend.python.iteration import Counted, items_of, known_items, next_item, opened, over
 from lmc.frontend.python.library.polyfills import first, first_or_default
@@ -41,6 +42,7 @@ def _taken(machine: Machine, *given: Abstract) -> list[Abstract]:
             and isinstance(cell.source, Symbol)
             and isinstance(each, Ref)
             and not machine.is_held(each)
+            and sum(same(each, other) for other in given) == 1
         ):
             found.append(opened(machine, each, cell).value)
         elif isinstance(cell, GeneratorCell | IteratorCell) or objects.kind_of(machine, each) is objects.ITERATOR:
