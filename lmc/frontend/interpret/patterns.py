@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from lmc.frontend.heap.values import FALSE, NONE, TRUE, UNBOUND, Abstract, Const
 from lmc.frontend.interpret import names
 from lmc.frontend.python import attributes, items, iteration, operators
 from lmc.frontend.python.functions import FUNCTIONS
+from lmc.frontend.python.inspection import is_instance
 from lmc.frontend.python.iterators import row
 from lmc.frontend.python.methods import call_method
 from lmc.ir.types import ANY, ListType, list_of
@@ -149,6 +151,17 @@ def _sequence(machine: Machine, pattern: ast.MatchSequence, subject: Abstract, b
     kind = class_of(machine, subject)
     if kind is not None and (not issubclass(kind, Sequence) or issubclass(kind, str | bytes | bytearray)):
         return Const(False)
+    if kind is None and isinstance(subject, Symbol):
+        checks = [
+            lambda: machine.decided(is_instance(machine, subject, Const((list, tuple, range, deque)))),
+            lambda: _items(machine, pattern, subject, bindings),
+        ]
+        return _all(machine, checks, bindings)
+    return _items(machine, pattern, subject, bindings)
+
+
+def _items(machine: Machine, pattern: ast.MatchSequence, subject: Abstract, bindings: Bindings) -> Abstract:
+    """A sequence pattern for what is a sequence."""
     given = iteration.items_of(machine, subject)
     starred = next((i for i, part in enumerate(pattern.patterns) if isinstance(part, ast.MatchStar)), None)
     least = len(pattern.patterns) - (starred is not None)

@@ -214,7 +214,7 @@ def instances_in_rounds(s, a: str):
     return out
 
 
-@looped(stops="differs between the ways through the condition or loop")
+@looped()
 def a_list_of_a_tool_in_each_round(s, a: str):
     s += a
     words = []
