@@ -227,7 +227,7 @@ class ContainerWriter:
     def statement(self) -> list[str]:
         if not self.names["lists"]:
             return self._list()
-        kinds = ["if"] * 6 + ["change"] * 8 + ["iterator"] * 3 + ["take"] * 3 + ["alias"] * 2 + ["rebind"] * 2
+        kinds = ["if"] * 6 + ["change"] * 8 + ["iterator"] * 3 + ["take"] * 3 + ["alias"] * 2
         kinds += [
             "list",
             "dict",
