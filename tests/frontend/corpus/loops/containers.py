@@ -270,7 +270,7 @@ def lists_of_the_same_length_are_sorted(s, a: str):
     return xs
 
 
-@looped(stops="differs between the ways through the condition or loop")
+@looped()
 def a_name_of_what_a_loop_goes_over_is_bound_anew(s, a: str):
     s += a
     xs = s.gen("x", max_tokens=4).split("e")
