@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.control.exits import NORMAL, Exit, Left, Outcome, Way
-from lmc.frontend.control.join import Join, Path
-from lmc.frontend.emit.operands import merged_domain, operand, pure, united
+from lmc.frontend.control.join import Join, Path, Phis
+from lmc.frontend.emit.operands import Operand, merged_domain, operand, pure, united
 from lmc.frontend.heap.state import State
 from lmc.frontend.heap.values import FALSE, SCALARS, TRUE, Abstract, Const, Domain, Symbol
 from lmc.ir.builder import Builder
@@ -153,8 +153,7 @@ class CondPhis:
         kinds: list[Type] = []
         foreign = local = False
         for side, value in enumerate((left, right)):
-            with self.at(side):
-                found = operand(self.machine, value)
+            found = operand_at(self, side, value)
             irs.append(found.ir)
             kinds.append(found.type)
             foreign = foreign or found.foreign
@@ -183,13 +182,21 @@ class CondPhis:
         return dataclasses.replace(value, ir=made.ir, expression=None)
 
     def _result(self, irs: tuple[Any, Any], place: Type, origin: str, **more: Any) -> Symbol:
-        key = (*((type(ir), repr(ir)) for ir in irs), place)
+        key = (*(ir if isinstance(ir, Value) else (type(ir), repr(ir)) for ir in irs), place)
         if key not in self._known:
             for held, ir in zip(self.yields, irs, strict=True):
                 held.append(ir)
             self.results.append(self.machine.graph.value(place))
             self._known[key] = Symbol(self.results[-1], origin, **more)
         return self._known[key]
+
+
+def operand_at(phis: Phis, side: int, value: Abstract) -> Operand:
+    """``value`` as an operand at the end of a side."""
+    if isinstance(value, Symbol) or (isinstance(value, Const) and value.is_literal):
+        return operand(phis.machine, value)  # which takes no op
+    with phis.at(side):
+        return operand(phis.machine, value)
 
 
 def class_of_phi(value: Abstract) -> type | None:

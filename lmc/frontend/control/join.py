@@ -88,6 +88,7 @@ _COMPOSITES = (Tuple, Slice, View, Managed, BoundMethod, Partial, Appended, Role
 class Phis(Protocol):
     """What a join needs of the construct whose sides meet. Side 0 is the first arm, or the entry of a loop."""
 
+    machine: Machine
     flag: Symbol | None
 
     def merge(self, path: Path, left: Abstract, right: Abstract) -> Symbol:

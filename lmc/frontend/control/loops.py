@@ -19,6 +19,7 @@ from lmc.frontend.control.conditions import (
     branch,
     common,
     narrow,
+    operand_at,
     origin_of,
     scope,
     unused,
@@ -162,10 +163,7 @@ class LoopPhis:
 
     def merge(self, path: Path, left: Abstract, right: Abstract) -> Symbol:
         """The slot of a path."""
-        with self.at(0):
-            initial = operand(self.machine, left)
-        with self.at(1):
-            back = operand(self.machine, right)
+        initial, back = operand_at(self, 0, left), operand_at(self, 1, right)
         kind = common(initial.type, back.type)
         foreign, local = initial.foreign or back.foreign, initial.local or back.local
         domain = self.domain(path, merged_domain(left), merged_domain(right))

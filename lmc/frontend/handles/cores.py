@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -131,6 +132,12 @@ def by_name(machine: Machine, name: Abstract, then: Callable[[Abstract], Abstrac
     others = dataclasses.replace(name, domain=tuple(rest))
     flag = pure(machine, "eq", (name, Const(first)), raises=False)
     return machine.choose(flag, lambda: then(Const(first)), lambda: by_name(machine, others, then))
+
+
+@functools.lru_cache(maxsize=512)
+def signature_of(rule: Callable[..., Abstract]) -> inspect.Signature:
+    """Return the parameters of a rule, a function of lmc's own."""
+    return inspect.signature(rule)
 
 
 def named(rule: Callable[..., Abstract]) -> Callable[..., Abstract]:

@@ -117,9 +117,8 @@ def generate(
     else:
         results = machine.emit(GenOp, (CTX, kind, *more), names=(None, wish), **fields)
         value = _converted(machine, Symbol(results[1], origin), op_id, occurrences, options)
-        change(machine, handle, context=Symbol(results[0], "a state"))
         meta = Symbol(results[2], origin) if more else None
-        answered(machine, handle, value)
+        answered(machine, handle, value, results[0])
     assign(machine, handle, plain_name, value, meta)
     return value
 
@@ -144,15 +143,15 @@ def _converted(
     return host_call(machine, conversion, (value, Const(op_id)), effect=Effect.WRITES, result_type=ANY)
 
 
-def answered(machine: Machine, handle: Abstract, value: Abstract) -> None:
-    """Note that ``value`` was generated into this context."""
+def answered(machine: Machine, handle: Abstract, value: Abstract, context: Value) -> None:
+    """Note that ``value`` was generated into a handle, whose context is ``context`` from here on."""
     _address, core = core_of(machine, handle)
     if core.chat is None or core.role == ROLE_UNKNOWN:
         answer: Abstract | None = UNSURE
     else:
         answer = value if core.chat and core.role in (None, "assistant") else None
     bare, unsure = core.bare or core.chat is False, core.unsure or core.chat is None
-    change(machine, handle, bare=bare, unsure=unsure, answer=answer)
+    change(machine, handle, context=Symbol(context, "a state"), bare=bare, unsure=unsure, answer=answer)
 
 
 @named
@@ -184,8 +183,7 @@ def select(
     )
     origin = "a choice" if plain_name is None else f"the choice {plain_name!r}"
     value = Symbol(results[1], origin, domain=domain)
-    change(machine, handle, context=Symbol(results[0], "a state"))
-    answered(machine, handle, value)
+    answered(machine, handle, value, results[0])
     assign(machine, handle, plain_name, value, Symbol(results[2], origin))
     return value
 

@@ -26,7 +26,7 @@ from lmc.frontend.function import JittedFunction
 from lmc.frontend.guards import MUTABLE_CONTAINERS
 from lmc.frontend.handles import handles
 from lmc.frontend.handles.appending import append
-from lmc.frontend.handles.cores import is_handle
+from lmc.frontend.handles.cores import is_handle, signature_of
 from lmc.frontend.harmless import is_harmless_type, is_standard_module
 from lmc.frontend.heap.cells import CollectedCell, DictCell, GeneratorCell, GrownCell, InstanceCell, ListCell
 from lmc.frontend.heap.reach import reached_from
@@ -269,7 +269,7 @@ def _is_hashable(held: Any) -> bool:
 def _fitting(machine: Machine, handler: Any, held: Any, args: Args, kwargs: Kwargs) -> Abstract:
     """Call a rule of Python's own; arguments that the function does not take raise what Python does."""
     try:
-        inspect.signature(handler).bind(machine, *args, **kwargs)
+        signature_of(handler).bind(machine, *args, **kwargs)
     except TypeError:
         plain = [machine.plain(value) for value in args]
         if all(each is not None for each in plain) and not kwargs:
@@ -616,22 +616,7 @@ def bound_arguments(
     machine: Machine, definition: Definition, defaults: Mapping[str, Abstract], args: Args, kwargs: Kwargs
 ) -> dict[str, Abstract]:
     """Parameters with what they are bound to; raises ``TypeError`` in the program as Python does."""
-    arguments = definition.arguments
-    empty = inspect.Parameter.empty
-    parameters: list[inspect.Parameter] = []
-    for kind, group in (
-        (inspect.Parameter.POSITIONAL_ONLY, arguments.posonlyargs),
-        (inspect.Parameter.POSITIONAL_OR_KEYWORD, arguments.args),
-    ):
-        parameters += [inspect.Parameter(each.arg, kind, default=defaults.get(each.arg, empty)) for each in group]
-    if arguments.vararg is not None:
-        parameters.append(inspect.Parameter(arguments.vararg.arg, inspect.Parameter.VAR_POSITIONAL))
-    for each in arguments.kwonlyargs:
-        kind = inspect.Parameter.KEYWORD_ONLY
-        parameters.append(inspect.Parameter(each.arg, kind, default=defaults.get(each.arg, empty)))
-    if arguments.kwarg is not None:
-        parameters.append(inspect.Parameter(arguments.kwarg.arg, inspect.Parameter.VAR_KEYWORD))
-    signature = inspect.Signature(parameters)
+    signature = definition.signature(defaults)
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError:
@@ -639,16 +624,15 @@ def bound_arguments(
             f"the arguments do not fit {definition.name}({ast.unparse(arguments)})",
             "give it the arguments that it takes",
         ) from None
-    bound.apply_defaults()
     found: dict[str, Abstract] = {}
-    for name, value in bound.arguments.items():
-        kind = signature.parameters[name].kind
-        if kind is inspect.Parameter.VAR_POSITIONAL:
-            found[name] = Tuple(tuple(value))
-        elif kind is inspect.Parameter.VAR_KEYWORD:
+    for name, parameter in signature.parameters.items():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            found[name] = Tuple(bound.arguments.get(name, ()))
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            value = bound.arguments.get(name, {})
             found[name] = machine.new(DictCell(tuple(value), tuple(value.values())))
         else:
-            found[name] = value
+            found[name] = bound.arguments[name] if name in bound.arguments else defaults[name]
     _note_receiver(machine, definition, found)
     return found
 

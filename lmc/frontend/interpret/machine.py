@@ -451,12 +451,14 @@ class Machine:
     def appending(self, builder: Builder, state: State) -> Generator[None]:
         """Append to the end of a block, in ``state``, ops that put values together: none of them raises."""
         around = self.state, self.protected
+        depth = len(self.graph.stack)
+        self.graph.open(builder)
         self.state, self.protected = state, 0
         try:
-            with self.graph.at_end_of(builder):
-                yield
+            yield
         finally:
             self.state, self.protected = around
+            del self.graph.stack[depth:]
 
     def _may_be_taken(self, raised: Classes | None) -> bool:
         """Return whether a block around looks at exceptions of these classes; None: of any."""
@@ -957,9 +959,14 @@ class Machine:
 
     def at(self, node: Any) -> Location:
         """The line of a node, which ops get from here on."""
-        if not self.activation.definition.is_own or self.graph.location is None:
-            self.graph.location = Location(self.activation.definition.file, node.lineno)
-        return self.graph.location
+        definition, location = self.activations[-1].definition, self.graph.location
+        if location is None or not (definition.is_own or self._is_at(location, definition.file, node.lineno)):
+            location = self.graph.location = Location(definition.file, node.lineno)
+        return location
+
+    @staticmethod
+    def _is_at(location: Location, file: str, line: int) -> bool:
+        return location.line == line and location.file == file
 
 
 class Restart(Exception):  # noqa: N818 - no error: the capture begins again

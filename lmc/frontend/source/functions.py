@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+import inspect
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -42,6 +43,9 @@ class Definition:
     function: FunctionType | None = None
     outer: Definition | None = None
     _inner: dict[int, Definition] = field(default_factory=dict[int, "Definition"])
+    _signatures: dict[frozenset[str], inspect.Signature] = field(
+        default_factory=dict[frozenset[str], inspect.Signature]
+    )
 
     def __post_init__(self) -> None:
         self.scope = FunctionScope(self.node)
@@ -50,6 +54,30 @@ class Definition:
     def arguments(self) -> ast.arguments:
         """Its parameters."""
         return self.node.args
+
+    def signature(self, defaults: Iterable[str]) -> inspect.Signature:
+        """Return its parameters, those in ``defaults`` with ``...`` as their default; the same object each time."""
+        having = frozenset(defaults)
+        found = self._signatures.get(having)
+        if found is None:
+            found = self._signatures[having] = inspect.Signature(self._parameters(having))
+        return found
+
+    def _parameters(self, having: frozenset[str]) -> list[inspect.Parameter]:
+        arguments = self.arguments
+        groups = (
+            (inspect.Parameter.POSITIONAL_ONLY, arguments.posonlyargs),
+            (inspect.Parameter.POSITIONAL_OR_KEYWORD, arguments.args),
+            (inspect.Parameter.VAR_POSITIONAL, [arguments.vararg] if arguments.vararg is not None else []),
+            (inspect.Parameter.KEYWORD_ONLY, arguments.kwonlyargs),
+            (inspect.Parameter.VAR_KEYWORD, [arguments.kwarg] if arguments.kwarg is not None else []),
+        )
+        empty = inspect.Parameter.empty
+        return [
+            inspect.Parameter(each.arg, kind, default=... if each.arg in having else empty)
+            for kind, group in groups
+            for each in group
+        ]
 
     @property
     def body(self) -> list[ast.stmt]:
@@ -101,12 +129,12 @@ class Definition:
         """By the id of a node: the names that are live at the head of a loop, behind a statement, and before one."""
         return ({}, {}, {}) if isinstance(self.node, ast.Lambda) else live_names(self.node)
 
-    @property
+    @cached_property
     def is_own(self) -> bool:
         """Return whether it is one of lmc's own: what it does happens at the line of its call."""
         return not is_user_file(self.file)
 
-    @property
+    @cached_property
     def sites(self) -> Sites | None:
         """Return where its control flow stands."""
         return None if isinstance(self.node, ast.Lambda) or self.is_own else Sites.of(self.node, self.file)

@@ -75,4 +75,11 @@ def find_attribute(kind: type, name: str) -> Row | None:
 
 def kind_name(kind: type) -> str | None:
     """The kind of arguments that are instances of a class."""
-    return next((name for name, path in CLASSES.items() if resolve(path) is kind), None)
+    named = _CLASSES_NAMED.get(kind.__name__, ())
+    return next((name for name in named if resolve(CLASSES[name]) is kind), None)
+
+
+_CLASSES_NAMED: Mapping[str, list[str]] = {
+    last: [name for name, path in CLASSES.items() if path.endswith(f".{last}")]
+    for last in {path.rpartition(".")[2] for path in CLASSES.values()}
+}
