@@ -60,10 +60,9 @@ class Builder:
         **fields: Any,
     ) -> tuple[Value, ...]:
         """Append an op of class ``kind`` with results of ``types``; gives the results. ``names`` are wishes."""
+        fresh = self._names.fresh
         wishes = [*names, *[None] * (len(types) - len(names))]
-        results = tuple(
-            Value(self.fresh_name(wish), result_type) for wish, result_type in zip(wishes, types, strict=True)
-        )
+        results = tuple([Value(fresh(wish), each) for wish, each in zip(wishes, types, strict=True)])
         self.ops.append(kind(results=results, location=location, **fields))
         return results
 

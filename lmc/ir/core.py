@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Literal, TypeVar
 
+from lmc.ir.cached import cached_property
 from lmc.ir.errors import Location, VerifyError
 from lmc.ir.types import Type
 from lmc.ir.wording import with_count
@@ -128,7 +129,7 @@ class Op:
     def verify(self) -> None:
         """Raise ``VerifyError`` where a rule of this op is broken. Operands are defined and fields typed already."""
 
-    @property
+    @cached_property
     def operands(self) -> tuple[Value, ...]:
         """Every Value the op uses, in field order, repeats included; not those used inside its regions."""
         found: list[Value] = []
@@ -143,10 +144,12 @@ class Op:
     @property
     def regions(self) -> tuple[Block, ...]:
         """The op's regions, in field order."""
-        return tuple(getattr(self, name) for name in self.REGION_FIELDS)
+        return tuple([getattr(self, name) for name in self.REGION_FIELDS]) if self.REGION_FIELDS else ()
 
     def substitute(self, mapping: Mapping[Value, Value]) -> Op:
         """The op with operands replaced by ``mapping`` (regions untouched); itself where nothing changes."""
+        if mapping.keys().isdisjoint(self.operands):
+            return self
         changed: dict[str, Any] = {}
         for name, kind in self.VALUE_FIELDS:
             old = getattr(self, name)
@@ -297,9 +300,10 @@ def walk(blocks: Iterable[Block]) -> Iterator[Op]:
     """Every op of ``blocks`` and of the regions in them, outer before inner, in order. Never recursive."""
     stack = [iter(block.ops) for block in reversed(list(blocks))]
     while stack:
-        op = next(stack[-1], None)
-        if op is None:
+        for op in stack[-1]:
+            yield op
+            if op.regions:
+                stack.extend([iter(region.ops) for region in reversed(op.regions)])
+                break
+        else:
             stack.pop()
-            continue
-        yield op
-        stack.extend(iter(region.ops) for region in reversed(op.regions))

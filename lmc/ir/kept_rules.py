@@ -13,6 +13,8 @@ from lmc.ir.section_ops import SectionsOp
 from lmc.ir.types import CTX
 
 KvHint = KeepOp | FreeOp
+_HINTS = (KeepOp, FreeOp)
+_GROWING = (ExtendOp, SectionsOp, BeginOp, EndOp)
 
 
 class Origins:
@@ -23,7 +25,7 @@ class Origins:
 
     def add(self, op: Op) -> None:
         """Take the next op of the walk."""
-        if isinstance(op, ExtendOp | SectionsOp | BeginOp | EndOp):
+        if isinstance(op, _GROWING):
             self._origins[op.results[0]] = self.of(op.context)
 
     def of(self, value: Value) -> Value:
@@ -60,7 +62,7 @@ class KvHintRules:
 
     def check(self, op: Op) -> None:
         """Raise ``VerifyError`` where the op breaks a rule, with those before it."""
-        if isinstance(op, KeepOp | FreeOp):
+        if isinstance(op, _HINTS):
             self._check_hint(op)
         elif self._freed and uses_cache(op):
             for value in op.operands:

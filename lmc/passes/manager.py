@@ -41,6 +41,8 @@ class PassManager:
     def run(self, module: Module, context: PassContext | None = None, *, after: AfterPass | None = None) -> PassResult:
         """Run all passes over ``module``. ``after`` sees every pass with the verified module it gave.
 
+        A module that a pass leaves as it is, is not verified again, nor given to an equal pass again.
+
         Raises ``VerifyError`` where ``module`` is not valid, or where a pass gives a module that is not.
         """
         context = PassContext() if context is None else context
@@ -48,11 +50,16 @@ class PassManager:
         timings: list[PassTiming] = []
         verified: set[Op] = set()
         verify(module, verified=verified)
+        left: dict[Pass, Module] = {}
         for each in self.passes:
-            start = time.perf_counter()
-            module = each.run(module, context)
+            before, start = module, time.perf_counter()
+            if left.get(each) is not module:
+                module = each.run(module, context)
             ran = time.perf_counter()
-            _verify_after(each, module, verified)
+            if module is before:
+                left[each] = module
+            else:
+                _verify_after(each, module, verified)
             timings.append(PassTiming(each.NAME, ran - start, time.perf_counter() - ran))
             if after is not None:
                 after(each, module)
