@@ -8,9 +8,10 @@ state at the end of a round; rounds are interpreted until the header no longer c
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.breaks import Break, CaptureBreak
@@ -40,6 +41,7 @@ from lmc.frontend.heap.values import (
     Const,
     Domain,
     Function,
+    Lent,
     Ref,
     Symbol,
     Tuple,
@@ -70,6 +72,44 @@ class Slot:
     attempt: int = 0
 
 
+@dataclass(slots=True, eq=False)
+class Evaluated:
+    """The last evaluation of a loop: what its exits left for, what its header changes, its slots, the loops in it."""
+
+    target: int
+    places: tuple[Place, ...]
+    slots: dict[Path, Symbol]
+    inner: dict[Any, Evaluated]
+
+
+@dataclass(slots=True, eq=False)
+class Loops:
+    """Loops inside one attempt of the loop around: as the attempt before left them, and those met so far.
+
+    An attempt evaluates the loops inside anew. They begin with the header that they ended with the last time, so that
+    they are stable at once, and the evaluations of nested loops add up instead of multiplying.
+    """
+
+    known: dict[Any, Evaluated] = field(default_factory=dict[Any, Evaluated])
+    met: dict[Any, Evaluated] = field(default_factory=dict[Any, Evaluated])
+    count: Counter[Any] = field(default_factory=Counter[Any])
+
+    def key(self, machine: Machine) -> Any:
+        """Return which loop of the attempt begins now."""
+        place = machine.graph.location, len(machine.activations)
+        return *place, self.count[place]
+
+    def begin(self, machine: Machine) -> Any:
+        """The same, and count it."""
+        found = self.key(machine)
+        self.count[found[:2]] += 1
+        return found
+
+    def has_next(self, machine: Machine) -> bool:
+        """Return whether the loop that begins now was one of the graph in the attempt before."""
+        return self.key(machine) in self.known
+
+
 class LoopPhis:
     """Phis of a ``cf.loop``: one slot for each path whose value a round changes. They stay from attempt to attempt."""
 
@@ -88,11 +128,42 @@ class LoopPhis:
         self._domains: dict[Path, tuple[Domain, int]] = {}
         self._candidates: dict[Path, list[Abstract]] = {}
         self._inside: set[Value] = set()
+        self._expected: frozenset[Path] = frozenset()
+
+    def expect(self, last: Evaluated, target: int, dead: frozenset[Place]) -> tuple[dict[Place, None], State]:
+        """Return what the header is expected to change, and that header: what the last evaluation carried is carried.
+
+        That is so as far as it holds a value here as well.
+        """
+        graph = self.machine.graph
+        found = [_moved((place,), last.target, target)[0] for place in last.places]
+        places = dict.fromkeys(place for place in found if place in self.entry)
+        for known, symbol in last.slots.items():
+            path = _moved(known, last.target, target)
+            if path[0] in places or type(path[0]) is str:
+                self.slots[path] = Slot(dataclasses.replace(symbol, ir=graph.value(symbol.type)))
+        self._expected = frozenset(path[:end] for path in self.slots for end in range(1, len(path) + 1))
+        self.begin()
+        self.body = graph.builder.nested()
+        join = Join(self.machine, self, (self.entry, self.entry), self.entry, self.watermark)
+        header = join.run(list(places), dead)
+        self._expected = frozenset()
+        used = {path: slot for path, slot in self.slots.items() if slot.attempt or type(path[0]) is str}
+        self.slots = used
+        return places, header
 
     def begin(self) -> None:
         """Another attempt begins."""
         self.grew = False
         self.attempt += 1
+
+    def parameters(self) -> dict[Path, Symbol]:
+        """Return what this attempt carries, by path."""
+        return {path: slot.parameter for path, slot in self.slots.items() if slot.attempt == self.attempt}
+
+    def has_idle(self) -> bool:
+        """Return whether this attempt carries what no round changes."""
+        return any(slot.back == slot.parameter.ir for slot in self.slots.values() if slot.attempt == self.attempt)
 
     def end(self, body: Builder, back: State) -> None:
         """A round was interpreted."""
@@ -106,7 +177,7 @@ class LoopPhis:
 
     def fixed(self, path: Path) -> bool:
         """Return what was carried once stays carried."""
-        return path not in self.slots
+        return path not in self.slots and path not in self._expected
 
     def selected(self, path: Path, left: Abstract, right: Abstract) -> Abstract | None:
         """Return which of a few objects older than the loop a place names: one flag for each of them but the last."""
@@ -163,6 +234,8 @@ class LoopPhis:
 
     def merge(self, path: Path, left: Abstract, right: Abstract) -> Symbol:
         """The slot of a path."""
+        if left is right and isinstance(left, Lent):
+            return left  # which has no value
         initial, back = operand_at(self, 0, left), operand_at(self, 1, right)
         kind = common(initial.type, back.type)
         foreign, local = initial.foreign or back.foreign, initial.local or back.local
@@ -207,6 +280,7 @@ class LoopParts:
 
     ``otherwise`` is its ``else``; ``target`` what its ``break`` and ``continue`` leave for. ``continues``: there may be
     a ``continue``. ``dead`` are the places that no further round and nothing behind the loop reads before it is bound.
+    ``inner`` are the loops inside as they were when the first rounds were tried.
     """
 
     target: int
@@ -216,6 +290,7 @@ class LoopParts:
     continues: bool = True
     dead: frozenset[Any] = frozenset()
     limit: int | None = None
+    inner: dict[Any, Evaluated] = field(default_factory=dict[Any, Evaluated])
 
 
 def run_loop(machine: Machine, parts: LoopParts) -> None:
@@ -247,68 +322,113 @@ def _rounds(machine: Machine, parts: LoopParts, leave: Exit) -> None:
 
 def _fixed_point(machine: Machine, parts: LoopParts, go: Abstract, leave: Exit) -> Outcome:
     """Interpret rounds until the header is stable, and append the loop; gives the exits behind it."""
-    graph = machine.graph
+    key = machine.loops.begin(machine)
+    last = machine.loops.known.get(key)
+    found = None if last is None else _evaluated(machine, parts, go, leave, key=key, last=last)
+    found = found or _evaluated(machine, parts, go, leave, key=key)
+    assert found is not None
+    return found
+
+
+def _evaluated(
+    machine: Machine, parts: LoopParts, go: Abstract, leave: Exit, *, key: Any, last: Evaluated | None = None
+) -> Outcome | None:
+    """The same, beginning with the header of the ``last`` evaluation; None where that carries too much."""
+    graph, loops = machine.graph, machine.loops
     entry, watermark = machine.state, machine.watermark()
     location, counts, mark = graph.location, dict(machine.host_counts), len(graph.builder.ops)
     guards = len(graph.value_guards)
     phis = LoopPhis(machine, entry, graph.builder, watermark)
     header, places, shapes = entry.child(), dict[Place, None](), None
+    inner = parts.inner
     exits: list[Exit] = [NORMAL]
-    for _ in range(MAX_ATTEMPTS):
-        phis.begin()
-        machine.host_counts = dict(counts)
+
+    def drop() -> None:
+        machine.state, machine.host_counts = entry, dict(counts)
         del graph.builder.ops[mark:], graph.value_guards[guards:]
         machine.forget_texts()
-        machine.state = header.child()
-        known = len(exits)
-        with graph.nested() as body:
-            outcome = scope(machine, lambda: _round(machine, parts), lambda exit, way: _settle(exits, exit, way))
+
+    if last is not None:
+        places, header = phis.expect(last, parts.target, parts.dead)
+        shapes, inner = _shapes(header, phis), {**inner, **last.inner}
+    for _ in range(MAX_ATTEMPTS):
+        drop()
+        phis.begin()
+        machine.state, machine.loops = header.child(), Loops(inner)
+        try:
+            with graph.nested() as body:
+                outcome = scope(machine, lambda: _round(machine, parts), lambda exit, way: _settle(exits, exit, way))
+            inner = {**inner, **machine.loops.met}
+        finally:
+            machine.loops = loops
         graph.location = location
         if NORMAL not in outcome.ways:  # no run gets to the end of a round, not even by a break
-            if phis.attempt > 1:
+            if phis.attempt > 1 and last is None:
                 raise CaptureBreak(_first_break(body))
-            machine.state = entry
-            machine.host_counts = dict(counts)
-            del graph.builder.ops[mark:], graph.value_guards[guards:]
-            return _once(machine, parts, go)
+            drop()
+            return _once(machine, parts, go) if last is None else None
         way = outcome.ways[NORMAL]
-        assert isinstance(way.payload, Tuple)
-        goes_on, code, value = way.payload.items
         left = _LeftBy(exits, leave, parts.otherwise is not None)
-        ends = len(graph.builder.ops), len(body.ops)
-        while True:
-            phis.end(body, way.state)
-            join = Join(machine, phis, (entry, way.state), entry, watermark)
-            places.update((place, None) for place in way.state.changed_since(entry) if not join.is_young(place))
-            try:
-                header = join.run(list(places), parts.dead)
-                if left.is_apart:
-                    left.code = phis.merge(("exit",), Const(0), code)
-                if left.has_payload:
-                    left.value = join.value(("payload",), UNBOUND, value)
-                break
-            except NotInRunError as reason:
-                del graph.builder.ops[ends[0] :], body.ops[ends[1] :]
-                older = [address for address in reason.addresses if address < watermark]
-                if older:
-                    machine.state = entry
-                    machine.host_counts = dict(counts)
-                    del graph.builder.ops[mark:], graph.value_guards[guards:]
-                    for address in older:
-                        objects.escape(machine, Ref(address))
-                    return _fixed_point(machine, parts, go, leave)
-                with phis.at(1):
-                    for address in reason.addresses:
-                        objects.escape(machine, Ref(address))
-                ends = len(graph.builder.ops), len(body.ops)
+        phis.end(body, way.state)
+        try:
+            header = _header(machine, phis, parts, way=way, places=places, left=left)
+        except NotInRunError as reason:
+            drop()
+            if last is not None:
+                return None
+            for address in reason.addresses:
+                objects.escape(machine, Ref(address))
+            return _evaluated(machine, parts, go, leave, key=key)
         found = _shapes(header, phis)
-        if not phis.grew and found == shapes and known == len(exits):
-            return _append(machine, parts, phis, header=header, body=body, go=(go, goes_on), left=left)
+        if not phis.grew and found == shapes:
+            if last is not None and phis.has_idle():
+                drop()
+                return None
+            loops.met[key] = Evaluated(parts.target, tuple(places), phis.parameters(), inner)
+            return _append(machine, parts, phis, header=header, body=body, go=(go, _parts(way)[0]), left=left)
         shapes = found
     raise machine.stop(
         "what this loop changes takes no form that can be carried from round to round",
         "bind variables before the loop, each to values of one type",
     )
+
+
+def _header(
+    machine: Machine, phis: LoopPhis, parts: LoopParts, *, way: Way, places: dict[Place, None], left: _LeftBy
+) -> State:
+    """Return what holds at the beginning of the first round and of each further one, and set the phis of ``left``.
+
+    Raises ``NotInRunError`` for containers older than the loop that have to be objects of the run before it.
+    """
+    graph, body, entry = machine.graph, phis.body, phis.entry
+    assert body is not None
+    _goes_on, code, value = _parts(way)
+    while True:
+        ends = len(graph.builder.ops), len(body.ops)
+        join = Join(machine, phis, (entry, way.state), entry, phis.watermark)
+        places.update((place, None) for place in way.state.changed_since(entry) if not join.is_young(place))
+        try:
+            header = join.run(list(places), parts.dead)
+            if left.is_apart:
+                left.code = phis.merge(("exit",), Const(0), code)
+            if left.has_payload:
+                left.value = join.value(("payload",), UNBOUND, value)
+            return header
+        except NotInRunError as reason:
+            del graph.builder.ops[ends[0] :], body.ops[ends[1] :]
+            older = [address for address in reason.addresses if address < phis.watermark]
+            if older:
+                raise NotInRunError(older) from None
+            with phis.at(1):
+                for address in reason.addresses:
+                    objects.escape(machine, Ref(address))
+            phis.end(body, way.state)
+
+
+def _parts(way: Way) -> tuple[Abstract, ...]:
+    """Return whether a round goes on, which exit it took, and what that carries."""
+    assert isinstance(way.payload, Tuple)
+    return way.payload.items
 
 
 @dataclass(slots=True, eq=False)
@@ -361,6 +481,12 @@ def _first_break(body: Builder) -> Break:
     """Why no run gets to the end of a round that is not the first one: what the first round did, further ones can't."""
     end = next(op for op in walk((body.block(),)) if isinstance(op, BreakOp))
     return Break(end.location, end.cause, end.remedy)
+
+
+def _moved(path: Path, target: int, moved: int) -> Path:
+    """``path`` where what belongs to a loop itself stands at another address."""
+    place = path[0]
+    return ((moved, *place[1:]), *path[1:]) if type(place) is tuple and place[0] == target else path
 
 
 class _Back(tuple[Any, ...]):

@@ -7,7 +7,7 @@ MAX_DEPTH = 60
 """Regions in each other; the verifier's own limit is 64."""
 MAX_CALLS = 40
 """Functions of the program's that call each other and are inlined."""
-MAX_INLINED_STEPS = 4_000
+MAX_INLINED_STEPS = 1_000
 MAX_INLINED_OPS = 200
 """Of a function that could be called in the run instead."""
 MAX_UNROLLED_FOR = 20_000

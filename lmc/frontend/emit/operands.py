@@ -70,7 +70,7 @@ _LOOKING_AT_CONTAINERS = frozenset(
 _PYTHON = {TEXT: str, INT: int, FLOAT: float, BOOL: bool, NONE: type(None)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Operand:
     """An argument of an op: a literal or an IR value, its type, and how it follows from the arguments.
 

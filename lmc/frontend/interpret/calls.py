@@ -621,7 +621,7 @@ def bound_arguments(
         bound = signature.bind(*args, **kwargs)
     except TypeError:
         raise machine.stop(
-            f"the arguments do not fit {definition.name}({ast.unparse(arguments)})",
+            f"the arguments do not fit {definition.name}({ast.unparse(definition.arguments)})",
             "give it the arguments that it takes",
         ) from None
     found: dict[str, Abstract] = {}

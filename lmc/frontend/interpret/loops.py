@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.control.conditions import adopt, branch, scope
 from lmc.frontend.control.exits import NORMAL, Exit, Way
-from lmc.frontend.control.loops import LoopParts, run_loop
+from lmc.frontend.control.loops import Evaluated, LoopParts, Loops, run_loop
 from lmc.frontend.emit import objects
 from lmc.frontend.emit.budget import MAX_UNROLLED_FOR, MAX_UNROLLED_WHILE
 from lmc.frontend.emit.operands import describe, may_run_code, operand, pure
@@ -109,12 +109,22 @@ def run_while(machine: Machine, node: ast.While) -> None:
             once()
         raise NotKnownError
 
-    machine.attempt(
-        lambda: unrolled(machine, node, rounds, [("enter", TRUE)]), lambda: _counted_while(machine, node), NotKnownError
-    )
+    if machine.loops.has_next(machine):
+        _counted_while(machine, node)
+        return
+    around, trial = machine.loops, Loops()
+
+    def first_rounds() -> None:
+        machine.loops = trial
+        try:
+            unrolled(machine, node, rounds, [("enter", TRUE)])
+        finally:
+            machine.loops = around
+
+    machine.attempt(first_rounds, lambda: _counted_while(machine, node, trial.met), NotKnownError)
 
 
-def _counted_while(machine: Machine, node: ast.While) -> None:
+def _counted_while(machine: Machine, node: ast.While, inner: dict[Any, Evaluated] | None = None) -> None:
     target = machine.begin_target()
 
     def test() -> Abstract:
@@ -133,6 +143,7 @@ def _counted_while(machine: Machine, node: ast.While) -> None:
             _otherwise(machine, node),
             _continues(node.body),
             _dead(machine, node),
+            inner=inner or {},
         ),
     )
 

@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeVar
 from lmc.frontend.breaks import Break, CaptureBreak
 from lmc.frontend.control.conditions import Narrowing, adopt, branch, narrow, unused
 from lmc.frontend.control.exits import NORMAL, RAISE, Exit, Left, Outcome, Way
+from lmc.frontend.control.loops import Loops
 from lmc.frontend.emit import operands
 from lmc.frontend.emit.budget import MAX_INLINED_OPS, MAX_INLINED_STEPS, MAX_STEPS
 from lmc.frontend.emit.graph import UNKNOWN, Graph
@@ -162,7 +163,7 @@ class Rules:
     inline: Callable[[FunctionType, Sequence[Abstract], Mapping[str, Abstract]], Abstract]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Saved:
     """A place of the interpretation to which it can go back."""
 
@@ -255,14 +256,14 @@ class Machine:
         """Whether there are branches that only a run counts."""
         self.array_loops: list[Any] = []
         """The loops under way that may go over them, outermost first (``lmc.frontend.handles.rows.Over``)."""
+        self.loops = Loops()
         self.direct: ast.expr | None = None
         """The call that is about to begin, where its value is that of the function called."""
         self.ends = Ends()
         self.rules: Rules = _NO_RULES
         self.rows: dict[Value, Callable[[Abstract], Abstract]] = {}
         """Lists of tuples that a loop reads part by part: what reads the tuple at a position."""
-        self._next = 1
-        self._steps = 0
+        self._next, self._steps = 1, 0
         self._most_steps = self._most_ops = sys.maxsize
         self._texts: dict[int, tuple[Concat, Symbol, Builder]] = {}
         self._lengths: dict[Value, tuple[Symbol, Builder]] = {}
