@@ -147,6 +147,7 @@ class ContainerWriter:
                 f"sorted({xs})",
                 f"{xs}[1:]",
                 f"{xs} + {ys}",
+                f"(*{xs}, {self.pick(*self.names['texts'])})",
                 *self.of_libraries(
                     f"itertools.chain({xs}, {ys})",
                     f"itertools.islice({xs}, 3)",

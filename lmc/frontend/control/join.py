@@ -354,7 +354,7 @@ class Join:
             if all(young):  # made before the sides parted, as seen from a construct around them
                 self._pair(path, left.address, right.address)
             return left
-        moves = self.phis.flag is None and young == (False, True) and self._moves(path, left, right)
+        moves = any(young) and not all(young) and self._moves(path, left, right)
         if not (all(young) or moves) or not self._is_free(left.address, right.address):
             return self._union(path, left, right)
         cells = self.states[0].get(left.address), self.states[1].get(right.address)
@@ -695,7 +695,8 @@ class NoCommonFormError(Exception):
 
 
 def _no_common_form(machine: Machine) -> Poison:
-    where = "" if machine.graph.location is None else f" at {machine.graph.location}"
+    location = machine.graph.location
+    where = "" if location is None else f" in line {location.line}"
     return Poison(
         f"this differs between the ways through the condition or loop{where}, and can't become one value",
         "bind it to a text or a number on every way, or use it before",

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.emit.operands import concat
 from lmc.frontend.heap.cells import DictCell, GeneratorCell, ListCell
 from lmc.frontend.heap.values import NONE, Abstract, Const, Function, Ref, Slice, Symbol, Tuple, Union
@@ -217,7 +218,13 @@ def _list(machine: Machine, node: ast.List) -> Abstract:
 
 
 def _tuple(machine: Machine, node: ast.Tuple) -> Abstract:
-    return Tuple(tuple(_elements(machine, node.elts)))
+    def known() -> Abstract:
+        return Tuple(tuple(_elements(machine, node.elts)))
+
+    if not any(isinstance(each, ast.Starred) for each in node.elts):
+        return known()
+    items = ast.copy_location(ast.List(node.elts, node.ctx), node)
+    return machine.attempt(known, lambda: constructors.new_tuple(machine, _list(machine, items)), CaptureBreak)
 
 
 def _set(machine: Machine, node: ast.Set) -> Abstract:
