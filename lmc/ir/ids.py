@@ -10,7 +10,7 @@ Calls of the user's functions are not counted but told apart by where they stand
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 _HOLE = re.compile(r"[*$]")
 _USE = re.compile(r"#(?:[0-9]+|_)")
@@ -53,44 +53,6 @@ def _filled(hole: str, number: int) -> str:
     if hole == "$":
         return str(number)
     return f"#{number}" if number else ""
-
-
-class UniqueIds:
-    """The ids of a function so far, with their occurrences.
-
-    Regions of which only one runs may hold the same ids. So each of them begins with those from before the op, and
-    ``_regions`` keeps what each open one of them has taken.
-    """
-
-    def __init__(self) -> None:
-        self._taken: set[object] = set()
-        self._regions: list[list[object]] = []
-
-    def take(self, key: object) -> bool:
-        """Whether ``key`` was free."""
-        if key in self._taken:
-            return False
-        self._taken.add(key)
-        if self._regions:
-            self._regions[-1].append(key)
-        return True
-
-    def enter(self) -> None:
-        """One of several exclusive regions begins."""
-        self._regions.append([])
-
-    def leave(self) -> None:
-        """It ends: what it has taken is free in the next one."""
-        self._taken.difference_update(self._regions[-1])
-
-    def join(self, goes_on: Sequence[bool]) -> None:
-        """The regions of the op have ended: what those have taken from which the program goes on is taken now."""
-        ended = self._regions[-len(goes_on) :]
-        keys = [key for region, stays in zip(ended, goes_on, strict=True) if stays for key in region]
-        del self._regions[-len(goes_on) :]
-        self._taken.update(keys)
-        if self._regions:
-            self._regions[-1].extend(keys)
 
 
 _ESCAPES = {"%": "%25", "/": "%2F", "#": "%23", "@": "%40", "*": "%2A", "$": "%24"}

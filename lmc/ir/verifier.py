@@ -13,7 +13,6 @@ from typing import Any
 from lmc.ir.constraint_rules import verify_constraint
 from lmc.ir.core import Attribute, Block, Effect, Function, HostFunction, Module, Op, Value
 from lmc.ir.errors import VerifyError
-from lmc.ir.ids import UniqueIds
 from lmc.ir.kept_rules import KvHintRules
 from lmc.ir.layout import MAX_INTEGER_BITS, Field, Layout, exceeds_bounds, is_tuple_of_values, layout_of
 from lmc.ir.live import hosts_of
@@ -21,6 +20,7 @@ from lmc.ir.ops import BreakOp, HostCallOp
 from lmc.ir.printer import print_name, print_symbol, print_type, print_value
 from lmc.ir.regions import LEAVING, RegionOp
 from lmc.ir.types import SIMPLE_TYPES, JsonType, ListType, Type
+from lmc.ir.unique_ids import UniqueIds
 from lmc.ir.wording import with_article
 
 MAX_REGION_DEPTH = 64
@@ -66,17 +66,16 @@ def _verify_names(module: Module) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Enter:
-    """Work: ``block`` begins, which ``owner`` holds (None: it is the function's body)."""
+    """Work: ``block`` begins, region ``number`` of ``owner`` (None: it is the function's body)."""
 
     block: Block
     owner: RegionOp | None
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Leave:
     """Work: the innermost open block ends."""
-
-    owner: RegionOp | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,23 +118,25 @@ class _FunctionVerifier:
         while work:
             item = work.pop()
             if isinstance(item, _Enter):
-                work.append(_Leave(item.owner))
+                work.append(_Leave())
                 work.extend(reversed(item.block.ops))
-                self._enter(item.block, item.owner)
+                self._enter(item)
             elif isinstance(item, RegionOp):
                 self._check_op(item)
                 work.append(_Finish(item))
-                work.extend(_Enter(region, item) for region in reversed(item.regions))
+                regions = [_Enter(region, item, number) for number, region in enumerate(item.regions)]
+                work.extend(reversed(regions))
             elif isinstance(item, Op):
                 self._check_op(item)
                 self._verified.add(item)
                 self._define_results(item)
             elif isinstance(item, _Leave):
-                self._leave(item.owner)
+                self._leave()
             else:
                 self._finish(item.op)
 
-    def _enter(self, block: Block, owner: RegionOp | None) -> None:
+    def _enter(self, entered: _Enter) -> None:
+        block, owner = entered.block, entered.owner
         kind = "function" if owner is None else "region"
         if not block.ops:
             raise self._error(owner, f"{with_article(kind)} is empty", _ENDS[kind])
@@ -154,19 +155,16 @@ class _FunctionVerifier:
         for parameter in block.parameters:
             self._check_type(parameter, None)
             self._define(parameter, None)
-        if owner is not None and owner.EXCLUSIVE:
-            self._ids.enter()
+        self._ids.enter(owner, entered.number)
 
-    def _leave(self, owner: RegionOp | None) -> None:
+    def _leave(self) -> None:
         names = self._open.pop()
         self._kept.leave(names)
         self._visible.difference_update(names)
-        if owner is not None and owner.EXCLUSIVE:
-            self._ids.leave()
+        self._ids.leave()
 
     def _finish(self, op: RegionOp) -> None:
-        if op.EXCLUSIVE:
-            self._ids.join([not isinstance(region.terminator, LEAVING) for region in op.regions])
+        self._ids.join(op, [not isinstance(region.terminator, LEAVING) for region in op.regions])
         if op not in self._verified:
             op.verify_regions()
             self._verified.add(op)
@@ -175,6 +173,7 @@ class _FunctionVerifier:
     def _define_results(self, op: Op) -> None:
         for value in op.results:
             self._define(value, op)
+        self._ids.define(op)
 
     def _define(self, value: Value, op: Op | None) -> None:
         if value.name in self._defined:

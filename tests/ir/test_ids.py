@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lmc.ir.core import Value
-from lmc.ir.ids import UniqueIds, count_holes, fill_holes
+from lmc.ir.ids import count_holes, fill_holes
 from lmc.ir.ops import GenOp, SelectOp
 from lmc.ir.semantics import runtime_id
 from lmc.ir.types import CTX, INT
@@ -34,48 +34,3 @@ def test_the_id_of_a_run_is_filled_from_values():
     assert runtime_id(make(GenOp, context=C, id="f/x"), {}) == "f/x"
     assert runtime_id(make(GenOp, context=C, id="f/x*", occurrences=(N,)), environment) == "f/x#2"
     assert runtime_id(make(SelectOp, context=C, id="$/x*", occurrences=(N, M)), environment) == "2/x"
-
-
-def test_exclusive_regions_begin_with_the_ids_from_before():
-    ids = UniqueIds()
-    assert ids.take("outer")
-    ids.enter()
-    assert ids.take("a")
-    assert not ids.take("outer")
-    ids.leave()
-    ids.enter()
-    assert ids.take("a")
-    assert not ids.take("a")
-    assert ids.take("b")
-    ids.leave()
-    ids.join([True, True])
-    assert not ids.take("a")
-    assert not ids.take("b")
-    assert ids.take("c")
-
-
-def test_ids_of_nested_exclusive_regions_reach_the_region_around_them():
-    ids = UniqueIds()
-    ids.enter()
-    ids.enter()
-    assert ids.take("deep")
-    ids.leave()
-    ids.join([True])
-    assert not ids.take("deep")
-    ids.leave()
-    ids.enter()
-    assert ids.take("deep")
-    ids.leave()
-    ids.join([True, True])
-    assert not ids.take("deep")
-
-
-def test_ids_of_a_region_from_which_the_program_does_not_go_on_are_free_behind_it():
-    ids = UniqueIds()
-    for key in ("left", "stays"):
-        ids.enter()
-        assert ids.take(key)
-        ids.leave()
-    ids.join([False, True])
-    assert ids.take("left")
-    assert not ids.take("stays")

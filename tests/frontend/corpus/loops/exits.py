@@ -25,6 +25,27 @@ def break_and_continue(s, a: str):
 
 
 @looped()
+def a_question_before_a_break_in_rounds_of_a_known_number(s, a: str):
+    s += a
+    word = s.gen("word", max_tokens=4)
+    rounds = 0
+    while rounds < 3:
+        rounds += 1
+        if "e" in word:
+            if "l" in word:
+                s.select("how", ["yes", "no"])
+                break
+            s += "x"
+            if "3" in word:
+                s.gen("how", max_tokens=2)
+                return s.text()
+        if "t" in word:
+            s.select("how", ["so", "not"])
+            break
+    return rounds, s.text()
+
+
+@looped()
 def while_true_with_a_break(s, a: str):
     s += a
     n = 0
