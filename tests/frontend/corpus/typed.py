@@ -328,6 +328,7 @@ def changed_in_a_list(s, a: str):
 def changed_in_a_growing_list(s, a: str):
     s += a
     people = []
+    d: Any = {}
     while len(people) < 3:
         d = s.gen("d", schema=OBJECT, max_tokens=300)
         people.append(d)
