@@ -276,7 +276,7 @@ class HandleWriter(LoopWriter):
             [f"{name}[0] = {name}[1].copy()"],
             [f"for q in {name}: q.gen('x', max_tokens=1, temperature=1.0)"],
             [f"{name} = [q.copy() for q in {name}]"],
-            [f"{one} = max({name}, key=lambda q: q.get('x', ''))", f"{one}.append('best')"],
+            [f"{one}_best = max({name}, key=lambda q: q.get('x', ''))", f"{one}_best.append('best')"],
             [f"{one} = sorted({name}, key=lambda q: q.text()[-3:])[0]", f"{one} += 'first'"],
         )
 

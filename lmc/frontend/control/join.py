@@ -354,7 +354,7 @@ class Join:
             if all(young):  # made before the sides parted, as seen from a construct around them
                 self._pair(path, left.address, right.address)
             return left
-        moves = any(young) and not all(young) and self._moves(path, left, right)
+        moves = self.phis.flag is None and young == (False, True) and self._moves(path, left, right)
         if not (all(young) or moves) or not self._is_free(left.address, right.address):
             return self._union(path, left, right)
         cells = self.states[0].get(left.address), self.states[1].get(right.address)
