@@ -33,12 +33,12 @@ ADDRESS_REMEDY = "use a name or a field of it"
 
 
 def is_disordered(value: Any) -> bool:
-    """Whether ``value`` is a set whose order is drawn anew in each process, or depends on how it was made."""
+    """Return whether the order of the set ``value`` depends on hash randomization or on insertion order."""
     return type(value) in _SETS and len(value) > 1 and not all(map(_has_own_slot, value))
 
 
 def _has_own_slot(value: Any) -> bool:
-    """Whether ``value`` stands at a place of its own in the smallest hash table already."""
+    """Return whether ``value`` has a slot of its own in the smallest hash table."""
     return type(value) in (int, bool) and 0 <= value < _SMALLEST_TABLE
 
 

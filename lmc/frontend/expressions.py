@@ -12,7 +12,7 @@ from lmc.ir import builtins
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expression:
-    """How a value follows from the arguments alone: a parameter, or a pure builtin over expressions and literals."""
+    """A value computed from the arguments alone: a parameter, or a pure builtin applied to expressions and literals."""
 
     function: str
     operands: tuple[Any, ...] = ()

@@ -30,7 +30,7 @@ from lmc.ir.loop_thread import LoopThread
 HOST: ContextVar[str | None] = ContextVar("lmc_host", default=None)
 """The user's function that the graph calls now. Set only for that long; see ``JittedFunction.__call__``."""
 
-# A second try can't mend what is wrong with the program itself.
+# Errors that indicate a bug in the tool or the program (NotImplementedError included): retrying can't help.
 _HOPELESS = (
     LmcError,
     AssertionError,

@@ -131,9 +131,9 @@ class LoopPhis:
         self._expected: frozenset[Path] = frozenset()
 
     def expect(self, last: Evaluated, target: int, dead: frozenset[Place]) -> tuple[dict[Place, None], State]:
-        """Return what the header is expected to change, and that header: what the last evaluation carried is carried.
+        """Return the places that the header is expected to change, and that header.
 
-        That is so as far as it holds a value here as well.
+        It carries every place that the last evaluation carried and that has a value here.
         """
         graph = self.machine.graph
         found = [_moved((place,), last.target, target)[0] for place in last.places]

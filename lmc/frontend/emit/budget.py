@@ -20,7 +20,7 @@ MAX_SELECTED = 4
 MAX_DOMAIN = 12
 """Texts that a value is known to be one of."""
 MAX_GROWTHS = 3
-"""How often such texts become more between the attempts of one loop."""
+"""The number of attempts of one loop in which a domain may grow."""
 MAX_TEXT_PARTS = 64
 """Parts of a text that is put together later; a longer one becomes an op, so that chains of texts stay linear."""
 MAX_RESTARTS = 12

@@ -46,7 +46,7 @@ class Graph:
         self.receiver = receiver
         self._of_any_thread: list[Any] = []
         self.receiver_used = False
-        """Whether the object of the captured method is used for more than its attributes."""
+        """True if the captured method uses its object other than through attributes."""
         self.changeable = changeable
         self.writers: list[Any] = []
         self.root = Builder(parameters)
@@ -61,7 +61,7 @@ class Graph:
         self.sites = SiteTable()
         self.op_count = 0
         self.hooked = False
-        """Whether an object from outside may run code of the user's where an operator or builtin looks at it."""
+        """True if operators or builtins on host objects may call special methods of user classes."""
         self._searched: list[Any] = []
         self._evaluated: dict[Expression, Any] = {}
 

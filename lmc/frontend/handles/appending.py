@@ -142,7 +142,7 @@ def refuse_no_text(machine: Machine, content: Abstract, where: str) -> None:
 
 
 def _shown_class(machine: Machine, content: Abstract) -> type:
-    """The class of a value, as far as a message needs it."""
+    """Return the class name of a value for error messages."""
     if is_handle(machine, content):
         return class_of_handle(machine, content)
     if isinstance(content, BoundMethod):

@@ -1,4 +1,4 @@
-"""What a handle is asked for: variables, their meta data, its text and messages."""
+"""Reads of a handle: variables, their metadata, its text and messages."""
 
 from __future__ import annotations
 
