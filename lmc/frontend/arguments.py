@@ -18,11 +18,12 @@ import inspect
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pydantic
 
 from lmc.frontend.annotations import annotated_type
+from lmc.frontend.function import JittedFunction
 from lmc.frontend.guards import Snapshot
 from lmc.frontend.locations import user_location
 from lmc.frontend.promises import check_promises
@@ -39,9 +40,6 @@ from lmc.frontend.specs import (
 )
 from lmc.ir.errors import InputError
 from lmc.ir.types import ANY, NONE, ListType, Type, list_of
-
-if TYPE_CHECKING:
-    from lmc.frontend.function import JittedFunction
 
 
 @dataclass(frozen=True)
@@ -68,15 +66,6 @@ def bind(function: JittedFunction, args: tuple[Any, ...], kwargs: Mapping[str, A
     check_promises(function, found.arguments)
     found.apply_defaults()
     return Bound(function, dict(found.arguments), found.args, found.kwargs)
-
-
-def fits(signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """Whether a call with these arguments is one of what has this signature."""
-    try:
-        signature.bind(*args, **kwargs)
-    except TypeError:
-        return False
-    return True
 
 
 def shape_of(function: JittedFunction, bound: Bound) -> Arguments:

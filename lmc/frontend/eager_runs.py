@@ -1,27 +1,22 @@
 """Running a program as plain Python: the user's own function, each operation at once on an engine.
 
-``run_eager`` is the oracle that captures are tested against. A jitted function that is called while one runs eagerly
-needs the session of its caller, which plain Python has no parameter for: ``ACTIVE`` holds it for just that long.
+``run_eager`` is the oracle that captures are tested against.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lmc.frontend.arguments import Bound, bind
 from lmc.frontend.eager import EagerSession
 from lmc.frontend.failures import name_line, too_deep
+from lmc.frontend.function import JittedFunction
+from lmc.frontend.running import activate
 from lmc.frontend.state import State
 from lmc.ir.context import Context
 from lmc.ir.errors import LmcError
 from lmc.ir.interpreter import Outcome
 from lmc.ir.profile import Profile
-
-if TYPE_CHECKING:
-    from lmc.frontend.function import JittedFunction
 
 
 class EagerFrame:
@@ -56,19 +51,6 @@ class EagerFrame:
             except LmcError as error:
                 name_line(error, function.codes)
                 raise
-
-
-ACTIVE: ContextVar[EagerFrame | None] = ContextVar("lmc_active", default=None)
-
-
-@contextmanager
-def activate(frame: EagerFrame) -> Generator[None]:
-    """Make ``frame`` the running program until the block ends."""
-    token = ACTIVE.set(frame)
-    try:
-        yield
-    finally:
-        ACTIVE.reset(token)
 
 
 def run_eager(function: JittedFunction, bound: Bound, session: EagerSession) -> Outcome:

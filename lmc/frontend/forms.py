@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
-from lmc.frontend.eager_runs import ACTIVE, EagerFrame, activate
+from lmc.frontend.eager_runs import EagerFrame
 from lmc.frontend.refusals import bad
+from lmc.frontend.running import ACTIVE, activate
 from lmc.frontend.state import State
 from lmc.ir.control_flow import no_elements
 from lmc.ir.wording import with_count

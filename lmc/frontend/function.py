@@ -10,16 +10,14 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any, Self, TypeVar
 
-from lmc.frontend.arguments import fits
 from lmc.frontend.binding import Bindable
 from lmc.frontend.core import Core
 from lmc.frontend.eager import EagerSession
-from lmc.frontend.eager_runs import ACTIVE
 from lmc.frontend.locations import user_location
+from lmc.frontend.running import ACTIVE, HOST
 from lmc.frontend.source.files import Unsupported, inner_codes
 from lmc.frontend.source.functions import definition_of
 from lmc.frontend.state import State
-from lmc.frontend.tool_calls import HOST
 from lmc.ir.cached import cached_property
 from lmc.ir.errors import CaptureError, Location
 from lmc.ir.wording import with_count
@@ -43,6 +41,15 @@ def called_at_capture(function: F) -> F:
     """Declare one of ``AT_CAPTURE``."""
     AT_CAPTURE.add(function)
     return function
+
+
+def fits(signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether a call with these arguments has this signature."""
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
 
 
 class JittedFunction(Bindable):

@@ -14,7 +14,8 @@ from typing import Any
 from lmc.frontend.binding import weakly
 from lmc.frontend.conversions import Conversion
 from lmc.frontend.failures import too_deep
-from lmc.frontend.tool_calls import HOST, wait_for
+from lmc.frontend.running import HOST
+from lmc.frontend.tool_calls import wait_for
 from lmc.frontend.tools import Tool
 from lmc.ir.builtins import PureBuiltin
 from lmc.ir.core import Effect, HostFunction

@@ -12,15 +12,13 @@ import types
 import typing
 from collections.abc import Collection, Mapping, Sequence
 from inspect import Parameter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pydantic
 
+from lmc.frontend.function import JittedFunction
 from lmc.frontend.locations import user_location
 from lmc.ir.errors import InputError
-
-if TYPE_CHECKING:
-    from lmc.frontend.function import JittedFunction
 
 _SCALARS = (type(None), bool, int, float, str)
 _LONGEST = 60

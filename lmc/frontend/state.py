@@ -6,22 +6,23 @@ interprets calls of its methods (``lmc.frontend.handles``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from types import TracebackType
 from typing import Any, Literal, TypeVar, Unpack, overload
 
 from lmc.frontend import sampling
-from lmc.frontend.branches import Branches, RoleBlock
 from lmc.frontend.core import Core
 from lmc.frontend.locations import user_location
 from lmc.frontend.messages import Generation, Message, Section, Selection, Several, is_text, no_text
-from lmc.frontend.misuse import StateMisuse
+from lmc.frontend.misuse import BranchesMisuse, Handle, StateMisuse
 from lmc.frontend.refusals import bad, described, near
 from lmc.frontend.sampling import SamplingOptions
 from lmc.frontend.sections import Sections, sections_of, with_sections
 from lmc.ir.choices import checked_branch_count
 from lmc.ir.errors import CaptureError
 from lmc.ir.ops import SELECT_METHODS
-from lmc.ir.wording import with_article
+from lmc.ir.wording import with_article, with_count
 
 T = TypeVar("T")
 _MISSING = object()
@@ -336,3 +337,72 @@ class State(StateMisuse):
     def _unknown(self, name: Any) -> UnknownVariableError:
         found = bad(f"the state has no variable {name!r}", near(str(name), list(self._core.variables)))
         return UnknownVariableError(found.cause, remedy=found.remedy, location=found.location)
+
+
+class Block(Handle, ABC):
+    """What ``with`` opens on a state."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __enter__(self) -> Any: ...
+
+    @abstractmethod
+    def __exit__(
+        self, kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None: ...
+
+
+class RoleBlock(Block):
+    """``with s.user():`` – what is appended inside belongs to one message."""
+
+    __slots__ = ("__weakref__", "_role", "_state")
+    instead = "open the message and append to the state inside: with s.user(): s += …"
+
+    def __init__(self, state: State, role: str) -> None:
+        self._state = state
+        self._role = role
+
+    def __enter__(self) -> State:
+        self._state.core.session.blocks.opened(self)
+        self._state.begin_role(self._role)
+        return self._state
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        self._state.end_role()
+
+
+class Branches(BranchesMisuse, Sequence[State]):
+    """What ``s.fork(n)`` gives: the branches in order; ``branches["name"]`` is the list of that variable's values."""
+
+    __slots__ = ("_states",)
+
+    def __init__(self, states: Sequence[State]) -> None:
+        self._states = list(states)
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def __iter__(self) -> Iterator[State]:
+        return iter(self._states)
+
+    def __getitem__(self, key: Any) -> Any:
+        if type(key) is str:
+            return [state[key] for state in self._states]
+        if type(key) is slice:
+            return self._states[key]
+        if type(key) is not int:
+            raise bad(f"branches[{key!r}]", "index branches by number, or by the name of a variable")
+        if not -len(self._states) <= key < len(self._states):
+            raise IndexError(f"the fork has {with_count(len(self._states), 'branch', 'branches')}, none at {key}")
+        return self._states[key]
+
+    def __setitem__(self, key: int, state: State) -> None:
+        """``branches[i] += …`` puts back the branch that it took; nothing else can be put in."""
+        if self._states[key] is not state:
+            raise bad("a branch can't be replaced", "change the branch itself: branches[i] += …")
+
+    def __repr__(self) -> str:
+        return f"<{with_count(len(self._states), 'branch', 'branches')}>"

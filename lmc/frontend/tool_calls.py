@@ -15,20 +15,16 @@ import random
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import CancelledError, Future, wait
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from lmc.frontend.eager_runs import ACTIVE
 from lmc.frontend.failures import too_deep
+from lmc.frontend.running import ACTIVE, HOST
 from lmc.ir.errors import LmcError, Location, ToolTimeoutError
 from lmc.ir.forks import PerProcess
 from lmc.ir.hosts import CANCELLATION, Answer, Cancellation, ProgramCancelled
 from lmc.ir.loop_thread import LoopThread
-
-HOST: ContextVar[str | None] = ContextVar("lmc_host", default=None)
-"""The user's function that the graph calls now. Set only for that long; see ``JittedFunction.__call__``."""
 
 # Errors that indicate a bug in the tool or the program (NotImplementedError included): retrying can't help.
 _HOPELESS = (

@@ -14,9 +14,9 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
 from lmc.frontend.annotations import MISFIT, annotated_type, fit
 from lmc.frontend.binding import Bindable
-from lmc.frontend.eager_runs import ACTIVE
 from lmc.frontend.locations import user_location
 from lmc.frontend.refusals import bad, described
+from lmc.frontend.running import ACTIVE
 from lmc.frontend.tool_calls import Policy, Retries, in_program, in_tool_loop, submit, wait_for
 from lmc.ir.core import Effect
 from lmc.ir.errors import CaptureError, InputError, Location

@@ -13,8 +13,9 @@ from lmc.frontend.continuation.objects import UNBOUND, Objects, iterator_at
 from lmc.frontend.continuation.residuals import CALL, ENTER, Entered, Residual, Rounds, residual_of
 from lmc.frontend.continuation.stopping import digest_of
 from lmc.frontend.eager import EagerSession
-from lmc.frontend.eager_runs import EagerFrame, activate, eager_outcome, run_eager
+from lmc.frontend.eager_runs import EagerFrame, eager_outcome, run_eager
 from lmc.frontend.failures import name_line, too_deep
+from lmc.frontend.running import activate
 from lmc.frontend.source.functions import Definition
 from lmc.frontend.source.places import Place
 from lmc.frontend.variants import Captured

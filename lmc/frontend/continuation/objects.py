@@ -13,12 +13,11 @@ from types import CellType, FunctionType, MethodType
 from typing import Any
 
 from lmc.frontend.arguments import Bound
-from lmc.frontend.branches import Branches, RoleBlock
 from lmc.frontend.continuation.pictures import APPENDABLE
 from lmc.frontend.core import Core
 from lmc.frontend.eager import EagerSession
 from lmc.frontend.source.functions import Definition, definition_of
-from lmc.frontend.state import State
+from lmc.frontend.state import Branches, RoleBlock, State
 from lmc.ir.context import Context
 from lmc.ir.ids import fill_holes
 

@@ -6,12 +6,11 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.branches import Branches
 from lmc.frontend.handles.cores import language_of, refuse
 from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, HandleCell
 from lmc.frontend.heap.values import NONE, Abstract
 from lmc.frontend.misuse import BranchesMisuse, Handle, StateMisuse
-from lmc.frontend.state import State
+from lmc.frontend.state import Branches, State
 from lmc.ir.errors import LmcError
 
 if TYPE_CHECKING:

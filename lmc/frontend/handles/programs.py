@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.arguments import bind, fits
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.arguments import bind
+from lmc.frontend.function import JittedFunction, fits
 from lmc.frontend.handles.cores import allocate, is_handle, new_handle, refuse
 from lmc.frontend.heap.cells import DictCell, HandleCell, ListCell
 from lmc.frontend.heap.values import Abstract, BoundMethod, Const, Tuple

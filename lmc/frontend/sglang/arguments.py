@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from lmc.driver import InputError
 from lmc.frontend.locations import user_location
 from lmc.ir.wording import with_article
 
-if TYPE_CHECKING:
-    from lmc.frontend.sglang.function import SglFunction
-
 Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]
 
 
-def rows_of(function: SglFunction, batch: Any) -> list[Arguments]:
-    """Arguments of each row. Raises ``InputError`` for what is no list of dicts, or of lists."""
+def rows_of(check_free: Callable[[Mapping[str, Any]], None], batch: Any) -> list[Arguments]:
+    """Return the arguments of each row. Raises ``InputError`` if ``batch`` is no list of dicts or lists.
+
+    ``check_free`` raises for names that are bound already.
+    """
     if not isinstance(batch, list | tuple):
         raise _refused(f"the batch is {with_article(type(batch).__name__)}")
     rows: list[Arguments] = []
     for number, row in enumerate(batch):
         if isinstance(row, Mapping) and all(isinstance(key, str) for key in row):
-            function.check_free(row)
+            check_free(row)
             rows.append(((), dict(row)))
         elif isinstance(row, list | tuple):
             rows.append((tuple(row), {}))

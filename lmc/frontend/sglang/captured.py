@@ -57,7 +57,6 @@ from lmc.ir.wording import with_article, with_count
 if TYPE_CHECKING:
     from lmc.frontend.function import JittedFunction
     from lmc.frontend.interpret.machine import Machine
-    from lmc.frontend.sglang.function import SglFunction
 
 
 def language_with(sampling: Sampling) -> Language:
@@ -379,7 +378,7 @@ def _part(value: Any) -> Any:
 
 
 def _called(
-    machine: Machine, held: SglFunction, kwargs: Mapping[str, Abstract]
+    machine: Machine, held: JittedFunction, kwargs: Mapping[str, Abstract]
 ) -> tuple[JittedFunction, Mapping[str, Abstract]]:
     asked = [name for name in SAMPLING if name in kwargs]
     plain = {name: known_parts(machine, kwargs[name], f"{name} has to be known now") for name in asked}

@@ -12,9 +12,9 @@ from typing import Any, cast, overload
 from lmc.driver import Compiled, InputError, JittedFunction, Runner, Variants, artifacts
 from lmc.frontend.core import META, Core
 from lmc.frontend.eager import EagerSession
-from lmc.frontend.eager_runs import ACTIVE
 from lmc.frontend.locations import user_location
 from lmc.frontend.refusals import bad, described, near
+from lmc.frontend.running import ACTIVE
 from lmc.frontend.sglang.arguments import bound_signature, checked_threads, rows_of
 from lmc.frontend.sglang.backends import Backend, backend_of
 from lmc.frontend.sglang.batches import progress, run_all
@@ -171,7 +171,7 @@ class SglFunction(JittedFunction):
         """
         given = locals()
         sampling = Sampling.of({name: given[name] for name in SAMPLING})
-        rows = rows_of(self, batch_kwargs)
+        rows = rows_of(self.check_free, batch_kwargs)
         if not rows:
             return []
         runner = self._runner(sampling, backend_of(backend), checked_threads(num_threads))

@@ -1,0 +1,39 @@
+"""The program or host function that runs now, which plain Python has no parameter for."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+
+class Running(Protocol):
+    """A running eager program: it runs the jitted functions that its code calls, under ids that begin with ``path``."""
+
+    session: Any
+    path: str
+
+    def call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a jitted function in a fresh context, or on the state among ``args``."""
+        ...
+
+    def call_on(self, function: Any, state: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a jitted function on ``state``."""
+        ...
+
+
+ACTIVE: ContextVar[Running | None] = ContextVar("lmc_active", default=None)
+
+HOST: ContextVar[str | None] = ContextVar("lmc_host", default=None)
+"""The user's function that the graph calls now. Set only for that long; see ``JittedFunction.__call__``."""
+
+
+@contextmanager
+def activate(frame: Running) -> Generator[None]:
+    """Make ``frame`` the running program until the block ends."""
+    token = ACTIVE.set(frame)
+    try:
+        yield
+    finally:
+        ACTIVE.reset(token)
