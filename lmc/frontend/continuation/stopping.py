@@ -21,7 +21,7 @@ from lmc.frontend.heap.values import Abstract, Symbol, Unbound
 from lmc.frontend.source.files import Unsupported, inner_codes
 from lmc.frontend.source.functions import Definition
 from lmc.frontend.source.places import Place, statements_around
-from lmc.ir.core import Value
+from lmc.ir.core import Value, walk
 from lmc.ir.ops import BreakOp
 
 if TYPE_CHECKING:
@@ -175,21 +175,26 @@ def _sees_names(definition: Definition) -> bool:
 
 
 def _counts(machine: Machine, pictures: Pictures) -> list[Any]:
-    """Return how many ids there are on each base whose numbers are there."""
-    visible: set[Value] | None = None
+    """Return how many ids there are on each base whose numbers are visible here."""
+    hidden: set[Value] | None = None
     found: list[Any] = []
     for place, held in machine.state.all().items():
         if type(place) is not tuple or place[0] != "count":
             continue
         _, base, holes = place
-        if holes and visible is None:
-            blocks = machine.graph.stack
-            visible = {value for block in blocks for op in block.ops for value in op.results}
-            visible.update(value for block in blocks for value in block.parameters)
-        if holes and visible is not None and not visible.issuperset(holes):
-            continue
-        if isinstance(held, Symbol) and holes and visible is not None and held.ir not in visible:
-            continue
+        if holes:
+            hidden = _hidden(machine) if hidden is None else hidden
+            if not hidden.isdisjoint(holes) or (isinstance(held, Symbol) and held.ir in hidden):
+                continue
         assert isinstance(held, Abstract)
         found.append([base, [pictures.leaf(hole) for hole in holes], pictures.value(held)])
     return found
+
+
+def _hidden(machine: Machine) -> set[Value]:
+    """Return the values of regions that are closed; the parameters of an open loop are not known to its block yet."""
+    closed = [region for block in machine.graph.stack for op in block.ops for region in op.regions]
+    hidden = {value for op in walk(closed) for region in op.regions for value in region.parameters}
+    hidden.update(value for region in closed for value in region.parameters)
+    hidden.update(value for op in walk(closed) for value in op.results)
+    return hidden

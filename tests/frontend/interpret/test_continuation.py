@@ -236,6 +236,21 @@ def sees_its_names(s, q: str):
     return sorted(locals())
 
 
+@JittedFunction
+def copies_in_rounds(s, q: str):
+    """The ids in a round are numbered on a copy whose own number only a run knows."""
+    kept: set[str] = set()
+    for part in q.split("-"):
+        turn = s.copy()
+        for level in (1, 2):
+            turn += f"{part}{level}"
+            said = turn.gen("said", max_tokens=3)
+            if said in kept or len(said) > 1:
+                continue
+            kept.add(said)
+    return sorted(kept)
+
+
 PROGRAMS = {
     each.name: each
     for each in (
@@ -249,6 +264,7 @@ PROGRAMS = {
         helpers,
         objects,
         branches,
+        copies_in_rounds,
         unknown_ways,
         containers,
         sees_its_names,
