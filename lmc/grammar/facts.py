@@ -10,8 +10,7 @@ import random
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,18 +21,14 @@ from lmc.grammar.index import TokenIndex
 from lmc.grammar.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 
-if TYPE_CHECKING:
-    from lmc.grammar.context_free import ContextFreeConstraint
-
 T = TypeVar("T")
 
 MAX_STEPS = 20_000_000  # of the search for the shortest output in an index
 MAX_WALKS = 64  # of the vocabulary, where there is no index
 MAX_ONLY = 1 << 16  # bytes of the only output
-_SEEDS = 8  # examples that are tried
+SEEDS = 8  # examples that are tried
 MAX_WORK = 200_000  # see `Arena.work`; of all of them
 MAX_WORK_OF_SHARE = 40_000  # likewise; of the steps along the example
-MAX_DERIVED = 4_000  # bytes of examples of a grammar, after which no other is tried; of one that is walked
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +80,12 @@ class Regular(Protocol):
 def regular_facts(constraint: Regular) -> Facts:
     """The facts of a regular constraint; more of them once it is built. The caller holds its lock."""
     automaton, index, vocabulary = constraint.automaton, constraint.index, constraint.vocabulary
-    only = _if_quick(lambda: _only(automaton))
-    example = only if only is not None else _if_quick(lambda: _example(automaton))
+    only = if_quick(lambda: _only(automaton))
+    example = only if only is not None else if_quick(lambda: _example(automaton))
     limit = automaton.work + MAX_WORK_OF_SHARE
     sizes = (None,) * 4
     if index is None:
-        shortest = _if_quick(lambda: _shortest_walk(automaton, vocabulary))
+        shortest = if_quick(lambda: _shortest_walk(automaton, vocabulary))
     else:
         shortest = shortest_in_index(index)
         sizes = (len(index), index.class_count, index.mask_count, index.nbytes)
@@ -100,33 +95,15 @@ def regular_facts(constraint: Regular) -> Facts:
         *sizes,
         shortest_tokens=shortest,
         longest_tokens=automaton.longest,  # a token has a byte at least
-        only=_text(only),
-        example=_text(example),
+        only=decoded(only),
+        example=decoded(example),
         forced_share=None
         if example is None
         else forced_share(constraint.start(), vocabulary, example, lambda: automaton.work <= limit),
     )
 
 
-def context_free_facts(constraint: ContextFreeConstraint) -> Facts:
-    """The facts of a context-free constraint. The caller holds its lock."""
-    derivations = constraint.derivations
-    example = _if_quick(lambda: next(filter(constraint.matches, _derived(constraint)), None))
-    only = _if_quick(lambda: derivations.only)
-    share = None
-    if example is not None and len(example) <= MAX_DERIVED:  # a step of a parser costs more, the more came before it
-        share = forced_share(constraint.start(), constraint.vocabulary, example)
-    return Facts(
-        "context-free",
-        constraint.digest,
-        longest_tokens=_if_quick(lambda: derivations.longest),
-        only=_text(only),
-        example=_text(example),
-        forced_share=share,
-    )
-
-
-def _if_quick(find: Callable[[], T]) -> T | None:
+def if_quick(find: Callable[[], T]) -> T | None:
     """Return what is found; None where a budget forbids."""
     try:
         return find()
@@ -139,10 +116,10 @@ def short_output(automaton: Automaton, vocabulary: Vocabulary) -> int:
 
     Where the vocabulary has no token for one of its bytes, nothing is known: any number.
     """
-    shortest = _if_quick(automaton.shortest)
+    shortest = if_quick(automaton.shortest)
     if shortest is None:
         return 0
-    tokens = _if_quick(lambda: len(vocabulary.encode(shortest)))
+    tokens = if_quick(lambda: len(vocabulary.encode(shortest)))
     return sys.maxsize if tokens is None else tokens
 
 
@@ -240,7 +217,7 @@ def _example(automaton: Automaton) -> bytes | None:
     """The longest of some outputs that fits into a line, or the shortest of those that do not."""
     found: list[bytes] = []
     worked = automaton.work
-    for seed in range(_SEEDS):
+    for seed in range(SEEDS):
         if automaton.work - worked > MAX_WORK:
             break
         sample = Sampler(automaton, random.Random(seed)).sample()  # noqa: S311 - no secret
@@ -254,19 +231,8 @@ def _best(found: list[bytes]) -> bytes | None:
     return max(fitting, key=len) if fitting else min(found, key=len, default=None)
 
 
-def _derived(constraint: ContextFreeConstraint) -> list[bytes]:
-    """Texts of a grammar, the most telling ones first."""
-    derivations = constraint.derivations
-    texts: list[bytes] = []
-    for seed, spaced in product(range(_SEEDS), (False, True)):
-        if sum(map(len, texts)) > MAX_DERIVED:
-            break
-        texts.append(derivations.example(seed, spaced=spaced))
-    texts.sort(key=lambda text: (len(text) > 80, -len(text) if len(text) <= 80 else len(text)))
-    return [*texts, derivations.shortest()]
-
-
-def _text(data: bytes | None) -> str | None:
+def decoded(data: bytes | None) -> str | None:
+    """Return an output as text; None where there is none, or it is not UTF-8."""
     if data is None:
         return None
     try:

@@ -8,6 +8,7 @@ import lmc.grammar.facts as module
 from lmc.grammar.automaton import Automaton
 from lmc.grammar.compiling import compile
 from lmc.grammar.constraint import RegularConstraint
+from lmc.grammar.context_free.facts import MAX_DERIVED
 from lmc.grammar.facts import forced_share, shortest_in_index
 from lmc.grammar.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
@@ -88,7 +89,7 @@ def test_facts_of_a_constraint_with_costly_states_are_found_in_few_steps():
 def test_a_long_example_of_a_grammar_is_not_walked():
     facts = _facts(grammar=f"start: {' '.join(f'{chr(34)}a{number}{chr(34)}' for number in range(1200))} (start | )")
     assert facts.example is not None
-    assert len(facts.example) > module.MAX_DERIVED
+    assert len(facts.example) > MAX_DERIVED
     assert facts.forced_share is None
 
 

@@ -14,11 +14,12 @@ from lmc.grammar.composition import unwritable
 from lmc.grammar.context_free.collapsing import regular_node
 from lmc.grammar.context_free.derivations import Derivations
 from lmc.grammar.context_free.emission import emit
+from lmc.grammar.context_free.facts import context_free_facts
 from lmc.grammar.context_free.lowering import rules_of_grammar
 from lmc.grammar.context_free.matching import Matcher, byte_tokenizer, first_bytes, tokenizer_of
 from lmc.grammar.context_free.rules import Rules
 from lmc.grammar.context_free.traps import find_trap
-from lmc.grammar.facts import Facts, context_free_facts
+from lmc.grammar.facts import Facts
 from lmc.grammar.interface import Constraint
 from lmc.grammar.masks import MAX_MASK_BYTES, Masks, Words
 from lmc.grammar.nodes import Node
@@ -136,7 +137,7 @@ class ContextFreeConstraint(Constraint):
     def facts(self) -> Facts:
         """Return what there is to say of it."""
         with self._lock:
-            return context_free_facts(self)
+            return context_free_facts(self, self.derivations)
 
     def mask_of(self, state: ContextFreeState) -> Words:
         """The mask of a state that has none yet."""
