@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lmc.ir import semantics
 from lmc.ir.context import Context
@@ -26,9 +26,7 @@ from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceOp
 from lmc.ir.regions import RegionOp
 from lmc.ir.section_ops import SectionsOp
 from lmc.ir.statements import RAISING
-
-if TYPE_CHECKING:
-    from lmc.runtime.prepared import PreparedBody
+from lmc.runtime.prepared_body import PreparedBody
 
 Rounds = tuple[int, ...]
 """The numbers of the rounds and elements around an op, as in ``Frame.rounds``; of loops the first round."""

@@ -5,18 +5,18 @@ Other instances have left that in the cache, or will, and an engine that is not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from lmc.ir import control_flow, semantics
 from lmc.ir.constraints import Constraints
 from lmc.ir.context import Context
-from lmc.ir.core import Op, Value
+from lmc.ir.core import Block, Op, Value
 from lmc.ir.engine import Engine, Request, ScoreRequest
 from lmc.ir.errors import LmcError
 from lmc.ir.planned import Place, Planned
@@ -25,9 +25,6 @@ from lmc.ir.regions import RegionOp
 from lmc.ir.tokenizer import Tokenizer
 from lmc.runtime.beginnings import CallToCome, Evaluate, Region, RegionKey, Rounds, Step
 from lmc.runtime.scope import Scope
-
-if TYPE_CHECKING:
-    from lmc.runtime.frames import Frame
 
 _SHORTEST = 16
 """Tokens; what is shorter is computed again as fast."""
@@ -109,7 +106,7 @@ class _Found:
 
 
 @dataclass(frozen=True, slots=True)
-class _Walk:
+class Walk:
     """Finds the calls to come of an instance, of whose elements no more than so many.
 
     What can't be computed is left out: where the run comes to it, it says what is wrong.
@@ -162,28 +159,29 @@ class CallsToCome:
     """The expectations of one run of a plan for calls that may wait for an answer, and begin as ``steps`` say.
 
     Each is withdrawn once its call has begun, or the op that holds it is over, or the other arm of a condition is
-    taken; those that are left when the run ends. ``place_at`` gives the place of a stage of the instance.
+    taken; those that are left when the run ends. ``place_at`` gives the place of a stage of the instance, ``walk``
+    finds its calls. Rounds are the numbers of those around an op, as in ``Frame.rounds``.
     """
 
-    def __init__(self, outlook: Outlook, steps: Sequence[Step], place_at: Callable[[int], Place]) -> None:
+    def __init__(self, outlook: Outlook, steps: Sequence[Step], place_at: Callable[[int], Place], walk: Walk) -> None:
         self._outlook = outlook
         self._steps = steps
         self._place_at = place_at
+        self._walk = walk
         self._keys: dict[tuple[Op, Rounds], tuple[int, CallToCome]] = {}
         self._inside: dict[RegionKey, list[tuple[Op, Rounds]]] = {}
 
-    def expect(self, root: Frame) -> None:
-        """The run begins."""
+    def expect(self, environment: Mapping[Value, Any], has_begun: Callable[[int], bool]) -> None:
+        """Begin the run, with the values of the program's own body; ``has_begun`` tells of its instructions."""
         if self._steps:
-            self._outlook.tell(self, lambda: self._expect(root))
+            self._outlook.tell(self, lambda: self._expect(environment, has_begun))
 
-    def _expect(self, root: Frame) -> None:
-        engine, around = self._outlook.engine, root.machine.around
+    def _expect(self, environment: Mapping[Value, Any], has_begun: Callable[[int], bool]) -> None:
+        engine = self._outlook.engine
         if engine is None:
             return
-        steps = [step for step in self._steps if isinstance(step, Evaluate) or not root.has_begun(step.index)]
-        walk = _Walk(around.engine.tokenizer, around.constraints, around.in_flight.limit)
-        for found in walk.over(steps, Scope(root.environment, ()), (), ()):
+        steps = [step for step in self._steps if isinstance(step, Evaluate) or not has_begun(step.index)]
+        for found in self._walk.over(steps, Scope(environment, ()), (), ()):
             tokens = self._outlook.tokens_of(found.prompt)
             key = found.call.op, found.rounds
             if len(tokens) >= _SHORTEST and key not in self._keys:
@@ -191,22 +189,21 @@ class CallsToCome:
                 for region in found.regions:
                     self._inside.setdefault(region, []).append(key)
 
-    def begun(self, frame: Frame, index: int) -> None:
+    def begun(self, op: Op, rounds: Rounds) -> None:
         """The engine has the requests of a call."""
-        key = frame.body.ops[index], frame.rounds
-        known = self._keys.get(key)
+        known = self._keys.get((op, rounds))
         if known is not None and not known[1].stays:
-            self._withdraw(key)
+            self._withdraw((op, rounds))
 
-    def over(self, frame: Frame, op: RegionOp) -> None:
+    def over(self, op: RegionOp, rounds: Rounds) -> None:
         """An op with regions is over, or of its arms one is taken."""
         if self._inside:
             for block in op.regions:
-                self.skipped(frame, block)
+                self.skipped(block, rounds)
 
-    def skipped(self, frame: Frame, block: Any) -> None:
-        """A region of an op in ``frame`` does not run, or not any more."""
-        for key in self._inside.pop((block, frame.rounds), ()):
+    def skipped(self, block: Block, rounds: Rounds) -> None:
+        """A region of an op does not run, or not any more."""
+        for key in self._inside.pop((block, rounds), ()):
             self._withdraw(key)
 
     def withdraw_all(self) -> None:

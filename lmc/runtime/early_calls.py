@@ -10,18 +10,16 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lmc.ir import semantics
 from lmc.ir.core import Block, Value
 from lmc.ir.early import Arm, EarlyStart, Place, Round
 from lmc.ir.ops import HostCallOp
 from lmc.runtime.host_calls import HostRun, begin
-from lmc.runtime.prepared import Stage
+from lmc.runtime.prepared_body import Early, Stage
 from lmc.runtime.scope import Scope
-
-if TYPE_CHECKING:
-    from lmc.runtime.frames import Frame
+from lmc.runtime.surroundings import Surroundings
 
 Key = tuple[HostCallOp, Round]
 """A call, and the rounds and elements around it."""
@@ -80,14 +78,26 @@ class BegunCalls:
 
 
 class EarlyCalls:
-    """What ``frame``, a run of a body, starts early of the calls in the regions of its ops."""
+    """What a run of a stage of a body starts early of the calls in the regions of its ops.
 
-    def __init__(self, frame: Frame, stage: Stage) -> None:
-        self._early = frame.body.early
-        self._environment = frame.environment
-        self._rounds = frame.rounds
-        self._begun = frame.machine.begun
-        self._around = frame.machine.around
+    ``environment`` holds its values, ``rounds`` are the numbers of the rounds and elements around it.
+    """
+
+    def __init__(
+        self,
+        early: Early,
+        stage: Stage,
+        begun: BegunCalls,
+        around: Surroundings,
+        *,
+        environment: Mapping[Value, Any],
+        rounds: Round,
+    ) -> None:
+        self._early = early
+        self._environment = environment
+        self._rounds = rounds
+        self._begun = begun
+        self._around = around
         self._waits = dict(stage.early_waits)
         self._ready = deque(number for number, count in self._waits.items() if not count)
         self._keys: dict[int, list[Key]] = {}  # what has begun, by the op it is in

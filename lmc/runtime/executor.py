@@ -20,12 +20,12 @@ from lmc.ir.profile import Profile, Recording
 from lmc.ir.semantics import NO_CONSTRAINTS
 from lmc.runtime.calls_to_come import Outlook
 from lmc.runtime.events import OnEvent
-from lmc.runtime.frames import Left, report_forced
 from lmc.runtime.in_flight import InFlight
-from lmc.runtime.machine import Machine
+from lmc.runtime.machine import Left, Machine, report_forced
 from lmc.runtime.operations import ask
 from lmc.runtime.prefixes import PinBudget
-from lmc.runtime.prepared import PreparedPlan, Stage, prepare
+from lmc.runtime.prepared import PreparedPlan, prepare
+from lmc.runtime.prepared_body import Stage
 from lmc.runtime.surroundings import Surroundings
 from lmc.runtime.threads import DaemonPool
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from lmc.ir.core import Value
 from lmc.ir.engine import Engine
 from lmc.ir.planned import Place, Planned
+from lmc.runtime.prepared_body import PreparedBody
 
-if TYPE_CHECKING:
-    from lmc.runtime.frames import Frame
+
+class BodyRun(Protocol):
+    """One run of a body; compared by identity."""
+
+    @property
+    def body(self) -> PreparedBody: ...
 
 
 class KeptContexts:
@@ -24,10 +29,10 @@ class KeptContexts:
     def __init__(self, engine: Engine, place_at: Callable[[int], Place]) -> None:
         self.engine = engine if isinstance(engine, Planned) else None
         self._place_at = place_at
-        self._keys: dict[Frame, dict[Value, int]] = {}
+        self._keys: dict[BodyRun, dict[Value, int]] = {}
         self._loose: list[int] = []
 
-    def expect(self, frame: Frame, keep: int, prompt: tuple[int, ...]) -> None:
+    def expect(self, frame: BodyRun, keep: int, prompt: tuple[int, ...]) -> None:
         """Say what the ``lm.keep`` at ``keep`` says, of ``prompt``; it replaces what was said of its context."""
         if self.engine is None or not prompt:
             return
@@ -39,19 +44,19 @@ class KeptContexts:
         if before is not None:
             self.engine.withdraw(before)
 
-    def begun(self, frame: Frame, index: int, prompt: tuple[int, ...]) -> None:
+    def begun(self, frame: BodyRun, index: int, prompt: tuple[int, ...]) -> None:
         """The call at ``index`` begins. What it leaves may be kept: from its end on, which the engine knows first."""
         keep = frame.body.keeps.get(index)
         if keep is not None:
             self.expect(frame, keep, prompt)
 
-    def withdraw(self, frame: Frame, context: Value) -> None:
+    def withdraw(self, frame: BodyRun, context: Value) -> None:
         """The context is not kept any more."""
         key = self._keys.get(frame, {}).pop(context, None)
         if key is not None and self.engine is not None:
             self.engine.withdraw(key)
 
-    def frame_is_over(self, frame: Frame) -> None:
+    def frame_is_over(self, frame: BodyRun) -> None:
         """What it leaves may be used at once by what comes after it: until that has begun, its contexts are kept."""
         self._loose += self._keys.pop(frame, {}).values()
 

@@ -17,9 +17,8 @@ from lmc.ir.interpreter import failed_profile, generation_profile, score_profile
 from lmc.ir.ops import FreeOp, HostCallOp, KeepOp, PrefillOp, SamplingOp, SelectOp
 from lmc.ir.profile import OpProfile
 from lmc.ir.regions import RegionOp
-from lmc.runtime.frames import Frame
 from lmc.runtime.host_calls import begin
-from lmc.runtime.machine import Call, Machine
+from lmc.runtime.machine import Call, Frame, Machine
 from lmc.runtime.region_runs import run_regions
 
 R = TypeVar("R", Request, ScoreRequest)

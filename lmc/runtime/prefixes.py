@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from lmc.ir.core import Value
 from lmc.ir.engine import Engine, Pin, PrefixCaching
-from lmc.runtime.prepared import PreparedBody
+from lmc.runtime.prepared_body import PreparedBody
 
 _PINNED_SHARE = 2
 """One half of the KV pool may be pinned at once, so that running requests keep room to work in."""

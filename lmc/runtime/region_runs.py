@@ -14,8 +14,8 @@ from lmc.ir import control_flow
 from lmc.ir.core import Op
 from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp, TryOp
 from lmc.ir.regions import RegionOp
-from lmc.runtime.frames import Ending, Failed, Frame
-from lmc.runtime.prepared import PreparedBody
+from lmc.runtime.machine import Ending, Failed, Frame
+from lmc.runtime.prepared_body import PreparedBody
 from lmc.runtime.scope import Scope
 
 
@@ -87,7 +87,7 @@ class _CondRun(_Run):
         takes_then = control_flow.chosen_region(op, frame.environment) is op.then
         chosen, skipped = (then, op.otherwise) if takes_then else (otherwise, op.then)
         frame.machine.begun.region_is_skipped(skipped, frame.rounds)
-        frame.machine.to_come.skipped(frame, skipped)
+        frame.machine.to_come.skipped(skipped, frame.rounds)
         frame.machine.recording.branch(op.id, then=takes_then)
         self._child = self._make(chosen, (), None)
 

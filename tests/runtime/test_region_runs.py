@@ -12,7 +12,7 @@ from lmc.ir.parser import parse_verified
 from lmc.ir.toy import ToyEngine
 from lmc.runtime.events import TokenEvent
 from lmc.runtime.executor import Executor
-from lmc.runtime.frames import Frame
+from lmc.runtime.machine import Frame
 from tests.ir import region_ops
 from tests.runtime.engines import HeldEngine, LateEngine
 from tests.runtime.region_texts import (
