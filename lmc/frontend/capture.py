@@ -18,6 +18,7 @@ from lmc.frontend.control.conditions import scope
 from lmc.frontend.control.exits import Left, Outcome
 from lmc.frontend.emit.budget import MAX_RESTARTS
 from lmc.frontend.emit.graph import Graph
+from lmc.frontend.emit.objects import Rebuilt
 from lmc.frontend.emit.operands import constant, host_call, operand
 from lmc.frontend.expressions import parameter
 from lmc.frontend.function import JittedFunction
@@ -370,7 +371,7 @@ class _Capture:
         held = [part for part in parts if isinstance(part, Abstract) and not isinstance(part, Union | Unbound | Poison)]
         if len(held) != len(parts):
             raise self._no_result("an attribute of an object in it may not be there")
-        make = classes.Rebuilt.of(machine, cell.kind, cell.names)
+        make = Rebuilt.of(machine, cell.kind, cell.names)
         made = host_call(machine, make, [self._with_objects(part, True) for part in held], effect=Effect.READS)
         self.given[value.address] = made
         return made

@@ -38,12 +38,12 @@ def asserted(holds: object, *message: object) -> None:
         raise AssertionError(*message)
 
 
-def exception(kind: str, *arguments: object) -> BaseException:
+def exception(kind: str, *arguments: object, **said: object) -> BaseException:
     """An instance of one of Python's own classes. Raises ``InputError`` for other names."""
     found = EXCEPTIONS.get(kind)
     if found is None:
         raise InputError(f"Python has no exception {kind!r}", remedy="name one of Python's own, such as ValueError")
-    return found(*arguments)
+    return found(*arguments, **said)
 
 
 def raised(error: Any, *cause: Any) -> NoReturn:

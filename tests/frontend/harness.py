@@ -147,6 +147,7 @@ def described(error: BaseException | None) -> tuple[Any, ...]:
         type(error),
         str(error),
         repr(error.args),
+        *(repr(getattr(error, name, None)) for name in ("name", "obj")),
         repr(own),
         error.__suppress_context__,
         described(error.__cause__),

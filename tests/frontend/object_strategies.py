@@ -344,6 +344,7 @@ KINDS = (
     "slots",
     "lists",
     "boxlists",
+    "notelists",
     "calls",
     "things",
     "facts",
@@ -365,6 +366,7 @@ class ObjectWriter:
             self.names["lists"] = ["LINES", "ROWS[0]"]
         self.things = draw(st.integers(0, 2)) == 0
         self.facts = draw(st.integers(0, 2)) == 0
+        self.lists_of_notes = not self.facts and draw(st.integers(0, 2)) == 0
         self.spoils = draw(st.booleans())  # a function that gets the whole answer lets the graph read all in order
         self.count = 0
         self.budget = draw(st.integers(4, 12))
@@ -398,6 +400,7 @@ class ObjectWriter:
             "slots": self.pick(f"Slot({text})", f"Slot({text}, 5)"),
             "lists": self.pick("[]", f"[{text}]", f"found({text})"),
             "boxlists": self.pick("[]", f"[Box({text}), Wide('k')]"),
+            "notelists": self.pick("[]", f"[Note({text})]", f"[Note(word) for word in words if word != {text}][:3]"),
             "things": f"fetched({text})",
             "facts": "s.gen('f', schema=Fact, temperature=1.0)",
             "calls": self.pick("shout", "(lambda text: text + '?')", "Box.twice", "functools.partial(shout, end='.')"),
@@ -509,6 +512,8 @@ class ObjectWriter:
             kinds += ["module"] * 2
         if self.things:
             kinds += ["thing"] * 20
+        if self.lists_of_notes:
+            kinds += ["note_list"] * 20
         if self.facts:
             kinds = [*["fact"] * 8, "text", "text", "gen", *[kind for kind in kinds if kind in ("if", "loop", "try")]]
         if self.loops:
@@ -638,6 +643,39 @@ class ObjectWriter:
             )
         ]
 
+    def _note_list(self) -> list[str]:
+        """A list of objects of the program's whose length only a run knows, or what is done with one."""
+        if not self.names["notelists"] or self.one_in(6):
+            name = self.fresh("m")
+            line = f"{name} = {self.made('notelists')}"
+            self.names["notelists"].append(name)
+            return [line]
+        items, text, each = self.pick(*self.names["notelists"]), self.text(), self.fresh("n")
+        note = self.pick(self.made("notes"), self.a("notes"))
+        put = [f"{each} = {note}", f"{each}.tag({text})", f"{items}.append({each})"]
+        if self.one_in(3):
+            lines = [f"for {each} in {items}[:3]:"]
+            self.names["notes"].append(each)
+            lines += self.block(3)
+            self.names["notes"].remove(each)
+            return lines
+        return self.pick(
+            [f"{items}.append({note})"],
+            [f"if {self.condition()}: {items}.append({note})"],
+            [f"if {self.condition()}:", *("    " + line for line in put)],
+            [f"for {each} in {items}[:3]: {each}.tag({text})"],
+            [f"if {items}: {items}[-1].count += 1"],
+            [f"if {items}: {items}[0].tag({text})"],
+            [f"if {items}: s += {items}[-1].text"],
+            [f"if {items}: {items}.pop()"],
+            [f"if {items} and {items}[0] is {items}[-1]: s += 'same'"],
+            [f"if {note} in {items}: s += 'in'"],
+            [f"{items} = [each for each in {items} if each.count > 0 or {self.condition()}]"],
+            [f"{items} = {self.a('notelists')}"],
+            [f"{items} = sorted({items}, key=lambda each: each.count)[:4]"],
+            [f"s += ' '.join(each.text for each in {items})"],
+        )
+
     def _fact(self) -> list[str]:
         """An answer that is an object, or what is done with one: functions change it, or a list in it."""
         if not self.names["facts"] or self.one_in(4):
@@ -732,6 +770,7 @@ class ObjectWriter:
         slots = [f"{name}.size" for name in self.names["slots"]]
         lists = [f"list({name})" for name in self.names["lists"]]
         boxes += [f"({name}.name, {name}.size, list({name}.items))" for name in self.names["things"]]
+        notes += [f"[(n.text, list(n.tags), n.count, n is {x}[0]) for n in {x}]" for x in self.names["notelists"]]
         boxes += [f"({name}.word, list({name}.lines))" for name in self.names["facts"]]
         parts = [*self.names["texts"], *self.names["numbers"], *self.names["points"], *self.names["pairs"]]
         result = ", ".join([*parts, *boxes, *notes, *slots, *lists])

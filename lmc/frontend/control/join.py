@@ -566,7 +566,8 @@ class Join:
         if isinstance(cell, GrownCell):
             return cell.value
         with self.phis.at(side):
-            return pure(self.machine, "list", cell.items, gives=list_of(element), raises=False)
+            items = [objects.rebuilt(self.machine, each) for each in cell.items]
+            return pure(self.machine, "list", items, gives=list_of(element), raises=False)
 
     def _handles(self, path: Path, left: HandleCell, right: HandleCell) -> HandleCell | None:
         found = unified(left, right)
@@ -789,7 +790,8 @@ def _alike(left: Abstract, right: Abstract) -> bool:
     if isinstance(left, RoleTurn) and isinstance(right, RoleTurn):
         return left.role == right.role
     if isinstance(left, Raised) and isinstance(right, Raised):
-        return (left.kind, left.made) == (right.kind, right.made) and (left.symbol is None) == (right.symbol is None)
+        shapes = [(each.kind, each.made, each.symbol is None, list(each.keywords)) for each in (left, right)]
+        return shapes[0] == shapes[1]
     return not isinstance(left, Appended)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.disorder import CAUSE, REMEDY
 from lmc.frontend.emit.operands import (
@@ -19,6 +19,7 @@ from lmc.frontend.emit.operands import (
     describe,
     domain_of_cell,
     domain_of_items,
+    host_call,
     is_scalar,
     may_run_code,
     merged_domain,
@@ -26,7 +27,7 @@ from lmc.frontend.emit.operands import (
     pure,
     united,
 )
-from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, ListCell, ObjectCell, SetCell
+from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, InstanceCell, ListCell, ObjectCell, SetCell
 from lmc.frontend.heap.reach import values_of
 from lmc.frontend.heap.state import State
 from lmc.frontend.heap.values import (
@@ -41,9 +42,11 @@ from lmc.frontend.heap.values import (
     Tuple,
     View,
 )
+from lmc.ir.core import Effect
 from lmc.ir.ops import LocalCallOp
 from lmc.ir.types import ANY, BOOL, TEXT, JsonType, Type, list_of
 from lmc.ir.types import NONE as NONE_TYPE
+from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -78,6 +81,42 @@ def _check_runs_no_code(machine: Machine, name: str, operands: Sequence[Operand]
         raise machine.stop(
             f"{method}() looks at what tools gave, which may run code of its own", "keep texts or numbers of it instead"
         )
+
+
+class Rebuilt:
+    """Makes an object of a plain class from its attributes, as a host function. No code of the user's runs."""
+
+    def __init__(self, kind: type, names: tuple[str, ...]) -> None:
+        self.kind = kind
+        self.names = names
+        self.__name__ = f"new_{kind.__name__}"
+        self.__module__ = kind.__module__
+        self.__qualname__ = kind.__qualname__
+
+    @classmethod
+    def of(cls, machine: Machine, kind: type, names: tuple[str, ...]) -> Rebuilt:
+        """The host function of a class and these attributes; the same one each time."""
+        return machine.makers.setdefault((kind, names), cls(kind, names))
+
+    def __call__(self, *values: Any) -> Any:
+        """A new object."""
+        made = object.__new__(self.kind)
+        for name, value in zip(self.names, values, strict=True):
+            object.__setattr__(made, name, value)
+        return made
+
+
+def rebuilt(machine: Machine, value: Abstract) -> Abstract:
+    """``value``, which ``Machine.can_be_stored``, with objects of the run in the place of those of the program's."""
+    if isinstance(value, Tuple):
+        return Tuple(tuple(rebuilt(machine, each) for each in value.items), value.kind)
+    cell = machine.cell(value)
+    if not isinstance(cell, InstanceCell) or not isinstance(value, Ref):
+        return value
+    held = [machine.state.get((value.address, name)) for name in cell.names]
+    parts = [stored(machine, each) for each in held if isinstance(each, Abstract)]
+    found = host_call(machine, Rebuilt.of(machine, cell.kind, cell.names), parts, effect=Effect.READS, raises=())
+    return replace(found, origin=with_article(cell.kind.__name__), kind=cell.kind)
 
 
 def made(machine: Machine, name: str, arguments: Args, kind: type, *, ordered: bool = True) -> Ref:
@@ -132,6 +171,9 @@ def stored(machine: Machine, value: Abstract) -> Abstract:
     if isinstance(value, Tuple):
         machine.state.holds_foreign |= value.kind is not tuple
         return Tuple(tuple(stored(machine, each) for each in value.items), value.kind)
+    if isinstance(machine.cell(value), InstanceCell) and machine.can_be_stored(value, machine.objects.escaping):
+        machine.state.holds_foreign = True
+        return rebuilt(machine, value)
     if isinstance(value, Ref):
         escape(machine, value)
         _check_ordered(machine, value)

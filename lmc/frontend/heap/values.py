@@ -201,7 +201,7 @@ class Raised(Abstract):
     ``kind`` is its class, where that is known. ``symbol`` is the exception of the run, None where the program makes it
     of ``args`` and nothing has needed it yet. ``kinds`` are the classes it may be of, where ``kind`` is not known and
     these are. ``made`` is the exception itself where it is known now (misuse that lmc
-    reports at the user's line).
+    reports at the user's line). ``keywords`` are ``name`` and ``obj`` of a ``NameError`` or ``AttributeError``.
     """
 
     kind: type[BaseException] | None
@@ -211,6 +211,7 @@ class Raised(Abstract):
     cause: Abstract | None = None
     context: Abstract | None = None
     kinds: tuple[type[BaseException], ...] | None = None
+    keywords: Mapping[str, Abstract] = field(default_factory=dict[str, "Abstract"])
 
 
 class Unbound(Abstract):
@@ -343,6 +344,7 @@ def rebuilt(value: Abstract, change: Callable[[Abstract], Abstract]) -> Abstract
         return dataclasses.replace(
             value,
             args=tuple(map(change, value.args)),
+            keywords={name: change(held) for name, held in value.keywords.items()},
             symbol=ir,
             cause=value.cause and change(value.cause),
             context=value.context and change(value.context),

@@ -61,6 +61,7 @@ from lmc.frontend.sizes import CAUSE as SIZE_CAUSE
 from lmc.frontend.sizes import REMEDY as SIZE_REMEDY
 from lmc.frontend.sizes import is_too_large
 from lmc.frontend.source.functions import Definition
+from lmc.frontend.source.liveness import names_in
 from lmc.ir.builder import Builder
 from lmc.ir.core import Effect, Op, Value
 from lmc.ir.errors import LmcError, Location
@@ -358,7 +359,7 @@ class Machine:
             return None
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _takes_names(node.value):
             return behind
-        return behind | {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+        return behind | {part.id for part in names_in(node)}
 
     def watch(self, iterator: Ref, *values: Abstract) -> None:
         """As long as ``iterator`` is there ``values`` may not change: it has taken their items."""
@@ -408,7 +409,15 @@ class Machine:
 
     def is_held(self, value: Ref, state: State | None = None, skip: Collection[Any] = ()) -> bool:
         """Return whether an object can be reached under a name that may still be read, but not through ``skip``."""
-        return is_reached(self.state if state is None else state, value.address, self.roots(), skip)
+        roots = self.roots()
+        unread = {(one, name) for one in (each.frames[0] for each in self.activations) for name in self._names(one)}
+        return is_reached(
+            self.state if state is None else state, value.address, roots, {*skip, *unread.difference(roots)}
+        )
+
+    def _names(self, frame: int) -> frozenset[str]:
+        cell = self.state.get(frame)
+        return cell.names if isinstance(cell, FrameCell) else frozenset()
 
     def can_be_stored(self, value: Abstract, skip: Collection[Any], state: State | None = None) -> bool:
         """Return whether a list of the run may hold ``value`` as it is now: nothing but ``skip`` can change it."""
@@ -420,11 +429,17 @@ class Machine:
         cell = state.get(value.address) if isinstance(value, Ref) else None
         if isinstance(cell, ObjectCell):
             return cell.ordered
-        if not isinstance(value, Ref) or not isinstance(cell, ListCell | GrownCell | DictCell | SetCell):
+        if not isinstance(value, Ref) or not isinstance(cell, ListCell | GrownCell | DictCell | SetCell | InstanceCell):
             return False
         if self.is_held(value, state, skip):
             return False
-        return all(self.can_be_stored(item, {*skip, value.address}, state) for item in values_of(cell))
+        held: list[Any] = values_of(cell)
+        if isinstance(cell, InstanceCell):
+            polyfill = cell.kind.__module__.partition(".")[0] == "lmc"
+            if polyfill or value.address in self.read_only:
+                return False
+            held = [state.get((value.address, name)) for name in cell.names]
+        return all(self.can_be_stored(item, {*skip, value.address}, state) for item in held)
 
     # Ops
 
@@ -734,7 +749,7 @@ class Machine:
         kind = error.kind
         assert kind is not None
         if kind.__module__ == "builtins":
-            made = pure(self, "exception", (Const(kind.__name__), *error.args), gives=ANY)
+            made = pure(self, "exception", (Const(kind.__name__), *error.args), error.keywords, gives=ANY)
             return Symbol(made.ir, with_article(kind.__name__), kind=kind)
         return self.construct_error(kind, error.args)
 
@@ -911,9 +926,9 @@ class Machine:
         if not self.protected and self.activation.block is self.graph.builder:
             self.ends.refused[value] = error
 
-    def raise_new(self, kind: type[BaseException], *args: Any) -> NoReturn:
+    def raise_new(self, kind: type[BaseException], *args: Any, **keywords: Abstract) -> NoReturn:
         """Raise a new exception with literals."""
-        self.throw(Raised(kind, tuple(Const(arg) for arg in args)))
+        self.throw(Raised(kind, tuple(Const(arg) for arg in args), keywords=keywords))
 
     def leave_for(self, exit: Exit, payload: Abstract | None = None) -> NoReturn:
         """Take an exit; role blocks that it leaves are closed on the way."""

@@ -49,14 +49,16 @@ def bound(machine: Machine, value: Abstract, name: str, *, local: bool) -> Abstr
     """A value that may not be there; raises what Python does where it is not."""
     if local:
         kind: type[NameError] = UnboundLocalError
+        said: dict[str, Abstract] = {}
         text = f"cannot access local variable '{name}' where it is not associated with a value"
     else:
         kind, text = (
             NameError,
             f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope",
         )
+        said = {"name": Const(name)}
     if isinstance(value, Unbound):
-        machine.raise_new(kind, text)
+        machine.raise_new(kind, text, **said)
     assert isinstance(value, Union)
     there = value.first
     if local and isinstance(there, Symbol) and not machine.protected:
@@ -64,7 +66,7 @@ def bound(machine: Machine, value: Abstract, name: str, *, local: bool) -> Abstr
         return Symbol(found.ir, there.origin, None, there.domain, there.kind, there.foreign)
 
     def missing() -> Abstract:
-        machine.raise_new(kind, text)
+        machine.raise_new(kind, text, **said)
 
     return machine.choose(value.flag, lambda: there, missing)
 
@@ -85,13 +87,14 @@ def read_outside(machine: Machine, name: str) -> Abstract:
             machine.raise_new(
                 NameError,
                 f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope",
+                name=Const(name),
             )
     elif name in definition.globals:
         value = definition.globals[name]
     elif hasattr(builtins, name):
         value = getattr(builtins, name)
     else:
-        machine.raise_new(NameError, f"name '{name}' is not defined")
+        machine.raise_new(NameError, f"name '{name}' is not defined", name=Const(name))
     reads = machine.graph.reads
     if not reads.seen(kind, holder, name, value):
         if foreign.is_changed(machine, value):

@@ -219,7 +219,7 @@ def _raise(machine: Machine, node: ast.Raise) -> None:
     if node.cause is not None:
         cause = evaluate(machine, node.cause)
     machine.at(node)
-    machine.throw(Raised(error.kind, error.args, error.symbol, error.made, cause))
+    machine.throw(Raised(error.kind, error.args, error.symbol, error.made, cause, keywords=error.keywords))
 
 
 def _assert(machine: Machine, node: ast.Assert) -> None:

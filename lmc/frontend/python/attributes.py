@@ -95,7 +95,7 @@ def read(machine: Machine, owner: Abstract, name: str) -> Abstract:
         return found
     if kind is not None:
         if of_class(kind, name) is ABSENT:
-            machine.raise_new(AttributeError, f"'{kind.__name__}' object has no attribute '{name}'")
+            _raise_for(machine, owner, name, f"'{kind.__name__}' object has no attribute '{name}'")
         return BoundMethod(name, owner)
     raise machine.unsupported(f"the attribute {name!r} of {describe(machine, owner)}")
 
@@ -151,7 +151,16 @@ def _presence_outside(machine: Machine, held: Any, found: Any, name: str) -> Con
     return Const(value is not MISSING)
 
 
+def _raise_for(machine: Machine, owner: Abstract, name: str, *args: Any) -> NoReturn:
+    """Raise what Python does where ``owner.name`` can't be read."""
+    machine.raise_new(AttributeError, *args, name=Const(name), obj=owner)
+
+
 def _of_exception(machine: Machine, owner: Raised, name: str) -> Abstract:
+    if name in owner.keywords:
+        return owner.keywords[name]
+    if name == "__cause__" and owner.symbol is None and owner.made is None:
+        return NONE if owner.cause is None else owner.cause
     if name == "args" and owner.symbol is None and owner.made is None:
         return Tuple(owner.args)
     if owner.made is not None and name in ("cause", "remedy", "args"):
@@ -165,7 +174,7 @@ def _of_instance(machine: Machine, owner: Ref, cell: InstanceCell, name: str) ->
     held = inspect.getattr_static(cell.kind, name, ABSENT)
     if isinstance(held, property):
         if held.fget is None:
-            machine.raise_new(AttributeError, f"property {name!r} of '{cell.kind.__name__}' object has no getter")
+            _raise_for(machine, owner, name, f"property {name!r} of '{cell.kind.__name__}' object has no getter")
         machine.graph.reads.add_attribute(cell.kind, name, held)
         return machine.rules.call(Const(held.fget), [owner], {})
     if _is_foreign_descriptor(held):
@@ -198,7 +207,7 @@ def _of_class(machine: Machine, owner: Abstract, kind: type, held: Any, name: st
     if name == "__class__":
         return Const(kind)
     if held is ABSENT or isinstance(held, MemberDescriptorType):
-        machine.raise_new(AttributeError, f"'{kind.__name__}' object has no attribute '{name}'")
+        _raise_for(machine, owner, name, f"'{kind.__name__}' object has no attribute '{name}'")
     if isinstance(held, FunctionType):
         machine.graph.reads.add_attribute(kind, name, getattr(kind, name, None))
         return BoundMethod(Const(held), owner)
@@ -244,7 +253,7 @@ def _of_super(machine: Machine, owner: Super, name: str) -> Abstract:
     bases = kind.__mro__[kind.__mro__.index(owner.start) + 1 :]
     base = next((each for each in bases if name in vars(each)), None)
     if base is None:
-        machine.raise_new(AttributeError, f"'super' object has no attribute '{name}'")
+        _raise_for(machine, owner, name, f"'super' object has no attribute '{name}'")
     for each in bases[: bases.index(base) + 1]:
         machine.graph.reads.add_attribute(each, name, getattr(each, name, MISSING))
     held = vars(base)[name]
@@ -299,7 +308,7 @@ def _of_object(machine: Machine, owner: Const, name: str) -> Abstract:
     if kind.__module__ == "builtins" or _is_standard(kind):
         if kind in (str, int, float, bool, type(None), list, dict, tuple, set, frozenset, bytes, range):
             if of_class(kind, name) is ABSENT:
-                machine.raise_new(AttributeError, f"'{kind.__name__}' object has no attribute '{name}'")
+                _raise_for(machine, owner, name, f"'{kind.__name__}' object has no attribute '{name}'")
             found = inspect.getattr_static(kind, name)
             return BoundMethod(name, owner) if isinstance(found, _BUILTIN) else machine.lifted(getattr(held, name))
         return _guarded(machine, held, name)
@@ -389,7 +398,7 @@ def _missing(machine: Machine, owner: Any, name: str) -> NoReturn:
     try:
         getattr(owner, name)
     except AttributeError as error:
-        machine.raise_new(AttributeError, *error.args)
+        _raise_for(machine, Const(owner), name, *error.args)
     raise machine.unsupported(f"the attribute {name!r}")
 
 
@@ -513,7 +522,7 @@ def put(machine: Machine, owner: Abstract, name: str, value: Abstract) -> None:
     assert isinstance(owner, Ref)
     assert isinstance(cell, InstanceCell)
     if not has_dict(cell.kind) and not isinstance(inspect.getattr_static(cell.kind, name, None), MemberDescriptorType):
-        _refused(machine, cell.kind, lambda made: object.__setattr__(made, name, None))
+        _refused(machine, owner, cell.kind, lambda made: object.__setattr__(made, name, None))
     if name not in cell.names:
         machine.state.put(owner.address, InstanceCell(cell.kind, (*cell.names, name)))
     machine.state.put((owner.address, name), value)
@@ -524,11 +533,13 @@ def has_dict(kind: type) -> bool:
     return any("__dict__" in vars(base) for base in kind.__mro__)
 
 
-def _refused(machine: Machine, kind: type, change: Callable[[Any], None]) -> NoReturn:
+def _refused(machine: Machine, owner: Abstract, kind: type, change: Callable[[Any], None]) -> NoReturn:
     """Raise what a change of an object without attributes raises. The class has no code of its own in its making."""
     try:
         change(object.__new__(kind))
     except AttributeError as error:
+        if error.name is not None:
+            _raise_for(machine, owner, error.name, *error.args)
         machine.raise_new(AttributeError, *error.args)
     raise machine.unsupported(f"this change of {with_article(kind.__name__)}")
 
@@ -563,7 +574,7 @@ def remove(machine: Machine, owner: Abstract, name: str) -> None:
     if isinstance(value, Union) and isinstance(value.second, Unbound):
         raise machine.unsupported("deleting an attribute that may not be there")
     if isinstance(value, Unbound):
-        _refused(machine, cell.kind, lambda made: object.__delattr__(made, name))
+        _refused(machine, owner, cell.kind, lambda made: object.__delattr__(made, name))
     names = tuple(each for each in cell.names if each != name)
     machine.state.put(owner.address, InstanceCell(cell.kind, names))
     machine.state.put((owner.address, name), UNBOUND)

@@ -14,7 +14,7 @@ from abc import ABC, ABCMeta
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from types import FunctionType, WrapperDescriptorType
-from typing import TYPE_CHECKING, Any, Generic, Protocol
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol
 
 from lmc.frontend.emit.operands import PLAIN_TYPES, class_of, concat, host_call, is_scalar
 from lmc.frontend.harmless import is_standard_module
@@ -134,34 +134,14 @@ def _is_own(kind: type) -> bool:
     return not is_standard_module(kind.__module__)
 
 
-class Rebuilt:
-    """Makes an object of a plain class from its attributes, as a host function. No code of the user's runs."""
-
-    def __init__(self, kind: type, names: tuple[str, ...]) -> None:
-        self.kind = kind
-        self.names = names
-        self.__name__ = f"new_{kind.__name__}"
-        self.__module__ = kind.__module__
-        self.__qualname__ = kind.__qualname__
-
-    @classmethod
-    def of(cls, machine: Machine, kind: type, names: tuple[str, ...]) -> Rebuilt:
-        """The host function of a class and these attributes; the same one each time."""
-        return machine.makers.setdefault((kind, names), cls(kind, names))
-
-    def __call__(self, *values: Any) -> Any:
-        """A new object."""
-        made = object.__new__(self.kind)
-        for name, value in zip(self.names, values, strict=True):
-            object.__setattr__(made, name, value)
-        return made
-
-
 # Methods that dataclasses write
 
 
 def call_generated(machine: Machine, function: FunctionType, args: Args, kwargs: Kwargs) -> Abstract | None:
-    """Call a method that ``dataclasses`` wrote for the class of its first argument; None for other functions."""
+    """Call a method that ``dataclasses`` or ``namedtuple`` wrote for its first argument; None for other functions."""
+    named = _OF_NAMED_TUPLES.get(function.__code__)
+    if named is not None and args and isinstance(args[0], Tuple | Const):
+        return named(machine, *args, **kwargs)
     if not is_generated(function) or not args:
         return None
     name = getattr(function, "__wrapped__", function).__name__
@@ -284,6 +264,44 @@ _GENERATED: Mapping[str, Callable[..., Abstract]] = {
     "__delattr__": _frozen("__delattr__", "delete"),
     **{f"__{name}__": _comparison(name) for name in ("eq", "lt", "le", "gt", "ge")},
 }
+
+
+# Methods that namedtuple writes
+
+
+def _named_replaced(machine: Machine, given: Abstract, /, **changes: Abstract) -> Abstract:
+    """``given._replace(**changes)``."""
+    fields = _fields_of_named_tuple(machine, given)
+    if not set(changes) <= set(fields):
+        raise machine.unsupported("`_replace` of what is no field")
+    assert isinstance(given, Tuple)
+    values = [changes.get(name, held) for name, held in zip(fields, given.items, strict=True)]
+    return Tuple(tuple(values), given.kind)
+
+
+def _named_as_dict(machine: Machine, given: Abstract, /) -> Abstract:
+    """``given._asdict()``."""
+    fields = _fields_of_named_tuple(machine, given)
+    assert isinstance(given, Tuple)
+    return machine.new(DictCell(fields, given.items))
+
+
+def _fields_of_named_tuple(machine: Machine, given: Abstract) -> tuple[str, ...]:
+    if not isinstance(given, Tuple) or not is_named_tuple(given.kind):
+        raise machine.unsupported("this method of a named tuple")
+    return getattr(given.kind, "_fields")  # noqa: B009 - only named tuples have it
+
+
+class _Sample(NamedTuple):
+    field: None
+
+
+_METHODS: Any = vars(_Sample)
+_OF_NAMED_TUPLES: Mapping[Any, Callable[..., Abstract]] = {
+    _METHODS["_replace"].__code__: _named_replaced,
+    _METHODS["_asdict"].__code__: _named_as_dict,
+}
+"""By their code, which all named tuples share."""
 
 
 # Functions of dataclasses

@@ -227,7 +227,7 @@ def check_stored(machine: Machine, items: Sequence[Abstract], own: Abstract) -> 
 def grown(machine: Machine, value: Abstract, further: Sequence[Abstract], own: Abstract) -> Symbol:
     """The value of the list ``own`` that goes on with more items."""
     check_stored(machine, further, own)
-    more = pure(machine, "list", further, raises=False)
+    more = pure(machine, "list", [objects.rebuilt(machine, each) for each in further], raises=False)
     if not isinstance(value, Symbol):
         return more
     assert isinstance(value.type, ListType)

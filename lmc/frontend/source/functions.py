@@ -15,7 +15,7 @@ from lmc.frontend.locations import is_user_file
 from lmc.frontend.scopes import FunctionScope, rebound_names
 from lmc.frontend.sites import Sites
 from lmc.frontend.source.files import Unsupported, check_same, class_around, definition_in, parse_file, source_of_file
-from lmc.frontend.source.liveness import Live, live_names
+from lmc.frontend.source.liveness import CONSUMING, Live, live_names
 from lmc.frontend.source.places import FunctionNode, Place, code_in, functions_in, places_of
 from lmc.frontend.turns import warn_of_joined_answers
 
@@ -127,7 +127,14 @@ class Definition:
     @cached_property
     def live(self) -> Live:
         """By the id of a node: the names that are live at the head of a loop, behind a statement, and before one."""
-        return ({}, {}, {}) if isinstance(self.node, ast.Lambda) else live_names(self.node)
+        if isinstance(self.node, ast.Lambda):
+            return {}, {}, {}
+        others = {*self.globals, *self.cells}
+        around: Definition | None = self
+        while around is not None:
+            others |= around.scope.local
+            around = around.outer
+        return live_names(self.node, CONSUMING - others)
 
     @cached_property
     def is_own(self) -> bool:

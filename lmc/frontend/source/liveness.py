@@ -7,16 +7,35 @@ read are always live. A name that is not live at the head of a loop need not be 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 Names = frozenset[str]
 Live = tuple[Mapping[int, Names], Mapping[int, Names], Mapping[int, Names]]
 _NONE: Names = frozenset()
+CONSUMING: Names = frozenset({"all", "any", "dict", "list", "max", "min", "next", "set", "sorted", "sum", "tuple"})
+"""Python's own functions behind whose call nothing asks a generator expression in it for another item."""
 
 
-def live_names(node: ast.FunctionDef) -> Live:
-    """By the id of its node: names that are live at the head of each loop, behind each statement, and before it."""
-    return _Liveness(_read_by_nested(node)).of(node.body)
+def names_in(node: ast.AST) -> Iterator[ast.Name]:
+    """The names in ``node`` that belong to the function around it, not to a comprehension."""
+    if isinstance(node, ast.Name):
+        yield node
+    elif isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+        first, *_ = node.generators
+        own = {name.id for each in node.generators for name in names_in(each.target)}
+        yield from names_in(first.iter)
+        yield from (name for part in ast.iter_child_nodes(node) for name in names_in(part) if name.id not in own)
+    else:
+        for part in ast.iter_child_nodes(node):
+            yield from names_in(part)
+
+
+def live_names(node: ast.FunctionDef, builtins: Names = CONSUMING) -> Live:
+    """By the id of its node: names that are live at the head of each loop, behind each statement, and before it.
+
+    ``builtins`` are those of ``CONSUMING`` that mean Python's own functions in it.
+    """
+    return _Liveness(_read_by_nested(node, builtins)).of(node.body)
 
 
 class _Liveness:
@@ -99,20 +118,22 @@ class _Liveness:
         return body | reached
 
 
-def _read_by_nested(node: ast.FunctionDef) -> Names:
+def _read_by_nested(node: ast.FunctionDef, builtins: Names) -> Names:
     """Names that functions, comprehensions and classes inside of ``node`` use, whenever they run."""
     nested = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.GeneratorExp)
+    calls = [part for part in ast.walk(node) if isinstance(part, ast.Call) and part.args]
+    used_up = {id(call.args[0]) for call in calls if isinstance(call.func, ast.Name) and call.func.id in builtins}
     inner = [part for part in ast.walk(node) if isinstance(part, nested) and part is not node]
-    return frozenset(part.id for each in inner for part in ast.walk(each) if isinstance(part, ast.Name)) | frozenset(
+    inner = [part for part in inner if not isinstance(part, ast.GeneratorExp) or id(part) not in used_up]
+    return frozenset(part.id for each in inner for part in names_in(each)) | frozenset(
         name for part in ast.walk(node) if isinstance(part, ast.Global | ast.Nonlocal) for name in part.names
     )
 
 
 def _reads(nodes: Iterable[ast.AST]) -> Names:
     """Names that are read somewhere in ``nodes``; deleting one, or changing it in place, reads it."""
-    parts = [part for node in nodes for part in ast.walk(node)]
-    changed = [part.target for part in parts if isinstance(part, ast.AugAssign)]
-    read = [part for part in parts if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Store)]
+    changed = [part.target for node in nodes for part in ast.walk(node) if isinstance(part, ast.AugAssign)]
+    read = [part for node in nodes for part in names_in(node) if not isinstance(part.ctx, ast.Store)]
     return frozenset(part.id for part in (*read, *changed) if isinstance(part, ast.Name))
 
 

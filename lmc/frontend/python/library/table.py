@@ -57,7 +57,7 @@ def _named(held: Any) -> tuple[str | None, str]:
         return owner.__module__, f"{owner.__qualname__}.{held.__name__}"
     if owner is not None and not isinstance(owner, ModuleType):
         return None, ""
-    return held.__module__, held.__qualname__.removeprefix("openssl_")
+    return held.__module__ or "builtins", held.__qualname__.removeprefix("openssl_")
 
 
 def find_method(kind: type, name: str) -> tuple[Any, Row] | None:

@@ -1,0 +1,126 @@
+"""Objects of the program's own classes in lists whose length only a run knows, named tuples, errors."""
+
+from collections import namedtuple
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tests.frontend.corpus.cases import case
+
+
+class Turn(NamedTuple):
+    speaker: str
+    text: str
+    score: int = 0
+
+
+Row = namedtuple("Row", "word size", defaults=[2])  # pyright: ignore[reportUntypedNamedTuple]
+
+
+@dataclass
+class Task:
+    title: str
+    owner: str | None = None
+    result: str = ""
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, text):
+        self.notes.append(text)
+        return len(self.notes)
+
+
+@case("a")
+def tasks_of_words(s, a: str):
+    tasks = [Task(word) for word in s.gen("words", max_tokens=12).split()]
+    for task in tasks:
+        s += task.title
+        task.result = s.gen("result", max_tokens=3)
+        task.note(task.result[:1])
+    tasks.sort(key=lambda task: len(task.result), reverse=True)
+    return [(task.title, task.result, task.notes) for task in tasks]
+
+
+@case("a", "b")
+def a_task_that_some_rounds_keep(s, a: str, b: str):
+    kept = []
+    for title in (a, b, "c"):
+        task = Task(title)
+        task.owner = s.select("owner", ["ann", "bob"])
+        if s.select("keep", ["yes", "no"]) == "no":
+            task.owner = next(name for name in ("ann", "bob") if name != task.owner)
+            if s.select("again", ["yes", "no"]) == "no":
+                continue
+        task.note(title)
+        kept.append(task)
+    return [(task.title, task.owner, task.notes) for task in kept]
+
+
+@case("a")
+def equal_tasks_do_not_share_lists(s, a: str):
+    tasks = []
+    for _ in range(2):
+        if "e" in s.gen("x", max_tokens=4):
+            tasks.append(Task(a))
+    tasks += [Task(a), Task(a)]
+    tasks[-1].note("n")
+    return [task.notes for task in tasks], tasks[-1] == tasks[-2], tasks[-1] is tasks[-2]
+
+
+@case("a", stops="this differs between the ways")
+def a_task_that_a_name_keeps_too(s, a: str):
+    tasks = []
+    last = Task(a)
+    if s.gen(dtype=bool):
+        tasks.append(last)
+    last.note("later")
+    return [task.notes for task in tasks], last.notes
+
+
+@case("a")
+def named_tuples_that_change(s, a: str):
+    turn = Turn("user", a)
+    turn = turn._replace(text=s.gen("text", max_tokens=3), score=turn.score + 1)
+    if turn.text > "m":
+        turn = turn._replace(score=10)
+    row = Row(a)._replace(size=len(turn.text))
+    return turn, turn._asdict(), row._asdict()
+
+
+@case("a")
+def a_table_of_characters(s, a: str):
+    table = str.maketrans("ae", "xy", "o")
+    return s.gen("x", max_tokens=8).translate(table), a.translate(str.maketrans({"a": "b"}))
+
+
+def parsed(text):
+    try:
+        return int(text)
+    except ValueError as error:
+        raise LookupError(f"bad: {text}") from error
+
+
+@case("a")
+def the_cause_of_an_error(s, a: str):
+    try:
+        return parsed(s.gen("x", max_tokens=2))
+    except LookupError as error:
+        return str(error), str(error.__cause__)
+
+
+@case("a")
+def the_name_of_a_missing_attribute(s, a: str):
+    text = s.gen("x", max_tokens=2)
+    found = []
+    try:
+        found.append(text.words)
+    except AttributeError as error:
+        found.append((error.name, error.obj == text))
+    try:
+        found.append(nowhere)  # pyright: ignore[reportUndefinedVariable]
+    except NameError as error:
+        found.append(error.name)
+    return found
+
+
+@case("a")
+def a_missing_attribute_ends_it(s, a: str):
+    return s.gen("x", max_tokens=2).words
