@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from benchmarks.compile_time import chain, fan_out
 from benchmarks.results import machine, table, write_section
-from lmc.driver.compile import Compiled, compile_program
+from lmc.driver.compile import compile_program
+from lmc.driver.compiled import Compiled
 from lmc.ir.engine import DoneHandle, Generation, Handle, OnDelta, Request
 from lmc.ir.interpreter import interpret
 from lmc.ir.target import Target

@@ -1,5 +1,5 @@
 # The public names of lmc. `import lmc` loads the module of each on its first use.
-from .driver.compile import Compiled as Compiled
+from .driver.compiled import Compiled as Compiled
 from .driver.engines import close as close, engines as engines
 from .driver.result import Result as Result
 from .driver.run import BatchInterruptedError as BatchInterruptedError

@@ -87,7 +87,7 @@ def compile_command(
             raise driver.UsageError(
                 "--json is for the summary; IR and plan have one form each", remedy="leave out --json"
             )
-        write_artifact(to_json(driver.artifacts.summary(compiled), indent=1) + "\n", output)
+        write_artifact(to_json(driver.compiled.summary(compiled), indent=1) + "\n", output)
         return
     if emit is Emit.PLAN:
         with prints_to_stderr():
@@ -126,7 +126,7 @@ def _artifact(compiled: driver.Compiled, emit: Emit) -> str:
         return driver.artifacts.module_text(compiled.module)
     if emit is Emit.GRAMMAR:
         return to_json(driver.artifacts.grammar(compiled), indent=1) + "\n"
-    return driver.artifacts.summary_text(compiled)
+    return driver.compiled.summary_text(compiled)
 
 
 def _print_frozen(frozen: list[str]) -> None:

@@ -1,7 +1,15 @@
 # The names of the driver that its clients use. lmc.driver loads the module of each on its first use.
-from . import artifacts as artifacts, grammar as grammar, opt as opt, schedule as schedule, simulate as simulate
+from . import (
+    artifacts as artifacts,
+    compiled as compiled,
+    grammar as grammar,
+    opt as opt,
+    schedule as schedule,
+    simulate as simulate,
+)
 from .batch_rows import batch_arguments as batch_arguments
-from .compile import Compiled as Compiled, Variants as Variants
+from .compile import Variants as Variants
+from .compiled import Compiled as Compiled
 from .defaults import DEFAULT_BACKEND as DEFAULT_BACKEND
 from .engines import (
     adopt_engine as adopt_engine,

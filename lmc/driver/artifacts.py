@@ -1,33 +1,19 @@
-"""What is shown and saved of a compiled program."""
+"""What is saved of a compiled program, as text."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
 from lmc.backend.plan import Plan
 from lmc.backend.plan_json import dump_plan
-from lmc.driver.compile import Compiled
+from lmc.driver.compiled import Compiled
 from lmc.driver.constraints import constrained, describe
 from lmc.driver.plan_arguments import arguments_of, conditions_of, frozen_arguments
 from lmc.driver.plan_classes import classes_of
 from lmc.driver.start import Arguments
-from lmc.ir.core import Module, Op, walk
-from lmc.ir.ops import PrefillOp
+from lmc.ir.core import Module
 from lmc.ir.printer import print_module
-from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp, TryOp
-from lmc.ir.wording import with_count
-from lmc.passes.base import Remark
-
-_CONTROL_FLOW: dict[str, type[Op]] = {
-    "condition": CondOp,
-    "loop": LoopOp,
-    "map": MapOp,
-    "race": RaceOp,
-    "protected region": TryOp,
-}
 
 
 def module_text(module: Module) -> str:
@@ -64,85 +50,3 @@ def grammar(compiled: Compiled) -> dict[str, Any]:
 def frozen_lines(plan: Plan) -> list[str]:
     """What the plan was specialised to: ``strict = true``."""
     return list(frozen_arguments(plan.arguments or ()))
-
-
-def summary(compiled: Compiled) -> dict[str, Any]:
-    """The compilation in numbers, its remarks and its breaks, as JSON data."""
-    before = list(walk([compiled.captured.module.main.body]))
-    after = list(walk([compiled.module.main.body]))
-    prefixes = Counter(op.scope for op in after if isinstance(op, PrefillOp))
-    regions = Counter(type(op) for op in after)
-    applied = [remark for remark in compiled.remarks if remark.kind == "applied"]
-    return {
-        "program": compiled.module.name,
-        "target": compiled.target.spec,
-        "level": compiled.level,
-        "parameters": {value.name: str(value.type) for value in compiled.module.main.parameters},
-        "ops": {"captured": len(before), "optimized": len(after)},
-        "model_calls": sum(op.billable for op in after if not op.regions),
-        "waves": compiled.plan.wave_count,
-        "control_flow": {name: regions[kind] for name, kind in _CONTROL_FLOW.items()},
-        "prefixes": {"batch": prefixes["batch"], "instance": prefixes["instance"]},
-        "saved": {
-            "tokens": sum(remark.saved_tokens for remark in applied),
-            "calls": sum(remark.saved_calls for remark in applied),
-            "steps": sum(remark.saved_steps for remark in applied),
-        },
-        "host_functions": {host.name: host.effect.value for host in compiled.module.hosts},
-        "remarks": [_remark(remark) for remark in compiled.remarks],
-        "breaks": [
-            {"location": _text(entry.location), "cause": entry.cause, "remedy": entry.remedy}
-            for entry in compiled.breaks
-        ],
-    }
-
-
-def summary_text(compiled: Compiled) -> str:
-    """``summary`` for people, without remarks and breaks themselves."""
-    found = summary(compiled)
-    saved = ", ".join(f"{count} {unit}" for unit, count in found["saved"].items() if count)
-    lines = [
-        (
-            "program",
-            f"{found['program']}({', '.join(f'{name}: {kind}' for name, kind in found['parameters'].items())})",
-        ),
-        ("target", f"{found['target']}, -{found['level']}"),
-        ("ops", f"{found['ops']['captured']} captured, {found['ops']['optimized']} after the passes"),
-        ("model calls", f"{found['model_calls']} in {with_count(found['waves'], 'wave')}"),
-        *_control_flow(found["control_flow"]),
-        ("prefixes", f"{found['prefixes']['batch']} of the batch, {found['prefixes']['instance']} of an instance"),
-        ("saved", saved or "nothing"),
-    ]
-    if found["host_functions"]:
-        lines.append(
-            ("calls back", ", ".join(f"{name} ({effect})" for name, effect in found["host_functions"].items()))
-        )
-    lines.append(("captured", _captured(compiled)))
-    return "".join(f"{name + ':':<13}{text}\n" for name, text in lines)
-
-
-def _control_flow(counts: Mapping[str, int]) -> list[tuple[str, str]]:
-    """The line about control flow, where there is any."""
-    said = [with_count(count, name) for name, count in counts.items() if count]
-    return [("regions", f"{', '.join(said)}; their calls are counted once above")] if said else []
-
-
-def _captured(compiled: Compiled) -> str:
-    if not compiled.breaks:
-        return "to the end"
-    first = compiled.breaks[0]
-    return f"up to {_text(first.location) or 'a break'}, the rest runs as plain Python ({first.cause}); see --breaks"
-
-
-def _remark(remark: Remark) -> dict[str, Any]:
-    return {
-        "pass": remark.pass_name,
-        "kind": remark.kind,
-        "location": _text(remark.location),
-        "message": remark.message,
-        "saved": {"tokens": remark.saved_tokens, "calls": remark.saved_calls, "steps": remark.saved_steps},
-    }
-
-
-def _text(location: object) -> str | None:
-    return None if location is None else str(location)

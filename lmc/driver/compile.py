@@ -5,67 +5,24 @@ from __future__ import annotations
 import gc
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 from lmc.backend.lower import lower
-from lmc.backend.plan import Plan
+from lmc.driver.compiled import Compiled
 from lmc.driver.constraints import check, start, warn
 from lmc.frontend.arguments import Bound
-from lmc.frontend.breaks import Break
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.variants import Captured, VariantCache, inputs_of
 from lmc.grammar.sharing import ConstraintCache
-from lmc.ir.cached import cached_property
-from lmc.ir.constraints import Compile, Constraints, constraints_of
-from lmc.ir.core import Module
 from lmc.ir.profile import Profile
 from lmc.ir.target import Target
 from lmc.ir.tokenizer import Tokenizer
-from lmc.passes.base import PassContext, Remark
+from lmc.passes.base import PassContext
 from lmc.passes.pipelines import pipeline
-from lmc.runtime.prepared import PreparedPlan, prepare
 
 MAX_VARIANTS = 64
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """A program compiled for a target.
-
-    ``module`` is the optimized IR, ``plan`` its lowered form, ``remarks`` what the passes did and could not do,
-    ``breaks`` where capture ended (empty: nowhere; the rest then runs eagerly), ``hosts`` the user's functions by
-    symbol. With ``order_sections`` movable sections of text go ahead (``lmc.section``). ``captured`` is what the passes
-    started from; ``cache`` holds its constraints for ``tokenizer``.
-    """
-
-    module: Module
-    plan: Plan = field(repr=False)
-    remarks: tuple[Remark, ...]
-    breaks: tuple[Break, ...]
-    hosts: Mapping[str, Callable[..., Any]] = field(repr=False)
-    target: Target
-    level: str
-    order_sections: bool
-    captured: Captured = field(repr=False)
-    tokenizer: Tokenizer = field(repr=False)
-    cache: ConstraintCache = field(repr=False)
-
-    @cached_property
-    def prepared(self) -> PreparedPlan:
-        """The plan as the executor takes it."""
-        return prepare(self.plan)
-
-    def _repr_html_(self) -> str:
-        from lmc.driver.notebook import compiled_html  # loaded in a notebook only
-
-        return compiled_html(self)
-
-    def constraints(self, compile: Compile | None) -> Constraints:
-        """What a run needs of its constraints."""
-        return constraints_of(self.module, compile, self.captured.readers)
 
 
 @contextmanager

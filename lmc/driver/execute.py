@@ -13,7 +13,7 @@ from lmc.backend.plan import Plan
 from lmc.backend.schedule import Room, Schedule, schedule_batch
 from lmc.cache.ranks import Layout
 from lmc.driver.cancelling import CancellableEngine, RunInterruptedError, error_of
-from lmc.driver.compile import Compiled
+from lmc.driver.compiled import Compiled
 from lmc.driver.options import Options
 from lmc.driver.result import Result, stopped
 from lmc.frontend.arguments import Bound

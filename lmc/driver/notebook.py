@@ -3,55 +3,41 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lmc.driver.artifacts import module_text, summary_text
-from lmc.driver.result import describe_error, result_row
+from lmc.driver.options import Options
+from lmc.frontend.function import JittedFunction
 from lmc.ir.wording import with_count
-
-if TYPE_CHECKING:
-    from lmc.driver.compile import Compiled
-    from lmc.driver.options import Options
-    from lmc.driver.result import Result
-    from lmc.frontend.function import JittedFunction
 
 _MAX_CHARACTERS = 20_000
 """Of one text; a notebook with more of it is slow."""
 
 
-def result_html(result: Result) -> str:
-    """A result: its value or error, variables, conversation and usage."""
-    row = result_row(0, result)
-    parts = [
-        _block("error", describe_error(result.error))
-        if result.error is not None
-        else _block("value", _json(row["value"]))
-    ]
+def result_html(row: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], text: str) -> str:
+    """Return a result, by its row in an output file: its value or error, variables, conversation and usage."""
+    parts = [_block("error", row["error"]) if row["error"] is not None else _block("value", _json(row["value"]))]
     if row["variables"]:
         parts.append(_table([(name, _json(value)) for name, value in row["variables"].items()]))
-    if result.messages:
-        turns = [(turn["role"], turn["content"]) for turn in result.messages]
+    if messages:
+        turns = [(turn["role"], turn["content"]) for turn in messages]
         parts.append(_details(with_count(len(turns), "message"), _table(turns)))
-    elif result.text:
-        parts.append(_details("text", _pre(result.text)))
+    elif text:
+        parts.append(_details("text", _pre(text)))
     parts.append(f"<small>{escape(_usage(row['usage']))}</small>")
     return _page(parts)
 
 
-def compiled_html(compiled: Compiled) -> str:
-    """A compiled program: its summary, remarks, breaks and IR."""
-    parts = [_pre(summary_text(compiled))]
-    if compiled.breaks:
-        parts.append(
-            _details(
-                with_count(len(compiled.breaks), "break"), _pre("\n".join(map(str, compiled.breaks))), is_open=True
-            )
-        )
-    if compiled.remarks:
-        parts.append(_details(with_count(len(compiled.remarks), "remark"), _pre("\n".join(map(str, compiled.remarks)))))
-    parts.append(_details("IR", _pre(module_text(compiled.module))))
+def compiled_html(summary: str, breaks: Sequence[object], remarks: Sequence[object], module: str) -> str:
+    """Return a compiled program: its summary, remarks, breaks and IR."""
+    parts = [_pre(summary)]
+    if breaks:
+        parts.append(_details(with_count(len(breaks), "break"), _pre("\n".join(map(str, breaks))), is_open=True))
+    if remarks:
+        parts.append(_details(with_count(len(remarks), "remark"), _pre("\n".join(map(str, remarks)))))
+    parts.append(_details("IR", _pre(module)))
     return _page(parts)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Generic, cast
 from pydantic_core import to_jsonable_python
 from typing_extensions import TypeVar  # with a default, which typing has from Python 3.13 on
 
+from lmc.driver.notebook import result_html
 from lmc.frontend.core import META
 from lmc.ir.errors import LmcError, RequestCancelledError
 from lmc.ir.interpreter import Outcome
@@ -41,9 +42,7 @@ class Result(Generic[R]):
         return self.profile.usage
 
     def _repr_html_(self) -> str:
-        from lmc.driver.notebook import result_html  # loaded in a notebook only
-
-        return result_html(self)
+        return result_html(result_row(0, self), self.messages, self.text)
 
     @classmethod
     def of(cls, outcome: Outcome, profile: Profile | None = None) -> Result[R]:

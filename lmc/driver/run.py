@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 from lmc.backend.plan import Plan
 from lmc.cache.ranks import Layout
-from lmc.driver.compile import Compiled, Variants, compile_program
+from lmc.driver.compile import Variants, compile_program
+from lmc.driver.compiled import Compiled
 from lmc.driver.defaults import resolve_grammar_cache, resolve_target
 from lmc.driver.execute import Execution, OnResult, limits_of
 from lmc.driver.lazy_batch import LazyBatch

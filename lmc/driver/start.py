@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmc.backend.plan import Plan
-from lmc.driver.compile import MAX_VARIANTS, Compiled, Variants
+from lmc.driver.compile import MAX_VARIANTS, Variants
+from lmc.driver.compiled import Compiled
 from lmc.driver.constraints import compiler
 from lmc.driver.execute import Job, OnResult, execute, limits_of
 from lmc.driver.options import Options

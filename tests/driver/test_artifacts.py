@@ -1,8 +1,9 @@
 import json
 
 from lmc.backend.plan_json import load_plan
-from lmc.driver.artifacts import module_text, plan_text, summary, summary_text
+from lmc.driver.artifacts import module_text, plan_text
 from lmc.driver.compile import compile_program
+from lmc.driver.compiled import summary, summary_text
 from lmc.driver.registry import load_tokenizer
 from lmc.ir.equality import structurally_equal
 from lmc.ir.parser import parse

@@ -14,7 +14,8 @@ from lmc.backend.schedule import Room, schedule_batch
 from lmc.cache.ranks import InstanceOrder, Layout
 from lmc.cache.simulator import simulate
 from lmc.cache.trace import TraceRequest, read_trace
-from lmc.driver.compile import Compiled, compile_program
+from lmc.driver.compile import compile_program
+from lmc.driver.compiled import Compiled
 from lmc.frontend.arguments import bind
 from lmc.ir.context import Context
 from lmc.ir.engine import Generation, Handle, Request
