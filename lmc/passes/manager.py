@@ -1,4 +1,4 @@
-"""Runs passes one after the other and verifies the module before the first and after each."""
+"""Runs passes one after the other and verifies the module before the first and after each, or after the last."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AfterPass = Callable[[Pass, Module], None]
 
 @dataclass(frozen=True, slots=True)
 class PassTiming:
-    """Wall-clock seconds of one pass, and of verifying what it gave."""
+    """Wall-clock seconds of one pass, and of verifying its module; 0 where that was left to the end."""
 
     name: str
     seconds: float
@@ -34,22 +34,45 @@ class PassResult:
 
 @dataclass(frozen=True)
 class PassManager:
-    """Runs ``passes`` in order."""
+    """Runs ``passes`` in order.
+
+    ``verify_each``: verify the module after each pass. Else it is verified after the last one, and where that fails
+    all passes run again, verified one by one, to name the one that broke it.
+    """
 
     passes: tuple[Pass, ...]
+    verify_each: bool = True
 
     def run(self, module: Module, context: PassContext | None = None, *, after: AfterPass | None = None) -> PassResult:
-        """Run all passes over ``module``. ``after`` sees every pass with the verified module it gave.
+        """Run all passes over ``module``. ``after`` sees every pass with its module, which is verified then.
 
         A module that a pass leaves as it is, is not verified again, nor given to an equal pass again.
 
         Raises ``VerifyError`` where ``module`` is not valid, or where a pass gives a module that is not.
         """
         context = PassContext() if context is None else context
-        first_remark = len(context.remarks)
-        timings: list[PassTiming] = []
         verified: set[Op] = set()
         verify(module, verified=verified)
+        if self.verify_each or after is not None:
+            return self._run(module, context, verified, after)
+        remarks = len(context.remarks)
+        result = self._run(module, context, None, None)
+        if result.module is module:
+            return result
+        try:
+            verify(result.module, verified=verified)
+        except VerifyError:
+            del context.remarks[remarks:]
+            self._run(module, context, verified, None)
+            raise
+        return result
+
+    def _run(
+        self, module: Module, context: PassContext, verified: set[Op] | None, after: AfterPass | None
+    ) -> PassResult:
+        """Run all passes. ``verified``: the ops that are known to be valid, where each module is verified."""
+        first_remark = len(context.remarks)
+        timings: list[PassTiming] = []
         left: dict[Pass, Module] = {}
         for each in self.passes:
             before, start = module, time.perf_counter()
@@ -58,7 +81,7 @@ class PassManager:
             ran = time.perf_counter()
             if module is before:
                 left[each] = module
-            else:
+            elif verified is not None:
                 _verify_after(each, module, verified)
             timings.append(PassTiming(each.NAME, ran - start, time.perf_counter() - ran))
             if after is not None:

@@ -31,12 +31,12 @@ _ENTRY = re.compile(r"\s*([^{},\s]+)\s*(?:\{([^{}]*)\})?\s*(,|$)")
 _NUMBERS: dict[type, Callable[[str], object]] = {int: int, float: float}
 
 
-def pipeline(level: str, *, order_sections: bool = False) -> PassManager:
+def pipeline(level: str, *, order_sections: bool = False, verify_each: bool = False) -> PassManager:
     """The passes of an optimization level: ``O0``, ``O1`` or ``O2``; where asked for, sections are ordered before."""
     if level not in PIPELINES:
         raise InputError(f"unknown optimization level {level!r}", remedy=f"use one of {', '.join(PIPELINES)}")
     first = (OrderSections(),) if order_sections else ()
-    return PassManager((*first, *parse_pipeline(PIPELINES[level])))
+    return PassManager((*first, *parse_pipeline(PIPELINES[level])), verify_each)
 
 
 def parse_pipeline(text: str) -> tuple[Pass, ...]:

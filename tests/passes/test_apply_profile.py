@@ -66,7 +66,7 @@ def test_a_profile_changes_no_result(case: Case, data: st.DataObject):
     expected = observe(case.module, case.inputs, run_seed=1, instance=3)
     with_hints, _ = applied(case.module, profile)
     assert observe(with_hints, case.inputs, run_seed=1, instance=3) == expected
-    optimized = pipeline("O2").run(case.module, PassContext(toy_tokenizer(), CACHE, profile)).module
+    optimized = pipeline("O2", verify_each=True).run(case.module, PassContext(toy_tokenizer(), CACHE, profile)).module
     assert observe(optimized, case.inputs, run_seed=1, instance=3) == expected
 
 
@@ -181,7 +181,7 @@ def test_work_grows_with_module_and_profile():
 def test_passes_keep_the_ids_of_control_flow(case: Case, program: Program):
     for module in (case.module, program.module):
         before = {op.id for op in walk([module.main.body]) if isinstance(op, RegionOp)}
-        after = pipeline("O2").run(module, PassContext(toy_tokenizer(), CACHE)).module
+        after = pipeline("O2", verify_each=True).run(module, PassContext(toy_tokenizer(), CACHE)).module
         found = [op.id for op in walk([after.main.body]) if isinstance(op, RegionOp)]
         known = {op_id for op_id in found if op_id is not None}
         assert known <= before | {each_round_id(op_id) for op_id in before if op_id is not None}

@@ -50,7 +50,7 @@ def test_a_pass_keeps_what_a_program_does(spec: str, case: Case):
 @given(case=cases())
 def test_a_level_keeps_what_a_program_does(level: str, case: Case):
     module, inputs = case.module, case.inputs
-    _same(module, pipeline(level).run(module, PassContext(toy_tokenizer(), CACHE)).module, inputs)
+    _same(module, pipeline(level, verify_each=True).run(module, PassContext(toy_tokenizer(), CACHE)).module, inputs)
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -63,8 +63,8 @@ def test_a_pass_keeps_what_a_program_with_regions_does(spec: str, case: Case):
 @given(case=flow_cases(max_ops=12))
 def test_a_level_keeps_what_a_program_with_regions_does(level: str, case: Case):
     module, inputs = case.module, case.inputs
-    _same(module, pipeline(level).run(module, PassContext(toy_tokenizer(), CACHE)).module, inputs)
-    _same(module, pipeline(level).run(module).module, inputs)
+    _same(module, pipeline(level, verify_each=True).run(module, PassContext(toy_tokenizer(), CACHE)).module, inputs)
+    _same(module, pipeline(level, verify_each=True).run(module).module, inputs)
 
 
 @settings(max_examples=2 * settings.default.max_examples)  # type: ignore[union-attr]

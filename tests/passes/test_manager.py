@@ -70,8 +70,11 @@ def test_a_module_that_is_not_valid_is_refused():
         PassManager(()).run(broken)
 
 
-def test_a_pass_that_breaks_the_module_is_named():
+@pytest.mark.parametrize("verify_each", [True, False])
+def test_a_pass_that_breaks_the_module_is_named(verify_each: bool):
+    context = PassContext()
     with pytest.raises(VerifyError) as caught:
-        PassManager((Breaking(),)).run(module_of(BODY))
+        PassManager((Breaking(), *parse_pipeline("plan-fork-join")), verify_each).run(module_of(BODY), context)
+    assert [remark.pass_name for remark in context.remarks] == ["breaking"]
     assert caught.value.cause.startswith("pass breaking broke the module: lm.gen: %0 is used before")
     assert "bug of the pass" in str(caught.value.remedy)
