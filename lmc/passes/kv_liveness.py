@@ -185,7 +185,7 @@ class _Liveness:
 
     def _worth(self, kept: _Kept) -> float:
         """What a token of a context costs to compute, as a multiple of one that attends to nothing."""
-        return 1 + self._lengths.whole[kept.value].tokens / _ATTENTION
+        return 1 + self._lengths.whole(kept.value).tokens / _ATTENTION
 
     def _remark(self, kept: _Kept) -> None:
         if kept.waves[-1] == kept.place.wave:  # by calls that begin right then
@@ -196,12 +196,12 @@ class _Liveness:
         self._owner.applied(
             self._context,
             kept.location,
-            f"{self._lengths.whole[kept.value]} are kept from wave {kept.place.wave} to wave {kept.waves[-1]}, "
+            f"{self._lengths.whole(kept.value)} are kept from wave {kept.place.wave} to wave {kept.waves[-1]}, "
             f"for {uses}{behind}",
         )
 
     def _remark_let_go(self, kept: _Kept, number: int) -> None:
-        length = self._lengths.whole[kept.value]
+        length = self._lengths.whole(kept.value)
         wave, last = kept.waves[number], kept.waves[-1]
         saved = _times(length, self._worth(kept) * (len(kept.waves) - number - 1))
         cost = _times(length, self._owner.wave_cost * (last - wave))

@@ -116,8 +116,8 @@ class PrefixWalk:
             parent=None,
             parts=(),
             opens=None,
-            measure=self.function.lengths.whole[value],
-            covered=self.function.lengths.covered[value],
+            measure=self.function.lengths.whole(value),
+            covered=self.function.lengths.covered(value),
             constant=constant,
             members=len(users),
             location=op.location,
@@ -189,7 +189,9 @@ class PrefixWalk:
         node, rest = self.places.pop(op)
         context = self._materialize(node)
         covered = node.measure if node.prefilled else node.covered
-        self.function.lengths.covered.update((value, covered) for value in op.results if value.type == CTX)
+        for value in op.results:
+            if value.type == CTX:
+                self.function.lengths.cover(value, covered)
         if node.parent is None:
             return [op.substitute({self.roots[node]: context}).substitute(self.function.replaced)]
         assert isinstance(op, ExtendOp)
