@@ -302,7 +302,7 @@ def walk(blocks: Iterable[Block]) -> Iterator[Op]:
     while stack:
         for op in stack[-1]:
             yield op
-            if op.regions:
+            if op.REGION_FIELDS:
                 stack.extend([iter(region.ops) for region in reversed(op.regions)])
                 break
         else:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lmc.ir.core import Block, Effect, Op, Value, walk
 from lmc.ir.region_ops import TryOp, guarded_ops
-from lmc.ir.regions import RegionOp, can_change, effects_of, gives_objects, has_id, is_local, is_write
+from lmc.ir.regions import RegionOp, can_change, gives_objects, has_id, is_local, is_read, is_write
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Order:
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self._producers: dict[Value, int] = {}
+        self._producers: dict[str, int] = {}
         self._last_write: int | None = None
         self._last_leaving: int | None = None
         self._before_next_write: list[int] = []
@@ -64,26 +64,31 @@ class Order:
 
     def add(self, index: int, op: Op) -> tuple[int, ...]:
         """Take the next op; gives what it waits for."""
-        used = list(uses(op))
-        looks = any(value in self._objects.shared for value in used) or (isinstance(op, RegionOp) and op.gives_objects)
-        writes = is_write(op)
-        reads = looks or Effect.READS in effects_of(op)
-        needed = self._needed(used, reads=writes or reads, is_seen=_could_be_seen(op))
-        if isinstance(op, RegionOp) and op.leaves:
+        used = uses(op)
+        shared, local = self._objects.shared, self._objects.local
+        looks = bool(shared and not shared.isdisjoint(used)) or (isinstance(op, RegionOp) and op.gives_objects)
+        touches = bool(local and not local.isdisjoint(used))
+        is_seen = _could_be_seen(op)
+        writes = is_seen and is_write(op)
+        reads = looks or (is_seen and is_read(op))
+        needed = self._needed(used, reads=writes or reads, is_seen=is_seen)
+        if is_seen and isinstance(op, RegionOp) and op.leaves:
             self._last_leaving = index
         if writes:
             needed.update(self._before_next_write)
             self._before_next_write, self._last_write = [], index
-        elif reads or op.may_raise:
+        elif reads or (is_seen and op.may_raise):
             self._before_next_write.append(index)
-        needed.update(self._local(index, op, used, writes=writes))
-        self._producers.update((value, index) for value in op.results)
+        if is_seen or touches:
+            needed.update(self._local(index, op, touches=touches, writes=writes))
+        for value in op.results:
+            self._producers[value.name] = index
         return tuple(sorted(needed))
 
-    def _local(self, index: int, op: Op, used: Sequence[Value], *, writes: bool) -> list[int]:
-        """Return what an op waits for because of objects of this run."""
+    def _local(self, index: int, op: Op, *, touches: bool, writes: bool) -> list[int]:
+        """Return what an op waits for because of objects of this run. ``touches``: it uses one."""
         changes = is_local(op)
-        touches = changes or any(value in self._objects.local for value in used)
+        touches = touches or changes
         needed = [self._last_local] if touches and self._last_local is not None else []
         if changes or (touches and writes):
             needed += self._before_next_local
@@ -97,7 +102,8 @@ class Order:
         return tuple(sorted(self._needed(used, reads=reads, is_seen=True)))
 
     def _needed(self, used: Iterable[Value], *, reads: bool, is_seen: bool) -> set[int]:
-        needed = {self._producers[value] for value in used if value in self._producers}
+        producers = self._producers
+        needed = {producers[value.name] for value in used if value.name in producers}
         if self._last_write is not None and reads:
             needed.add(self._last_write)
         if self._last_leaving is not None and is_seen:
@@ -106,25 +112,29 @@ class Order:
 
 
 def _could_be_seen(op: Op) -> bool:
-    """Return whether running the op where plain Python has returned before would be noticed."""
+    """Return whether running the op where plain Python has returned before would be noticed.
+
+    Otherwise the op is pure and can't raise.
+    """
     return op.IS_TERMINATOR or op.may_raise or op.billable or has_id(op) or op.effect is not Effect.PURE
 
 
 def objects_of(ops: Sequence[Op]) -> Objects:
     """The objects of a function's body. Linear in operands."""
     body = Block((), tuple(ops))
-    local = _local_values(body)
-    return Objects(_shared_values(body), local, guarded_ops(body) if local else frozenset())
+    inside = [*walk((body,))]
+    local = _local_values(inside)
+    return Objects(_shared_values(inside), local, guarded_ops(body) if local else frozenset())
 
 
-def _shared_values(body: Block) -> frozenset[Value]:
+def _shared_values(ops: Sequence[Op]) -> frozenset[Value]:
     """The values that may be, or hold, an object which a host function gave.
 
     What a region is given, and what it gives, may all be such an object where one comes in or is made inside.
     """
     shared: set[Value] = set()
-    for op in walk((body,)):
-        if not gives_objects(op) and all(value not in shared for value in uses(op)):
+    for op in ops:
+        if not gives_objects(op) and (not shared or shared.isdisjoint(uses(op))):
             continue
         shared.update(filter(can_change, op.results))
         for region in op.regions:
@@ -132,13 +142,12 @@ def _shared_values(body: Block) -> frozenset[Value]:
     return frozenset(shared)
 
 
-def _local_values(body: Block) -> frozenset[Value]:
+def _local_values(ops: Sequence[Op]) -> frozenset[Value]:
     """The values that may be, or hold, or be held by an object which an op with the effect ``LOCAL`` is about.
 
     An op's results may be or hold what its operands are, and the other way round.
     """
-    ops = [*walk((body,))]
-    changing = [op for op in ops if op.effect is Effect.LOCAL and not isinstance(op, RegionOp)]
+    changing = [op for op in ops if not isinstance(op, RegionOp) and op.effect is Effect.LOCAL]
     waiting = [value for op in changing for value in (*op.results, *op.operands) if can_change(value)]
     if not waiting:
         return frozenset()
@@ -168,8 +177,6 @@ def _connected(op: Op) -> Iterator[tuple[Value, Value]]:
         yield from ((held[0], value) for value in (*held[1:], *filter(can_change, op.operands)))
 
 
-def uses(op: Op) -> Iterator[Value]:
+def uses(op: Op) -> tuple[Value, ...]:
     """The values an op uses, repeats included, and those from outside that its regions use."""
-    yield from op.operands
-    if isinstance(op, RegionOp):
-        yield from op.free_values
+    return (*op.operands, *op.free_values) if isinstance(op, RegionOp) else op.operands

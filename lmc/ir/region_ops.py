@@ -271,7 +271,7 @@ def guarded_ops(body: Block) -> frozenset[Op]:
     """The ops of a function that stand in the body of a ``cf.try``, at any depth. Linear."""
     guarded: set[Op] = set()
     for op in walk((body,)):
-        if isinstance(op, TryOp) or op in guarded:
+        if op.REGION_FIELDS and (isinstance(op, TryOp) or op in guarded):
             guarded.update(inner for region in op.regions for inner in region.ops)
     return frozenset(guarded)
 

@@ -148,6 +148,11 @@ def effects_of(op: Op) -> frozenset[Effect]:
     return op.effects if isinstance(op, RegionOp) else frozenset((op.effect,))
 
 
+def is_read(op: Op) -> bool:
+    """Return whether the op, or one in its regions, reads data that somebody else may change."""
+    return Effect.READS in op.effects if isinstance(op, RegionOp) else op.effect is Effect.READS
+
+
 def is_write(op: Op) -> bool:
     """Return whether the op changes something outside the graph, so that no op that may fail can be moved past it."""
     if isinstance(op, RegionOp):

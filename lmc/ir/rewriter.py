@@ -120,7 +120,7 @@ def names_in(function: Function) -> set[str]:
 
 def with_regions(op: Op, regions: Sequence[Block]) -> Op:
     """The op with other regions, in field order; itself where they are the same objects."""
-    if all(new is old for new, old in zip(regions, op.regions, strict=True)):
+    if not op.REGION_FIELDS or all(new is old for new, old in zip(regions, op.regions, strict=True)):
         return op
     return dataclasses.replace(op, **dict(zip(op.REGION_FIELDS, regions, strict=True)))
 

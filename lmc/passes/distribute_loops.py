@@ -74,6 +74,8 @@ class DistributeLoops(FunctionPass):
 
     def rewrite(self, block: Block, context: PassContext) -> Block:
         block = without_hints(block)
+        if not any(isinstance(op, LoopOp) for op in walk((block,))):
+            return block
         function = _Function(FreshNames(block), KnownLists.of(block), guarded_ops(block))
         return self._block(block, {}, function, context)
 

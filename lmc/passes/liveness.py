@@ -57,7 +57,9 @@ class Liveness:
 
     def _stays(self, op: Op) -> bool:
         around = op in self._guarded
-        return any(self._can_be_seen(each, around=around) for each in (op, *walk(op.regions)))
+        return self._can_be_seen(op, around=around) or (
+            bool(op.REGION_FIELDS) and any(self._can_be_seen(each, around=around) for each in walk(op.regions))
+        )
 
     def _can_be_seen(self, op: Op, *, around: bool) -> bool:
         """Return whether it would be noticed that the op, apart from those in its regions, does not run.

@@ -171,8 +171,10 @@ def _planned(op: Op, wave: int, group: str | None) -> Op:
 
 def _groups(ops: Sequence[Op], rounds: Sequence[int]) -> dict[int, int]:
     """For each call that shares its prefix with others of its round the first of them."""
-    users = Counter(value for op in ops for value in op.operands if value.type == CTX and _goes_on(op))
+    users = Counter(value for op in ops if _goes_on(op) for value in op.operands if value.type == CTX)
     prefixes = {value: value for value, count in users.items() if count > 1}
+    if not prefixes and not any(isinstance(op, PrefillOp) for op in ops):
+        return {}
     members: dict[tuple[int, Value], list[int]] = {}
     for index, op in enumerate(ops):
         before = next((prefixes[value] for value in op.operands if value in prefixes), None)
@@ -217,7 +219,7 @@ def _order(
         level += level % 2  # even levels hold what feeds the calls of the odd level after it
         if lengths[index]:
             level = max(level, 2 * rounds[index]) + 1
-        stays = any(map(_keeps_its_place, (op, *walk(op.regions)))) or op.IS_TERMINATOR
+        stays = _keeps_its_place(op) or op.IS_TERMINATOR or any(map(_keeps_its_place, walk(op.regions)))
         if stays:
             level = last_raising = max(level, last_raising)
         given = max(level, 2 * (rounds[index] + lengths[index])) if lengths[index] else level
