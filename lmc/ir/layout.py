@@ -92,12 +92,14 @@ class Field:
 class Layout:
     """The fields of one op class: operands and keywords, attributes sorted by name, regions.
 
-    ``symbols`` are the attributes that name one, ``has_id`` says whether ops of this class have a stable id.
+    ``holders`` are the fields that hold values or blocks, ``symbols`` the attributes that name one, ``has_id`` says
+    whether ops of this class have a stable id.
     """
 
     positional: tuple[Field, ...]
     attributes: tuple[Field, ...]
     regions: tuple[Field, ...]
+    holders: tuple[Field, ...]
     symbols: tuple[Field, ...]
     has_id: bool
 
@@ -106,11 +108,13 @@ class Layout:
 def layout_of(kind: type[Op]) -> Layout:
     """The layout of an op class."""
     fields = tuple(_fields(kind))
+    regions = tuple(field for field in fields if field.kind == "region")
     attributes = [field for field in fields if field.kind == "attribute"]
     return Layout(
         positional=tuple(field for field in fields if field.keyword or field.kind not in {"attribute", "region"}),
         attributes=tuple(sorted(attributes, key=lambda field: field.name)),
-        regions=tuple(field for field in fields if field.kind == "region"),
+        regions=regions,
+        holders=(*(field for field in fields if field.kind not in {"attribute", "region"}), *regions),
         symbols=tuple(field for field in attributes if field.symbol is not None),
         has_id=any(field.name == "id" for field in attributes),
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from operator import attrgetter
 
+from lmc.ir.cached import cached_property
 from lmc.ir.core import Effect, Op, Value, attribute, operand, operands, parts, register
 from lmc.ir.definitions import DEFINED_KINDS
 from lmc.ir.engine import JUMP_FORWARD, SamplingParams
@@ -20,6 +22,7 @@ from lmc.ir.types import ANY, BOOL, CTX, FLOAT, INT, TEXT, JsonType, ListType, T
 
 SELECT_METHODS = ("token_length_normalized", "greedy_token", "unconditional_likelihood_normalized")
 PREFILL_SCOPES = ("instance", "batch")
+_parameters_of = attrgetter(*(field.name for field in dataclasses.fields(SamplingParams)))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -86,10 +89,10 @@ class SamplingOp(Op):
         """The type of one generation's value: text, unless the op has a result that says otherwise."""
         return TEXT
 
-    @property
+    @cached_property
     def sampling(self) -> SamplingParams:
         """The attributes as an engine takes them."""
-        return SamplingParams(**{field.name: getattr(self, field.name) for field in dataclasses.fields(SamplingParams)})
+        return SamplingParams(*_parameters_of(self))
 
     def verify(self) -> None:
         expect_context(self, self.context)

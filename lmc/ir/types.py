@@ -11,6 +11,13 @@ class Type:
 
     name: str
 
+    def __eq__(self, other: object) -> bool:
+        # Written by hand, since types are compared more than anything else, and most often one object with itself.
+        return self is other or (type(other) is type(self) and self.name == other.name)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     def __str__(self) -> str:
         return f"!{self.name}"
 

@@ -41,14 +41,14 @@ class UniqueIds:
     def take(self, key: object) -> bool:
         """Return whether no other op has ``key`` that may run where one here does."""
         places = self._places.setdefault(key, [])
-        if not all(self._exclude(_regions(self._way), _regions(place)) for place in places):
+        if places and not all(self._exclude(_regions(self._way), _regions(place)) for place in places):
             return False
         places.append(self._way)
         return True
 
     def define(self, op: Op) -> None:
         """``op`` has the results that flags may follow from."""
-        if isinstance(op, CondOp | PyCallOp):
+        if isinstance(op, (CondOp, PyCallOp)):
             self._made.update((value, (op, index)) for index, value in enumerate(op.results))
 
     def enter(self, op: RegionOp | None, number: int) -> None:

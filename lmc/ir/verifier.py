@@ -188,7 +188,8 @@ class _FunctionVerifier:
         if is_new:
             self._check_fields(op, layout)
         for value in op.operands:
-            self._check_use(value, op)
+            if value.name not in self._visible or value is not self._defined[value.name]:
+                self._check_use(value, op)
         if is_new:
             op.verify()
         self._kept.check(op)
@@ -209,11 +210,14 @@ class _FunctionVerifier:
             raise op.fail("results are a tuple of values")
         for value in op.results:
             self._check_type(value, op)
-        for field in (*layout.positional, *layout.regions):
-            if field.kind != "attribute" and not field.accepts(getattr(op, field.name)):
+        for field in layout.holders:
+            if not field.accepts(getattr(op, field.name)):
                 raise op.fail(f"{field.name} does not hold {field.held}")
         for field in layout.attributes:
-            self._check_attribute(op, field, getattr(op, field.name))
+            value = getattr(op, field.name)
+            kind = type(value)
+            if value is not field.default and (kind is int or kind not in field.type.scalars):
+                self._check_attribute(op, field, value)
 
     def _check_attribute(self, op: Op, field: Field, value: Attribute) -> None:
         if not field.type.accepts(value):

@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from lmc.ir.core import Attribute, Block, Effect, Op, Value
-from lmc.ir.layout import Field, exact_key, layout_of
+from lmc.ir.core import Block, Effect, Op, Value
+from lmc.ir.layout import exact_key, layout_of
 from lmc.ir.ops import SamplingOp
 from lmc.ir.rewriter import with_regions
 from lmc.passes.base import FunctionPass, PassContext
@@ -142,15 +142,12 @@ def _key(op: Op) -> Hashable:
     for field in layout_of(type(op)).attributes:
         value = getattr(op, field.name)
         # Defaults are left out, so that the keys of many ops stay small.
-        if field.name not in skipped and not _is_default(field, value):
-            fields += (field.name, exact_key(value))
+        if value is field.default or field.name in skipped:
+            continue
+        key = exact_key(value)
+        if field.required or key != exact_key(field.default):
+            fields += (field.name, key)
     return tuple(fields)
-
-
-def _is_default(field: Field, value: Attribute) -> bool:
-    if field.required:
-        return False
-    return value is field.default or exact_key(value) == exact_key(field.default)
 
 
 def _identity(op: Op) -> str:
