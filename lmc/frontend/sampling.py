@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict
 
 from lmc.frontend.constraint_options import ConstraintSpec, checked_constraint
@@ -107,14 +107,15 @@ def options(given: Mapping[str, Any]) -> tuple[GenerationOptions, int | None]:
             constraints[key] = plain
         else:
             checked[key] = _CHECKS[key](plain)
-    made = GenerationOptions(**checked, constraint=checked_constraint(constraints))
+    constraint = checked_constraint(constraints)
     if "jump_forward" in checked and not constraints:
         raise bad(
             "gen has jump_forward, but no constraint whose text could be jumped over",
             f"leave it out, or give one of {', '.join(_CONSTRAINTS)}",
         )
-    if made.constraint is None:
-        made = replace(made, jump_forward=JUMP_FORWARD[0])  # a constraint that allows every text is none
+    if constraint is None:
+        checked["jump_forward"] = JUMP_FORWARD[0]  # a constraint that allows every text is none
+    made = GenerationOptions(**checked, constraint=constraint)
     if made.min_tokens > made.max_tokens:
         raise bad(
             f"min_tokens is {made.min_tokens}, more than max_tokens ({made.max_tokens})",

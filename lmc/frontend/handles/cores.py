@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from lmc.frontend.arguments import fits
 from lmc.frontend.control.maps import SHAPE
 from lmc.frontend.core import META
 from lmc.frontend.emit.graph import UNKNOWN
@@ -72,7 +73,10 @@ def core_of(machine: Machine, handle: Abstract) -> tuple[int, CoreCell]:
 
 def context_of(machine: Machine, handle: Abstract) -> Symbol:
     """The context of a handle, to be used."""
-    _address, core = core_of(machine, handle)
+    return _usable(machine, core_of(machine, handle)[1])
+
+
+def _usable(machine: Machine, core: CoreCell) -> Symbol:
     context = core.context
     if isinstance(context, Lent):
         if context.signal is not None:
@@ -83,15 +87,15 @@ def context_of(machine: Machine, handle: Abstract) -> Symbol:
 
 def change(machine: Machine, handle: Abstract, **fields: Any) -> None:
     """Put other fields into a core."""
-    context_of(machine, handle)
     address, core = core_of(machine, handle)
+    _usable(machine, core)
     machine.state.put(address, dataclasses.replace(core, **fields))
 
 
 def copy_core(machine: Machine, handle: Abstract) -> int:
     """A core of the same context and variables."""
-    context_of(machine, handle)
     address, core = core_of(machine, handle)
+    _usable(machine, core)
     made = machine.allocate(core)
     for name in (*core.names, *(f"@meta:{name}" for name in core.metas)):
         machine.state.put((made, name), machine.state.get((address, name)))
@@ -138,6 +142,12 @@ def by_name(machine: Machine, name: Abstract, then: Callable[[Abstract], Abstrac
 def signature_of(rule: Callable[..., Abstract]) -> inspect.Signature:
     """Return the parameters of a rule, a function of lmc's own."""
     return inspect.signature(rule)
+
+
+@functools.lru_cache(maxsize=1024)
+def takes(rule: Callable[..., Abstract], count: int, keywords: tuple[str, ...]) -> bool:
+    """Return whether a rule takes so many arguments, and arguments of these names."""
+    return fits(signature_of(rule), (None,) * count, dict.fromkeys(keywords))
 
 
 def named(rule: Callable[..., Abstract]) -> Callable[..., Abstract]:

@@ -14,7 +14,7 @@ from lmc.frontend.handles import forms, programs
 from lmc.frontend.handles.appending import append
 from lmc.frontend.handles.arrays import item
 from lmc.frontend.handles.branches import copy, fork
-from lmc.frontend.handles.cores import language_of, refuse, signature_of
+from lmc.frontend.handles.cores import language_of, refuse, takes
 from lmc.frontend.handles.generating import gen, select
 from lmc.frontend.handles.making import FUNCTIONS
 from lmc.frontend.handles.misuse import refuse_variable
@@ -93,10 +93,8 @@ def _branch_methods(machine: Machine, cell: BranchesCell | BranchArrayCell) -> M
 
 def _fitting(machine: Machine, name: str, handler: Callable[..., Abstract], args: Args, kwargs: Kwargs) -> Abstract:
     """Call a rule. Ends the capture for arguments that what it stands for does not take."""
-    try:
-        signature_of(handler).bind(machine, *args, **kwargs)
-    except TypeError:
-        raise machine.stop(f"the arguments do not fit {name}()", "give it the arguments that it takes") from None
+    if not takes(handler, len(args) + 1, tuple(kwargs)):
+        raise machine.stop(f"the arguments do not fit {name}()", "give it the arguments that it takes")
     return handler(machine, *args, **kwargs)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FunctionType
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 Args = Sequence[Abstract]
 Kwargs = Mapping[str, Abstract]
 ON_STATE = "on_state"
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def call(machine: Machine, held: Any, args: Args, kwargs: Kwargs) -> Abstract | None:
@@ -133,13 +135,14 @@ def _entered(machine: Machine, held: JittedFunction, first: Args, args: Args, kw
 
 def _defaults(machine: Machine, held: JittedFunction, receiver: Args, args: Args, kwargs: Kwargs) -> Kwargs:
     """Return the defaults that a call takes: those of the time at which the program was made, as in plain Python."""
-    signature = _program(held, receiver).signature
-    given = signature.bind_partial(*args, **kwargs).arguments
+    parameters = _program(held, receiver).signature.parameters
+    having = [name for name, parameter in parameters.items() if parameter.default is not parameter.empty]
+    places = [name for name, parameter in parameters.items() if parameter.kind in _POSITIONAL] if having else []
+    given = {*places[: len(args)], *kwargs}
     missing = {
-        name: parameter.default
-        for name, parameter in signature.parameters.items()
-        if name not in given and parameter.default is not parameter.empty
-        if parameter.kind is not parameter.POSITIONAL_ONLY
+        name: parameters[name].default
+        for name in having
+        if name not in given and parameters[name].kind is not inspect.Parameter.POSITIONAL_ONLY
     }
     return {name: machine.rules.outside(value, f"the default of {name!r}") for name, value in missing.items()}
 

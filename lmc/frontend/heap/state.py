@@ -7,6 +7,7 @@ after another one was derived from it, unless that one is dropped or absorbed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from lmc.frontend.heap.cells import Cell
@@ -50,6 +51,12 @@ class Journal:
         if self._marks:
             self._changes.append((held, key, held.get(key, _MISSING)))
         held[key] = value
+
+    def update(self, held: dict[Any, Any], changes: Mapping[Any, Any]) -> None:
+        """``held.update(changes)``."""
+        if self._marks:
+            self._changes.extend([(held, key, held.get(key, _MISSING)) for key in changes])
+        held.update(changes)
 
     def undo(self, mark: int) -> None:
         """Take back all changes since ``mark``."""
@@ -113,8 +120,7 @@ class State:
             chain.append(state)
             state = state._parent
         for each in reversed(chain):
-            for place, content in each._own.items():
-                self._journal.set(self._own, place, content)
+            self._journal.update(self._own, each._own)
         self.tainted = child.tainted
         self.holds_foreign = child.holds_foreign
 

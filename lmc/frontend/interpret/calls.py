@@ -26,7 +26,7 @@ from lmc.frontend.function import JittedFunction
 from lmc.frontend.guards import MUTABLE_CONTAINERS
 from lmc.frontend.handles import handles
 from lmc.frontend.handles.appending import append
-from lmc.frontend.handles.cores import is_handle, signature_of
+from lmc.frontend.handles.cores import is_handle, takes
 from lmc.frontend.harmless import is_harmless_type, is_standard_module
 from lmc.frontend.heap.cells import CollectedCell, DictCell, GeneratorCell, GrownCell, InstanceCell, ListCell
 from lmc.frontend.heap.reach import reached_from
@@ -268,13 +268,11 @@ def _is_hashable(held: Any) -> bool:
 
 def _fitting(machine: Machine, handler: Any, held: Any, args: Args, kwargs: Kwargs) -> Abstract:
     """Call a rule of Python's own; arguments that the function does not take raise what Python does."""
-    try:
-        signature_of(handler).bind(machine, *args, **kwargs)
-    except TypeError:
+    if not takes(handler, len(args) + 1, tuple(kwargs)):
         plain = [machine.plain(value) for value in args]
         if all(each is not None for each in plain) and not kwargs:
             return run_now(machine, held, [each[0] for each in plain if each is not None], held.__name__)
-        raise machine.unsupported(f"this call of {held.__name__}()") from None
+        raise machine.unsupported(f"this call of {held.__name__}()")
     return handler(machine, *args, **kwargs)
 
 

@@ -23,18 +23,17 @@ _CONVERSIONS = {ord("s"): "str", ord("r"): "repr", ord("a"): "ascii"}
 
 def evaluate(machine: Machine, node: ast.expr) -> Abstract:
     """The value of an expression."""
+    if type(node) is ast.Constant:
+        return Const(node.value)
     handler = _HANDLERS.get(type(node))
     if handler is None:
         raise machine.unsupported(f"`{type(node).__name__}`")
-    around = machine.graph.location
+    graph = machine.graph
+    around = graph.location
     machine.at(node)
     value = handler(machine, node)
-    machine.graph.location = around
+    graph.location = around
     return value
-
-
-def _constant(_machine: Machine, node: ast.Constant) -> Abstract:
-    return Const(node.value)
 
 
 def _name(machine: Machine, node: ast.Name) -> Abstract:
@@ -347,7 +346,6 @@ def _yield_from(machine: Machine, node: ast.YieldFrom) -> Abstract:
 
 
 _HANDLERS: dict[type[ast.expr], Callable[[Machine, Any], Abstract]] = {
-    ast.Constant: _constant,
     ast.Name: _name,
     ast.BinOp: _binary,
     ast.UnaryOp: _unary,

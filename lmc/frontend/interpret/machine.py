@@ -976,13 +976,12 @@ class Machine:
     def at(self, node: Any) -> Location:
         """The line of a node, which ops get from here on."""
         definition, location = self.activations[-1].definition, self.graph.location
-        if location is None or not (definition.is_own or self._is_at(location, definition.file, node.lineno)):
-            location = self.graph.location = Location(definition.file, node.lineno)
+        if location is not None and (
+            definition.is_own or (location.line == node.lineno and location.file == definition.file)
+        ):
+            return location
+        location = self.graph.location = Location(definition.file, node.lineno)
         return location
-
-    @staticmethod
-    def _is_at(location: Location, file: str, line: int) -> bool:
-        return location.line == line and location.file == file
 
 
 class Restart(Exception):  # noqa: N818 - no error: the capture begins again
