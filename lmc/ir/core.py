@@ -148,7 +148,7 @@ class Op:
 
     def substitute(self, mapping: Mapping[Value, Value]) -> Op:
         """The op with operands replaced by ``mapping`` (regions untouched); itself where nothing changes."""
-        if mapping.keys().isdisjoint(self.operands):
+        if not mapping or mapping.keys().isdisjoint(self.operands):
             return self
         changed: dict[str, Any] = {}
         for name, kind in self.VALUE_FIELDS:

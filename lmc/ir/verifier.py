@@ -211,7 +211,8 @@ class _FunctionVerifier:
         for value in op.results:
             self._check_type(value, op)
         for field in layout.holders:
-            if not field.accepts(getattr(op, field.name)):
+            held = getattr(op, field.name)
+            if held is not field.default and not field.accepts(held):
                 raise op.fail(f"{field.name} does not hold {field.held}")
         for field in layout.attributes:
             value = getattr(op, field.name)
@@ -268,6 +269,8 @@ class _FunctionVerifier:
 
     def _check_type(self, value: Value, op: Op | None) -> None:
         kind = value.type
+        if type(kind) is Type and kind.name in SIMPLE_TYPES:
+            return
         for _ in range(MAX_TYPE_DEPTH):
             if type(kind) is not ListType:
                 break

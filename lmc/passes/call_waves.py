@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from lmc.ir.core import Block, Op
 from lmc.ir.ops import HostCallOp, PrefillOp, SamplingOp, SelectOp
 from lmc.ir.ordering import objects_of, waits_of
@@ -29,33 +27,28 @@ class CallWaves:
 
     def _measure(self, block: Block) -> int:
         """Return how many waves a block takes. Places are relative to its beginning so far."""
-        count = 0
+        ends: list[int] = []
         for op, needed in zip(block.ops, waits_of(block.ops, self._objects), strict=True):
-            inner = [self._measure(region) for region in op.regions]
-            if isinstance(op, RegionOp):
-                self.length[op] = max(inner, default=0) if op.EXCLUSIVE else sum(inner)
-            else:
-                self.length[op] = int(op.billable)
-            planned = op.wave if isinstance(op, SamplingOp | SelectOp) else None
-            earlier = (block.ops[index] for index in needed)
-            wave = max((self.wave[each] + self.length[each] for each in earlier), default=0)
-            self.wave[op] = wave if planned is None else planned
-            count = max(count, self.wave[op] + self.length[op])
-            self._spread(op, inner)
-            if op.billable or isinstance(op, PrefillOp | HostCallOp) or self._asks_inside(op):
+            length = self._measure_inside(op) if isinstance(op, RegionOp) else int(op.billable)
+            planned = op.wave if isinstance(op, (SamplingOp, SelectOp)) else None
+            wave = max([ends[index] for index in needed], default=0) if planned is None else planned
+            self.wave[op], self.length[op] = wave, length
+            ends.append(wave + length)
+            if op.billable or isinstance(op, (PrefillOp, HostCallOp)):
                 self.asking.add(op)
-        return count
+        return max(ends, default=0)
 
-    def _asks_inside(self, op: Op) -> bool:
-        return any(inner in self.asking for region in op.regions for inner in region.ops)
-
-    def _spread(self, op: Op, counts: Sequence[int]) -> None:
-        """Regions of which each runs follow each other."""
+    def _measure_inside(self, op: RegionOp) -> int:
+        """Return how many waves the regions of an op take. Those of which each runs follow each other."""
         at = 0
-        for region, count in zip(op.regions, counts, strict=True):
-            self.start[region] = at
-            if isinstance(op, RegionOp) and not op.EXCLUSIVE:
-                at += count
+        counts: list[int] = []
+        for region in op.regions:
+            counts.append(self._measure(region))
+            self.start[region] = 0 if op.EXCLUSIVE else at
+            at += counts[-1]
+        if any(inner in self.asking for region in op.regions for inner in region.ops):
+            self.asking.add(op)
+        return max(counts, default=0) if op.EXCLUSIVE else at
 
     def _place(self, block: Block, start: int) -> None:
         self.start[block] = start

@@ -17,7 +17,7 @@ from lmc.passes.making import with_ops
 
 # What names an op or plans it, and so says nothing about its results.
 _NAMING = frozenset({"id", "occurrences", "name", "wave", "group", "early", "expected_tokens"})
-_NEVER_MERGED = frozenset({Effect.LOCAL, Effect.READS, Effect.WRITES})
+_NEVER_MERGED = (Effect.LOCAL, Effect.READS, Effect.WRITES)
 
 
 @dataclass(frozen=True)
@@ -91,9 +91,9 @@ class _Walk:
         added: list[Hashable] = []
         for original in block.ops:
             op = original.substitute(self.replaced)
-            if op.regions:
+            if op.REGION_FIELDS:
                 op = with_regions(op, [self.block(region) for region in op.regions])
-            if op.regions or op.IS_TERMINATOR or op.effect in _NEVER_MERGED or touches(original, self.exposed):
+            if op.REGION_FIELDS or op.IS_TERMINATOR or op.effect in _NEVER_MERGED or touches(original, self.exposed):
                 kept.append(op)
                 continue
             key = _key(op)

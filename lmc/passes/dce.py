@@ -82,7 +82,7 @@ class EliminateDeadCode(FunctionPass):
         """The block without what is not needed. Recursion is as deep as regions are nested."""
         kept: list[Op] = []
         for op in block.ops:
-            if isinstance(op, KeepOp | FreeOp):
+            if isinstance(op, (KeepOp, FreeOp)):
                 if all(map(live.stays, op.operands)):
                     kept.append(op)
                 continue

@@ -15,8 +15,8 @@ from lmc.ir.region_ops import TryOp
 from lmc.ir.regions import LEAVING, RegionOp
 from lmc.ir.types import BOOL, CTX, FLOAT, INT, NONE, TEXT
 
-_IMMUTABLE = frozenset({CTX, TEXT, INT, FLOAT, BOOL, NONE})
-_CHANGING = frozenset({Effect.LOCAL, Effect.WRITES})
+_IMMUTABLE = (CTX, TEXT, INT, FLOAT, BOOL, NONE)
+_CHANGING = (Effect.LOCAL, Effect.WRITES)
 _IDENTITY = frozenset({"is", "is_not"})
 
 

@@ -8,7 +8,7 @@ from lmc.ir.core import Block, Effect, Op, Value, walk
 from lmc.ir.region_ops import ConditionOp, LoopOp, RaceOp, TryOp, YieldOp, guarded_ops
 from lmc.ir.regions import LEAVING, RegionOp
 
-_KEPT = frozenset({Effect.LOCAL, Effect.WRITES})
+_KEPT = (Effect.LOCAL, Effect.WRITES)
 
 
 class Liveness:
@@ -22,10 +22,11 @@ class Liveness:
         self.ops: set[Op] = set()
         self.values: set[Value] = set()
         self._guarded = guarded_ops(body)
-        self._givers: dict[Value, Op] = {}
+        self._givers: dict[str, Op] = {}
         self._sources: dict[Value, list[Value]] = {}
         for op in walk((body,)):
-            self._givers.update((value, op) for value in op.results)
+            for value in op.results:
+                self._givers[value.name] = op
             if isinstance(op, RegionOp):
                 for source, place in (*op.flows(), *op.carried()):
                     self._sources.setdefault(place, []).append(source)
@@ -36,7 +37,7 @@ class Liveness:
 
     def stays(self, value: Value) -> bool:
         """Return whether the value is there after what is not needed has been dropped, though perhaps for nobody."""
-        giver = self._givers.get(value)
+        giver = self._givers.get(value.name)
         return value in self.values or (giver in self.ops and not isinstance(giver, RegionOp))
 
     def _run(self) -> None:
@@ -45,9 +46,11 @@ class Liveness:
                 self._mark_uses(self._new_ops.pop())
             while self._new_values:
                 value = self._new_values.pop()
-                if value in self._givers:
-                    self._mark_op(self._givers[value])
-                self._mark_values(self._sources.get(value, ()))
+                giver = self._givers.get(value.name)
+                if giver is not None:
+                    self._mark_op(giver)
+                if self._sources:
+                    self._mark_values(self._sources.get(value, ()))
 
     def _mark_block(self, block: Block) -> None:
         """Return what stays in a block that may run, whoever reads its results."""
@@ -90,8 +93,10 @@ class Liveness:
         """Return what an op that is needed needs itself; values that flow are left to those they flow to."""
         if isinstance(op, ConditionOp):
             self._mark_values((op.flag,))
-        elif not isinstance(op, YieldOp | LoopOp | TryOp):
+        elif not isinstance(op, (YieldOp, LoopOp, TryOp)):
             self._mark_values(op.operands)
+        if not isinstance(op, RegionOp):
+            return
         for region in op.regions:
             self._mark_block(region)
         if isinstance(op, RaceOp):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lmc.ir.core import Block, Effect, Op, Value, walk
+from lmc.ir.core import Block, Effect, Op, walk
 from lmc.ir.errors import InputError
 from lmc.ir.ops import PrefillOp, SamplingOp, SelectOp
 from lmc.ir.ordering import objects_of, uses, waits_of
@@ -171,21 +171,19 @@ def _planned(op: Op, wave: int, group: str | None) -> Op:
 
 def _groups(ops: Sequence[Op], rounds: Sequence[int]) -> dict[int, int]:
     """For each call that shares its prefix with others of its round the first of them."""
-    users = Counter(value for op in ops if _goes_on(op) for value in op.operands if value.type == CTX)
-    prefixes = {value: value for value, count in users.items() if count > 1}
-    if not prefixes and not any(isinstance(op, PrefillOp) for op in ops):
-        return {}
-    members: dict[tuple[int, Value], list[int]] = {}
+    users = Counter(value.name for op in ops if _goes_on(op) for value in op.operands if value.type == CTX)
+    prefixes = {name: name for name, count in users.items() if count > 1}
+    members: dict[tuple[int, str], list[int]] = {}
     for index, op in enumerate(ops):
-        before = next((prefixes[value] for value in op.operands if value in prefixes), None)
-        if isinstance(op, Call) and op.billable and before is not None:
+        before = next((prefixes[value.name] for value in op.operands if value.name in prefixes), None)
+        is_prefill = isinstance(op, PrefillOp)
+        if before is None and not is_prefill:
+            continue
+        if before is not None and isinstance(op, Call) and op.billable:
             members.setdefault((rounds[index], before), []).append(index)
         for value in op.results:
-            if value.type == CTX and value not in prefixes:
-                if isinstance(op, PrefillOp):
-                    prefixes[value] = value
-                elif before is not None:
-                    prefixes[value] = before
+            if value.type == CTX and value.name not in prefixes:
+                prefixes[value.name] = value.name if is_prefill or before is None else before
     return {index: indices[0] for indices in members.values() if len(indices) > 1 for index in indices}
 
 
@@ -206,7 +204,7 @@ def _order(
     Any order by these levels keeps operands before users: an op's level is that of its operands or a later one, and of
     the same level are only ops that keep their old order, and calls, whose results are of a later level.
     """
-    ready: dict[Value, int] = {}
+    ready: dict[str, int] = {}
     segment = 0
     last_raising = 0
     most_urgent: dict[int, float] = {}
@@ -215,15 +213,17 @@ def _order(
         most_urgent[group] = max(most_urgent.get(group, 0.0), tokens)
     keys: list[tuple[float, ...]] = []
     for index, op in enumerate(ops):
-        level = max((ready[value] for value in uses(op) if value in ready), default=0)
+        level = max([ready[value.name] for value in uses(op) if value.name in ready], default=0)
         level += level % 2  # even levels hold what feeds the calls of the odd level after it
         if lengths[index]:
             level = max(level, 2 * rounds[index]) + 1
-        stays = _keeps_its_place(op) or op.IS_TERMINATOR or any(map(_keeps_its_place, walk(op.regions)))
+        stays = _keeps_its_place(op) or op.IS_TERMINATOR
+        stays = stays or (bool(op.REGION_FIELDS) and any(map(_keeps_its_place, walk(op.regions))))
         if stays:
             level = last_raising = max(level, last_raising)
         given = max(level, 2 * (rounds[index] + lengths[index])) if lengths[index] else level
-        ready.update((value, given) for value in op.results)
+        for value in op.results:
+            ready[value.name] = given
         is_border = is_write(op) or (isinstance(op, RegionOp) and op.leaves)
         if is_border or op.IS_TERMINATOR:
             segment += 1
@@ -247,17 +247,17 @@ def _keeps_its_place(op: Op) -> bool:
 
 def _joins(ops: Sequence[Op]) -> list[tuple[int, list[int]]]:
     """Ops that bring the answers of several calls together, each with those calls in the order they stand."""
-    sources: dict[Value, int] = {}
+    sources: dict[str, int] = {}
     found: list[tuple[int, list[int]]] = []
     for index, op in enumerate(ops):
         if op.billable:
-            sources.update((value, index) for value in op.results)
+            sources.update((value.name, index) for value in op.results)
             continue
-        calls = sorted({sources[value] for value in uses(op) if value in sources and value.type != CTX})
+        calls = sorted({sources[value.name] for value in uses(op) if value.name in sources and value.type != CTX})
         if len(calls) > 1 and not op.IS_TERMINATOR:
             found.append((index, calls))
         elif calls:
-            sources.update((value, calls[-1]) for value in op.results)
+            sources.update((value.name, calls[-1]) for value in op.results)
     return found
 
 

@@ -50,7 +50,7 @@ def earliest_rounds(lengths: Sequence[int], waits: Sequence[Sequence[int]]) -> l
     """For each op the number of rounds on the longest way to it."""
     rounds: list[int] = []
     for needed in waits:
-        rounds.append(max((rounds[index] + lengths[index] for index in needed), default=0))
+        rounds.append(max([rounds[index] + lengths[index] for index in needed], default=0))
     return rounds
 
 
