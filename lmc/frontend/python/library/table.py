@@ -62,9 +62,17 @@ def _named(held: Any) -> tuple[str | None, str]:
 
 def find_method(kind: type, name: str) -> tuple[Any, Row] | None:
     """A method of a class that has a row, and that row."""
+    return _find_fixed(kind, name) if kind.__flags__ & _IMMUTABLE_TYPE else _find_method(kind, name)
+
+
+def _find_method(kind: type, name: str) -> tuple[Any, Row] | None:
     held = inspect.getattr_static(kind, name, None)
     row = find(held)
     return None if row is None else (held, row)
+
+
+_find_fixed = lru_cache(maxsize=1024)(_find_method)
+_IMMUTABLE_TYPE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE
 
 
 def find_attribute(kind: type, name: str) -> Row | None:
