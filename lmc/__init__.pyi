@@ -29,7 +29,8 @@ from .ir.errors import (
     RequestTimeoutError as RequestTimeoutError,
     ToolTimeoutError as ToolTimeoutError,
 )
-from .ir.profile import Profile as Profile, Usage as Usage
+from .ir.profile import Profile as Profile
+from .ir.usage import Usage as Usage
 from .program import Program as Program, jit as jit
 from .library import call_tools as call_tools, describe_tools as describe_tools
 from .runtime.events import TokenEvent as TokenEvent

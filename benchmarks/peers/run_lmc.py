@@ -34,7 +34,7 @@ def load(job: Job) -> Generate:
 def load_rows(job: Job) -> RunRows:
     """Bind the program to an engine with an empty cache, at the level that a user gets who asks for nothing."""
     from benchmarks.programs import PROGRAMS
-    from lmc.ir.profile import Usage
+    from lmc.ir.usage import Usage
 
     engine, target = _open(job)
     program = PROGRAMS[job["workload"]].on(target, level="O2")

@@ -9,8 +9,7 @@ from pathlib import Path
 from lmc.driver.errors import UsageError
 from lmc.frontend.locations import user_location
 from lmc.ir.errors import InputError
-from lmc.ir.profile import Profile, Recording
-from lmc.ir.profile_json import MAX_CHARACTERS
+from lmc.ir.profile import MAX_CHARACTERS, Profile, Recording
 
 ProfileOption = Profile | str | os.PathLike[str]
 """A profile, or the file that holds it."""

@@ -14,7 +14,8 @@ from lmc.driver.notebook import result_html
 from lmc.frontend.core import META
 from lmc.ir.errors import LmcError, RequestCancelledError
 from lmc.ir.interpreter import Outcome
-from lmc.ir.profile import Profile, Usage
+from lmc.ir.profile import Profile
+from lmc.ir.usage import Usage
 
 R = TypeVar("R", default=Any)
 

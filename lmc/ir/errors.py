@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lmc.ir.profile import Usage
+from lmc.ir.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)

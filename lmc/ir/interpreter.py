@@ -14,9 +14,10 @@ from lmc.ir.engine import Engine, Generation, Score
 from lmc.ir.errors import InputError, LmcError, PlanMismatchError, located
 from lmc.ir.live import Live
 from lmc.ir.ops import BreakOp, HostCallOp, ReturnOp, SamplingOp, SelectOp, UnreachableOp
-from lmc.ir.profile import OpProfile, Profile, Recording, Usage, length_bins
+from lmc.ir.profile import OpProfile, Profile, Recording, length_bins
 from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp, TryOp
 from lmc.ir.regions import LEAVING, RegionOp
+from lmc.ir.usage import Usage
 
 
 @dataclass(frozen=True)

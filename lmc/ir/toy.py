@@ -34,11 +34,11 @@ from lmc.ir.engine import (
 )
 from lmc.ir.errors import ContextLengthError, EngineError, LmcError
 from lmc.ir.planned import Place
-from lmc.ir.profile import Usage
 from lmc.ir.stopping import Stopper
 from lmc.ir.token_constraint import TokenState
 from lmc.ir.tokenizer import Tokenizer
 from lmc.ir.toy_constraints import Speaker
+from lmc.ir.usage import Usage
 
 SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|tool|>")
 CHAT_TEMPLATE = (

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from lmc.driver import Options
-from lmc.ir.profile import OpProfile, Profile, Usage
+from lmc.ir.profile import OpProfile, Profile
+from lmc.ir.usage import Usage
 
 PROGRAM = """
 import lmc

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lmc.ir.profile import BranchProfile, OpProfile, Profile, Usage, length_bins
+from lmc.ir.profile import BranchProfile, OpProfile, Profile, length_bins
+from lmc.ir.usage import Usage
 
 PROGRAM = """
 import time

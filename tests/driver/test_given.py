@@ -9,7 +9,8 @@ import pytest
 import lmc
 from lmc.driver import Given, Options, Wish
 from lmc.frontend.function import JittedFunction
-from lmc.ir.profile import OpProfile, Profile, Usage
+from lmc.ir.profile import OpProfile, Profile
+from lmc.ir.usage import Usage
 
 PROFILE = Profile("greet", {"greet/word": OpProfile(Usage(4, 0, 12, 2), 1.0, 7, (("length", 2),), ((6, 2),))})
 OTHER = Profile("greet", {"greet/word": OpProfile(Usage(4, 0, 18, 2), 1.0, 9, (("length", 2),), ((9, 2),))})

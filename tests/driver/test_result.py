@@ -6,7 +6,8 @@ import pydantic
 
 from lmc.driver.result import Result, describe_error, result_row
 from lmc.ir.errors import InputError, Location
-from lmc.ir.profile import OpProfile, Profile, Usage
+from lmc.ir.profile import OpProfile, Profile
+from lmc.ir.usage import Usage
 
 
 class Verdict(pydantic.BaseModel):

@@ -16,7 +16,7 @@ from lmc.driver.service import service
 from lmc.driver.start import Options
 from lmc.frontend.function import JittedFunction
 from lmc.ir.errors import CaptureError, EngineError, InputError, LmcError, RequestCancelledError
-from lmc.ir.profile import Usage
+from lmc.ir.usage import Usage
 from lmc.runtime.events import TokenEvent
 from tests.driver import programs
 from tests.runtime.engines import LateEngine

@@ -15,8 +15,9 @@ from lmc.driver.result import Result
 from lmc.driver.run import Runner
 from lmc.driver.start import Options
 from lmc.ir.errors import ConstraintError
-from lmc.ir.profile import Profile, Usage
+from lmc.ir.profile import Profile
 from lmc.ir.toy import ToyEngine
+from lmc.ir.usage import Usage
 
 PATTERN = "[a-z]{3,12}!"  # now and then longer than six tokens
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from lmc.ir.errors import InputError
 from lmc.ir.interpreter import generation_profile
-from lmc.ir.profile import BranchProfile, OpProfile, Profile, Recording, RepeatProfile, Usage, length_bin, length_bins
+from lmc.ir.profile import BranchProfile, OpProfile, Profile, Recording, RepeatProfile, length_bin, length_bins
+from lmc.ir.usage import Usage
 
 counts = st.integers(0, 10**6)
 reasons = st.dictionaries(st.sampled_from(["stop", "length", "eos"]), st.integers(1, 9)).map(

@@ -13,10 +13,11 @@ from lmc.ir.interpreter import interpret
 from lmc.ir.ops import SamplingOp, SelectOp
 from lmc.ir.parser import parse_verified
 from lmc.ir.printer import print_module
-from lmc.ir.profile import BranchProfile, OpProfile, Profile, RepeatProfile, Usage, length_bins
+from lmc.ir.profile import BranchProfile, OpProfile, Profile, RepeatProfile, length_bins
 from lmc.ir.region_ops import CondOp, LoopOp
 from lmc.ir.regions import RegionOp
 from lmc.ir.toy import ToyEngine, toy_tokenizer
+from lmc.ir.usage import Usage
 from lmc.passes import PassContext, PassManager, Remark, parse_pipeline, pipeline
 from tests.compiled_constraints import CACHE, toy_constraints
 from tests.flow_strategies import flow_programs

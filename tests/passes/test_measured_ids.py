@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc.ir.ids import base_of, fill_holes, matching
-from lmc.ir.profile import BranchProfile, OpProfile, Usage
+from lmc.ir.profile import BranchProfile, OpProfile
+from lmc.ir.usage import Usage
 from lmc.passes.measured_ids import Places, measured
 
 

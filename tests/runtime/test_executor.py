@@ -17,10 +17,10 @@ from lmc.ir.errors import EngineError, InputError, Location, RequestTimeoutError
 from lmc.ir.interpreter import Outcome, interpret
 from lmc.ir.ops import ContextOp, GenOp, ReturnOp
 from lmc.ir.parser import parse
-from lmc.ir.profile import Usage
 from lmc.ir.target import Target
 from lmc.ir.toy import ToyEngine
 from lmc.ir.types import CTX, TEXT
+from lmc.ir.usage import Usage
 from lmc.runtime.events import TokenEvent
 from lmc.runtime.executor import Executor, Finished, Instance, Limits
 from tests.backend.programs import JUDGE, TOOLS, plan_of

@@ -9,7 +9,7 @@ import torch
 from lmc.cache.sequence import Sequence
 from lmc.ir.engine import Pin, Score, ScoreRequest
 from lmc.ir.errors import EngineError, LmcError
-from lmc.ir.profile import Usage
+from lmc.ir.usage import Usage
 
 T = TypeVar("T")
 
