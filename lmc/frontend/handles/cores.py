@@ -8,11 +8,11 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.arguments import fits
 from lmc.frontend.control.maps import SHAPE
 from lmc.frontend.core import META
 from lmc.frontend.emit.graph import UNKNOWN
 from lmc.frontend.emit.operands import pure, text_symbol
+from lmc.frontend.function import fits
 from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, CoreCell, HandleCell
 from lmc.frontend.heap.values import (
     NONE,
