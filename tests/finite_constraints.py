@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmc.ir.constraints import Constraints
-from lmc.ir.core import Constraint, Module
+from lmc.ir.core import Constraint
 from lmc.ir.errors import ConstraintError
+from lmc.ir.module import Module
 from lmc.ir.toy import toy_tokenizer
 
 

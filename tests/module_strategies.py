@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from lmc.ir import builtins
 from lmc.ir.builder import Builder
-from lmc.ir.core import Attribute, Constraint, Effect, Function, HostFunction, Module, Value
+from lmc.ir.core import Attribute, Constraint, Effect, HostFunction, Value
 from lmc.ir.definitions import DEFINED_KINDS
 from lmc.ir.engine import JUMP_FORWARD
+from lmc.ir.module import Function, Module
 from lmc.ir.ops import (
     PREFILL_SCOPES,
     ROLES,

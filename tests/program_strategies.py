@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from lmc.ir.builder import Builder
 from lmc.ir.constraints import Constraints
-from lmc.ir.core import Effect, Function, HostFunction, Module, Op, Value
+from lmc.ir.core import Effect, HostFunction, Op, Value
 from lmc.ir.errors import Location
+from lmc.ir.module import Function, Module
 from lmc.ir.ops import (
     SELECT_METHODS,
     AssumeOp,

@@ -8,8 +8,9 @@ from typing import Any
 
 from lmc.backend.instructions import instructions_of
 from lmc.backend.plan import Parameter, Plan, defined_values
-from lmc.ir.core import Block, Module, Op, Value, walk
+from lmc.ir.core import Block, Op, Value, walk
 from lmc.ir.errors import LoweringError
+from lmc.ir.module import Module
 from lmc.ir.ops import SamplingOp
 from lmc.ir.target import Target
 

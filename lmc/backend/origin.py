@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmc.backend.plan import Plan
-from lmc.ir.printer import print_module
+from lmc.ir.module import print_module
 
 _LOCATION = re.compile(r' +loc\("(?:[^"\\]|\\.)*":\d+\)$', re.MULTILINE)
 _ENCODER = json.JSONEncoder(sort_keys=True, default=repr)

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lmc.ir.cached import cached_property
-from lmc.ir.core import Attribute, Block, Constraint, Function, HostFunction, Module, Op, Value, walk
+from lmc.ir.core import Attribute, Block, Constraint, HostFunction, Op, Value, walk
 from lmc.ir.errors import InputError
+from lmc.ir.module import Function, Module
 from lmc.ir.regions import RegionOp
 from lmc.ir.types import Type
 

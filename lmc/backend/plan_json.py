@@ -12,8 +12,9 @@ from lmc.backend.instructions import instructions_of
 from lmc.backend.instructions_json import InstructionReader, block_of, check_instructions, dump_instruction
 from lmc.backend.plan import JsonClass, Parameter, Plan, PlanError, defined_values, slot_values
 from lmc.backend.untrusted_json import fields_of, list_of_width, parse_json, shorten, text_of, truth_of
-from lmc.ir.core import Block, Constraint, Effect, Function, HostFunction, Module, Value
+from lmc.ir.core import Block, Constraint, Effect, HostFunction, Value
 from lmc.ir.errors import LmcError
+from lmc.ir.module import Function, Module
 from lmc.ir.verifier import verify
 
 FORMAT = "lmc.plan"

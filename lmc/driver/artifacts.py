@@ -12,8 +12,7 @@ from lmc.driver.constraints import constrained, describe
 from lmc.driver.plan_arguments import arguments_of, conditions_of, frozen_arguments
 from lmc.driver.plan_classes import classes_of
 from lmc.driver.start import Arguments
-from lmc.ir.core import Module
-from lmc.ir.printer import print_module
+from lmc.ir.module import Module, print_module
 
 
 def module_text(module: Module) -> str:

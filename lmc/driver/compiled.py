@@ -14,7 +14,8 @@ from lmc.frontend.variants import Captured
 from lmc.grammar.sharing import ConstraintCache
 from lmc.ir.cached import cached_property
 from lmc.ir.constraints import Compile, Constraints, constraints_of
-from lmc.ir.core import Module, Op, walk
+from lmc.ir.core import Op, walk
+from lmc.ir.module import Module
 from lmc.ir.ops import PrefillOp
 from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp, TryOp
 from lmc.ir.target import Target

@@ -13,7 +13,8 @@ from lmc.grammar.compiling import remark_of
 from lmc.grammar.sharing import ConstraintCache, checked_digest, source_of
 from lmc.grammar.store import IndexFolder
 from lmc.ir.constraints import Compile, CompiledConstraint, constraints_of
-from lmc.ir.core import Constraint, Module, walk
+from lmc.ir.core import Constraint, walk
+from lmc.ir.module import Module
 from lmc.ir.ops import SamplingOp
 from lmc.ir.tokenizer import Tokenizer
 

@@ -10,10 +10,9 @@ from lmc.driver.defaults import resolve_grammar_cache, resolve_target
 from lmc.driver.errors import UsageError
 from lmc.driver.options import Wish
 from lmc.driver.service import service
-from lmc.ir.core import Module
 from lmc.ir.errors import InputError, ParseError
+from lmc.ir.module import Module, print_module
 from lmc.ir.parser import MAX_BYTES, parse_verified
-from lmc.ir.printer import print_module
 from lmc.ir.profile import Profile
 from lmc.passes.apply_profile import ApplyProfile
 from lmc.passes.base import Pass, PassContext

@@ -51,8 +51,9 @@ from lmc.frontend.specs import Arguments, Record
 from lmc.frontend.variants import Captured
 from lmc.ir import structure
 from lmc.ir.builder import Builder
-from lmc.ir.core import Block, Constraint, Effect, Function, Module, Value, walk
+from lmc.ir.core import Block, Constraint, Effect, Value, walk
 from lmc.ir.errors import CaptureError, LmcError, Location
+from lmc.ir.module import Function, Module
 from lmc.ir.ops import BreakOp, ReturnOp, SamplingOp
 from lmc.ir.types import ANY, BOOL, ListType, Type
 

@@ -13,8 +13,8 @@ from lmc.frontend.guards import ReadGuards, ValueGuard
 from lmc.frontend.reaching import changeable, reaches
 from lmc.frontend.specs import Arguments
 from lmc.ir.constraints import Reader
-from lmc.ir.core import Module
 from lmc.ir.errors import InputError, LmcError
+from lmc.ir.module import Module
 
 if TYPE_CHECKING:
     from lmc.frontend.function import JittedFunction

@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from lmc.ir.core import Constraint, Module, Value
+from lmc.ir.core import Constraint, Value
 from lmc.ir.engine import Generation
 from lmc.ir.errors import ConstraintError, InputError
 from lmc.ir.model_ops import SamplingOp
+from lmc.ir.module import Module
 from lmc.ir.token_constraint import TokenConstraint
 from lmc.ir.types import BOOL, FLOAT, INT, TEXT, JsonType
 from lmc.ir.wording import with_count

@@ -1,4 +1,4 @@
-"""Values, ops, functions and modules: the data structures of the IR.
+"""Values, ops, blocks and symbols: the data structures that a module (``module.py``) is made of.
 
 Everything is immutable. Ops compare by identity; their operands are ``Value``s, which compare by name and type, so a
 pass is one forward walk with a substitution map and nothing ever walks def-use chains recursively.
@@ -19,7 +19,6 @@ from typing import Any, ClassVar, Literal, TypeVar
 from lmc.ir.cached import cached_property
 from lmc.ir.errors import Location, VerifyError
 from lmc.ir.types import Type
-from lmc.ir.wording import with_count
 
 Attribute = None | bool | int | float | str | tuple["Attribute", ...]
 Part = "str | Value"
@@ -216,19 +215,6 @@ class Block:
         return self.ops[-1]
 
 
-@dataclass(frozen=True, eq=False)
-class Function:
-    """A named body. Its result types are those of its terminator's operands."""
-
-    name: str
-    body: Block
-
-    @property
-    def parameters(self) -> tuple[Value, ...]:
-        """The body's parameters."""
-        return self.body.parameters
-
-
 @dataclass(frozen=True, slots=True)
 class Constraint:
     """A symbol for what a generation may produce: ``kind`` is one of ``CONSTRAINT_KINDS``, ``text`` its definition.
@@ -258,42 +244,6 @@ class HostFunction:
     digest: str
     effect: Effect = Effect.WRITES
     early: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class Module:
-    """One captured program: symbols and functions. The function named like the module is the program."""
-
-    name: str
-    functions: tuple[Function, ...]
-    constraints: tuple[Constraint, ...] = ()
-    hosts: tuple[HostFunction, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"<Module {self.name}: {with_count(sum(len(function.body.ops) for function in self.functions), 'op')}>"
-
-    def __str__(self) -> str:
-        """The module as ``.lmir`` text."""
-        from lmc.ir.printer import print_module  # the printer is written over these classes
-
-        return print_module(self)
-
-    @property
-    def main(self) -> Function:
-        """The program's function."""
-        return next(function for function in self.functions if function.name == self.name)
-
-    def with_main(self, body: Block) -> Module:
-        """The module with another body of ``main``."""
-        return self.with_bodies({self.name: body})
-
-    def with_bodies(self, bodies: Mapping[str, Block]) -> Module:
-        """The module with other bodies of the functions named."""
-        functions = tuple(
-            Function(function.name, bodies[function.name]) if function.name in bodies else function
-            for function in self.functions
-        )
-        return dataclasses.replace(self, functions=functions)
 
 
 def walk(blocks: Iterable[Block]) -> Iterator[Op]:

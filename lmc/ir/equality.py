@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lmc.ir.core import Block, Module, Op, Value
+from lmc.ir.core import Block, Op, Value
 from lmc.ir.layout import exact_key
+from lmc.ir.module import Module
 
 
 def structurally_equal(left: Module, right: Module) -> bool:

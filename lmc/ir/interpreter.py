@@ -9,10 +9,11 @@ from typing import Any
 
 from lmc.ir import control_flow, selection, semantics, structure
 from lmc.ir.constraints import Constraints
-from lmc.ir.core import Block, Module, Op, Value
+from lmc.ir.core import Block, Op, Value
 from lmc.ir.engine import Engine, Generation, Score
 from lmc.ir.errors import InputError, LmcError, PlanMismatchError, located
 from lmc.ir.live import Live
+from lmc.ir.module import Module
 from lmc.ir.ops import BreakOp, HostCallOp, ReturnOp, SamplingOp, SelectOp, UnreachableOp
 from lmc.ir.profile import OpProfile, Profile, Recording, length_bins
 from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp, TryOp

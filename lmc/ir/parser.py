@@ -13,9 +13,10 @@ from functools import cache
 import lark
 from lark import exceptions
 
-from lmc.ir.core import Module, Op
+from lmc.ir.core import Op
 from lmc.ir.diagnostics import Source, shown
 from lmc.ir.errors import ParseError, VerifyError
+from lmc.ir.module import Module
 from lmc.ir.reader import read_module
 from lmc.ir.verifier import verify
 

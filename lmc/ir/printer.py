@@ -1,4 +1,4 @@
-"""Modules as ``.lmir`` text; ``parser.py`` reads it back.
+"""Ops, functions and symbols as ``.lmir`` text, of which ``module.py`` makes that of a module.
 
 The text of an op follows from the declarations of its class. Attributes are sorted, those that have their default are
 left out, and nothing depends on the machine, so that a difference between two texts is one between the modules.
@@ -10,27 +10,16 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lmc.ir.core import WHITESPACE, Attribute, Block, Constraint, Function, HostFunction, Module, Op, Value
+from lmc.ir.core import WHITESPACE, Attribute, Block, Constraint, HostFunction, Op, Value
 from lmc.ir.layout import Field, exact_key, layout_of
 from lmc.ir.types import JsonType, ListType, Type
 
 RESERVED_WORDS = frozenset({"none", "true", "false", "inf", "nan", "loc"})
 _BARE_NAME = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*")
-_INDENT = "  "
+INDENT = "  "
 _LOCATION_COLUMN = 100
 _SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-
-
-def print_module(module: Module) -> str:
-    """The text of ``module``. Every module that ``verify`` accepts can be parsed back from it."""
-    lines = [f"module {print_symbol(module.name)} {{"]
-    lines.extend(_INDENT + _constraint(constraint) for constraint in module.constraints)
-    lines.extend(_INDENT + _host(host) for host in module.hosts)
-    for function in module.functions:
-        lines.extend(_function(function))
-    lines.append("}\n")
-    return "\n".join(lines)
 
 
 def print_op(op: Op) -> str:
@@ -96,10 +85,29 @@ def is_word(text: str) -> bool:
     return _WORD.fullmatch(text) is not None and text not in RESERVED_WORDS
 
 
-def _function(function: Function) -> Iterator[str]:
-    yield f"{_INDENT}func {print_symbol(function.name)}{_parameters(function.body.parameters)} {{"
-    yield from _ops(function.body, 2)
-    yield _INDENT + "}"
+def print_constraint(constraint: Constraint) -> str:
+    """Return the line of a constraint's symbol."""
+    kind = constraint.kind if is_word(constraint.kind) else print_string(constraint.kind)
+    given = {"digest": constraint.digest, "whitespace": constraint.whitespace}
+    shown = ", ".join(
+        f"{name} = {print_string(value)}" for name, value in given.items() if value not in (None, WHITESPACE[0])
+    )
+    attributes = f" {{{shown}}}" if shown else ""
+    return f"constraint {print_symbol(constraint.name)} = {kind} {print_string(constraint.text)}{attributes}"
+
+
+def print_host(host: HostFunction) -> str:
+    """Return the line of a host function's symbol."""
+    target, digest = print_string(host.target), print_string(host.digest)
+    attributes = " {early = true}" if host.early else ""
+    return f"host {print_symbol(host.name)} = {target} sha256 {digest} {host.effect.value}{attributes}"
+
+
+def print_function(name: str, body: Block) -> Iterator[str]:
+    """Return the lines of a function in a module."""
+    yield f"{INDENT}func {print_symbol(name)}{_parameters(body.parameters)} {{"
+    yield from _ops(body, 2)
+    yield INDENT + "}"
 
 
 def _ops(body: Block, depth: int) -> Iterator[str]:
@@ -124,7 +132,7 @@ class _Region:
 
 
 def _steps(block: Block, depth: int) -> Iterator[str | _Region]:
-    margin = _INDENT * depth
+    margin = INDENT * depth
     for op in block.ops:
         text = margin + print_op(op)
         for field in layout_of(type(op)).regions:
@@ -193,22 +201,6 @@ def _attribute(field: Field, value: Attribute) -> str:
 
 def _parameters(parameters: Sequence[Value]) -> str:
     return f"({', '.join(f'{print_value(value)}: {print_type(value.type)}' for value in parameters)})"
-
-
-def _constraint(constraint: Constraint) -> str:
-    kind = constraint.kind if is_word(constraint.kind) else print_string(constraint.kind)
-    given = {"digest": constraint.digest, "whitespace": constraint.whitespace}
-    shown = ", ".join(
-        f"{name} = {print_string(value)}" for name, value in given.items() if value not in (None, WHITESPACE[0])
-    )
-    attributes = f" {{{shown}}}" if shown else ""
-    return f"constraint {print_symbol(constraint.name)} = {kind} {print_string(constraint.text)}{attributes}"
-
-
-def _host(host: HostFunction) -> str:
-    target, digest = print_string(host.target), print_string(host.digest)
-    attributes = " {early = true}" if host.early else ""
-    return f"host {print_symbol(host.name)} = {target} sha256 {digest} {host.effect.value}{attributes}"
 
 
 def _name(name: str) -> str:

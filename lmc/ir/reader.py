@@ -10,11 +10,12 @@ from lark import Token, Tree
 
 import lmc.ir.region_ops  # pyright: ignore[reportUnusedImport]  (fills the registry of ops)
 import lmc.ir.section_ops  # noqa: F401  # pyright: ignore[reportUnusedImport]
-from lmc.ir.core import Block, Constraint, Effect, Function, HostFunction, Module, Op, Value, op_class
+from lmc.ir.core import Block, Constraint, Effect, HostFunction, Op, Value, op_class
 from lmc.ir.diagnostics import Source, shown
 from lmc.ir.errors import Location, ParseError
 from lmc.ir.layout import Field, Layout, layout_of, nearest_op_names
 from lmc.ir.literals import Branch, LiteralReader, Node, children, nodes, token_of
+from lmc.ir.module import Function, Module
 from lmc.ir.types import Type
 
 _CONSTRAINT_ATTRIBUTES = ("digest", "whitespace")

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from lmc.ir.core import Block, Function, Module, Op, Value, walk
+from lmc.ir.core import Block, Op, Value, walk
+from lmc.ir.module import Function, Module
 from lmc.ir.types import Type
 
 

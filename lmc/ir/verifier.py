@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmc.ir.constraint_rules import verify_constraint
-from lmc.ir.core import Attribute, Block, Effect, Function, HostFunction, Module, Op, Value
+from lmc.ir.core import Attribute, Block, Effect, HostFunction, Op, Value
 from lmc.ir.errors import VerifyError
 from lmc.ir.kept_rules import KvHintRules
 from lmc.ir.layout import MAX_INTEGER_BITS, Field, Layout, exceeds_bounds, is_tuple_of_values, layout_of
 from lmc.ir.live import hosts_of
+from lmc.ir.module import Function, Module
 from lmc.ir.ops import BreakOp, HostCallOp
 from lmc.ir.printer import print_name, print_symbol, print_type, print_value
 from lmc.ir.regions import LEAVING, RegionOp

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
-from lmc.ir.core import Block, Module, Op, walk
+from lmc.ir.core import Block, Op, walk
 from lmc.ir.errors import InputError
 from lmc.ir.ids import base_of, each_round_id
+from lmc.ir.module import Module
 from lmc.ir.ops import SamplingOp, SelectOp
 from lmc.ir.profile import BranchProfile, OpProfile, Profile, RepeatProfile
 from lmc.ir.region_ops import CondOp, LoopOp, TryOp

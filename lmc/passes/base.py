@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from lmc.grammar.sharing import ConstraintCache
-from lmc.ir.core import Block, Module
+from lmc.ir.core import Block
 from lmc.ir.errors import InputError, Location
+from lmc.ir.module import Module
 from lmc.ir.profile import Profile
 from lmc.ir.template import ChatTemplate, Message, Segment, Slot
 from lmc.ir.tokenizer import Tokenizer

@@ -11,8 +11,9 @@ from lmc.grammar.compiling import remark_of
 from lmc.grammar.sharing import Built, ConstraintCache, checked_digest, source_of
 from lmc.grammar.vocabulary import Vocabulary
 from lmc.ir.constraints import check_length, refused
-from lmc.ir.core import Block, Constraint, Module, Op, Value, walk
+from lmc.ir.core import Block, Constraint, Op, Value, walk
 from lmc.ir.errors import ConstraintError
+from lmc.ir.module import Module
 from lmc.ir.ops import SamplingOp
 from lmc.ir.rewriter import with_regions
 from lmc.ir.wording import with_count

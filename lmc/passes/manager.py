@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lmc.ir.core import Module, Op
+from lmc.ir.core import Op
 from lmc.ir.errors import VerifyError
+from lmc.ir.module import Module
 from lmc.ir.verifier import verify
 from lmc.passes.base import Pass, PassContext, Remark
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lmc.ir.core import Block, Effect, Module, Op, Value, walk
+from lmc.ir.core import Block, Effect, Op, Value, walk
 from lmc.ir.early import CallAhead, calls_ahead
+from lmc.ir.module import Module
 from lmc.ir.ops import HostCallOp
 from lmc.ir.ordering import objects_of
 from lmc.ir.region_ops import CondOp, TryOp

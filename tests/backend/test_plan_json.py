@@ -15,8 +15,9 @@ from lmc.backend.attributes_json import load_type
 from lmc.backend.lower import lower
 from lmc.backend.plan import Argument, Body, Condition, Fields, Frozen, Items, JsonClass, Leaf, Node, Plan, PlanError
 from lmc.backend.plan_json import VERSION, dump_plan, load_plan
-from lmc.ir.core import Module, Op, op_class, op_names
+from lmc.ir.core import Op, op_class, op_names
 from lmc.ir.equality import structurally_equal
+from lmc.ir.module import Module
 from lmc.ir.target import Target
 from lmc.ir.verifier import MAX_REGION_DEPTH
 from tests.backend.programs import FLOW, JUDGE, TOOLS, plan_of

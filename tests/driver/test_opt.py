@@ -10,7 +10,7 @@ import pytest
 from lmc.driver.opt import choose_passes, list_passes, optimize, read_module
 from lmc.driver.programs import UsageError
 from lmc.ir.errors import InputError, ParseError
-from lmc.ir.printer import print_module
+from lmc.ir.module import print_module
 
 TEXT = """module @f {
   func @f() {

@@ -17,8 +17,8 @@ from lmc.frontend.function import JittedFunction
 from lmc.frontend.variants import Captured, inputs_of
 from lmc.ir.errors import LmcError
 from lmc.ir.interpreter import Outcome, interpret
+from lmc.ir.module import print_module
 from lmc.ir.parser import parse
-from lmc.ir.printer import print_module
 from lmc.ir.profile import OpProfile
 from lmc.ir.toy import ToyEngine
 from lmc.ir.verifier import verify

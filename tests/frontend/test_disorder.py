@@ -15,7 +15,7 @@ from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.tools import tool
-from lmc.ir.printer import print_module
+from lmc.ir.module import print_module
 from tests.frontend.harness import check
 
 WORDS = {"alpha", "beta", "gamma", "delta"}

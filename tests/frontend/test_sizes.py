@@ -10,7 +10,7 @@ import pytest
 from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
 from lmc.frontend.function import JittedFunction
-from lmc.ir.printer import print_module
+from lmc.ir.module import print_module
 from tests.frontend.harness import check
 
 HUGE = 10**15

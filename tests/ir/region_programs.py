@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lmc.ir.core import Module, Op
+from lmc.ir.core import Op
+from lmc.ir.module import Module
 from lmc.ir.parser import parse_verified
 
 TEMPLATE = """

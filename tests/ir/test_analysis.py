@@ -8,7 +8,8 @@ from hypothesis import given
 
 from lmc.ir.analysis import context_tree, critical_path, dependence_graph, dominator_tree, waves
 from lmc.ir.builder import Builder
-from lmc.ir.core import Block, Effect, Module, Op, Value, walk
+from lmc.ir.core import Block, Effect, Op, Value, walk
+from lmc.ir.module import Module
 from lmc.ir.ops import ConcatOp, ContextOp, ExtendOp, GenOp, HostCallOp, ReturnOp
 from lmc.ir.ordering import uses
 from lmc.ir.parser import parse, parse_verified

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from lmc.ir.builder import Builder
-from lmc.ir.core import Function, Module, Value
+from lmc.ir.core import Value
 from lmc.ir.errors import Location
+from lmc.ir.module import Function, Module
 from lmc.ir.ops import ContextOp, GenOp, ReturnOp
 from lmc.ir.types import CTX, TEXT
 from lmc.ir.verifier import verify

@@ -8,8 +8,8 @@ from hypothesis import given
 from lmc.ir.engine import DoneHandle
 from lmc.ir.errors import EngineClosedError, InputError, Location, LoopLimitError
 from lmc.ir.interpreter import Outcome, interpret
+from lmc.ir.module import print_module
 from lmc.ir.parser import parse_verified
-from lmc.ir.printer import print_module
 from lmc.ir.profile import BranchProfile
 from lmc.ir.region_ops import TryOp
 from lmc.ir.toy import ToyEngine

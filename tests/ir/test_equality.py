@@ -6,9 +6,10 @@ import math
 import pytest
 from hypothesis import given
 
-from lmc.ir.core import Block, Module, Op, Value
+from lmc.ir.core import Block, Op, Value
 from lmc.ir.equality import op_key, structurally_equal
 from lmc.ir.layout import exact_key, is_attribute, layout_of
+from lmc.ir.module import Module
 from lmc.ir.ops import AssumeOp, GenOp, HostCallOp
 from lmc.ir.parser import parse
 from lmc.ir.types import INT

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from lmc.ir.core import Block, Module
+from lmc.ir.core import Block
 from lmc.ir.errors import InputError, LmcError, Location
 from lmc.ir.interpreter import Outcome, interpret
+from lmc.ir.module import Module, print_module
 from lmc.ir.parser import parse_verified
-from lmc.ir.printer import print_module
 from lmc.ir.toy import ToyEngine
 from lmc.ir.verifier import verify
 from tests.ir.breaks import live_text

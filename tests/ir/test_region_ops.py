@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from lmc.ir.errors import ParseError
+from lmc.ir.module import print_module
 from lmc.ir.parser import parse, parse_verified
-from lmc.ir.printer import print_module
 from lmc.ir.verifier import verify
 from tests.ir.breaks import BREAK
 from tests.ir.region_programs import GEN, TEMPLATE, module

@@ -6,11 +6,11 @@ import pytest
 
 from lmc.ir.analysis import context_tree, critical_path, dependence_graph
 from lmc.ir.builder import Builder
-from lmc.ir.core import Block, Effect, Module, Value, op_class, op_names
+from lmc.ir.core import Block, Effect, Value, op_class, op_names
+from lmc.ir.module import Module, print_module
 from lmc.ir.ops import ConcatOp, GenOp, HostCallOp
 from lmc.ir.ordering import waits_of
 from lmc.ir.parser import parse
-from lmc.ir.printer import print_module
 from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp, YieldOp
 from lmc.ir.regions import RegionOp, effects_of, is_write, may_leave
 from lmc.ir.types import ANY, BOOL, CTX, INT, TEXT

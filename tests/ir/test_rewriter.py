@@ -6,8 +6,9 @@ import time
 from hypothesis import given
 
 from lmc.ir.builder import Builder
-from lmc.ir.core import Block, Effect, Function, Module, Op, Value, walk
+from lmc.ir.core import Block, Effect, Op, Value, walk
 from lmc.ir.equality import op_key, structurally_equal
+from lmc.ir.module import Function, Module
 from lmc.ir.ops import ConcatOp, ContextOp, ExtendOp, PyCallOp, ReturnOp
 from lmc.ir.parser import parse
 from lmc.ir.rewriter import Rewriter, names_in, rewrite, with_regions

@@ -6,8 +6,8 @@ from lmc.ir.context import Context
 from lmc.ir.engine import Generation
 from lmc.ir.errors import CaptureError, VerifyError
 from lmc.ir.interpreter import interpret
+from lmc.ir.module import print_module
 from lmc.ir.parser import parse
-from lmc.ir.printer import print_module
 from lmc.ir.toy import ToyEngine, toy_tokenizer
 from lmc.ir.verifier import verify
 

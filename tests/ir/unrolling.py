@@ -11,8 +11,9 @@ from contextlib import suppress
 from typing import Any
 
 from lmc.ir.builder import Builder
-from lmc.ir.core import Attribute, Block, Module, Op, Value
+from lmc.ir.core import Attribute, Block, Op, Value
 from lmc.ir.interpreter import _Machine, bind_parameters
+from lmc.ir.module import Module
 from lmc.ir.ops import BreakOp, HostCallOp, PyCallOp, ReturnOp
 from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceOp, TryOp, YieldOp
 from lmc.ir.toy import ToyEngine

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from lmc.ir.builder import Builder
 from lmc.ir.context import Context
-from lmc.ir.core import Effect, Function, HostFunction, Module, Op, Value
+from lmc.ir.core import Effect, HostFunction, Op, Value
 from lmc.ir.errors import Location, LoopLimitError
 from lmc.ir.interpreter import Outcome, interpret
+from lmc.ir.module import Function, Module, print_module
 from lmc.ir.ops import (
     AssumeOp,
     BeginOp,
@@ -31,7 +32,6 @@ from lmc.ir.ops import (
     SelectOp,
     TranscriptOp,
 )
-from lmc.ir.printer import print_module
 from lmc.ir.toy import ToyEngine
 from lmc.ir.types import ANY, CTX, INT, TEXT, Type, list_of
 from tests.compiled_constraints import SYMBOLS, constrained_sampling, toy_constraints

@@ -8,7 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from lmc.ir.core import Function, Module, Value
+from lmc.ir.core import Value
+from lmc.ir.module import Function, Module
 from lmc.ir.ops import HostCallOp, PrefillOp, PyCallOp
 from lmc.ir.region_ops import LoopOp
 from lmc.ir.types import ANY, BOOL, CTX, INT, TEXT

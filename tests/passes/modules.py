@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from lmc.ir.core import Module, Op
+from lmc.ir.core import Op
+from lmc.ir.module import Module, print_module
 from lmc.ir.parser import parse_verified
-from lmc.ir.printer import print_module, print_op
+from lmc.ir.printer import print_op
 from lmc.passes import PassContext, PassManager, Remark, parse_pipeline
 
 HOSTS = """

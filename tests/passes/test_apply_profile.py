@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.ir.core import Module, walk
+from lmc.ir.core import walk
 from lmc.ir.errors import InputError
 from lmc.ir.ids import count_holes, each_round_id, fill_holes
 from lmc.ir.interpreter import interpret
+from lmc.ir.module import Module, print_module
 from lmc.ir.ops import SamplingOp, SelectOp
 from lmc.ir.parser import parse_verified
-from lmc.ir.printer import print_module
 from lmc.ir.profile import BranchProfile, OpProfile, Profile, RepeatProfile, length_bins
 from lmc.ir.region_ops import CondOp, LoopOp
 from lmc.ir.regions import RegionOp

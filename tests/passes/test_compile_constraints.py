@@ -6,11 +6,11 @@ import pytest
 
 from lmc.driver.registry import load_tokenizer
 from lmc.grammar.sharing import ConstraintCache
-from lmc.ir.core import Block, Function, Module, Value
+from lmc.ir.core import Block, Value
 from lmc.ir.errors import ConstraintError, InputError, Location
+from lmc.ir.module import Function, Module, print_module
 from lmc.ir.ops import GenOp
 from lmc.ir.parser import parse_verified
-from lmc.ir.printer import print_module
 from lmc.ir.target import Target
 from lmc.ir.toy import toy_tokenizer
 from lmc.passes import PassContext, PassManager, Remark, parse_pipeline

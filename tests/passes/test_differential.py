@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from lmc.ir.core import Module
 from lmc.ir.interpreter import interpret
+from lmc.ir.module import Module, print_module
 from lmc.ir.parser import parse
-from lmc.ir.printer import print_module
 from lmc.ir.toy import ToyEngine, toy_tokenizer
 from lmc.passes import PASSES, PassContext, PassManager, parse_pipeline, pipeline
 from lmc.passes.pipelines import PIPELINES

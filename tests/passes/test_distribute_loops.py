@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmc.ir.core import Module, walk
+from lmc.ir.core import walk
 from lmc.ir.engine import DoneHandle, Request
 from lmc.ir.errors import EngineError
 from lmc.ir.interpreter import interpret
+from lmc.ir.module import Module
 from lmc.ir.region_ops import LoopOp, MapOp
 from lmc.ir.toy import ToyEngine
 from lmc.passes import PassManager, parse_pipeline

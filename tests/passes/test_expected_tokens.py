@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.ir.core import Module, Op
+from lmc.ir.core import Op
+from lmc.ir.module import Module
 from lmc.ir.ops import SamplingOp
 from lmc.ir.ordering import objects_of, waits_of
 from lmc.ir.parser import parse_verified

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.ir.core import Block, Module, Op, Value, walk
+from lmc.ir.core import Block, Op, Value, walk
 from lmc.ir.errors import InputError
 from lmc.ir.kept_ops import FreeOp, KeepOp
 from lmc.ir.kept_rules import uses_cache
+from lmc.ir.module import Module, print_module
 from lmc.ir.ops import PrefillOp
-from lmc.ir.printer import print_module
 from lmc.ir.toy import toy_tokenizer
 from lmc.ir.types import CTX
 from lmc.passes import PassContext, PassManager, parse_pipeline

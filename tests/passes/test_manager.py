@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from lmc.ir.core import Block, Module
+from lmc.ir.core import Block
 from lmc.ir.errors import VerifyError
+from lmc.ir.module import Module
 from lmc.passes import FunctionPass, PassContext, PassManager, parse_pipeline
 from tests.passes.modules import module_of
 

@@ -8,7 +8,8 @@ import pytest
 
 from lmc.backend.lower import lower
 from lmc.ir.builder import Builder
-from lmc.ir.core import Function, Module, Value
+from lmc.ir.core import Value
+from lmc.ir.module import Function, Module
 from lmc.ir.ops import BeginOp, ConcatOp, ContextOp, EndOp, ExtendOp, GenOp, PyCallOp, ReturnOp, SelectOp
 from lmc.ir.target import Target
 from lmc.ir.types import ANY, CTX, TEXT, list_of

@@ -8,6 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import networkx
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 LEAVES = frozenset({"lmc.ir", "lmc.grammar", "lmc.cache", "lmc.cost"})
@@ -153,6 +155,18 @@ def layer_violations(modules: dict[str, str]) -> list[str]:
             if item.target == "lmc" or not any(within(item.target, allowed) for allowed in LAYERS[row]):
                 problems.append(f"{module}:{item.line}: {row} may not import {item.target}")
     return problems
+
+
+def import_cycles(modules: dict[str, str]) -> list[list[str]]:
+    """Return the groups of modules that import each other, directly or through others of the group."""
+    names = frozenset(modules)
+    graph: networkx.DiGraph[str] = networkx.DiGraph(
+        (module, item.target)
+        for module, source in modules.items()
+        for item in imports(module, source, names)
+        if item.target in names
+    )
+    return sorted(sorted(group) for group in networkx.strongly_connected_components(graph) if len(group) > 1)
 
 
 def torch_part_violations(modules: dict[str, str]) -> list[str]:

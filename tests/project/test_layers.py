@@ -9,9 +9,21 @@ from tests.project.layers import LAYERS, REPOSITORY, exports, owner, sources, wi
 
 MODULES = sources() | exports()
 
+# The cycle that is left: the machine of capture and the control flow that it builds.
+CYCLES_LEFT = frozenset({"lmc.frontend.control", "lmc.frontend.emit", "lmc.frontend.interpret.machine"})
+
 
 def test_no_import_goes_against_the_arrows():
     assert layers.layer_violations(MODULES) == []
+
+
+def test_no_modules_import_each_other():
+    found = [group for group in layers.import_cycles(sources()) if not all(map(_may_be_in_a_cycle, group))]
+    assert found == []
+
+
+def _may_be_in_a_cycle(module: str) -> bool:
+    return any(within(module, row) for row in CYCLES_LEFT)
 
 
 def test_torch_parts_are_reached_only_through_the_registry():
@@ -76,6 +88,17 @@ def test_a_wrong_arrow_is_found(module: str, source: str, problem: str):
 )
 def test_a_right_arrow_is_not_reported(module: str, source: str):
     assert layers.layer_violations({"lmc.backend.plan": "", module: source}) == []
+
+
+def test_a_cycle_is_found_wherever_its_imports_stand():
+    modules = {
+        "lmc.a": "import lmc.b",
+        "lmc.b": "if TYPE_CHECKING:\n    from lmc import c",
+        "lmc.c": "def f():\n    from lmc.a import name",
+        "lmc.d": "import lmc.a\nimport lmc.d.e",
+        "lmc.d.e": "import lmc.c",
+    }
+    assert layers.import_cycles(modules) == [["lmc.a", "lmc.b", "lmc.c"]]
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from lmc.ir.builder import Builder
-from lmc.ir.core import Effect, Function, HostFunction, Module, Value
+from lmc.ir.core import Effect, HostFunction, Value
 from lmc.ir.errors import Location
+from lmc.ir.module import Function, Module
 from lmc.ir.ops import (
     ConcatOp,
     ContextOp,

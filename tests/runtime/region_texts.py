@@ -5,9 +5,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from lmc.backend.lower import lower
-from lmc.ir.core import Module
 from lmc.ir.engine import Engine
 from lmc.ir.interpreter import Outcome
+from lmc.ir.module import Module
 from lmc.ir.parser import parse_verified
 from lmc.ir.target import Target
 from lmc.ir.toy import ToyEngine

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from lmc.backend.lower import lower
 from lmc.backend.schedule import schedule_batch
 from lmc.ir.builder import Builder
-from lmc.ir.core import Function, Module
 from lmc.ir.engine import DoneHandle, Engine, Generation, Handle, OnDelta, Request, Score, ScoreRequest
 from lmc.ir.errors import EngineError, InputError, Location, RequestTimeoutError
 from lmc.ir.interpreter import Outcome, interpret
+from lmc.ir.module import Function, Module
 from lmc.ir.ops import ContextOp, GenOp, ReturnOp
 from lmc.ir.parser import parse
 from lmc.ir.target import Target

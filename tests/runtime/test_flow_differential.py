@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc.backend.lower import lower
-from lmc.ir.core import Module, Op, walk
+from lmc.ir.core import Op, walk
 from lmc.ir.engine import Engine
 from lmc.ir.ids import matching
 from lmc.ir.interpreter import Outcome, interpret
+from lmc.ir.module import Module
 from lmc.ir.ops import HostCallOp, SamplingOp, SelectOp
 from lmc.ir.profile import BranchProfile, RepeatProfile
 from lmc.ir.region_ops import LoopOp, RaceOp, TryOp

@@ -12,10 +12,10 @@ from hypothesis import given
 
 from lmc.backend.lower import lower
 from lmc.backend.plan_json import dump_plan, load_plan
-from lmc.ir.core import Module
 from lmc.ir.engine import Request
 from lmc.ir.errors import EngineError
 from lmc.ir.interpreter import interpret
+from lmc.ir.module import Module
 from lmc.ir.parser import parse_verified
 from lmc.ir.planned import Place, Planned
 from lmc.ir.target import Target

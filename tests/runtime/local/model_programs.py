@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmc.ir.builder import Builder
-from lmc.ir.core import Function, Module, Value
+from lmc.ir.core import Value
+from lmc.ir.module import Function, Module
 from lmc.ir.ops import SELECT_METHODS, ContextOp, ExtendOp, GenOp, ReturnOp, SelectOp
 from lmc.ir.types import ANY, CTX, TEXT
 

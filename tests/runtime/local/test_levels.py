@@ -16,7 +16,6 @@ from lmc.backend.lower import lower
 from lmc.backend.schedule import schedule_batch
 from lmc.ir import selection
 from lmc.ir.context import Context
-from lmc.ir.core import Module
 from lmc.ir.engine import (
     EngineInfo,
     EngineStatistics,
@@ -29,6 +28,7 @@ from lmc.ir.engine import (
     ScoreRequest,
 )
 from lmc.ir.interpreter import Outcome, interpret
+from lmc.ir.module import Module
 from lmc.ir.ops import SamplingOp, SelectOp
 from lmc.ir.planned import Place
 from lmc.ir.target import Target
