@@ -60,13 +60,6 @@ class FunctionScope:
                 stack.extend((child, inner) for child in ast.iter_child_nodes(node))
 
 
-def rebound_names(tree: ast.AST) -> frozenset[str]:
-    """Names that some function of a file may bind anew in its module or in an enclosing function."""
-    return frozenset(
-        name for node in ast.walk(tree) if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names
-    )
-
-
 def _arguments(arguments: ast.arguments) -> list[ast.arg]:
     stars = [argument for argument in (arguments.vararg, arguments.kwarg) if argument is not None]
     return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *stars]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import inspect
 import warnings
-from collections.abc import Generator, Iterator
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
 from typing import Any
@@ -44,13 +46,50 @@ def parse_file(source: str, filename: str) -> ast.Module:
         raise Unsupported("its file changed since it was loaded, and no longer parses", error.lineno or 0) from None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Index:
+    """What is asked of a tree for each function in it, found in one walk.
+
+    ``functions`` by name and first line, ``lambdas`` by line. ``classes`` are the names of the classes in which
+    functions and lambdas are written, however deep in them. ``rebound`` are the names that some function of the file
+    may bind anew in its module or in an enclosing function.
+    """
+
+    functions: Mapping[tuple[str, int], ast.FunctionDef]
+    lambdas: Mapping[int, Sequence[ast.Lambda]]
+    classes: Mapping[ast.AST, str]
+    rebound: frozenset[str]
+
+
+@lru_cache(maxsize=64)
+def index_of(tree: ast.Module) -> Index:
+    """The index of a tree, once for each tree."""
+    functions: dict[tuple[str, int], ast.FunctionDef] = {}
+    lambdas: dict[int, list[ast.Lambda]] = {}
+    classes: dict[ast.AST, str] = {}
+    rebound: set[str] = set()
+    waiting: deque[tuple[ast.AST, str | None]] = deque([(tree, None)])
+    while waiting:
+        node, around = waiting.popleft()
+        if isinstance(node, ast.FunctionDef):
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            functions.setdefault((node.name, first), node)
+        elif isinstance(node, ast.Lambda):
+            lambdas.setdefault(node.lineno, []).append(node)
+        elif isinstance(node, (ast.Global, ast.Nonlocal)):
+            rebound.update(node.names)
+        if around is not None and isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            classes[node] = around
+        inner = node.name if isinstance(node, ast.ClassDef) else around
+        waiting.extend([(child, inner) for child in ast.iter_child_nodes(node)])
+    return Index(functions, lambdas, classes, frozenset(rebound))
+
+
 def definition_in(tree: ast.Module, code: CodeType) -> ast.FunctionDef:
     """The definition that ``code`` was compiled from."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
-            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-            if first == code.co_firstlineno:
-                return node
+    found = index_of(tree).functions.get((code.co_name, code.co_firstlineno))
+    if found is not None:
+        return found
     what = "it is a lambda" if code.co_name == "<lambda>" else "its source is not where Python says it is"
     raise Unsupported(what, code.co_firstlineno)
 
@@ -102,17 +141,3 @@ def inner_codes(code: CodeType) -> Iterator[CodeType]:
         if isinstance(entry, CodeType):
             yield entry
             yield from inner_codes(entry)
-
-
-def class_around(tree: ast.Module, node: ast.AST) -> str | None:
-    """The name of the class in which ``node`` is written, however deep in it."""
-    found: str | None = None
-    stack: list[tuple[ast.AST, str | None]] = [(tree, None)]
-    while stack:
-        part, name = stack.pop()
-        if part is node:
-            found = name
-            break
-        name = part.name if isinstance(part, ast.ClassDef) else name
-        stack.extend((child, name) for child in ast.iter_child_nodes(part))
-    return found

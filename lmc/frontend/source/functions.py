@@ -12,9 +12,9 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from lmc.frontend.locations import is_user_file
-from lmc.frontend.scopes import FunctionScope, rebound_names
+from lmc.frontend.scopes import FunctionScope
 from lmc.frontend.sites import Sites
-from lmc.frontend.source.files import Unsupported, check_same, class_around, definition_in, parse_file, source_of_file
+from lmc.frontend.source.files import Unsupported, check_same, definition_in, index_of, parse_file, source_of_file
 from lmc.frontend.source.liveness import CONSUMING, Live, live_names
 from lmc.frontend.source.places import FunctionNode, Place, code_in, functions_in, places_of
 from lmc.frontend.turns import warn_of_joined_answers
@@ -200,15 +200,15 @@ def _definition_of(held: _Identity, _code: _Identity) -> Definition:
     warn_of_joined_answers(node, function)
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     name = function.__name__
-    around = class_around(tree, node)
+    index = index_of(tree)
     return Definition(
         node,
         name,
         code.co_filename,
         function.__globals__,
         cells,
-        rebound_names(tree),
-        around,
+        index.rebound,
+        index.classes.get(node),
         function,
     )
 
@@ -216,11 +216,8 @@ def _definition_of(held: _Identity, _code: _Identity) -> Definition:
 def _lambda_in(tree: ast.Module, code: CodeType) -> ast.Lambda:
     """The lambda that ``code`` was compiled from, where only one can be meant."""
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    found = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno and _parameters(node) == names
-    ]
+    lambdas = index_of(tree).lambdas.get(code.co_firstlineno, ())
+    found = [node for node in lambdas if _parameters(node) == names]
     if len(found) != 1:
         raise Unsupported("it is a lambda, and its line has several", code.co_firstlineno)
     compiled = compile(ast.Expression(found[0]), code.co_filename, "eval", dont_inherit=True)
