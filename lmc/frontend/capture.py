@@ -333,7 +333,8 @@ class _Capture:
                 ]
             }
         if isinstance(value, Union):
-            value = machine.cases(value, lambda one: Symbol(self._value(one), "the result"))
+            made = self._with_objects(value, False)  # once, whichever way leads to them
+            value = machine.cases(made, lambda one: Symbol(self._value(one), "the result"))
         leaves.append(self._value(value))
         return {"leaf": len(leaves) - 1}
 
@@ -351,6 +352,8 @@ class _Capture:
         cell = machine.cell(value)
         if isinstance(value, Tuple) and value.kind is tuple:
             return Tuple(tuple(self._with_objects(item, inside) for item in value.items))
+        if isinstance(value, Union):
+            return Union(value.flag, *(self._with_objects(one, inside) for one in (value.first, value.second)))
         if not isinstance(value, Ref) or not (inside or isinstance(cell, InstanceCell)):
             return value
         if value.address in self.given:

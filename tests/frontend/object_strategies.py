@@ -668,6 +668,8 @@ class ObjectWriter:
             [f"if {items}: {items}[0].tag({text})"],
             [f"if {items}: s += {items}[-1].text"],
             [f"if {items}: {items}.pop()"],
+            [f"if {items}: {items}[len(s.gen('i', max_tokens=2, temperature=1.0)) % len({items})].tag({text})"],
+            [f"if {items}: max({items}, key=lambda each: len(s.gen('r', max_tokens=2, temperature=1.0))).tag('r')"],
             [f"if {items} and {items}[0] is {items}[-1]: s += 'same'"],
             [f"if {note} in {items}: s += 'in'"],
             [f"{items} = [each for each in {items} if each.count > 0 or {self.condition()}]"],

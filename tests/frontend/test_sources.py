@@ -11,6 +11,7 @@ from lmc.frontend.capture import capture
 from lmc.frontend.eager import EagerSession
 from lmc.frontend.eager_runs import run_eager
 from lmc.frontend.function import JittedFunction
+from lmc.frontend.source.functions import definition_of
 from lmc.ir.errors import CaptureError
 from lmc.ir.toy import ToyEngine
 from tests.frontend.harness import check
@@ -59,6 +60,14 @@ def test_an_edited_file_is_noticed(tmp_path):
     path.write_text("def program(s, a:\n", encoding="utf-8")
     linecache.checkcache(str(path))
     assert "no longer parses" in refused(load_again(module.program)).cause
+
+
+def test_sets_are_the_same_in_any_order(tmp_path):
+    module = load("def program(s, a):\n    return a in {0, 8}\n", tmp_path)
+    path = tmp_path / f"{module.__name__}.py"
+    path.write_text("def program(s, a):\n    return a in {8, 0}\n", encoding="utf-8")
+    linecache.checkcache(str(path))
+    definition_of(load_again(module.program))
 
 
 def load_again(function):

@@ -28,7 +28,7 @@ from lmc.frontend.heap.values import (
 from lmc.frontend.python.iteration import Counted, items_in_any_order, items_of, known_items
 from lmc.frontend.python.library import polyfills
 from lmc.frontend.python.operators import binary, run_now, truth
-from lmc.frontend.python.picking import holds_handles, one_of
+from lmc.frontend.python.picking import are_numbered, one_of
 from lmc.ir.core import Block, Effect, walk
 from lmc.ir.types import BOOL, FLOAT, INT, Type, list_of
 
@@ -67,7 +67,7 @@ def sorted_items(machine: Machine, given: Abstract, key: Abstract = NONE, revers
         return machine.new(ListCell(tuple(items[index] for index in order)))
     if keyless:
         return machine.list_of(pure(machine, "sorted", (machine.new(ListCell(tuple(items))),), {"reverse": reverse}))
-    if holds_handles(machine, items):
+    if are_numbered(machine, items):
         numbers = pure(machine, "sorted_by", _numbered(machine, keys), {"reverse": reverse}, gives=list_of(INT))
         order = [pure(machine, "getitem", (numbers, Const(index)), raises=False) for index in range(len(items))]
         return machine.new(ListCell(tuple(one_of(machine, items, each) for each in order)))
@@ -168,7 +168,7 @@ def extreme(name: str) -> Handler:
             return items[index]
         if keys is items:
             return pure(machine, name, items)
-        if holds_handles(machine, items):
+        if are_numbered(machine, items):
             best = pure(machine, f"{name}_by", _numbered(machine, keys), gives=INT)
             return one_of(machine, items, best)
         listed = [machine.new(ListCell(tuple(part))) for part in (items, keys)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.binding import Bindable
 from lmc.frontend.emit.budget import MAX_UNION
 from lmc.frontend.emit.operands import pure
-from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, HandleCell
+from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, Cell, HandleCell, InstanceCell
 from lmc.frontend.heap.values import Abstract, BoundMethod, Const, Function, Partial, Symbol, Tuple, Union, parts_of
 from lmc.ir.types import BOOL, INT
 
@@ -17,14 +17,22 @@ if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
 
 
-def holds_handles(machine: Machine, items: Sequence[Abstract]) -> bool:
-    """Return whether handles are among ``items``, or in tuples of them."""
+_HANDLES = (HandleCell, BranchesCell, BranchArrayCell)
+
+
+def holds_handles(machine: Machine, items: Sequence[Abstract], kinds: tuple[type[Cell], ...] = _HANDLES) -> bool:
+    """Return whether handles, or objects of other ``kinds``, are among ``items``, or in tuples of them."""
     return any(
-        holds_handles(machine, parts_of(item))
+        holds_handles(machine, parts_of(item), kinds)
         if isinstance(item, Tuple | Union)
-        else isinstance(machine.cell(item), HandleCell | BranchesCell | BranchArrayCell)
+        else isinstance(machine.cell(item), kinds)
         for item in items
     )
+
+
+def are_numbered(machine: Machine, items: Sequence[Abstract]) -> bool:
+    """Return whether a number that only a run knows picks one of ``items``, which can't be values of the run."""
+    return holds_handles(machine, items, (*_HANDLES, InstanceCell))
 
 
 FUNCTIONS = (FunctionType, BuiltinFunctionType, Bindable)
@@ -41,7 +49,8 @@ def holds_functions(items: Sequence[Abstract]) -> bool:
 
 def stays_apart(machine: Machine, items: Sequence[Abstract]) -> bool:
     """Return whether a container of ``items`` is no object of the run: one of them is picked by a condition."""
-    return holds_handles(machine, items) or (len(items) <= MAX_UNION and holds_functions(items))
+    few = len(items) <= MAX_UNION and (holds_functions(items) or are_numbered(machine, items))
+    return few or holds_handles(machine, items)
 
 
 def by_key(machine: Machine, keys: Sequence[Any], values: Sequence[Abstract], key: Symbol) -> Abstract:
@@ -60,7 +69,7 @@ def picked(machine: Machine, items: Sequence[Abstract], key: Abstract, kind: str
 def one_of(machine: Machine, items: Sequence[Abstract], index: Symbol) -> Abstract:
     """The item at ``index``, which is one of their numbers."""
     if not 0 < len(items) <= MAX_UNION:
-        raise machine.unsupported("one of several states, by a number that only a run knows")
+        raise machine.unsupported(f"one of {len(items)} states or objects, by a number that only a run knows")
     value = items[-1]
     for number in reversed(range(len(items) - 1)):
         flag = pure(machine, "eq", (index, Const(number)), raises=False, gives=BOOL)

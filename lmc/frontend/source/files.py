@@ -121,10 +121,16 @@ def _codes_of(source: str, filename: str) -> tuple[CodeType, ...]:
 
 
 def _constants(code: CodeType) -> list[Any]:
-    found: list[Any] = []
-    for entry in code.co_consts:
-        found.append(_constants(entry) if isinstance(entry, CodeType) else repr(entry))
-    return found
+    return [_constant(entry) for entry in code.co_consts]
+
+
+def _constant(entry: Any) -> Any:
+    """``entry`` to the bit; items of sets in one order, which those of a loaded file do not have."""
+    if isinstance(entry, CodeType):
+        return _constants(entry)
+    if isinstance(entry, tuple):
+        return tuple(map(_constant, entry))
+    return sorted(map(repr, entry)) if isinstance(entry, frozenset) else repr(entry)
 
 
 @contextmanager

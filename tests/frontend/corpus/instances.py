@@ -76,6 +76,39 @@ def a_task_that_a_name_keeps_too(s, a: str):
 
 
 @case("a")
+def tasks_ranked_by_answers(s, a: str):
+    tasks = [Task(a), Task("b"), Task("c")]
+    for task in tasks:
+        task.result = s.gen("result", max_tokens=3)
+    ranked = sorted(tasks, key=lambda task: len(task.result))
+    for rank, task in enumerate(ranked):
+        task.note(str(rank))
+    best = max(tasks, key=lambda task: task.result)
+    return best.title, best is ranked[0], ranked, [task.notes for task in tasks]
+
+
+@case("a")
+def a_task_by_a_number_of_the_run(s, a: str):
+    tasks = [Task(a), Task("b"), Task("c")]
+    owners = {"ann": Task("for ann"), "bob": Task("for bob")}
+    for _ in range(2):
+        tasks[int(s.gen("which", regex="[0-2]"))].note(a)
+        owners[s.select("owner", ["ann", "bob"])].note(a)
+    return [task.notes for task in tasks], [task.notes for task in owners.values()]
+
+
+@case("a")
+def two_results_that_may_be_one_task(s, a: str):
+    one, other, third = Task(a), Task("b"), Task("c")
+    first, second = s.gen("first", regex="[0-3]"), s.gen("second", regex="[0-3]")
+    left = one if first == "0" else (other if first == "1" else third)
+    right = one if second == "0" else (other if second == "1" else third)
+    left.note("left")
+    right.note("right")
+    return left, right
+
+
+@case("a")
 def named_tuples_that_change(s, a: str):
     turn = Turn("user", a)
     turn = turn._replace(text=s.gen("text", max_tokens=3), score=turn.score + 1)
