@@ -1,8 +1,9 @@
 """Objects of the run: containers of Python's own that have no static form, because keys or lengths are not known.
 
 What changes one is an op with the effect ``local``; what looks into one is a pure op, which keeps its place between
-them. A container that becomes an object of the run stays at its address, so all its aliases see it. States, functions
-and objects of the program's own classes can't be in one.
+them. A container that becomes an object of the run stays at its address, so all its aliases see it. An object of the
+program's own classes is made in the run when a container takes it, if nothing else holds it any more (``rebuilt``).
+From there on it is like one that a tool gave. States and functions can't be in a container of the run.
 """
 
 from __future__ import annotations
