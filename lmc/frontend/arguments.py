@@ -121,7 +121,7 @@ def _spec(value: Any, path: tuple[Any, ...], names: _Names, annotation: Any) -> 
     if kind is list:
         promised = annotated_type(annotation)
         element = _common_type(value) if value else getattr(promised, "element", None)
-        if element in PYTHON_TYPES:
+        if element is not None and element in PYTHON_TYPES:
             return LeafSpec(names.make(path), list_of(element))
     if kind in (list, tuple):
         return SequenceSpec(kind, tuple(_spec(item, (*path, index), names, None) for index, item in enumerate(value)))

@@ -14,6 +14,7 @@ from lmc.frontend.arguments import Bound, shape_of, shape_of_annotations
 from lmc.frontend.binding import Owner
 from lmc.frontend.breaks import Break, CaptureBreak
 from lmc.frontend.continuation import stopping
+from lmc.frontend.control import conditions
 from lmc.frontend.control.conditions import scope
 from lmc.frontend.control.exits import Left, Outcome
 from lmc.frontend.emit.budget import MAX_RESTARTS
@@ -426,4 +427,6 @@ def rules(machine: Machine, finish: Callable[[Abstract], None]) -> Rules:
         is_changed=partial(foreign.is_changed, machine),
         check_kept=partial(calls.check_kept, machine),
         inline=partial(calls.inline_part, machine),
+        choose=partial(conditions.choose, machine),
+        tried=partial(conditions.tried, machine),
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.control.join import UNSURE
 from lmc.frontend.disorder import CAUSE, REMEDY, has_fixed_hash, is_disordered
-from lmc.frontend.emit.operands import operand, text_symbol
+from lmc.frontend.emit.operands import exception, operand, text_symbol
 from lmc.frontend.guards import mutable_parts
 from lmc.frontend.heap.cells import (
     ROLE_UNKNOWN,
@@ -332,7 +332,7 @@ def _error_of(machine: Machine, value: Abstract) -> Abstract:
             value.flag, lambda: _error_of(machine, value.first), lambda: _error_of(machine, value.second)
         )
     assert isinstance(value, Raised)
-    return machine.exception(value)
+    return exception(machine, value)
 
 
 def _unbound(_pictures: Pictures, _value: Unbound) -> Picture:

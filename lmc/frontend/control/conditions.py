@@ -13,16 +13,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.control.exits import NORMAL, Exit, Left, Outcome, Way
+from lmc.frontend.control.exits import NORMAL, RAISE, Exit, Left, Narrowing, Outcome, Way
 from lmc.frontend.control.join import Join, Path, Phis
 from lmc.frontend.emit.operands import Operand, merged_domain, operand, pure, united
+from lmc.frontend.emit.raises import Classes
 from lmc.frontend.heap.state import State
-from lmc.frontend.heap.values import FALSE, SCALARS, TRUE, Abstract, Const, Domain, Symbol
+from lmc.frontend.heap.values import FALSE, SCALARS, TRUE, Abstract, Const, Domain, Raised, Symbol
 from lmc.ir.builder import Builder
-from lmc.ir.core import Value
+from lmc.ir.core import Op, Value
 from lmc.ir.ids import without_holes
 from lmc.ir.ops import ContextOp
-from lmc.ir.region_ops import CondOp, MapOp, YieldOp
+from lmc.ir.region_ops import CondOp, MapOp, TryOp, YieldOp
 from lmc.ir.types import ANY, BOOL, CTX, FLOAT, INT, NONE, TEXT, ListType, Type, list_of
 
 if TYPE_CHECKING:
@@ -46,22 +47,6 @@ class Arm:
     def leaves(self) -> bool:
         """Return whether no run gets to its end."""
         return not self.outcome.ways
-
-
-@dataclass(slots=True, eq=False)
-class Narrowing:
-    """An arm that is open: its block, what runs where another exit was taken, and the flag of the normal one.
-
-    ``negated``: the flag is true where another exit was taken.
-    """
-
-    around: Builder
-    inner: Builder
-    others: Outcome
-    flag: Symbol
-    negated: bool
-    location: Any
-    other: Builder
 
 
 def common(left: Type, right: Type) -> Type:
@@ -471,3 +456,40 @@ def _joined_flag(machine: Machine, phis: CondPhis, exit: Exit) -> Symbol:
             with phis.at(side):
                 flags.append(pure(machine, "not", (flag,), raises=False) if negated else flag)
     return phis.merge(("flag", exit), flags[0], flags[1])
+
+
+def choose(machine: Machine, flag: Symbol, then: Callable[[], Abstract], otherwise: Callable[[], Abstract]) -> Abstract:
+    """Return the value of one of two expressions, by a flag."""
+    found = adopt(machine, branch(machine, flag, then, otherwise, "cf.cond.value"))
+    assert found is not None
+    return found
+
+
+def tried(machine: Machine, op: Op, kinds: Classes | None) -> tuple[Value, ...]:
+    """``op`` in a block that looks at exceptions: goes on where it raises none."""
+    graph = machine.graph
+    fillers = [unused(machine, value.type) for value in op.results]
+    body = graph.builder.nested()
+    body.ops.append(op)
+    body.emit(YieldOp, values=op.results)
+    ok, error, *results = graph.emit(
+        TryOp,
+        (BOOL, ANY, *(kind for _, kind in fillers)),
+        names=(None, None, *(value.name for value in op.results)),
+        fallback=tuple(ir for ir, _ in fillers),
+        base=machine.catches_base > 0,
+        body=body.block(),
+        id=f"{without_holes(machine.path)}/@cf.try",
+    )
+    state = machine.state
+    other = graph.builder.nested()
+    with graph.at_end_of(other):
+        machine.state = state.child()
+        machine.close_turns(machine.try_marks[-1])
+        handled = machine.handled[-1] if machine.handled else None
+        symbol = Symbol(error, "an exception")
+        raised = Way(machine.state, Raised(None, symbol=symbol, context=handled, kinds=kinds))
+    machine.state = state
+    exits = {NORMAL: Way(state.child()), RAISE: raised}
+    narrow(machine, Outcome(exits, state, machine.watermark(), {NORMAL: Symbol(ok, "whether it was done")}), other)
+    return tuple(results)

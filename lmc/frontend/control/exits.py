@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from lmc.frontend.heap.state import State
 from lmc.frontend.heap.values import Abstract, Symbol
+from lmc.ir.builder import Builder
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +64,19 @@ class Left(Exception):  # noqa: N818 - a signal, which is always caught
     def __init__(self, outcome: Outcome) -> None:
         super().__init__()
         self.outcome = outcome
+
+
+@dataclass(slots=True, eq=False)
+class Narrowing:
+    """An arm that is open: its block, what runs where another exit was taken, and the flag of the normal one.
+
+    ``negated``: the flag is true where another exit was taken.
+    """
+
+    around: Builder
+    inner: Builder
+    others: Outcome
+    flag: Symbol
+    negated: bool
+    location: Any
+    other: Builder

@@ -8,7 +8,6 @@ state at the end of a round; rounds are interpreted until the header no longer c
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -51,6 +50,7 @@ from lmc.frontend.heap.values import (
     rebuilt,
     same,
 )
+from lmc.frontend.interpret.machine import Evaluated, Loops
 from lmc.ir.builder import Builder
 from lmc.ir.core import Value, walk
 from lmc.ir.ids import without_holes
@@ -72,42 +72,15 @@ class Slot:
     attempt: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class Evaluated:
-    """The last evaluation of a loop: what its exits left for, what its header changes, its slots, the loops in it."""
-
-    target: int
-    places: tuple[Place, ...]
-    slots: dict[Path, Symbol]
-    inner: dict[Any, Evaluated]
+def is_evaluated(machine: Machine) -> bool:
+    """Return whether the loop that begins now was one of the graph in the attempt before."""
+    return _key(machine) in machine.loops.known
 
 
-@dataclass(slots=True, eq=False)
-class Loops:
-    """Loops inside one attempt of the loop around: as the attempt before left them, and those met so far.
-
-    An attempt evaluates the loops inside anew. They begin with the header that they ended with the last time, so that
-    they are stable at once, and the evaluations of nested loops add up instead of multiplying.
-    """
-
-    known: dict[Any, Evaluated] = field(default_factory=dict[Any, Evaluated])
-    met: dict[Any, Evaluated] = field(default_factory=dict[Any, Evaluated])
-    count: Counter[Any] = field(default_factory=Counter[Any])
-
-    def key(self, machine: Machine) -> Any:
-        """Return which loop of the attempt begins now."""
-        place = machine.graph.location, len(machine.activations)
-        return *place, self.count[place]
-
-    def begin(self, machine: Machine) -> Any:
-        """The same, and count it."""
-        found = self.key(machine)
-        self.count[found[:2]] += 1
-        return found
-
-    def has_next(self, machine: Machine) -> bool:
-        """Return whether the loop that begins now was one of the graph in the attempt before."""
-        return self.key(machine) in self.known
+def _key(machine: Machine) -> Any:
+    """Return which loop of the attempt begins now."""
+    place = machine.graph.location, len(machine.activations)
+    return *place, machine.loops.count[place]
 
 
 class LoopPhis:
@@ -322,7 +295,8 @@ def _rounds(machine: Machine, parts: LoopParts, leave: Exit) -> None:
 
 def _fixed_point(machine: Machine, parts: LoopParts, go: Abstract, leave: Exit) -> Outcome:
     """Interpret rounds until the header is stable, and append the loop; gives the exits behind it."""
-    key = machine.loops.begin(machine)
+    key = _key(machine)
+    machine.loops.count[key[:2]] += 1
     last = machine.loops.known.get(key)
     found = None if last is None else _evaluated(machine, parts, go, leave, key=key, last=last)
     found = found or _evaluated(machine, parts, go, leave, key=key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.disorder import CAUSE, REMEDY, is_disordered
@@ -118,12 +119,12 @@ def operand(machine: Machine, value: Abstract) -> Operand:
         return operand(machine, text_symbol(machine, value))
     if isinstance(value, Tuple):
         if value.kind is not tuple:
-            return operand(machine, machine.construct(value))
+            return operand(machine, construct(machine, value))
         return operand(machine, pure(machine, "tuple", value.items))
     if isinstance(value, Ref):
         return _cell(machine, value)
     if isinstance(value, Raised):
-        return operand(machine, machine.exception(value))
+        return operand(machine, exception(machine, value))
     if isinstance(value, Union) and all(isinstance(each, Ref) or is_value(each) for each in alternatives(value)):
         return operand(machine, machine.cases(value, lambda one: _phi_input(machine, one)))
     if isinstance(value, Slice):
@@ -655,3 +656,62 @@ def is_scalar(value: Abstract) -> bool:
     if isinstance(value, Const):
         return type(value.value) in SCALARS
     return isinstance(value, Concat) or (isinstance(value, Symbol) and value.type in PLAIN_TYPES)
+
+
+def class_name(machine: Machine, value: Abstract) -> str:
+    """The name of the class of a value, as far as it is known."""
+    found = class_of(machine, value)
+    return "object" if found is None else found.__name__
+
+
+def exception(machine: Machine, error: Raised) -> Symbol:
+    """An exception of the run."""
+    made = _made(machine, error)
+    if error.context is not None:
+        context = machine.cases(error.context, partial(_context, machine))
+        made = _same_kind(made, pure(machine, "in_context", (made, context), raises=False))
+    return made
+
+
+def exception_parts(machine: Machine, error: Raised) -> list[Abstract]:
+    """Return an exception of the run, behind the one in whose handler it is raised, before its cause."""
+    found: list[Abstract] = [_made(machine, error)]
+    if error.context is not None:
+        found.insert(0, machine.cases(error.context, partial(_context, machine)))
+    if error.cause is not None:
+        found.append(error.cause)
+    return found
+
+
+def _same_kind(made: Symbol, changed: Symbol) -> Symbol:
+    return Symbol(changed.ir, made.origin, kind=made.kind)
+
+
+def _context(machine: Machine, error: Abstract) -> Abstract:
+    assert isinstance(error, Raised)
+    return exception(machine, error)
+
+
+def _made(machine: Machine, error: Raised) -> Symbol:
+    if isinstance(error.symbol, Symbol):
+        return error.symbol
+    if error.made is not None:
+        return constant(machine, error.made)
+    kind = error.kind
+    assert kind is not None
+    if kind.__module__ == "builtins":
+        made = pure(machine, "exception", (Const(kind.__name__), *error.args), error.keywords, gives=ANY)
+        return Symbol(made.ir, with_article(kind.__name__), kind=kind)
+    return construct_error(machine, kind, error.args)
+
+
+def construct_error(machine: Machine, kind: type[BaseException], args: tuple[Abstract, ...]) -> Symbol:
+    """An exception of a class of the user's that has no code of its own in its making."""
+    made = host_call(machine, kind, args, effect=Effect.PURE, result_type=ANY)
+    return Symbol(made.ir, with_article(kind.__name__), kind=kind)
+
+
+def construct(machine: Machine, value: Tuple) -> Symbol:
+    """A named tuple as an object of the run."""
+    made = host_call(machine, value.kind, value.items, effect=Effect.PURE, result_type=ANY)
+    return Symbol(made.ir, with_article(value.kind.__name__), kind=value.kind)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lmc.frontend.emit.graph import UNKNOWN
+from lmc.frontend.emit.known import concrete, known_value
 from lmc.frontend.emit.operands import pure
+from lmc.frontend.emit.raising import checked
 from lmc.frontend.handles.arrays import new_array, stop
 from lmc.frontend.handles.cores import allocate, another, copy_core, language_of, refuse
 from lmc.frontend.handles.rows import is_count
@@ -23,12 +25,12 @@ def fork(machine: Machine, handle: Abstract, n: Abstract = ONE) -> Abstract:
     """``s.fork(n)``."""
     if isinstance(n, Union | Poison | Unbound):
         return machine.cases(n, lambda one: fork(machine, handle, one))
-    if isinstance(n, Symbol) and machine.known(n) is UNKNOWN:
+    if isinstance(n, Symbol) and known_value(machine, n) is UNKNOWN:
         return _counted_by_run(machine, handle, n)
-    count = machine.concrete(n, "how many branches a fork has must be known now")
-    checked = machine.checked(checked_branch_count, count, None)
+    count = concrete(machine, n, "how many branches a fork has must be known now")
+    number = checked(machine, checked_branch_count, count, None)
     path, holes = allocate(machine, handle, "fork")
-    branches = [another(machine, handle, f"{path}/{index}", holes) for index in range(checked)]
+    branches = [another(machine, handle, f"{path}/{index}", holes) for index in range(number)]
     return machine.new(BranchesCell(tuple(branches)))
 
 

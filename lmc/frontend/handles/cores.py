@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.control.maps import SHAPE
 from lmc.frontend.core import META
 from lmc.frontend.emit.graph import UNKNOWN
+from lmc.frontend.emit.known import known_value
 from lmc.frontend.emit.operands import pure, text_symbol
+from lmc.frontend.emit.raising import throw
 from lmc.frontend.function import fits
 from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, CoreCell, HandleCell
 from lmc.frontend.heap.values import (
@@ -30,6 +32,7 @@ from lmc.frontend.heap.values import (
 )
 from lmc.frontend.refusals import bad
 from lmc.ir.core import Value
+from lmc.ir.ids import escape
 from lmc.ir.ops import ContextOp
 from lmc.ir.types import CTX, TEXT
 
@@ -107,7 +110,7 @@ def allocate(machine: Machine, handle: Abstract, name: str) -> tuple[str, tuple[
     context_of(machine, handle)
     cell = machine.cell(handle)
     assert isinstance(cell, HandleCell)
-    return machine.allocate_id(cell.path, cell.holes, name)
+    return allocate_id(machine, cell.path, cell.holes, name)
 
 
 def variables(machine: Machine, handle: Abstract) -> dict[str, Abstract]:
@@ -128,7 +131,12 @@ def by_name(machine: Machine, name: Abstract, then: Callable[[Abstract], Abstrac
         return machine.cases(name, lambda one: by_name(machine, one, then))
     if isinstance(name, Concat):
         name = text_symbol(machine, name)
-    if not isinstance(name, Symbol) or name.type != TEXT or not name.domain or machine.known(name) is not UNKNOWN:
+    if (
+        not isinstance(name, Symbol)
+        or name.type != TEXT
+        or not name.domain
+        or known_value(machine, name) is not UNKNOWN
+    ):
         return then(name)
     first, *rest = name.domain
     if not rest:
@@ -191,4 +199,17 @@ def refuse(machine: Machine, cause: str, remedy: str, kind: Any = None) -> None:
     if kind is not None:
         error = kind(error.cause, remedy=error.remedy)
     error.location = machine.graph.location
-    machine.throw(Raised(type(error), made=error))
+    throw(machine, Raised(type(error), made=error))
+
+
+def allocate_id(machine: Machine, path: str, holes: tuple[Value, ...], name: str) -> tuple[str, tuple[Value, ...]]:
+    """A stable id for what comes next called ``name`` on ``path``, and the numbers in its holes."""
+    base = f"{path}/{name if name.isidentifier() else escape(name)}"
+    place = ("count", base, holes)
+    count = machine.state.get(place)
+    if isinstance(count, Const):
+        machine.state.put(place, Const(count.value + 1))
+        return (base if count.value == 0 else f"{base}#{count.value}"), holes
+    assert isinstance(count, Symbol)
+    machine.state.put(place, pure(machine, "add", (count, Const(1)), raises=False))
+    return f"{base}*", (*holes, count.ir)

@@ -11,8 +11,10 @@ from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.control.loops import LoopParts, run_loop
 from lmc.frontend.control.maps import MapParts, NotAMapError, Region, run_map
 from lmc.frontend.emit.budget import MAX_UNROLLED_WHILE
-from lmc.frontend.emit.operands import is_scalar, pure
-from lmc.frontend.handles.cores import allocate, another, refuse
+from lmc.frontend.emit.known import decided
+from lmc.frontend.emit.operands import class_name, is_scalar, pure
+from lmc.frontend.emit.raising import raise_new
+from lmc.frontend.handles.cores import allocate, allocate_id, another, refuse
 from lmc.frontend.handles.programs import at_path
 from lmc.frontend.heap.cells import Column, GrownCell, HandleCell, ListCell
 from lmc.frontend.heap.state import State
@@ -32,7 +34,7 @@ _REMEDY = "give each element a branch of its own (on=s), and return what it find
 
 def cond(machine: Machine, flag: Abstract, then: Abstract, otherwise: Abstract) -> Abstract:
     """``lmc.cond(flag, then, otherwise)``."""
-    found = machine.decided(truth(machine, flag))
+    found = decided(machine, truth(machine, flag))
     if isinstance(found, Const):
         return machine.rules.call(then if found.value else otherwise, [], {})
     assert isinstance(found, Symbol)
@@ -54,16 +56,16 @@ def while_loop(machine: Machine, test: Abstract, body: Abstract, *state: Abstrac
         return [machine.state.get(place) for place in places]
 
     def again() -> Abstract:
-        return machine.decided(truth(machine, machine.rules.call(test, values(), {})))
+        return decided(machine, truth(machine, machine.rules.call(test, values(), {})))
 
     def once() -> None:
         found = machine.rules.call(body, values(), {})
         if not isinstance(found, Tuple) or found.kind is not tuple:
             if isinstance(found, Symbol):
                 raise machine.unsupported("a body of while_loop whose result only a run knows")
-            machine.raise_new(TypeError, _wrong_state(machine.class_name(found), len(state)))
+            raise_new(machine, TypeError, _wrong_state(class_name(machine, found), len(state)))
         if len(found.items) != len(state):
-            machine.raise_new(TypeError, _wrong_state("tuple", len(state)))
+            raise_new(machine, TypeError, _wrong_state("tuple", len(state)))
         for place, value in zip(places, found.items, strict=True):
             machine.state.put(place, value)
 
@@ -157,7 +159,7 @@ class _Elements:
                 f"give it one: lmc.{name}(…, on=s)",
             )
         if on is NONE:
-            self.base, self.holes = machine.allocate_id(machine.path, machine.holes, name)
+            self.base, self.holes = allocate_id(machine, machine.path, machine.holes, name)
         else:
             self.base, self.holes = allocate(machine, on, name)
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend import sampling
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.control.join import UNSURE
+from lmc.frontend.emit.known import concrete, length_of
 from lmc.frontend.emit.operands import class_of, describe, host_call, is_text, operand, pure, type_of_value
+from lmc.frontend.emit.raising import checked
 from lmc.frontend.handles.cores import allocate, assign, change, context_of, core_of, named, refuse
 from lmc.frontend.heap.cells import ROLE_UNKNOWN, GrownCell, ListCell
 from lmc.frontend.heap.values import NONE, Abstract, Const, Ref, Symbol
@@ -29,7 +31,7 @@ DEFAULT_METHOD = Const("token_length_normalized")
 
 def checked_name(machine: Machine, given: Abstract) -> str | None:
     """The name of a variable, or None. Raises what a wrong one raises."""
-    plain = machine.concrete(given, "the name of a variable is needed now")
+    plain = concrete(machine, given, "the name of a variable is needed now")
     if plain is not None and (type(plain) is not str or not plain):
         refuse(
             machine,
@@ -43,15 +45,15 @@ def known_parts(machine: Machine, value: Abstract, use: str) -> Any:
     """``value``, and what is in it where it is a list, as plain values. Ends the capture where they are not known."""
     cell = machine.cell(value)
     if isinstance(cell, ListCell):
-        return [machine.concrete(item, use) for item in cell.items]
+        return [concrete(machine, item, use) for item in cell.items]
     if isinstance(cell, GrownCell):
-        count = machine.concrete(machine.length(cell.value), use)
+        count = concrete(machine, length_of(machine, cell.value), use)
         return [
-            machine.concrete(pure(machine, "getitem", (cell.value, Const(index)), raises=False), use)
+            concrete(machine, pure(machine, "getitem", (cell.value, Const(index)), raises=False), use)
             for index in range(count)
         ]
     plain = machine.plain(value)
-    return plain[0] if plain is not None else machine.concrete(value, use)
+    return plain[0] if plain is not None else concrete(machine, value, use)
 
 
 @named
@@ -91,7 +93,7 @@ def generate(
     definition: tuple[Symbol, str] | None = None,
 ) -> Abstract:
     """A generation whose options are known, except the ``definition`` of a constraint of a kind."""
-    options, count = machine.checked(sampling.options, plain)
+    options, count = checked(machine, sampling.options, plain)
     op_id, occurrences = allocate(machine, handle, plain_name or "gen")
     spec = options.constraint
     kind: Type = options.type
@@ -164,7 +166,7 @@ def select(
 ) -> Abstract:
     """``s.select("name", choices)``."""
     plain_name = checked_name(machine, name)
-    plain_method = machine.concrete(method, "the method of select has to be known now")
+    plain_method = concrete(machine, method, "the method of select has to be known now")
     if plain_method not in SELECT_METHODS:
         refuse(machine, f"unknown select method {described(plain_method)}", near(str(plain_method), SELECT_METHODS))
     found, domain = _choices(machine, choices)
@@ -194,7 +196,7 @@ def _choices(machine: Machine, given: Abstract) -> tuple[tuple[Any, ...], tuple[
     if plain is not None:
         if type(plain[0]) not in (list, tuple):
             refuse(machine, f"choices is {described(plain[0])}", "give a list of texts")
-        found = machine.checked(checked_choices, plain[0], None)
+        found = checked(machine, checked_choices, plain[0], None)
         return tuple(found), tuple(found)
     cell = machine.cell(given)
     items = cell.items if isinstance(cell, ListCell) else getattr(given, "items", None)
@@ -214,7 +216,7 @@ def _choices(machine: Machine, given: Abstract) -> tuple[tuple[Any, ...], tuple[
 
 def _choice(machine: Machine, item: Abstract) -> Any:
     if isinstance(item, Const):
-        return machine.checked(checked_choice, item.value, None)
+        return checked(machine, checked_choice, item.value, None)
     if is_text(machine, item):
         return operand(machine, item).ir
     text = pure(machine, "choice", (item,)).ir

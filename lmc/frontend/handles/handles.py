@@ -8,7 +8,9 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.emit.graph import UNKNOWN
+from lmc.frontend.emit.known import concrete, known_value
 from lmc.frontend.emit.operands import pure
+from lmc.frontend.emit.raising import checked, raise_new
 from lmc.frontend.function import AT_CAPTURE, LIBRARY
 from lmc.frontend.handles import forms, programs
 from lmc.frontend.handles.appending import append
@@ -143,10 +145,10 @@ def item_of(machine: Machine, owner: Abstract, key: Abstract) -> Abstract | None
         return item(machine, owner, key)
     if isinstance(cell, BranchesCell):
         count = with_count(len(cell.handles), "branch", "branches")
-        if isinstance(key, Symbol) and key.type != TEXT and machine.known(key) is UNKNOWN:
+        if isinstance(key, Symbol) and key.type != TEXT and known_value(machine, key) is UNKNOWN:
             return one_of(machine, cell.handles, pure(machine, "branch_index", (Const(len(cell.handles)), key)))
         plain = machine.plain(key)
-        found = plain[0] if plain is not None else machine.concrete(key, "which branch this is must be known now")
+        found = plain[0] if plain is not None else concrete(machine, key, "which branch this is must be known now")
         if type(found) is str:
             return machine.new(ListCell(tuple(variable(machine, each, Const(found)) for each in cell.handles)))
         if type(found) is slice:
@@ -154,7 +156,7 @@ def item_of(machine: Machine, owner: Abstract, key: Abstract) -> Abstract | None
         if type(found) is not int:
             refuse(machine, f"branches[{found!r}]", "index branches by number, or by the name of a variable")
         if not -len(cell.handles) <= found < len(cell.handles):
-            machine.raise_new(IndexError, f"the fork has {count}, none at {found}")
+            raise_new(machine, IndexError, f"the fork has {count}, none at {found}")
         return cell.handles[found]
     return None
 
@@ -174,7 +176,7 @@ def set_item_of(machine: Machine, owner: Abstract, key: Abstract, value: Abstrac
         return True
     if not isinstance(cell, BranchesCell):
         return False
-    index = machine.concrete(key, "which branch this is must be known now")
+    index = concrete(machine, key, "which branch this is must be known now")
     if not same(cell.handles[index], value):
         refuse(machine, "a branch can't be replaced", "change the branch itself: branches[i] += …")
     return True
@@ -193,7 +195,7 @@ def _object(machine: Machine, value: Abstract, use: str) -> Any:
         return tuple(_object(machine, each, use) for each in value.items)
     if isinstance(cell, ListCell):
         return [_object(machine, each, use) for each in cell.items]
-    return machine.concrete(value, use)
+    return concrete(machine, value, use)
 
 
 _FUNCTIONS: Mapping[Any, Callable[..., Abstract]] = {**FUNCTIONS, **forms.FUNCTIONS}
@@ -211,7 +213,7 @@ def call_function(machine: Machine, held: Any, args: Args, kwargs: Kwargs) -> Ab
             use = f"{held.__name__}() needs it now"
             given = [_object(machine, each, use) for each in args]
             named = {name: _object(machine, each, use) for name, each in kwargs.items()}
-            return machine.lifted(machine.checked(held, *given, **named))
+            return machine.lifted(checked(machine, held, *given, **named))
         if held not in LIBRARY:
             raise machine.unsupported(f"{held.__name__}() of lmc's own")
         return machine.rules.inline(held, args, kwargs)

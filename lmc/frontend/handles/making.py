@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend import messages
+from lmc.frontend.emit.known import concrete
+from lmc.frontend.emit.raising import checked
 from lmc.frontend.handles.appending import is_appendable_text, refuse_no_text, wrapped
 from lmc.frontend.handles.cores import refuse
 from lmc.frontend.handles.generating import DEFAULT_METHOD, checked_name
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 def _message(role: str) -> Callable[..., Abstract]:
     def make(machine: Machine, *content: Abstract) -> Abstract:
         if not content:
-            machine.checked(getattr(messages, role))
+            checked(machine, getattr(messages, role))
         return _new_message(machine, role, content[0])
 
     return make
@@ -44,14 +46,14 @@ def _new_message(machine: Machine, role: str, content: Abstract) -> Abstract:
 
 
 def _any_message(machine: Machine, role: Abstract, content: Abstract) -> Abstract:
-    plain = machine.concrete(role, "the role of a message has to be known now")
-    machine.checked(messages.message, plain, "x")
+    plain = concrete(machine, role, "the role of a message has to be known now")
+    checked(machine, messages.message, plain, "x")
     return _new_message(machine, plain, content)
 
 
 def _section(machine: Machine, text: Abstract, movable: Abstract = FALSE) -> Abstract:
-    plain = machine.concrete(movable, "whether a section is movable has to be known now")
-    machine.checked(section, "x", movable=plain)
+    plain = concrete(machine, movable, "whether a section is movable has to be known now")
+    checked(machine, section, "x", movable=plain)
     if isinstance(text, Union | Poison | Unbound):
         return machine.cases(text, lambda one: _section(machine, one, movable))
     if not is_appendable_text(machine, text):

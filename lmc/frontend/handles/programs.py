@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.arguments import bind
 from lmc.frontend.function import JittedFunction, fits
-from lmc.frontend.handles.cores import allocate, is_handle, new_handle, refuse
+from lmc.frontend.handles.cores import allocate, allocate_id, is_handle, new_handle, refuse
 from lmc.frontend.heap.cells import DictCell, HandleCell, ListCell
 from lmc.frontend.heap.values import Abstract, BoundMethod, Const, Tuple
 from lmc.ir.core import Value
@@ -36,7 +36,7 @@ def call(machine: Machine, held: Any, args: Args, kwargs: Kwargs) -> Abstract | 
     if language is not None:
         held, kwargs = language.called(machine, held, kwargs)
         language = held.language
-    path, holes = machine.allocate_id(machine.path, machine.holes, held.name)
+    path, holes = allocate_id(machine, machine.path, machine.holes, held.name)
     with at_path(machine, path, holes):
         handle = new_handle(machine, path, holes, language)
         value = _entered(machine, held, [*receiver, handle], args, kwargs)

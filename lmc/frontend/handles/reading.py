@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lmc.frontend.emit.known import concrete
 from lmc.frontend.handles.cores import context_of, core_of, named, refuse, variables
 from lmc.frontend.heap.cells import ObjectCell
 from lmc.frontend.heap.values import NONE, UNBOUND, Abstract, Const, Poison, Symbol, Unbound, Union
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 @named
 def variable(machine: Machine, handle: Abstract, key: Abstract) -> Abstract:
     """``s["name"]``."""
-    name = machine.concrete(key, "the name of a variable is needed now")
+    name = concrete(machine, key, "the name of a variable is needed now")
     address, core = core_of(machine, handle)
     value = machine.state.get((address, name)) if type(name) is str and name in core.names else UNBOUND
     if isinstance(value, Unbound):
@@ -50,7 +51,7 @@ def _unknown_variable(machine: Machine, handle: Abstract, name: Any) -> None:
 @named
 def holds(machine: Machine, handle: Abstract, key: Abstract) -> Abstract:
     """``"name" in s``."""
-    name = machine.concrete(key, "the name of a variable is needed now")
+    name = concrete(machine, key, "the name of a variable is needed now")
     value = variables(machine, handle).get(name, UNBOUND)
     if isinstance(value, Union) and isinstance(value.second, Unbound):
         return value.flag
@@ -60,7 +61,7 @@ def holds(machine: Machine, handle: Abstract, key: Abstract) -> Abstract:
 @named
 def get(machine: Machine, handle: Abstract, key: Abstract, default: Abstract = NONE) -> Abstract:
     """``s.get("name", default)``."""
-    name = machine.concrete(key, "the name of a variable is needed now")
+    name = concrete(machine, key, "the name of a variable is needed now")
     value = variables(machine, handle).get(name, UNBOUND)
     if isinstance(value, Unbound):
         return default
@@ -73,7 +74,7 @@ def get(machine: Machine, handle: Abstract, key: Abstract, default: Abstract = N
 @named
 def meta(machine: Machine, handle: Abstract, key: Abstract) -> Abstract:
     """``s.meta("name")``."""
-    name = machine.concrete(key, "the name of a variable is needed now")
+    name = concrete(machine, key, "the name of a variable is needed now")
     address, core = core_of(machine, handle)
     if name not in variables(machine, handle):
         _unknown_variable(machine, handle, name)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.control.maps import SHAPE, MapParts, NotAMapError, Region, run_map
+from lmc.frontend.emit.known import length_of
 from lmc.frontend.emit.operands import is_scalar, pure
 from lmc.frontend.handles.arrays import Lane, lent, stop
 from lmc.frontend.heap.cells import BranchArrayCell, RowsCell
@@ -81,13 +82,13 @@ class Over:
     def _length(self, source: Abstract | Counted) -> Abstract:
         machine = self.machine
         if isinstance(source, Counted):
-            return machine.length(source.value)
+            return length_of(machine, source.value)
         cell = machine.cell(source)
         if isinstance(cell, BranchArrayCell):
             return cell.count
         if not isinstance(cell, RowsCell):
             items = self._items(source)
-            return Const(len(items)) if isinstance(items, list) else machine.length(self._list(source))
+            return Const(len(items)) if isinstance(items, list) else length_of(machine, self._list(source))
         lengths: list[Abstract] = []
         for part in cell.parts:
             found = self._length(part)
@@ -188,7 +189,7 @@ class Over:
             self.region is not None
             and self.covers
             and is_list
-            and same_number(machine, machine.length(values), self._total())
+            and same_number(machine, length_of(machine, values), self._total())
         ):
             return self.region.element(values)
         return pure(machine, "getitem", (values, self.position), raises=False)

@@ -20,7 +20,19 @@ from lmc.frontend.control.conditions import adopt, scope
 from lmc.frontend.control.exits import NORMAL, Exit, Left, Outcome, Way
 from lmc.frontend.emit import objects
 from lmc.frontend.emit.budget import MAX_CALLS
-from lmc.frontend.emit.operands import class_of, concat, describe, host_call, is_scalar, is_text, pure, type_of_value
+from lmc.frontend.emit.known import concrete
+from lmc.frontend.emit.operands import (
+    class_name,
+    class_of,
+    concat,
+    describe,
+    host_call,
+    is_scalar,
+    is_text,
+    pure,
+    type_of_value,
+)
+from lmc.frontend.emit.raising import raise_new
 from lmc.frontend.exception_reads import looks_at_exceptions
 from lmc.frontend.function import JittedFunction
 from lmc.frontend.guards import MUTABLE_CONTAINERS
@@ -197,7 +209,7 @@ def _call_constant(machine: Machine, function: Const, args: Args, kwargs: Kwargs
 
 def _call_no_function(machine: Machine, held: Any) -> NoReturn:
     if not callable(held):
-        machine.raise_new(TypeError, f"'{type(held).__name__}' object is not callable")
+        raise_new(machine, TypeError, f"'{type(held).__name__}' object is not callable")
     raise _opaque(machine, held)
 
 
@@ -219,7 +231,7 @@ def _call_of_object(machine: Machine, held: Any, args: Args, kwargs: Kwargs) -> 
     if held is object.__init__ and len(args) == 1 and not kwargs:
         return NONE
     if held is object.__setattr__ and len(args) == 3 and not kwargs:
-        attributes.put(machine, args[0], machine.concrete(args[1], "the name of an attribute is needed now"), args[2])
+        attributes.put(machine, args[0], concrete(machine, args[1], "the name of an attribute is needed now"), args[2])
         return NONE
     raise machine.unsupported(f"`object.{held.__name__}`")
 
@@ -240,7 +252,7 @@ def _call_known(machine: Machine, held: Any, args: Args, kwargs: Kwargs) -> Abst
     if handler is not None:
         return _fitting(machine, handler, held, args, kwargs)
     if held in callbacks.GETTERS:
-        return Const(held(*[machine.concrete(each) for each in args]))
+        return Const(held(*[concrete(machine, each) for each in args]))
     if held in REFUSED:
         raise machine.stop(*REFUSED[held])
     row = table.find(held)
@@ -338,7 +350,7 @@ def _check_handed_over(
         kept = machine.can_be_stored(value, ()) and machine.may_be_kept(value)
         if effect is Effect.WRITES and can_change and not kept:
             raise machine.stop(
-                f"{taker} takes {with_article(machine.class_name(value))} of the program's own, and might change or "
+                f"{taker} takes {with_article(class_name(machine, value))} of the program's own, and might change or "
                 "keep it",
                 remedy,
             )
@@ -723,7 +735,7 @@ def _update_set(machine: Machine, name: str, old: Ref, value: Abstract) -> Abstr
         return objects.in_place(machine, name, old, object_methods.taken(machine, value))
     if kind not in (set, frozenset):
         sign = SIGNS[name]
-        machine.raise_new(TypeError, f"unsupported operand type(s) for {sign}=: 'set' and '{kind.__name__}'")
+        raise_new(machine, TypeError, f"unsupported operand type(s) for {sign}=: 'set' and '{kind.__name__}'")
     method(machine, old, _SET_UPDATES[name], [value], {})
     return old
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lmc.frontend.emit.known import note_length
 from lmc.frontend.heap.cells import GeneratorCell, GrownCell, IteratorCell, ListCell
 from lmc.frontend.heap.values import Abstract, Ref, Symbol, Tuple
 from lmc.frontend.interpret import names
@@ -114,7 +115,7 @@ def list_of(machine: Machine, node: ast.ListComp | ast.SetComp, element: Callabl
     found = machine.cell(made)
     whole = len(node.generators) == 1 and not node.generators[0].ifs and machine.cell(first) is before
     if whole and isinstance(before, GrownCell) and isinstance(found, GrownCell):
-        machine.note_length(found.value, before.value)
+        note_length(machine, found.value, before.value)
     return made
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.breaks import CaptureBreak
+from lmc.frontend.emit.known import decided
 from lmc.frontend.emit.operands import concat
 from lmc.frontend.heap.cells import DictCell, GeneratorCell, ListCell
 from lmc.frontend.heap.values import NONE, Abstract, Const, Function, Ref, Slice, Symbol, Tuple, Union
@@ -80,7 +81,7 @@ def if_true(
 def _choose(
     machine: Machine, truth: Abstract, then: Callable[[], Abstract], otherwise: Callable[[], Abstract]
 ) -> Abstract:
-    flag = machine.decided(truth)
+    flag = decided(machine, truth)
     if isinstance(flag, Const):
         return then() if flag.value else otherwise()
     assert isinstance(flag, Symbol)

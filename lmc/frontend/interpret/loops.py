@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.control.conditions import adopt, branch, scope
 from lmc.frontend.control.exits import NORMAL, Exit, Way
-from lmc.frontend.control.loops import Evaluated, LoopParts, Loops, run_loop
+from lmc.frontend.control.loops import Evaluated, LoopParts, Loops, is_evaluated, run_loop
 from lmc.frontend.emit import objects
 from lmc.frontend.emit.budget import MAX_UNROLLED_FOR, MAX_UNROLLED_WHILE
+from lmc.frontend.emit.known import decided, known_value, length_of
 from lmc.frontend.emit.operands import describe, may_run_code, operand, pure
 from lmc.frontend.handles.rows import Over
 from lmc.frontend.harmless import is_immutable
@@ -99,7 +100,7 @@ def run_while(machine: Machine, node: ast.While) -> None:
         depth = len(machine.narrowings)
         for _ in range(MAX_UNROLLED_WHILE):
             machine.at(node)
-            flag = machine.decided(machine.rules.test(node.test))
+            flag = decided(machine, machine.rules.test(node.test))
             if not isinstance(flag, Const):
                 raise NotKnownError
             if not flag.value:
@@ -109,7 +110,7 @@ def run_while(machine: Machine, node: ast.While) -> None:
             once()
         raise NotKnownError
 
-    if machine.loops.has_next(machine):
+    if is_evaluated(machine):
         _counted_while(machine, node)
         return
     around, trial = machine.loops, Loops()
@@ -242,7 +243,7 @@ def _counted_or_known(machine: Machine, node: ast.For, items: Counted) -> None:
             NotKnownError,
         )
         return
-    if items.live is not None or not isinstance(machine.known(machine.length(items.value)), int):
+    if items.live is not None or not isinstance(known_value(machine, length_of(machine, items.value)), int):
         _counted_for(machine, node, items)
         return
 
@@ -441,7 +442,7 @@ def _counted_for(machine: Machine, node: ast.For, items: Counted, *, is_own: boo
 
     given = (items.iterator or items.live or items.value) if is_own else None
     with machine.going_over(items.live):
-        _by_number(machine, node, lambda: machine.length(current()), item, over, given=given)
+        _by_number(machine, node, lambda: length_of(machine, current()), item, over, given=given)
 
 
 def _by_number(

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from types import FunctionType
 from typing import Any, NoReturn, TypeVar
 
 from lmc.frontend.breaks import Break, CaptureBreak
-from lmc.frontend.control.conditions import Narrowing, adopt, branch, narrow, unused
-from lmc.frontend.control.exits import NORMAL, RAISE, Exit, Left, Outcome, Way
-from lmc.frontend.control.loops import Loops
-from lmc.frontend.emit import operands
+from lmc.frontend.control.exits import NORMAL, Exit, Left, Narrowing, Outcome, Way
 from lmc.frontend.emit.budget import MAX_INLINED_OPS, MAX_INLINED_STEPS, MAX_STEPS
-from lmc.frontend.emit.graph import UNKNOWN, Graph
-from lmc.frontend.emit.operands import concat_expression, pure
+from lmc.frontend.emit.graph import Graph
 from lmc.frontend.emit.raises import Classes, may_take, raised_by
 from lmc.frontend.guards import MUTABLE_CONTAINERS, mutable_parts
 from lmc.frontend.harmless import is_deeply_harmless
@@ -40,7 +37,7 @@ from lmc.frontend.heap.cells import (
     SetCell,
 )
 from lmc.frontend.heap.reach import is_reached, values_of
-from lmc.frontend.heap.state import Journal, State
+from lmc.frontend.heap.state import Journal, Place, State
 from lmc.frontend.heap.values import (
     NONE,
     Abstract,
@@ -57,23 +54,16 @@ from lmc.frontend.heap.values import (
     View,
     is_literal,
 )
-from lmc.frontend.sizes import CAUSE as SIZE_CAUSE
-from lmc.frontend.sizes import REMEDY as SIZE_REMEDY
-from lmc.frontend.sizes import is_too_large
 from lmc.frontend.source.functions import Definition
 from lmc.frontend.source.liveness import names_in
 from lmc.ir.builder import Builder
-from lmc.ir.core import Effect, Op, Value
+from lmc.ir.core import Op, Value
 from lmc.ir.errors import LmcError, Location
 from lmc.ir.ids import escape, without_holes
-from lmc.ir.ops import AssumeOp, PyCallOp
-from lmc.ir.region_ops import TryOp, YieldOp
-from lmc.ir.types import ANY, BOOL, Type
-from lmc.ir.types import NONE as NONE_TYPE
+from lmc.ir.types import Type
 from lmc.ir.wording import with_article
 
 T = TypeVar("T")
-NEEDED = "its value is needed now"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,6 +151,8 @@ class Rules:
     consume: Callable[[Ref, Callable[[Abstract], None]], None]
     next_item: Callable[[Ref], Abstract | None]
     for_each: Callable[[Abstract, Callable[[Abstract], None]], None]
+    choose: Callable[[Symbol, Callable[[], Abstract], Callable[[], Abstract]], Abstract]
+    tried: Callable[[Op, Classes | None], tuple[Value, ...]]
     inline: Callable[[FunctionType, Sequence[Abstract], Mapping[str, Abstract]], Abstract]
 
 
@@ -201,6 +193,29 @@ class RunObjects:
     copies: set[Value] = field(default_factory=set[Value])
     escaping: list[int] = field(default_factory=list[int])
     gone_over: list[int] = field(default_factory=list[int])
+
+
+@dataclass(slots=True, eq=False)
+class Evaluated:
+    """The last evaluation of a loop: the target of its exits, the places its header changes, its slots, inner loops."""
+
+    target: int
+    places: tuple[Place, ...]
+    slots: dict[tuple[Any, ...], Symbol]
+    inner: dict[Any, Evaluated]
+
+
+@dataclass(slots=True, eq=False)
+class Loops:
+    """Loops inside one attempt of the loop around: as the attempt before left them, and those met so far.
+
+    An attempt evaluates the loops inside anew. They begin with the header that they ended with the last time, so that
+    they are stable at once, and the evaluations of nested loops add up instead of multiplying.
+    """
+
+    known: dict[Any, Evaluated] = field(default_factory=dict[Any, Evaluated])
+    met: dict[Any, Evaluated] = field(default_factory=dict[Any, Evaluated])
+    count: Counter[Any] = field(default_factory=Counter[Any])
 
 
 class Machine:
@@ -267,8 +282,8 @@ class Machine:
         self._next, self._steps = 1, 0
         self._most_steps = self._most_ops = sys.maxsize
         self._texts: dict[int, tuple[Concat, Symbol, Builder]] = {}
-        self._lengths: dict[Value, tuple[Symbol, Builder]] = {}
-        self._specialised: dict[Value, Any] = {}
+        self.lengths: dict[Value, tuple[Symbol, Builder]] = {}
+        self.specialised: dict[Value, Any] = {}
         self._copies: dict[int, tuple[Any, Abstract]] = {}
 
     # Addresses and contents
@@ -310,11 +325,6 @@ class Machine:
             return f"{with_article(cell.kind.__name__)} that the program makes"
         kind = self.class_of_cell(value)
         return "an object of the program" if kind is None else with_article(kind.__name__)
-
-    def class_name(self, value: Abstract) -> str:
-        """The name of the class of a value, as far as it is known."""
-        found = operands.class_of(self, value)
-        return "object" if found is None else found.__name__
 
     def class_of_cell(self, value: Ref) -> type | None:
         """The class of an object, where that is known."""
@@ -460,7 +470,7 @@ class Machine:
             raised = raised_by(op) if raises is None else raises
             if self._may_be_taken(raised):
                 self.graph.builder.ops.pop()
-                return self._tried(op, raised)
+                return self.rules.tried(op, raised)
         return results
 
     @contextmanager
@@ -479,35 +489,6 @@ class Machine:
     def _may_be_taken(self, raised: Classes | None) -> bool:
         """Return whether a block around looks at exceptions of these classes; None: of any."""
         return raised is None or any(classes is None or may_take(classes, raised) for classes in self.taken)
-
-    def _tried(self, op: Op, kinds: Classes | None) -> tuple[Value, ...]:
-        """``op`` in a block that looks at exceptions: goes on where it raises none."""
-        graph = self.graph
-        fillers = [unused(self, value.type) for value in op.results]
-        body = graph.builder.nested()
-        body.ops.append(op)
-        body.emit(YieldOp, values=op.results)
-        ok, error, *results = graph.emit(
-            TryOp,
-            (BOOL, ANY, *(kind for _, kind in fillers)),
-            names=(None, None, *(value.name for value in op.results)),
-            fallback=tuple(ir for ir, _ in fillers),
-            base=self.catches_base > 0,
-            body=body.block(),
-            id=f"{without_holes(self.path)}/@cf.try",
-        )
-        state = self.state
-        other = graph.builder.nested()
-        with graph.at_end_of(other):
-            self.state = state.child()
-            self.close_turns(self.try_marks[-1])
-            handled = self.handled[-1] if self.handled else None
-            symbol = Symbol(error, "an exception")
-            raised = Way(self.state, Raised(None, symbol=symbol, context=handled, kinds=kinds))
-        self.state = state
-        exits = {NORMAL: Way(state.child()), RAISE: raised}
-        narrow(self, Outcome(exits, state, self._next, {NORMAL: Symbol(ok, "whether it was done")}), other)
-        return tuple(results)
 
     def step(self) -> None:
         """Count one statement or call."""
@@ -538,14 +519,6 @@ class Machine:
             f"{what} can't be captured yet", "nothing has to change: it runs eagerly from here; please report it"
         )
 
-    def checked(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """``function(*args)``, one of lmc's own checks; what it refuses is raised at the line of the program."""
-        try:
-            return function(*args, **kwargs)
-        except LmcError as error:
-            error.location = self.graph.location
-            self.throw(Raised(type(error), made=error.with_traceback(None)))
-
     # Ids
 
     def allocate_host(self, name: str) -> str:
@@ -555,24 +528,12 @@ class Machine:
         self.journal.set(self.host_counts, base, count + 1)
         return base if count == 0 else f"{base}#{count}"
 
-    def allocate_id(self, path: str, holes: tuple[Value, ...], name: str) -> tuple[str, tuple[Value, ...]]:
-        """A stable id for what comes next called ``name`` on ``path``, and the numbers in its holes."""
-        base = f"{path}/{name if name.isidentifier() else escape(name)}"
-        place = ("count", base, holes)
-        count = self.state.get(place)
-        if isinstance(count, Const):
-            self.state.put(place, Const(count.value + 1))
-            return (base if count.value == 0 else f"{base}#{count.value}"), holes
-        assert isinstance(count, Symbol)
-        self.state.put(place, pure(self, "add", (count, Const(1)), raises=False))
-        return f"{base}*", (*holes, count.ir)
-
     # Texts and lengths that were put together already
 
     def text_of(self, text: Concat) -> Symbol | None:
         """The symbol of a text, where an op in an open block has put it together."""
         found = self._texts.get(id(text))
-        return found[1] if found is not None and self._is_open(found[2]) else None
+        return found[1] if found is not None and self.is_open(found[2]) else None
 
     def note_text(self, text: Concat, symbol: Symbol) -> None:
         """Remember it."""
@@ -581,10 +542,10 @@ class Machine:
     def forget_texts(self) -> None:
         """Ops were dropped."""
         self._texts.clear()
-        self._lengths.clear()
-        self._specialised.clear()
+        self.lengths.clear()
+        self.specialised.clear()
 
-    def _is_open(self, builder: Builder) -> bool:
+    def is_open(self, builder: Builder) -> bool:
         return any(each is builder for each in self.graph.stack)
 
     # Breaks
@@ -679,90 +640,6 @@ class Machine:
 
     # Values
 
-    def pure(self, name: str, *arguments: Abstract, **options: Any) -> Symbol:
-        """Call a pure builtin in the run; see ``lmc.frontend.emit.operands.pure``."""
-        return pure(self, name, arguments, **options)
-
-    def known(self, value: Abstract) -> Any:
-        """Return what ``value`` is for the arguments that are given; ``UNKNOWN`` where they do not tell."""
-        if isinstance(value, Const):
-            return value.value
-        if isinstance(value, Symbol):
-            return self.graph.known(value.expression)
-        return self.graph.known(concat_expression(value)) if isinstance(value, Concat) else UNKNOWN
-
-    def concrete(self, value: Abstract, use: str = NEEDED) -> Any:
-        """``value`` as a plain one. Where it follows from the arguments, the capture then holds for that value only.
-
-        Ends the capture where it does not.
-        """
-        if isinstance(value, Const):
-            return value.value
-        if isinstance(value, Concat):
-            value = operands.text_symbol(self, value)
-        if isinstance(value, Symbol) and value.ir in self._specialised:
-            return self._specialised[value.ir]
-        found = self.known(value)
-        if found is UNKNOWN or not isinstance(value, Symbol) or not is_literal(found) or found != found:  # noqa: PLR0124
-            self._refuse_unknown(value, use)
-        assert value.expression is not None
-        if is_too_large(found):
-            raise self.stop(SIZE_CAUSE, SIZE_REMEDY)
-        self.graph.emit(AssumeOp, value=value.ir, expected=found)
-        self.graph.guard(value.expression, found)
-        if self.graph.builder is self.graph.root:
-            self._specialised[value.ir] = found
-        return found
-
-    def _refuse_unknown(self, value: Abstract, use: str) -> NoReturn:
-        what = operands.describe(self, value)
-        if isinstance(value, Symbol) and value.expression is not None and not self.graph.inputs:
-            raise self.stop(
-                f"{what} is not given, but {use}", "compile with example inputs, which the program specialises for"
-            )
-        raise self.stop(
-            f"{what} is known only when the program runs, but {use}",
-            "nothing has to change: the rest runs eagerly; what should be compiled, do before it",
-        )
-
-    def exception(self, error: Raised) -> Symbol:
-        """An exception of the run."""
-        made = self._made(error)
-        if error.context is not None:
-            context = self.cases(error.context, self._context)
-            made = self._same_kind(made, pure(self, "in_context", (made, context), raises=False))
-        return made
-
-    def _context(self, error: Abstract) -> Abstract:
-        assert isinstance(error, Raised)
-        return self.exception(error)
-
-    @staticmethod
-    def _same_kind(made: Symbol, changed: Symbol) -> Symbol:
-        return Symbol(changed.ir, made.origin, kind=made.kind)
-
-    def _made(self, error: Raised) -> Symbol:
-        if isinstance(error.symbol, Symbol):
-            return error.symbol
-        if error.made is not None:
-            return operands.constant(self, error.made)
-        kind = error.kind
-        assert kind is not None
-        if kind.__module__ == "builtins":
-            made = pure(self, "exception", (Const(kind.__name__), *error.args), error.keywords, gives=ANY)
-            return Symbol(made.ir, with_article(kind.__name__), kind=kind)
-        return self.construct_error(kind, error.args)
-
-    def construct_error(self, kind: type[BaseException], args: tuple[Abstract, ...]) -> Symbol:
-        """An exception of a class of the user's that has no code of its own in its making."""
-        made = operands.host_call(self, kind, args, effect=Effect.PURE, result_type=ANY)
-        return Symbol(made.ir, with_article(kind.__name__), kind=kind)
-
-    def construct(self, value: Tuple) -> Symbol:
-        """A named tuple as an object of the run."""
-        made = operands.host_call(self, value.kind, value.items, effect=Effect.PURE, result_type=ANY)
-        return Symbol(made.ir, with_article(value.kind.__name__), kind=value.kind)
-
     def plain(self, value: Abstract) -> tuple[Any] | None:
         """The Python value of what is known now and runs no code of the user's, alone in a tuple; else None.
 
@@ -834,37 +711,6 @@ class Machine:
         """A list of the program's own, whose items are those of a value that nothing else holds."""
         return self.new(GrownCell(value))
 
-    def length(self, value: Symbol) -> Symbol:
-        """``len`` of a list or text of the run, once for each in a block."""
-        known = self._lengths.get(value.ir)
-        if known is not None and not value.foreign and value.type != ANY and self._is_open(known[1]):
-            return known[0]
-        found = pure(self, "len", (value,))
-        self._lengths[value.ir] = (found, self.graph.builder)
-        return found
-
-    def note_length(self, value: Symbol, like: Symbol) -> None:
-        """Note that a list of the run is as long as another one."""
-        if not like.foreign:
-            self._lengths[value.ir] = (self.length(like), self.graph.builder)
-
-    def is_length(self, value: Symbol) -> bool:
-        """Return whether ``value`` is the length of a list or text."""
-        return any(known.ir == value.ir for known, _ in self._lengths.values())
-
-    def specialised_length(self, value: Symbol) -> int | None:
-        """The length of a list or text that the capture holds for already; None where it does not."""
-        known = self._lengths.get(value.ir)
-        return None if known is None else self._specialised.get(known[0].ir)
-
-    def decided(self, flag: Abstract) -> Abstract:
-        """A flag as a constant, where it follows from the arguments: the capture then holds for those alone."""
-        if not isinstance(flag, Symbol) or not self.activation.decides:
-            return flag
-        if self.known(flag) is UNKNOWN:
-            return flag
-        return Const(self.concrete(flag))
-
     # What only some kinds of objects have; the rules of handles and classes fill these in
 
     def append_together(self, left: Abstract, right: Abstract) -> Abstract | None:
@@ -893,30 +739,6 @@ class Machine:
 
     # Exceptions
 
-    def throw(self, error: Raised) -> NoReturn:
-        """Raise an exception of the program here."""
-        if self.handled and error is not self.handled[-1] and error.context is None:
-            error = replace(error, context=self.handled[-1])
-        if self.protected:
-            self.close_turns(self.try_marks[-1])
-            raise Left(Outcome({RAISE: Way(self.state, error)}, self.state, self._next))
-        if error.made is not None and self.graph.builder is self.graph.root:
-            raise MadeError(error.made, self.graph.location)
-        arguments: list[Abstract] = [self._made(error)]
-        if error.context is not None:
-            arguments.insert(0, self.cases(error.context, self._context))
-        if error.cause is not None:
-            arguments.append(error.cause)
-        (raised,) = self.graph.emit(
-            PyCallOp,
-            (NONE_TYPE,),
-            function="raise" if error.context is None else "raise_while",
-            arguments=tuple(operands.operand(self, each).ir for each in arguments),
-        )
-        if error.made is not None:
-            self.note_refused(raised, error.made)
-        self.leave()
-
     def made_error(self, error: LmcError) -> MadeError:
         """Return what ends the capture before the statement under way, for which the program raises ``error``."""
         return MadeError(error, self.graph.location)
@@ -925,10 +747,6 @@ class Machine:
         """The op that gives ``value`` raises ``error`` or one like it; so does compiling, if no condition guards it."""
         if not self.protected and self.activation.block is self.graph.builder:
             self.ends.refused[value] = error
-
-    def raise_new(self, kind: type[BaseException], *args: Any, **keywords: Abstract) -> NoReturn:
-        """Raise a new exception with literals."""
-        self.throw(Raised(kind, tuple(Const(arg) for arg in args), keywords=keywords))
 
     def leave_for(self, exit: Exit, payload: Abstract | None = None) -> NoReturn:
         """Take an exit; role blocks that it leaves are closed on the way."""
@@ -964,9 +782,7 @@ class Machine:
 
     def choose(self, flag: Symbol, then: Callable[[], Abstract], otherwise: Callable[[], Abstract]) -> Abstract:
         """The value of one of two expressions, by a flag."""
-        found = adopt(self, branch(self, flag, then, otherwise, "cf.cond.value"))
-        assert found is not None
-        return found
+        return self.rules.choose(flag, then, otherwise)
 
     @property
     def activation(self) -> Activation:

@@ -6,7 +6,8 @@ import builtins
 from types import CellType
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.emit.operands import host_call
+from lmc.frontend.emit.operands import host_call, pure
+from lmc.frontend.emit.raising import raise_new
 from lmc.frontend.guards import unguarded_part
 from lmc.frontend.heap.cells import FrameCell
 from lmc.frontend.heap.values import UNBOUND, Abstract, Const, Poison, Symbol, Unbound, Union, is_literal
@@ -58,15 +59,15 @@ def bound(machine: Machine, value: Abstract, name: str, *, local: bool) -> Abstr
         )
         said = {"name": Const(name)}
     if isinstance(value, Unbound):
-        machine.raise_new(kind, text, **said)
+        raise_new(machine, kind, text, **said)
     assert isinstance(value, Union)
     there = value.first
     if local and isinstance(there, Symbol) and not machine.protected:
-        found = machine.pure("bound", value.flag, there, Const(name), gives=there.type)
+        found = pure(machine, "bound", (value.flag, there, Const(name)), gives=there.type)
         return Symbol(found.ir, there.origin, None, there.domain, there.kind, there.foreign)
 
     def missing() -> Abstract:
-        machine.raise_new(kind, text, **said)
+        raise_new(machine, kind, text, **said)
 
     return machine.choose(value.flag, lambda: there, missing)
 
@@ -84,7 +85,8 @@ def read_outside(machine: Machine, name: str) -> Abstract:
         try:
             value = cell.cell_contents
         except ValueError:
-            machine.raise_new(
+            raise_new(
+                machine,
                 NameError,
                 f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope",
                 name=Const(name),
@@ -94,7 +96,7 @@ def read_outside(machine: Machine, name: str) -> Abstract:
     elif hasattr(builtins, name):
         value = getattr(builtins, name)
     else:
-        machine.raise_new(NameError, f"name '{name}' is not defined", name=Const(name))
+        raise_new(machine, NameError, f"name '{name}' is not defined", name=Const(name))
     reads = machine.graph.reads
     if not reads.seen(kind, holder, name, value):
         if foreign.is_changed(machine, value):

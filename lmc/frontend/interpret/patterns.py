@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lmc.frontend.control.conditions import adopt, branch
+from lmc.frontend.emit.known import concrete, decided, length_of
 from lmc.frontend.emit.operands import class_of, describe, pure
 from lmc.frontend.heap.cells import DictCell
 from lmc.frontend.heap.values import FALSE, NONE, TRUE, UNBOUND, Abstract, Const, Symbol, Tuple, Union
@@ -51,9 +52,9 @@ def run_match(machine: Machine, node: ast.Match) -> None:
             bind()
             machine.rules.execute(case.body)
 
-        flag = machine.decided(fits)
+        flag = decided(machine, fits)
         if case.guard is not None and isinstance(flag, Const):
-            flag = machine.decided(guard()) if flag.value else flag
+            flag = decided(machine, guard()) if flag.value else flag
         elif case.guard is not None:
             assert isinstance(flag, Symbol)
             flag = machine.choose(flag, guard, lambda: FALSE)
@@ -153,7 +154,7 @@ def _sequence(machine: Machine, pattern: ast.MatchSequence, subject: Abstract, b
         return Const(False)
     if kind is None and isinstance(subject, Symbol):
         checks = [
-            lambda: machine.decided(is_instance(machine, subject, Const((list, tuple, range, deque)))),
+            lambda: decided(machine, is_instance(machine, subject, Const((list, tuple, range, deque)))),
             lambda: _items(machine, pattern, subject, bindings),
         ]
         return _all(machine, checks, bindings)
@@ -189,11 +190,11 @@ def _counted(
 ) -> Abstract:
     """A sequence pattern for items that only a run counts: its length is tested first."""
     count = len(pattern.patterns) - (starred is not None)
-    length = machine.length(subject)
+    length = length_of(machine, subject)
 
     def fits() -> Abstract:
         compared = operators.binary(machine, "eq" if starred is None else "ge", length, Const(count))
-        return machine.decided(compared)
+        return decided(machine, compared)
 
     def part_fits(index: int, part: ast.pattern) -> Abstract:
         behind = index - len(pattern.patterns)
@@ -218,7 +219,7 @@ def _mapping(machine: Machine, pattern: ast.MatchMapping, subject: Abstract, bin
     tests: list[Callable[[], Abstract]] = []
     taken: list[object] = []
     for key_node, part in zip(pattern.keys, pattern.patterns, strict=True):
-        key = machine.concrete(machine.rules.evaluate(key_node))
+        key = concrete(machine, machine.rules.evaluate(key_node))
         taken.append(key)
         if cell.index(key) is None:
             return Const(False)

@@ -15,6 +15,7 @@ from lmc.frontend.control.conditions import adopt, branch, divided, scope
 from lmc.frontend.control.exits import NORMAL, RAISE, Exit, Way
 from lmc.frontend.emit.operands import class_of, describe, host_call, pure
 from lmc.frontend.emit.raises import Classes, may_take, takes_all
+from lmc.frontend.emit.raising import raise_new, throw
 from lmc.frontend.handles.roles import begin_role, end_role
 from lmc.frontend.heap.values import (
     FALSE,
@@ -143,7 +144,7 @@ def _handle(machine: Machine, node: ast.Try, error: Abstract, index: int) -> Non
     if not isinstance(error, Raised):
         raise machine.stop(*_cause(machine, error))
     if index == len(node.handlers):
-        machine.throw(error)
+        throw(machine, error)
     handler = node.handlers[index]
     machine.at(handler)
     flag = TRUE if handler.type is None else is_instance(machine, error, machine.rules.evaluate(handler.type))
@@ -199,7 +200,7 @@ def _throw(machine: Machine, error: Abstract) -> Abstract | None:
         return machine.cases(error, lambda one: _throw(machine, one) or UNBOUND)
     if not isinstance(error, Raised):
         raise machine.stop(*_cause(machine, error))
-    return machine.throw(error)
+    return throw(machine, error)
 
 
 def is_instance(machine: Machine, error: Raised, kinds: Abstract) -> Abstract:
@@ -461,10 +462,10 @@ def _with_instance(
         flag = truth(machine, swallowed)
         if isinstance(flag, Const):
             if not flag.value:
-                machine.throw(error)
+                throw(machine, error)
             return
         assert isinstance(flag, Symbol)
-        adopt(machine, branch(machine, flag, lambda: None, lambda: machine.throw(error)))
+        adopt(machine, branch(machine, flag, lambda: None, lambda: throw(machine, error)))
 
     if RAISE not in exits:
         left()
@@ -495,11 +496,11 @@ def as_exception(machine: Machine, value: Abstract) -> Raised:
     kind = class_of(machine, value)
     if kind is None or issubclass(kind, BaseException):
         raise machine.unsupported(f"raising {describe(machine, value)}")
-    return machine.raise_new(TypeError, "exceptions must derive from BaseException")
+    return raise_new(machine, TypeError, "exceptions must derive from BaseException")
 
 
 def raise_again(machine: Machine) -> None:
     """``raise`` in a handler."""
     if not machine.handled:
-        machine.raise_new(RuntimeError, "No active exception to reraise")
-    machine.throw(machine.handled[-1])
+        raise_new(machine, RuntimeError, "No active exception to reraise")
+    throw(machine, machine.handled[-1])

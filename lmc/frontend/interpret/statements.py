@@ -11,6 +11,8 @@ from lmc.frontend.breaks import Break, CaptureBreak
 from lmc.frontend.continuation import stopping
 from lmc.frontend.control.conditions import adopt, branch
 from lmc.frontend.control.exits import Exit, Left, Outcome
+from lmc.frontend.emit.known import decided
+from lmc.frontend.emit.raising import throw
 from lmc.frontend.handles.misuse import refuse_deletion
 from lmc.frontend.heap.cells import BranchesCell, ListCell
 from lmc.frontend.heap.values import NONE, Abstract, Const, Raised, Symbol, same
@@ -147,7 +149,7 @@ def _augmented(machine: Machine, node: ast.AugAssign) -> None:
 
 
 def _if(machine: Machine, node: ast.If) -> None:
-    flag = machine.decided(test(machine, node.test))
+    flag = decided(machine, test(machine, node.test))
     machine.at(node)
     if isinstance(flag, Const):
         execute(machine, node.body if flag.value else node.orelse)
@@ -219,15 +221,15 @@ def _raise(machine: Machine, node: ast.Raise) -> None:
     if node.cause is not None:
         cause = evaluate(machine, node.cause)
     machine.at(node)
-    machine.throw(Raised(error.kind, error.args, error.symbol, error.made, cause, keywords=error.keywords))
+    throw(machine, Raised(error.kind, error.args, error.symbol, error.made, cause, keywords=error.keywords))
 
 
 def _assert(machine: Machine, node: ast.Assert) -> None:
-    flag = machine.decided(test(machine, node.test))
+    flag = decided(machine, test(machine, node.test))
 
     def fail() -> None:
         args = () if node.msg is None else (evaluate(machine, node.msg),)
-        machine.throw(Raised(AssertionError, args))
+        throw(machine, Raised(AssertionError, args))
 
     machine.at(node)
     if isinstance(flag, Const):

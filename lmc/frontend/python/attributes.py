@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from lmc.frontend.binding import Bindable
 from lmc.frontend.emit import objects
 from lmc.frontend.emit.operands import class_of, describe, host_call
+from lmc.frontend.emit.raising import raise_new
 from lmc.frontend.guards import MISSING
 from lmc.frontend.harmless import is_standard_module
 from lmc.frontend.heap.cells import InstanceCell
@@ -153,7 +154,7 @@ def _presence_outside(machine: Machine, held: Any, found: Any, name: str) -> Con
 
 def _raise_for(machine: Machine, owner: Abstract, name: str, *args: Any) -> NoReturn:
     """Raise what Python does where ``owner.name`` can't be read."""
-    machine.raise_new(AttributeError, *args, name=Const(name), obj=owner)
+    raise_new(machine, AttributeError, *args, name=Const(name), obj=owner)
 
 
 def _of_exception(machine: Machine, owner: Raised, name: str) -> Abstract:
@@ -440,7 +441,7 @@ def write(machine: Machine, owner: Abstract, name: str, value: Abstract) -> None
         machine.rules.call(Const(custom), [owner, Const(name), value], {})
     elif isinstance(held, property):
         if held.fset is None:
-            machine.raise_new(AttributeError, f"property {name!r} of '{cell.kind.__name__}' object has no setter")
+            raise_new(machine, AttributeError, f"property {name!r} of '{cell.kind.__name__}' object has no setter")
         machine.graph.reads.add_attribute(cell.kind, name, held)
         machine.rules.call(Const(held.fset), [owner, value], {})
     elif _is_foreign_descriptor(held):
@@ -540,7 +541,7 @@ def _refused(machine: Machine, owner: Abstract, kind: type, change: Callable[[An
     except AttributeError as error:
         if error.name is not None:
             _raise_for(machine, owner, error.name, *error.args)
-        machine.raise_new(AttributeError, *error.args)
+        raise_new(machine, AttributeError, *error.args)
     raise machine.unsupported(f"this change of {with_article(kind.__name__)}")
 
 

@@ -17,6 +17,7 @@ from types import FunctionType, WrapperDescriptorType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol
 
 from lmc.frontend.emit.operands import PLAIN_TYPES, class_of, concat, host_call, is_scalar
+from lmc.frontend.emit.raising import raise_new, throw
 from lmc.frontend.harmless import is_standard_module
 from lmc.frontend.heap.cells import DictCell, GrownCell, InstanceCell, ListCell
 from lmc.frontend.heap.values import NONE, Abstract, Const, Poison, Raised, Symbol, Tuple, Unbound, Union
@@ -92,14 +93,14 @@ def _instance(machine: Machine, kind: type, args: Args, kwargs: Kwargs) -> Abstr
     init = lookup(kind, "__init__")
     if not isinstance(init, FunctionType):
         if args or kwargs:
-            machine.raise_new(TypeError, f"{kind.__name__}() takes no arguments")
+            raise_new(machine, TypeError, f"{kind.__name__}() takes no arguments")
         return made
     machine.graph.reads.add_attribute(kind, "__init__", init)
     found = machine.rules.call(Const(init), [made, *args], kwargs)
     if not isinstance(found, Const):
         raise machine.unsupported(f"what __init__ of {kind.__name__} returns")
     if found.value is not None:
-        machine.raise_new(TypeError, f"__init__() should return None, not '{type(found.value).__name__}'")
+        raise_new(machine, TypeError, f"__init__() should return None, not '{type(found.value).__name__}'")
     return made
 
 
@@ -244,7 +245,7 @@ def _frozen(method: str, verb: str) -> Callable[..., Abstract]:
         assert kind is not None
         if kind is owner or name.value in {each.name for each in dataclasses.fields(owner)}:
             message = f"cannot {verb} field {name.value!r}"
-            machine.throw(Raised(dataclasses.FrozenInstanceError, (Const(message),)))
+            throw(machine, Raised(dataclasses.FrozenInstanceError, (Const(message),)))
         further = kind.__mro__[kind.__mro__.index(owner) + 1 :]
         if any(isinstance(vars(base).get(method), FunctionType) for base in further):
             raise machine.unsupported("an attribute of an object of a class under two frozen dataclasses")

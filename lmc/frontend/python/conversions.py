@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lmc.frontend.emit import objects
 from lmc.frontend.emit.operands import concat, describe, is_text, pure, type_of_value
+from lmc.frontend.emit.raising import raise_new
 from lmc.frontend.heap.cells import (
     InstanceCell,
     ListCell,
@@ -77,7 +78,7 @@ def formatted(machine: Machine, value: Abstract, spec: Abstract) -> Abstract:
         return to_text(machine, value)
     cell = machine.cell(value)
     if isinstance(cell, InstanceCell):
-        machine.raise_new(TypeError, f"unsupported format string passed to {cell.kind.__name__}.__format__")
+        raise_new(machine, TypeError, f"unsupported format string passed to {cell.kind.__name__}.__format__")
     if isinstance(value, Const):
         return machine.rules.object_call("format", format, [value, spec])
     return pure(machine, "format", (value, spec))

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, TypeVar
 from lmc.frontend.control.conditions import adopt, branch, scope
 from lmc.frontend.control.exits import NORMAL, Exit, Left, Way
 from lmc.frontend.disorder import has_one_order
+from lmc.frontend.emit.known import concrete, known_value
 from lmc.frontend.emit.operands import pure, type_of_value
+from lmc.frontend.emit.raising import raise_new
 from lmc.frontend.heap.cells import (
     GeneratorCell,
     ListCell,
@@ -58,12 +60,12 @@ def sorted_items(machine: Machine, given: Abstract, key: Abstract = NONE, revers
     if len(items) < 2:
         return machine.new(ListCell(tuple(items)))
     plain = [machine.plain(each) for each in keys]
-    if all(each is not None for each in plain) and isinstance(machine.known(reverse), bool):
+    if all(each is not None for each in plain) and isinstance(known_value(machine, reverse), bool):
         values = [each[0] for each in plain if each is not None]
         try:
-            order = sorted(range(len(values)), key=values.__getitem__, reverse=machine.concrete(reverse))
+            order = sorted(range(len(values)), key=values.__getitem__, reverse=concrete(machine, reverse))
         except TypeError as error:
-            machine.raise_new(TypeError, *error.args)
+            raise_new(machine, TypeError, *error.args)
         return machine.new(ListCell(tuple(items[index] for index in order)))
     if keyless:
         return machine.list_of(pure(machine, "sorted", (machine.new(ListCell(tuple(items))),), {"reverse": reverse}))
@@ -155,7 +157,7 @@ def extreme(name: str) -> Handler:
         if not items:
             if default:
                 return default["default"]
-            machine.raise_new(ValueError, f"{name}() arg is an empty sequence")
+            raise_new(machine, ValueError, f"{name}() arg is an empty sequence")
         if len(items) == 1:
             return items[0]
         plain = [machine.plain(each) for each in keys]
@@ -164,7 +166,7 @@ def extreme(name: str) -> Handler:
             try:
                 index = function(range(len(values)), key=values.__getitem__)
             except TypeError as error:
-                machine.raise_new(TypeError, *error.args)
+                raise_new(machine, TypeError, *error.args)
             return items[index]
         if keys is items:
             return pure(machine, name, items)

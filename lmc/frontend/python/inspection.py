@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lmc.frontend.emit import objects
+from lmc.frontend.emit.known import concrete, is_length, length_of
 from lmc.frontend.emit.operands import class_of, describe, host_call, pure
+from lmc.frontend.emit.raising import raise_new
 from lmc.frontend.harmless import is_standard_module
 from lmc.frontend.heap.cells import (
     BranchArrayCell,
@@ -58,7 +60,7 @@ def size(machine: Machine, value: Abstract) -> Abstract:
         return pure(machine, "len", (objects.looked_into(machine, value),))
     if isinstance(value, Symbol | Concat):
         if isinstance(value, Symbol) and (value.type == TEXT or isinstance(value.type, ListType)):
-            return machine.length(value)
+            return length_of(machine, value)
         return pure(machine, "len", (value,))
     if isinstance(value, Const):
         return machine.rules.object_call("len", len, [value])
@@ -66,7 +68,7 @@ def size(machine: Machine, value: Abstract) -> Abstract:
     if isinstance(cell, ListCell | DictCell):
         return Const(len(cell.items if isinstance(cell, ListCell) else cell.keys))
     if isinstance(cell, GrownCell):
-        return machine.length(cell.value)
+        return length_of(machine, cell.value)
     if isinstance(cell, BranchesCell):
         return Const(len(cell.handles))
     if isinstance(cell, BranchArrayCell):
@@ -78,12 +80,12 @@ def _checked_size(machine: Machine, found: Abstract) -> Abstract:
     """Return what ``__len__`` returned, as ``len`` gives it."""
     if class_of(machine, found) is not int:
         raise machine.unsupported("a length that may be no int")
-    if isinstance(found, Symbol) and machine.is_length(found):
+    if isinstance(found, Symbol) and is_length(machine, found):
         return found
     flag = truth(machine, binary(machine, "lt", found, Const(0)))
 
     def negative() -> Abstract:
-        machine.raise_new(ValueError, "__len__() should return >= 0")
+        raise_new(machine, ValueError, "__len__() should return >= 0")
 
     if isinstance(flag, Const):
         return negative() if flag.value else found
@@ -138,9 +140,9 @@ def get_attribute(machine: Machine, owner: Abstract, name: Abstract, *default: A
     """``getattr(owner, name)`` and ``getattr(owner, name, default)``."""
     if isinstance(owner, Union | Poison | Unbound):
         return machine.cases(owner, lambda one: get_attribute(machine, one, name, *default))
-    known = machine.concrete(name, "the name of an attribute is needed now")
+    known = concrete(machine, name, "the name of an attribute is needed now")
     if type(known) is not str:
-        machine.raise_new(TypeError, "attribute name must be string, not " + repr(type(known).__name__))
+        raise_new(machine, TypeError, "attribute name must be string, not " + repr(type(known).__name__))
     if not default:
         return attributes.read(machine, owner, known)
     there = attributes.presence(machine, owner, known)
@@ -155,7 +157,7 @@ def has_attribute(machine: Machine, owner: Abstract, name: Abstract) -> Abstract
     """``hasattr(owner, name)``."""
     if isinstance(owner, Union | Poison | Unbound):
         return machine.cases(owner, lambda one: has_attribute(machine, one, name))
-    known = machine.concrete(name, "the name of an attribute is needed now")
+    known = concrete(machine, name, "the name of an attribute is needed now")
     if type(known) is not str:
         raise machine.unsupported("`hasattr` with a name that is no text")
     there = attributes.presence(machine, owner, known)
@@ -166,13 +168,13 @@ def has_attribute(machine: Machine, owner: Abstract, name: Abstract) -> Abstract
 
 def set_attribute(machine: Machine, owner: Abstract, name: Abstract, value: Abstract) -> Abstract:
     """``setattr(owner, name, value)``."""
-    attributes.write(machine, owner, machine.concrete(name, "the name of an attribute is needed now"), value)
+    attributes.write(machine, owner, concrete(machine, name, "the name of an attribute is needed now"), value)
     return NONE
 
 
 def delete_attribute(machine: Machine, owner: Abstract, name: Abstract) -> Abstract:
     """``delattr(owner, name)``."""
-    attributes.delete(machine, owner, machine.concrete(name, "the name of an attribute is needed now"))
+    attributes.delete(machine, owner, concrete(machine, name, "the name of an attribute is needed now"))
     return NONE
 
 

@@ -21,6 +21,7 @@ from lmc.frontend.emit.operands import (
     schema_of_value,
     text_symbol,
 )
+from lmc.frontend.emit.raising import raise_new
 from lmc.frontend.harmless import is_standard_module
 from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, ListCell
 from lmc.frontend.heap.values import (
@@ -174,16 +175,16 @@ def _now(machine: Machine, items: tuple[Abstract, ...], key: Any) -> tuple[Abstr
     try:
         return items[key]
     except (TypeError, ValueError) as error:
-        machine.raise_new(type(error), *error.args)
+        raise_new(machine, type(error), *error.args)
 
 
 def _one(machine: Machine, items: tuple[Abstract, ...], key: Any, name: str) -> Abstract:
     try:
         return items[key]
     except IndexError:
-        machine.raise_new(IndexError, f"{name} index out of range")
+        raise_new(machine, IndexError, f"{name} index out of range")
     except TypeError as error:
-        machine.raise_new(TypeError, *error.args if name == "tuple" else (str(error).replace("tuple", name),))
+        raise_new(machine, TypeError, *error.args if name == "tuple" else (str(error).replace("tuple", name),))
 
 
 def _listed(machine: Machine, owner: Tuple, key: Abstract) -> Abstract:
@@ -222,7 +223,7 @@ def _dict_item(machine: Machine, cell: DictCell, key: Abstract) -> Abstract:
     if known is not None:
         index = cell.index(known[0])
         if index is None:
-            machine.raise_new(KeyError, known[0])
+            raise_new(machine, KeyError, known[0])
         return cell.values[index]
     if isinstance(key, Symbol) and stays_apart(machine, cell.values):
         return by_key(machine, cell.keys, cell.values, key)
@@ -290,7 +291,7 @@ def _set_in_list(machine: Machine, owner: Abstract, cell: ListCell | GrownCell, 
         try:
             items[known[0]] = given
         except (IndexError, TypeError, ValueError) as error:
-            machine.raise_new(type(error), *error.args)
+            raise_new(machine, type(error), *error.args)
         put(machine, owner, ListCell(tuple(items)))
     elif not isinstance(key, Slice) and _stays_list(machine, owner, value):
         put(machine, owner, GrownCell(pure(machine, "list.replaced", (owner, key, value))))
@@ -319,7 +320,7 @@ def delete_item(machine: Machine, owner: Abstract, key: Abstract) -> None:
     if isinstance(cell, DictCell) and known is not None:
         index = cell.index(known[0])
         if index is None:
-            machine.raise_new(KeyError, known[0])
+            raise_new(machine, KeyError, known[0])
         keys, values = list(cell.keys), list(cell.values)
         del keys[index], values[index]
         put(machine, owner, DictCell(tuple(keys), tuple(values)))
@@ -329,7 +330,7 @@ def delete_item(machine: Machine, owner: Abstract, key: Abstract) -> None:
         try:
             del items[known[0]]
         except (IndexError, TypeError) as error:
-            machine.raise_new(type(error), *error.args)
+            raise_new(machine, type(error), *error.args)
         put(machine, owner, ListCell(tuple(items)))
         return
     if isinstance(cell, ListCell | GrownCell):

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.disorder import CAUSE, REMEDY, is_disordered
 from lmc.frontend.emit import objects
 from lmc.frontend.emit.budget import MAX_UNROLLED_FOR
+from lmc.frontend.emit.known import concrete, length_of, specialised_length
 from lmc.frontend.emit.operands import describe, pure, text_symbol
+from lmc.frontend.emit.raising import raise_new
 from lmc.frontend.heap.cells import BranchesCell, DictCell, GeneratorCell, GrownCell, IteratorCell, ListCell, SetCell
 from lmc.frontend.heap.values import (
     Abstract,
@@ -106,7 +108,7 @@ def items_in_any_order(machine: Machine, value: Abstract) -> list[Abstract] | Co
 
 def _specialised(machine: Machine, value: Symbol) -> list[Abstract] | None:
     """The items of a list or text of the run whose length the capture holds for already; None for any other."""
-    count = machine.specialised_length(value)
+    count = specialised_length(machine, value)
     if count is None or value.foreign or not 0 < count <= MAX_UNROLLED_FOR:
         return None
     return [pure(machine, "getitem", (value, Const(index)), raises=False) for index in range(count)]
@@ -127,7 +129,7 @@ def _of_view(machine: Machine, view: View) -> list[Abstract] | Counted:
 def _of_constant(machine: Machine, value: Const) -> list[Abstract] | None:
     held = value.value
     if type(held) in _NO_ITERATION:
-        machine.raise_new(TypeError, f"'{type(held).__name__}' object is not iterable")
+        raise_new(machine, TypeError, f"'{type(held).__name__}' object is not iterable")
     if type(held) in _VIEWS:
         if machine.state.tainted:
             raise machine.stop(
@@ -152,7 +154,7 @@ def known_items(machine: Machine, value: Abstract, use: str) -> list[Abstract]:
         raise machine.stop(f"{describe(machine, value)} is gone over, and {use}", "bind it to one list on every way")
     found = items_of(machine, value)
     if isinstance(found, Counted):
-        count = machine.concrete(machine.length(found.value), use)
+        count = concrete(machine, length_of(machine, found.value), use)
         return [pure(machine, "getitem", (found.value, Const(index)), raises=False) for index in range(count)]
     if found is not None:
         return found
@@ -202,7 +204,7 @@ def _check_keys(machine: Machine, cell: IteratorCell) -> None:
         return
     now = _keys_of(machine, cell.source)
     if now is not None and cell.keys is not None and len(now) != len(cell.keys):
-        machine.raise_new(RuntimeError, "dictionary changed size during iteration")
+        raise_new(machine, RuntimeError, "dictionary changed size during iteration")
     raise machine.stop("a dict gets other keys while the program goes over it", "go over a copy: list(x)")
 
 
@@ -262,12 +264,12 @@ def _apart(machine: Machine, value: Symbol, count: int, starred: int) -> list[Ab
 def _split(machine: Machine, items: Sequence[Abstract], count: int, starred: int | None) -> list[Abstract]:
     if starred is None:
         if len(items) < count:
-            machine.raise_new(ValueError, f"not enough values to unpack (expected {count}, got {len(items)})")
+            raise_new(machine, ValueError, f"not enough values to unpack (expected {count}, got {len(items)})")
         if len(items) > count:
-            machine.raise_new(ValueError, f"too many values to unpack (expected {count})")
+            raise_new(machine, ValueError, f"too many values to unpack (expected {count})")
         return list(items)
     if len(items) < count - 1:
-        machine.raise_new(ValueError, f"not enough values to unpack (expected at least {count - 1}, got {len(items)})")
+        raise_new(machine, ValueError, f"not enough values to unpack (expected at least {count - 1}, got {len(items)})")
     end = len(items) - (count - 1 - starred)
     rest = machine.new(ListCell(tuple(items[starred:end])))
     return [*items[:starred], rest, *items[end:]]

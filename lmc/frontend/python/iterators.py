@@ -7,7 +7,9 @@ from types import BuiltinFunctionType, MethodDescriptorType
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.emit import objects
+from lmc.frontend.emit.known import concrete, decided
 from lmc.frontend.emit.operands import describe, may_run_code, operand, pure
+from lmc.frontend.emit.raising import raise_new
 from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, GeneratorCell, IteratorCell, RowsCell
 from lmc.frontend.heap.values import (
     FALSE,
@@ -105,7 +107,7 @@ def _holds_handles(machine: Machine, given: Abstract, items: Any) -> bool:
 def zipped(machine: Machine, *given: Abstract, strict: Abstract = FALSE) -> Abstract:
     """``zip(*given)``."""
     if any(isinstance(machine.cell(each), BranchArrayCell | RowsCell) for each in given):
-        return machine.new(RowsCell("zip", given, strict=bool(machine.concrete(strict))))
+        return machine.new(RowsCell("zip", given, strict=bool(concrete(machine, strict))))
     taken = _taken(machine, *given)
     columns = [items_of(machine, each) for each in taken]
     named = {} if strict is FALSE else {"strict": strict}
@@ -113,10 +115,10 @@ def zipped(machine: Machine, *given: Abstract, strict: Abstract = FALSE) -> Abst
         return _iterator(machine, Tuple(()), zip, given)
     held = any(_holds_handles(machine, *pair) for pair in zip(taken, columns, strict=True))
     if held and not all(isinstance(column, list) for column in columns):
-        return machine.new(RowsCell("zip", given, strict=bool(machine.concrete(strict))))
+        return machine.new(RowsCell("zip", given, strict=bool(concrete(machine, strict))))
     if all(isinstance(column, list) for column in columns):
         known = [column for column in columns if isinstance(column, list)]
-        if machine.concrete(strict) and len({*map(len, known)}) > 1:
+        if concrete(machine, strict) and len({*map(len, known)}) > 1:
             raise machine.unsupported("`zip(strict=True)` of different lengths")
         return _iterator(machine, Tuple(tuple(map(Tuple, zip(*known, strict=False)))), zip, given, **named)
     return _iterator(machine, _copied(machine, pure(machine, "zip", taken, named)), zip, given, **named)
@@ -158,7 +160,7 @@ def _first(machine: Machine, generator: Ref, default: tuple[Abstract, ...]) -> A
     """The next item of a generator; of one that nothing else can ask for another one the first."""
     if machine.is_held(generator):
         found = machine.rules.next_item(generator)
-        return found or (default[0] if default else machine.raise_new(StopIteration))
+        return found or (default[0] if default else raise_new(machine, StopIteration))
     return machine.rules.call(Const(first_or_default if default else first), [generator, *default], {})
 
 
@@ -178,7 +180,7 @@ def advanced(machine: Machine, iterator: Abstract, *default: Abstract) -> Abstra
         return found
     if default:
         return default[0]
-    return machine.raise_new(StopIteration)
+    return raise_new(machine, StopIteration)
 
 
 def _advanced_in_run(machine: Machine, iterator: Abstract, default: Sequence[Abstract]) -> Abstract:
@@ -186,7 +188,7 @@ def _advanced_in_run(machine: Machine, iterator: Abstract, default: Sequence[Abs
     goes_on, item = objects.advanced(machine, iterator)
 
     def ended() -> Abstract:
-        return default[0] if default else machine.raise_new(StopIteration)
+        return default[0] if default else raise_new(machine, StopIteration)
 
     return machine.choose(goes_on, lambda: item, ended)
 
@@ -218,7 +220,7 @@ def filtered(machine: Machine, function: Abstract, given: Abstract) -> Abstract:
         test = (
             item if isinstance(function, Const) and function.value is None else machine.rules.call(function, [item], {})
         )
-        flag = machine.decided(truth(machine, test))
+        flag = decided(machine, truth(machine, test))
         if not isinstance(flag, Const):
             raise machine.unsupported("`filter` by what only a run knows")
         if flag.value:

@@ -10,6 +10,7 @@ from lmc.frontend.control.conditions import common
 from lmc.frontend.disorder import CAUSE, REMEDY, is_disordered
 from lmc.frontend.emit import objects
 from lmc.frontend.emit.operands import class_of, concat, describe, is_scalar, is_text, pure
+from lmc.frontend.emit.raising import raise_new
 from lmc.frontend.heap.cells import CollectedCell, DictCell, GrownCell, ListCell, SetCell
 from lmc.frontend.heap.reach import values_of
 from lmc.frontend.heap.values import NONE, Abstract, Const, Ref, Symbol, Tuple, Union, View, is_literal, same
@@ -294,7 +295,7 @@ def _pop(machine: Machine, receiver: Abstract, *index: Abstract) -> Abstract:
         try:
             found = items.pop(*[each[0] for each in known if each is not None])
         except (IndexError, TypeError) as error:
-            machine.raise_new(type(error), *error.args)
+            raise_new(machine, type(error), *error.args)
         put(machine, receiver, ListCell(tuple(items)))
         return found
     if not objects.is_flat(machine, receiver):
@@ -316,7 +317,7 @@ def _remove(machine: Machine, receiver: Abstract, item: Abstract) -> Abstract:
                 put(machine, receiver, ListCell((*cell.items[:index], *cell.items[index + 1 :])))
                 return NONE
         else:
-            machine.raise_new(ValueError, "list.remove(x): x not in list")
+            raise_new(machine, ValueError, "list.remove(x): x not in list")
     if not objects.is_flat(machine, receiver):
         return _of_object(machine, receiver, "remove", item)
     put(machine, receiver, GrownCell(pure(machine, "list.without_first", (receiver, item))))
@@ -378,7 +379,7 @@ def _sort(machine: Machine, receiver: Abstract, **options: Abstract) -> Abstract
     seen = machine.cell(receiver)
     put(machine, receiver, made)
     if isinstance(seen, ListCell) and seen.items:
-        machine.raise_new(ValueError, "list modified during sort")
+        raise_new(machine, ValueError, "list modified during sort")
     if seen is not emptied:
         raise machine.unsupported("`sort` of a list that the key function may change")
     return NONE
@@ -440,7 +441,7 @@ def _dict_pop(machine: Machine, receiver: Abstract, key: Abstract, *default: Abs
     if index is None:
         if default:
             return default[0]
-        machine.raise_new(KeyError, known[0])
+        raise_new(machine, KeyError, known[0])
     keys = (*cell.keys[:index], *cell.keys[index + 1 :])
     put(machine, receiver, DictCell(keys, (*cell.values[:index], *cell.values[index + 1 :])))
     return cell.values[index]
@@ -469,7 +470,7 @@ def _popitem(machine: Machine, receiver: Abstract) -> Abstract:
     cell = machine.cell(receiver)
     assert isinstance(cell, DictCell)
     if not cell.keys:
-        machine.raise_new(KeyError, "popitem(): dictionary is empty")
+        raise_new(machine, KeyError, "popitem(): dictionary is empty")
     put(machine, receiver, DictCell(cell.keys[:-1], cell.values[:-1]))
     return Tuple((Const(cell.keys[-1]), cell.values[-1]))
 
@@ -491,7 +492,7 @@ def _set_change(name: str) -> Callable[..., Abstract]:
         try:
             found = getattr(held, name)(*values)
         except (KeyError, TypeError) as error:
-            machine.raise_new(type(error), *error.args)
+            raise_new(machine, type(error), *error.args)
         if len(held) > 1 and is_disordered({*cell.items}) and not is_disordered(held):
             raise machine.stop(CAUSE, REMEDY)  # what is gone may have moved the items that stay
         put(machine, receiver, SetCell(frozenset(held)))
@@ -505,7 +506,7 @@ def _set_pop(machine: Machine, receiver: Ref) -> Abstract:
     cell = machine.cell(receiver)
     assert isinstance(cell, SetCell)
     if not cell.items:
-        machine.raise_new(KeyError, "pop from an empty set")
+        raise_new(machine, KeyError, "pop from an empty set")
     if len(cell.items) > 1:
         raise machine.stop(CAUSE, REMEDY)
     machine.state.put(receiver.address, SetCell(frozenset()))

@@ -19,8 +19,10 @@ from lmc.frontend.disorder import (
     holds_address,
 )
 from lmc.frontend.emit import objects
+from lmc.frontend.emit.known import length_of
 from lmc.frontend.emit.operands import (
     PLAIN_TYPES,
+    class_name,
     class_of,
     concat,
     describe,
@@ -30,6 +32,7 @@ from lmc.frontend.emit.operands import (
     pure,
     type_of_value,
 )
+from lmc.frontend.emit.raising import raise_new, throw
 from lmc.frontend.harmless import is_deeply_harmless
 from lmc.frontend.heap.cells import DictCell, GrownCell, InstanceCell, ListCell, ObjectCell, SetCell
 from lmc.frontend.heap.values import (
@@ -123,7 +126,7 @@ def run_now(
     except Exception as error:
         if otherwise is not None and not _is_plain(error):
             return otherwise()
-        machine.throw(Raised(type(error), tuple(map(Const, error.args)), made=None if _is_plain(error) else error))
+        throw(machine, Raised(type(error), tuple(map(Const, error.args)), made=None if _is_plain(error) else error))
     return machine.lifted(found, args)
 
 
@@ -252,12 +255,12 @@ def is_harmless_symbol(value: Symbol) -> bool:
 
 def _not_implemented(machine: Machine, name: str, left: Abstract, right: Abstract) -> NoReturn:
     """Raise what Python does where neither operand knows the other one."""
-    kinds = machine.class_name(left), machine.class_name(right)
+    kinds = class_name(machine, left), class_name(machine, right)
     sign = "** or pow()" if name == "pow" else SIGNS[name]
     text = f"unsupported operand type(s) for {sign}: '{kinds[0]}' and '{kinds[1]}'"
     if name in _REFLECTED:
         text = f"'{SIGNS[name]}' not supported between instances of '{kinds[0]}' and '{kinds[1]}'"
-    machine.raise_new(TypeError, text)
+    raise_new(machine, TypeError, text)
 
 
 def _joined(machine: Machine, left: Abstract, right: Abstract) -> Abstract | None:
@@ -406,7 +409,7 @@ def _truth_of_cell(machine: Machine, value: Ref) -> Abstract:
     if isinstance(cell, SetCell):
         return Const(bool(cell.items))
     if isinstance(cell, GrownCell):  # by its length, which both ways know then
-        return pure(machine, "gt", (machine.length(cell.value), ZERO), gives=BOOL, raises=False)
+        return pure(machine, "gt", (length_of(machine, cell.value), ZERO), gives=BOOL, raises=False)
     if isinstance(cell, InstanceCell):
         return _truth_by_special(machine, value)
     size = machine.size_of(value)
@@ -420,7 +423,7 @@ def _truth_by_special(machine: Machine, value: Abstract) -> Abstract:
         if kind is None:
             raise machine.unsupported(f"whether {describe(machine, value)} is true")
         if kind is not bool:
-            machine.raise_new(TypeError, f"__bool__ should return bool, returned {kind.__name__}")
+            raise_new(machine, TypeError, f"__bool__ should return bool, returned {kind.__name__}")
         return truth(machine, own)
     size = machine.size_of(value) if machine.has_special("__len__", value) else None
     return TRUE if size is None else truth(machine, size)

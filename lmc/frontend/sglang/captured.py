@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.control.conditions import adopt, branch
 from lmc.frontend.core import META
-from lmc.frontend.emit.operands import host_call
+from lmc.frontend.emit.known import concrete
+from lmc.frontend.emit.operands import class_name, host_call
+from lmc.frontend.emit.raising import checked
 from lmc.frontend.handles import branches as own_branches
 from lmc.frontend.handles import roles
 from lmc.frontend.handles.appending import append, is_appendable_text, wrapped
@@ -78,7 +80,7 @@ def _generate(machine: Machine, handle: Abstract, content: Gen) -> None:
         key: known_parts(machine, wrapped(value), f"{key} of gen has to be known now")
         for key, value in content.options.items()
     }
-    resolved = machine.checked(resolve, _sampling(machine, handle), given)
+    resolved = checked(machine, resolve, _sampling(machine, handle), given)
     name = _name(machine, wrapped(content.name))
     value = generate(machine, handle, name, resolved.options)
     _forget_texts(machine, handle, name)
@@ -99,7 +101,7 @@ def _forget_texts(machine: Machine, handle: Abstract, name: str | None) -> None:
 
 
 def _choose(machine: Machine, handle: Abstract, content: Select) -> None:
-    temperature = machine.concrete(wrapped(content.temperature))
+    temperature = concrete(machine, wrapped(content.temperature))
     if type(temperature) not in (int, float) or temperature != 0:
         refuse(
             machine,
@@ -131,9 +133,9 @@ def _end(machine: Machine, handle: Abstract, content: RoleEnd) -> None:
 def _no_media(machine: Machine, handle: Abstract, content: Image | Video) -> None:
     del handle
     what = type(content).__name__.lower()
-    source = machine.concrete(wrapped(content.source))
+    source = concrete(machine, wrapped(content.source))
     if isinstance(content, Video):
-        frames = machine.concrete(wrapped(content.num_frames))
+        frames = concrete(machine, wrapped(content.num_frames))
         if type(frames) is not int or frames < 1:
             refuse(machine, f"num_frames is {described(frames)}", "give a whole number, at least 1")
     refuse(
@@ -174,7 +176,7 @@ def _set_variable(machine: Machine, handle: Abstract, name: Abstract, value: Abs
 
 
 def _meta_info(machine: Machine, handle: Abstract, name: Abstract) -> Abstract:
-    key = machine.concrete(name)
+    key = concrete(machine, name)
     address, core = core_of(machine, handle)
     if key in variables(machine, handle) and key not in core.metas:
         refuse(
@@ -224,7 +226,7 @@ def _fork(machine: Machine, handle: Abstract, size: Abstract = ONE, position_ids
 
 
 def _check_offset(machine: Machine, offset: Abstract) -> None:
-    plain = machine.concrete(offset)
+    plain = concrete(machine, offset)
     if plain is not None:
         refuse(
             machine,
@@ -295,7 +297,7 @@ def _append_to_all(machine: Machine, group: Abstract, content: Abstract) -> None
     else:
         refuse(
             machine,
-            f"{with_article(machine.class_name(content))} is appended to branches",
+            f"{with_article(class_name(machine, content))} is appended to branches",
             "append a text, an expression, a list of those, or a function of the branch's number",
         )
     for handle, item in zip(cell.handles, items or (), strict=True):
@@ -305,7 +307,7 @@ def _append_to_all(machine: Machine, group: Abstract, content: Abstract) -> None
 def _join(machine: Machine, group: Abstract, mode: Abstract = Const("gather_variable")) -> Abstract:  # noqa: B008
     cell = machine.cell(group)
     assert isinstance(cell, BranchesCell)
-    asked = machine.concrete(mode)
+    asked = concrete(machine, mode)
     if asked == "gather_variable":
         _gather(machine, cell)
     elif asked == "concate_and_append":
@@ -362,7 +364,7 @@ def _making(function: Callable[..., Any]) -> Callable[..., Abstract]:
         if len(args) == 1 and isinstance(args[0], Union | Poison | Unbound):
             return machine.cases(args[0], lambda one: make(machine, one, **kwargs))
         given = [_kept(arg) for arg in args]
-        return Appended(machine.checked(function, *given, **{name: _kept(value) for name, value in kwargs.items()}))
+        return Appended(checked(machine, function, *given, **{name: _kept(value) for name, value in kwargs.items()}))
 
     return make
 
@@ -382,7 +384,7 @@ def _called(
 ) -> tuple[JittedFunction, Mapping[str, Abstract]]:
     asked = [name for name in SAMPLING if name in kwargs]
     plain = {name: known_parts(machine, kwargs[name], f"{name} has to be known now") for name in asked}
-    found, _rest = machine.checked(held.called_with, {**kwargs, **plain})
+    found, _rest = checked(machine, held.called_with, {**kwargs, **plain})
     return found, {name: value for name, value in kwargs.items() if name not in plain}
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType
 from typing import TYPE_CHECKING, Any
 
+from lmc.frontend.emit.known import concrete
 from lmc.frontend.heap.cells import GeneratorCell, InstanceCell, IteratorCell
 from lmc.frontend.heap.values import (
     Abstract,
@@ -123,11 +124,11 @@ def combined(machine: Machine, held: Any, args: Args, kwargs: Kwargs) -> Abstrac
             if _is_lazy(machine, each):
                 raise machine.unsupported("an iterator over another iterator")
     given: list[Any] = [
-        [(place, index) for index in range(len(column))] if takes else machine.concrete(each)
+        [(place, index) for index in range(len(column))] if takes else concrete(machine, each)
         for place, (each, column, takes) in enumerate(zip(args, columns, with_items, strict=True))
     ]
     fill = kwargs.get("fillvalue", Const(None))
-    named = {key: machine.concrete(value) for key, value in kwargs.items() if key != "fillvalue"}
+    named = {key: concrete(machine, value) for key, value in kwargs.items() if key != "fillvalue"}
     rows = list(itertools.islice(getattr(itertools, name)(*given, **named), _MOST_ROWS + 1))
     if len(rows) > _MOST_ROWS:
         raise machine.stop(f"{name}() gives more than {_MOST_ROWS:,} rows", "combine fewer items")
